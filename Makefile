@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# make demo, make test: the two commands. make help lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PATH
+JOBS ?= $(shell nproc)
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: setup-demo setup-test setup-lint
+setup-demo setup-test setup-lint: setup-%:
+	@tools/setup.sh $*
+
+.PHONY: build
+build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
+	@mkdir -p build
+	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
+	  --editable .
+
+.PHONY: demo
+demo: setup-demo build ## the whole path on this machine, no GPU needed
+	@toposeat demo
+
+.PHONY: test
+test: setup-test build native-test ## all tests
+	@python -m pytest -q $(PYTEST_ARGS)
+
+.PHONY: native-test
+native-test: setup-test ## C++ tests, built with the address and undefined-behaviour sanitizers
+	@cmake --preset sanitizers --log-level=WARNING
+	@cmake --build --preset sanitizers
+	@ctest --preset sanitizers --output-on-failure
+
+.PHONY: lint
+lint: setup-lint lint-python lint-native ## everything that reads the code without running it
+
+.PHONY: lint-python
+lint-python:
+	@ruff check .
+	@ruff format --check .
+	@mypy
+	@lint-imports
+	@codespell $$(git ls-files)
+
+.PHONY: lint-native
+lint-native:
+	@clang-format --dry-run --Werror $(NATIVE)
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+	@run-clang-tidy.py -quiet -p build/release -j $(JOBS) '(core/src|interposer|launcher)/' \
+	  > build/clang-tidy.log 2>&1 || { grep -E 'error|warning' build/clang-tidy.log; exit 1; }
+
+.PHONY: format
+format: setup-lint ## rewrite files the way lint wants them
+	@ruff check --fix-only .
+	@ruff format .
+	@clang-format -i $(NATIVE)
+
+.PHONY: bench
+bench: setup-test build ## print the tables of benchmarks/
+	@for each in benchmarks/bench_*.py; do python $$each; done
+
+.PHONY: clean
+clean: ## remove what was built, keep .venv
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,71 @@
+// The compiled machine and traffic that every evaluator and mapper works on.
+//
+// A Network is a Topology reduced to numbers: devices 0..n-1, links with capacities, and for each
+// ordered pair of devices the links its route uses. No names, no Python, no I/O.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace toposeat {
+
+inline constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+/// One physical link. Capacities in bytes per second, all > 0; `combined` limits both directions
+/// together and is `unlimited` where they are independent.
+struct LinkCapacity {
+  double forward = unlimited;
+  double backward = unlimited;
+  double combined = unlimited;
+};
+
+/// One use of a link by a route.
+struct LinkUse {
+  std::uint32_t link = 0;
+  bool reverse = false;  // walked from ends[1] to ends[0]
+};
+
+/// Directed pair (i, j) of devices is entry i * devices + j of `route_begin` (which has
+/// devices^2 + 1 entries), `cap` and `latency`. Routes from a device to itself are empty.
+struct Network {
+  std::uint32_t devices = 0;
+  std::vector<LinkCapacity> links;
+  std::vector<std::uint32_t> route_begin;
+  std::vector<LinkUse> route_uses;
+  std::vector<double> cap;      // bytes/s of a single flow; `unlimited` if only links limit it
+  std::vector<double> latency;  // seconds per message
+
+  [[nodiscard]] std::span<const LinkUse> route(std::uint32_t from, std::uint32_t to) const {
+    const std::size_t pair = static_cast<std::size_t>(from) * devices + to;
+    return std::span(route_uses).subspan(route_begin[pair], route_begin[pair + 1] - route_begin[pair]);
+  }
+
+  /// Throws std::invalid_argument unless sizes, indices and capacities are consistent.
+  void validate() const;
+};
+
+/// What one rank sends another, summed over the run.
+struct Flow {
+  std::uint32_t source = 0;
+  std::uint32_t target = 0;
+  double bytes = 0;
+  double messages = 0;
+};
+
+/// Directed sparse traffic of `ranks` ranks: at most one Flow per ordered pair, none to itself.
+struct RankTraffic {
+  std::uint32_t ranks = 0;
+  std::vector<Flow> flows;
+
+  /// Throws std::invalid_argument on a rank out of range, a duplicate pair, a self flow or a
+  /// negative or non-finite number.
+  void validate() const;
+};
+
+/// device_of_rank[r] for each rank; distinct devices.
+using Assignment = std::vector<std::uint32_t>;
+
+}  // namespace toposeat

@@ -1,0 +1,48 @@
+"""The kinds of failure a user can meet. Only ``cli`` turns them into exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class ToposeatError(Exception):
+    """Something the user can act on: one line of cause, one line of hint.
+
+    Args:
+        message: the cause, one line, lower case, no full stop.
+        hint: what to do about it, one line; empty only where nothing can be done.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(ToposeatError):
+    """The command line asks for something that makes no sense."""
+
+
+class InputError(ToposeatError):
+    """A file, profile, placement or variable is damaged or says something impossible."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        path: str | Path | None = None,
+        line: int | None = None,
+    ) -> None:
+        where = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
+        super().__init__(where + message, hint=hint)
+        self.path = path
+        self.line = line
+
+
+class UnavailableError(ToposeatError):
+    """What is needed is not here: no GPU, no driver, no library, no permission."""
+
+
+class MissingProgramError(ToposeatError):
+    """A program that was to be started does not exist."""

@@ -1,0 +1,74 @@
+"""What a placement is predicted to cost, and how sure we are that it cannot be better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toposeat.model.topology import LinkKind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkLoad:
+    """Predicted use of one link: bytes in both directions together, and seconds of congestion.
+
+    `congestion_s` is the largest of bytes / capacity over the forward direction, the backward
+    direction and, where the link has one, the combined capacity.
+    """
+
+    link: str
+    kind: LinkKind
+    bytes: float
+    congestion_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """Predictions for one placement. Seconds are link time, not application time.
+
+    `mean_congestion_s` is over all links that some device-to-device route uses, idle ones included,
+    so that two placements on one machine share a denominator. `links` is busiest first.
+    """
+
+    device_of_rank: tuple[int, ...]
+    max_congestion_s: float
+    mean_congestion_s: float
+    cost: float  # sum of bytes x relative cost of the pair (1 = nearest pair of the machine)
+    hop_bytes: float
+    predicted_s: float
+    links: tuple[LinkLoad, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Certificate:
+    """What was proved about the placement for one objective.
+
+    `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known).
+    """
+
+    objective: str
+    proved: bool
+    value: float
+    lower_bound: float | None
+    gap: float | None
+    reason: str = ""
+
+    @property
+    def word(self) -> str:
+        """`proved`, `gap` or `heuristic`."""
+        return "proved" if self.proved else "gap" if self.gap is not None else "heuristic"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MappingResult:
+    """A mapper's answer beside the default. `device_of_rank` holds positions in `Topology.devices`."""
+
+    device_of_rank: tuple[int, ...]
+    default: Evaluation
+    placed: Evaluation
+    certificate: Certificate
+    objective: str
+    metric: str
+    solver: str
+    solve_seconds: float  # wall time spent searching
+    seed: int
+    notes: tuple[str, ...] = ()  # e.g. why the default was kept

@@ -1,0 +1,31 @@
+"""A number together with where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Source(str, Enum):
+    """Where a number comes from. A prediction is never a `Quantity`."""
+
+    NOMINAL = "nominal"  # from the kind of a link: a data sheet or a table of constants
+    MEASURED = "measured"  # by a benchmark on this machine, or published for this very machine
+    USER = "user"  # stated by the user
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A non-negative number and its source; the unit is in the name of the field that holds it."""
+
+    value: float
+    source: Source = Source.NOMINAL
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value < float("inf"):
+            raise ValueError(f"expected a finite number >= 0, got {self.value}")
+
+
+def nominal(value: float) -> Quantity:
+    """`value`, known only from the kind of the thing."""
+    return Quantity(value, Source.NOMINAL)

@@ -1,0 +1,247 @@
+"""What a machine is: devices, NICs, what lies between them, links with capacities, and routes.
+
+A `Topology` is a multigraph of *vertices* (devices, NICs, components) joined by *links*, and a list of
+directed *routes* over those links. Shared capacity lives on links, the limit of a single flow on
+routes: both are needed, because a pair matrix alone cannot predict time (`docs/explanation`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from toposeat.model.quantity import Quantity
+
+ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, not a named one
+
+_PCI = re.compile(
+    r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", re.IGNORECASE | re.ASCII
+)
+
+
+class Vendor(str, Enum):
+    """Who made a device; decides which visibility variables apply."""
+
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    INTEL = "intel"
+    UNKNOWN = "unknown"
+
+
+class ComponentKind(str, Enum):
+    """What a vertex that is neither device nor NIC stands for (hwloc's terms)."""
+
+    SWITCH = "switch"  # PCIe switch, or the switch on a multi-GPU board
+    NVSWITCH = "nvswitch"  # crossbar of device links (NVSwitch; also the AMD/Intel equivalents)
+    HOST_BRIDGE = "host_bridge"
+    NUMA = "numa"
+    PACKAGE = "package"  # socket
+    NETWORK = "network"  # a switch or router outside the node
+
+
+class LinkKind(str, Enum):
+    """What a link is made of (design, section 4)."""
+
+    NVLINK = "nvlink"
+    XGMI = "xgmi"
+    XELINK = "xelink"
+    C2C = "c2c"
+    PCIE = "pcie"
+    SMP = "smp"  # between packages or NUMA nodes
+    NIC = "nic"
+    NETWORK = "network"
+
+
+class PathClass(str, Enum):
+    """How near two endpoints are, nearest first, in the words of nvidia-smi and NCCL."""
+
+    NVL = "NVL"  # direct device links or one device-link switch (NVLink, xGMI, Xe Link)
+    C2C = "C2C"
+    PIX = "PIX"  # at most one PCIe bridge
+    PXB = "PXB"  # several PCIe bridges, no host bridge
+    PHB = "PHB"  # through one host bridge
+    NODE = "NODE"  # between host bridges of one NUMA node
+    SYS = "SYS"  # between NUMA nodes
+    NET = "NET"  # between hosts
+    UNKNOWN = "UNKNOWN"
+
+
+def canonical_pci(text: str) -> str:
+    """The one spelling of a PCI bus id used everywhere: `dddd:bb:dd.f`, lower case.
+
+    Accepts a missing domain and the 8-digit domain of NVML.
+
+    Raises:
+        ValueError: if `text` is not a PCI bus id.
+    """
+    match = _PCI.match(text.strip())
+    if match is None:
+        raise ValueError(f"not a PCI bus id: {text!r}")
+    domain, bus, device, function = match.groups()
+    return f"{int(domain or '0', 16):04x}:{bus}:{device}.{function}".lower()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Device:
+    """One schedulable GPU or partition of one (MIG slice, GCD, tile).
+
+    `index` is the number nvidia-smi and friends show: for display, never for identity.
+    `numa_node` is the operating system's number; `cpus` are the near CPUs as a Linux list ("0-15,32-47").
+    `forwards` says that the hardware relays traffic of others through this device (MI250X GCDs).
+    """
+
+    id: str
+    index: int
+    host: str = ANY_HOST
+    vendor: Vendor = Vendor.UNKNOWN
+    name: str = ""
+    pci_bus_id: str | None = None
+    uuid: str | None = None
+    numa_node: int | None = None
+    cpus: str | None = None
+    memory_bytes: int | None = None
+    forwards: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nic:
+    """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`)."""
+
+    id: str
+    index: int
+    host: str = ANY_HOST
+    name: str = ""
+    pci_bus_id: str | None = None
+    numa_node: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Component:
+    """A vertex that only passes traffic on, or holds CPUs."""
+
+    id: str
+    kind: ComponentKind
+    host: str = ANY_HOST
+    name: str = ""
+    pci_bus_id: str | None = None
+    numa_node: int | None = None
+    cpus: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """One physical channel between two vertices.
+
+    `forward_bytes_per_s` is the capacity from `ends[0]` to `ends[1]`, `backward_bytes_per_s` the
+    other way, `combined_bytes_per_s` the limit on both directions together where the hardware has
+    one (cross-socket links; PCIe in part). Bonded lanes are one link with `count` > 1, whose
+    capacities are those of the whole bond.
+    """
+
+    id: str
+    kind: LinkKind
+    ends: tuple[str, str]
+    forward_bytes_per_s: Quantity
+    backward_bytes_per_s: Quantity
+    combined_bytes_per_s: Quantity | None = None
+    latency_s: Quantity
+    count: int = 1
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Route:
+    """The links a transfer from one device to another device or NIC uses, in order.
+
+    The direction on each link follows from walking from `source`. `cap_bytes_per_s` limits a single
+    flow even on idle links (None: only the links do). `peer_access` is None when not known.
+    """
+
+    source: str
+    target: str
+    links: tuple[str, ...]
+    path_class: PathClass = PathClass.UNKNOWN
+    cap_bytes_per_s: Quantity | None = None
+    peer_access: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """One machine: a node, or several nodes joined by a network.
+
+    `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the
+    reader doubted, one sentence each; `sources` names published facts for catalogue entries.
+    The order of `devices` is the default order: rank i of the default placement gets `devices[i]`.
+    """
+
+    name: str
+    origin: str
+    devices: tuple[Device, ...]
+    nics: tuple[Nic, ...] = ()
+    components: tuple[Component, ...] = ()
+    links: tuple[Link, ...] = ()
+    routes: tuple[Route, ...] = ()
+    report: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    description: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_unique("device", (d.id for d in self.devices))
+        _check_unique("link", (link.id for link in self.links))
+        vertices = [v.id for v in (*self.devices, *self.nics, *self.components)]
+        _check_unique("vertex", vertices)
+        known = set(vertices)
+        for link in self.links:
+            for end in link.ends:
+                if end not in known:
+                    raise ValueError(f"link {link.id!r} ends at unknown vertex {end!r}")
+        self._check_routes(known)
+
+    def _check_routes(self, known: set[str]) -> None:
+        links = {link.id: link for link in self.links}
+        _check_unique("route", (f"{r.source} -> {r.target}" for r in self.routes))
+        for route in self.routes:
+            if route.source not in known or route.target not in known:
+                raise ValueError(f"route {route.source} -> {route.target} has an unknown end")
+            here = route.source
+            for link_id in route.links:
+                link = links.get(link_id)
+                if link is None:
+                    raise ValueError(
+                        f"route {route.source} -> {route.target} uses unknown link {link_id!r}"
+                    )
+                if here not in link.ends:
+                    raise ValueError(
+                        f"route {route.source} -> {route.target}: link {link_id!r} does not continue"
+                        f" from {here!r}"
+                    )
+                here = link.ends[1] if here == link.ends[0] else link.ends[0]
+            if here != route.target:
+                raise ValueError(f"route {route.source} -> {route.target} stops at {here!r}")
+
+    @cached_property
+    def route_of_pair(self) -> Mapping[tuple[str, str], Route]:
+        """Routes by (source id, target id)."""
+        return {(r.source, r.target): r for r in self.routes}
+
+    @cached_property
+    def link_of_id(self) -> Mapping[str, Link]:
+        """Links by id."""
+        return {link.id: link for link in self.links}
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Host names in the order in which devices name them."""
+        return tuple(dict.fromkeys(d.host for d in self.devices))
+
+
+def _check_unique(what: str, ids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for each in ids:
+        if each in seen:
+            raise ValueError(f"{what} {each!r} appears twice")
+        seen.add(each)
