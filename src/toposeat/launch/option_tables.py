@@ -1,0 +1,206 @@
+"""How many arguments each launcher's options take: what it needs to find the program behind them.
+
+Names are without leading dashes. Sources: `mpirun --help` of Open MPI 4.1 and 5.0, `mpiexec --help`
+of MPICH 4.0 and 5.0, the reference pages of Intel MPI, srun(1), flux-run(1) and torchrun. An option
+that is not here is not guessed at (see `launch_line`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OptionTable:
+    """The grammar of one launcher's command line.
+
+    Attributes:
+        arity: number of separate arguments by option name.
+        ranks: options whose argument is the number of ranks.
+        binding: options that bind processes to CPUs.
+        many: options that make the line start more than one program, with what they do.
+        attached: one-letter options may carry their value (`-n8`).
+        single_dash_long: `-mca` means `--mca`.
+        ends_options: `--` ends the launcher's options.
+        equals: `--name=value` is accepted.
+    """
+
+    arity: Mapping[str, int]
+    ranks: frozenset[str] = frozenset()
+    binding: frozenset[str] = frozenset()
+    many: Mapping[str, str] = field(default_factory=dict)
+    attached: bool = False
+    single_dash_long: bool = True
+    ends_options: bool = True
+    equals: bool = True
+
+
+def _arities(groups: Mapping[int, str]) -> dict[str, int]:
+    return {name: count for count, names in groups.items() for name in names.split()}
+
+
+OPENMPI = OptionTable(
+    arity=_arities(
+        {
+            0: """
+            allow-run-as-root bind-to-core bind-to-socket bycore bynode byslot continuous d debug
+            debug-daemons debug-daemons-file debug-devel disable-recovery display-allocation
+            display-devel-allocation display-devel-map display-diffable-map display-map display-topo
+            do-not-aggregate-help do-not-launch do-not-resolve enable-instant-on-support
+            enable-recovery get-stack-traces index-argv-by-rank leave-session-attached
+            merge-stderr-to-stdout no-ready-msg nolocal nooversubscribe noprefix novm
+            output-proctable oversubscribe parsable parseable pernode preload-binary q quiet
+            report-bindings report-child-jobs-separately report-state-on-timeout s
+            set-cwd-to-session-dir set-sid show-stop-on-exec tag-output timestamp-output tv
+            use-hwthread-cpus use-regexp v verbose xml
+            """,
+            1: """
+            add-host add-hostfile am bind-to bindto c cartofile cf cpu-list cpu-set cpus-per-proc
+            cpus-per-rank debugger default-hostfile display dvm-uri forward-signals fwd-mpirun-port
+            fwd-signals gpu-support H hnp host hostfile keepalive launch-agent machinefile map-by
+            mapby max-restarts max-vm-size memory-alloc-kinds N n namespace np npernode npersocket
+            ompi-server output output-filename path personality ppr prefix preload-files pset
+            rank-by rankby rankfile report-events report-pid report-uri rf rtos runtime-options
+            spawn-timeout stdin stream-buffering timeout tmpdir tune wd wdir with-ft x xml-file
+            xterm
+            """,
+            2: "gmca gpmixmca gprtemca mca omca pmixmca prtemca",
+        }
+    ),
+    ranks=frozenset({"n", "np", "c"}),
+    binding=frozenset(
+        {
+            *("bind-to", "bindto", "bind-to-core", "bind-to-socket", "cpu-set", "cpu-list"),
+            *("cpus-per-proc", "cpus-per-rank", "rankfile", "rf"),
+        }
+    ),
+    many={
+        "app": "reads several programs from a file",
+        "appfile": "reads several programs from a file",
+    },
+)
+
+_HYDRA_ARITY = _arities(
+    {
+        0: """
+        debug disable-auto-cleanup disable-hostname-propagation disable-x enable-auto-cleanup
+        enable-x envall envnone exitinfo genvall genvnone hybrid-hosts info l pmi-port prepend-rank
+        print-all-exitcodes print-rank-map profile skip-launch-node v verbose
+        """,
+        1: """
+        arch bind-to binding bootstrap bootstrap-exec bootstrap-exec-args demux envlist errfile
+        errfile-pattern f genvlist gpu-subdevs-per-proc gpus-per-proc host hostfile hosts iface
+        launcher launcher-exec localhost machine machinefile map-by membind memory-alloc-kinds n
+        nameserver np order-nodes outfile outfile-pattern path perhost ppn prepend-pattern rankmap
+        rmk s topolib tree-width usize wd wdir
+        """,
+        2: "env genv",
+    }
+)
+_HYDRA_BINDING = frozenset({"bind-to", "binding", "membind"})
+_HYDRA_MANY = {"configfile": "reads several programs from a file"}
+
+MPICH = OptionTable(
+    arity=_HYDRA_ARITY,
+    ranks=frozenset({"n", "np"}),
+    binding=_HYDRA_BINDING,
+    many=_HYDRA_MANY,
+    ends_options=False,
+)
+
+INTEL = OptionTable(
+    arity={
+        **_HYDRA_ARITY,
+        **_arities(
+            {
+                0: """
+                aps check-mpi check_mpi gdb ilp64 noconf nolocal ordered-output rr static_mpi t
+                trace tune-disable tv
+                """,
+                1: """
+                branch-count genvexcl grr gtool gtoolfile hosts-group preload temporary-dir tmpdir
+                use-app-topology
+                """,
+            }
+        ),
+    },
+    ranks=frozenset({"n", "np"}),
+    binding=_HYDRA_BINDING,
+    many=_HYDRA_MANY,
+    ends_options=False,
+)
+
+SRUN = OptionTable(
+    arity=_arities(
+        {
+            # Among those without an argument are those with an optional one: it follows a "=".
+            0: """
+            async compress consolidate-segments contiguous disable-status E exact exclusive
+            external-launcher get-user-env H h help hold I immediate interactive K k
+            kill-on-bad-exit l label nice no-allocate no-kill O overcommit overlap oversubscribe
+            preserve-env propagate pty Q quiet reboot resv-ports s send-libs spread-job
+            spread-segments stepmgr test-only u unbuffered usage use-min-nodes V v verbose version
+            whole X x11 Z
+            """,
+            1: """
+            A accel-bind account acctg-freq B b bb bbf bcast bcast-exclude begin C c chdir
+            cluster-constraint clusters comment constraint container container-id core-spec
+            cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task D d delay-boot dependency
+            distribution e epilog error exclude export extra extra-node-info F G gid gpu-bind
+            gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags het-group hint
+            i input J job-name jobid L licenses M m mail-type mail-user mcs-label mem mem-bind
+            mem-per-cpu mem-per-gpu mincpus mpi msg-timeout N n network nodefile nodelist nodes
+            ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket o open-mode
+            output P p partition power prefer priority profile prolog q qos r relative reservation S
+            segment signal slurmd-debug sockets-per-node switches T t task-epilog task-prolog
+            thread-spec threads threads-per-core time time-min tmp treewidth tres-bind tres-per-job
+            tres-per-node tres-per-socket tres-per-task uid W w wait wckey x
+            """,
+        }
+    ),
+    ranks=frozenset({"n", "ntasks"}),
+    binding=frozenset({"cpu-bind", "mem-bind"}),
+    many={"multi-prog": "reads several programs from a file"},
+    attached=True,
+    single_dash_long=False,
+)
+
+FLUX_RUN = OptionTable(
+    arity=_arities(
+        {
+            0: "x l u v h dry-run exclusive help label-io progress unbuffered verbose wait watch",
+            1: """
+            add-file B bank bcc begin-time C c cc conf cores cores-per-task cwd dependency env
+            env-file env-remove error flags g gpus-per-node gpus-per-task input job-name log
+            log-stderr N n nodes nslots ntasks o output q queue requires rlimit S setattr setopt
+            signal T t taskmap tasks-per-core tasks-per-node time-limit urgency wait-event
+            """,
+        }
+    ),
+    ranks=frozenset({"n", "ntasks"}),
+    many={"cc": "starts several jobs", "bcc": "starts several jobs"},
+    attached=True,
+    single_dash_long=False,
+)
+
+TORCHRUN = OptionTable(
+    arity=_arities(
+        {
+            0: """
+            h help m module no-python no_python run-path run_path standalone virtual-local-rank
+            """,
+            1: """
+            duplicate-stderr-filters duplicate-stdout-filters event-log-handler local-addr
+            local-ranks-filter local_addr local_ranks_filter log-dir log-line-prefix-template
+            log_dir logs-specs logs_specs master-addr master-port master_addr master_port
+            max-restarts max_restarts monitor-interval monitor_interval nnodes node-rank node_rank
+            nproc-per-node nproc_per_node numa-binding numa_binding r rdzv-backend rdzv-conf
+            rdzv-endpoint rdzv-id rdzv_backend rdzv_conf rdzv_endpoint rdzv_id redirects role
+            shutdown-timeout signals-to-handle start-method start_method t tee
+            """,
+        }
+    ),
+    binding=frozenset({"numa-binding", "numa_binding"}),
+    single_dash_long=False,
+)
