@@ -1,0 +1,43 @@
+"""Nouns to text, JSON, SVG and HTML. Never computes a prediction, never reads the machine."""
+
+from __future__ import annotations
+
+from toposeat.report.json_form import (
+    comparison_json,
+    json_text,
+    mapping_json,
+    placement_json,
+    profile_json,
+    run_json,
+    topology_json,
+)
+from toposeat.report.text.console import TextStyle, text_style_for
+from toposeat.report.text.mapping import (
+    render_comparison_text,
+    render_mapping_text,
+    render_placement_text,
+)
+from toposeat.report.text.run import render_run_text
+from toposeat.report.text.topology import render_topology_text
+from toposeat.report.text.traffic import render_traffic_text
+from toposeat.report.words import certificate_words, verdict_words
+
+__all__ = [
+    "TextStyle",
+    "certificate_words",
+    "comparison_json",
+    "json_text",
+    "mapping_json",
+    "placement_json",
+    "profile_json",
+    "render_comparison_text",
+    "render_mapping_text",
+    "render_placement_text",
+    "render_run_text",
+    "render_topology_text",
+    "render_traffic_text",
+    "run_json",
+    "text_style_for",
+    "topology_json",
+    "verdict_words",
+]

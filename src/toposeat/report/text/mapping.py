@@ -1,0 +1,181 @@
+"""A mapping, a placement or several evaluations as text. Every number here is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.placement import Placement
+from toposeat.model.topology import ANY_HOST, Topology
+from toposeat.model.traffic import Traffic
+from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
+from toposeat.report.words import (
+    busiest_words,
+    certificate_words,
+    device_number,
+    is_default_kept,
+    moved_ranks,
+    moved_words,
+    run_share_words,
+    table_rows,
+    topology_sentence,
+    traffic_sentence,
+    verdict_words,
+)
+
+_ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}
+
+
+def render_mapping_text(
+    result: MappingResult, topology: Topology, traffic: Traffic, style: TextStyle | None = None
+) -> str:
+    """Seats, the predicted before/after table, and what was proved."""
+    style = style or TextStyle()
+    parts: list[RenderableType] = [
+        labelled("Topology", topology_sentence(topology)),
+        labelled("Traffic", traffic_sentence(traffic)),
+        labelled("Mapping", _how(result)),
+        "",
+        *_seats(result, topology, style),
+        "",
+        _before_after(result),
+        *_busiest(result, topology),
+        "",
+        labelled("Verdict", verdict_words(result)),
+        labelled("Proof", certificate_words(result.certificate)),
+    ]
+    share = run_share_words(result, traffic)
+    if share:
+        parts.append(labelled("Reach", share))
+    parts += sentences(result.notes)
+    return lay_out(parts, style)
+
+
+def _how(result: MappingResult) -> str:
+    metric = f", {clean(result.metric)} metric" if result.objective == "cost" else ""
+    return (
+        f"objective {clean(result.objective)}{metric}, solver {clean(result.solver)},"
+        f" {format_seconds(result.solve_seconds)}"
+    )
+
+
+def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[RenderableType]:
+    """Two rows, rank over device, cut into blocks that fit the width; moved ranks stand out."""
+    devices = [device_number(topology, d) for d in result.device_of_rank]
+    moved = set(moved_ranks(result))
+    width = max(len(str(len(devices) - 1)), *(len(d) for d in devices)) + 1
+    per_line = max(1, (style.width - 9) // width)
+    if per_line >= 8:
+        per_line -= per_line % 8 if len(devices) > per_line else 0
+    lines: list[RenderableType] = []
+    for start in range(0, len(devices), per_line):
+        ranks = range(start, min(start + per_line, len(devices)))
+        first = Text("rank    ", style="bold") + Text("".join(f"{r:>{width}}" for r in ranks))
+        second = Text("device  ", style="bold")
+        for rank in ranks:
+            style_of_rank = "bold green" if rank in moved else ""
+            second.append(f"{devices[rank]:>{width}}", style=style_of_rank)
+        if lines:
+            lines.append("")
+        lines += [first, second]
+    lines.append(
+        Text(f"        ({moved_words(result)}; device numbers as the vendor's tool shows)")
+    )
+    return lines
+
+
+def _before_after(result: MappingResult) -> RenderableType:
+    rows: list[tuple[str | Text, ...]] = []
+    for number, (name, before, after, change) in enumerate(
+        table_rows(result.default, result.placed)
+    ):
+        sign = "green" if change.startswith("-") and len(change) > 1 else ""
+        sign = "red" if change.startswith(("+", "x")) else sign
+        goal = "<- objective" if _ROW_OF_OBJECTIVE.get(result.objective) == number else ""
+        rows.append((name, before, after, Text(change, style=sign), goal))
+    return columns(("predicted", "default", "placed", "change", ""), rows, right=(1, 2, 3))
+
+
+def _busiest(result: MappingResult, topology: Topology) -> list[RenderableType]:
+    before = busiest_words(topology, result.default)
+    after = busiest_words(topology, result.placed)
+    if before == after:
+        both = "" if is_default_kept(result) else " (in both)"
+        return [Text(f"Busiest link: {before}{both}")]
+    return [Text(f"Busiest link: {before} (default), {after} (placed)")]
+
+
+def render_placement_text(placement: Placement, style: TextStyle | None = None) -> str:
+    """The placement table and its metadata; columns that hold nothing are left out."""
+    style = style or TextStyle()
+    header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
+    rows = [
+        (
+            str(seat.rank),
+            "any" if seat.host == ANY_HOST else seat.host,
+            str(seat.local_rank),
+            str(seat.index),
+            seat.pci_bus_id or "-",
+            seat.uuid or "-",
+            seat.cpus or "-",
+            "-" if seat.memory_node is None else str(seat.memory_node),
+            seat.nic or "-",
+        )
+        for seat in placement.seats
+    ]
+    keep = [i for i in range(len(header)) if any(row[i] not in ("-", "") for row in rows)]
+    hosts = len({seat.host for seat in placement.seats})
+    words = f"{plural(placement.ranks, 'rank')} on {plural(hosts, 'host')}, {placement.vendor}"
+    parts: list[RenderableType] = [labelled("Placement", words)]
+    parts += [
+        labelled("", f"{clean(key)}: {clean(value)}") for key, value in placement.metadata.items()
+    ]
+    table = columns(
+        [header[i] for i in keep],
+        [[row[i] for i in keep] for row in rows],
+        right={position for position, i in enumerate(keep) if i in (0, 2, 3, 7)},
+        fold={position for position, i in enumerate(keep) if i == 6},
+    )
+    return lay_out([*parts, "", table], style)
+
+
+def render_comparison_text(
+    evaluations: Sequence[tuple[str, Evaluation]],
+    topology: Topology,
+    traffic: Traffic,
+    style: TextStyle | None = None,
+) -> str:
+    """Several placements side by side; the first is the one the others are compared with."""
+    style = style or TextStyle()
+    base = evaluations[0][1]
+    rows = []
+    for name, e in evaluations:
+        relative = e.predicted_s / base.predicted_s if base.predicted_s > 0 else 1.0
+        rows.append(
+            (
+                name,
+                format_seconds(e.predicted_s),
+                three_digits(relative),
+                format_seconds(e.max_congestion_s),
+                format_seconds(e.mean_congestion_s),
+                format_bytes(e.hop_bytes),
+                format_bytes(e.cost),
+                busiest_words(topology, e),
+            )
+        )
+    header = (
+        *("predicted", "link time", "relative", "worst link", "mean link"),
+        *("hop-bytes", "cost", "busiest link"),
+    )
+    parts: list[RenderableType] = [
+        labelled("Topology", topology_sentence(topology)),
+        labelled("Traffic", traffic_sentence(traffic)),
+        "",
+        columns(header, rows, right=range(1, 7), fold=(7,)),
+        Text(f"relative: link time over that of {clean(evaluations[0][0])}; nothing was measured"),
+    ]
+    return lay_out(parts, style)

@@ -1,0 +1,75 @@
+"""A run as text: the measured wall time and what each rank really got."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.units import clean, format_seconds, plural
+
+_STYLE_OF_VERDICT = {
+    Verdict.AS_PLACED: "green",
+    Verdict.MISMATCH: "bold red",
+    Verdict.NOT_CHECKED: "yellow",
+}
+
+
+def render_run_text(record: RunRecord, style: TextStyle | None = None) -> str:
+    """What was run, how long it took (measured), and the verdict on every rank."""
+    style = style or TextStyle()
+    repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
+    parts: list[RenderableType] = [
+        labelled("Run", clean(shlex.join(record.command))),
+        labelled("Placed by", f"{clean(record.placement)}, visibility {clean(record.visibility)}"),
+        labelled("Where", f"{clean(record.host)}, {clean(record.started_at)}"),
+        labelled(
+            "Measured",
+            f"wall time {format_seconds(record.wall_s)}{repeats}, exit code {record.exit_code}",
+        ),
+    ]
+    if record.seats:
+        parts += ["", _seats(record), "", Text(verification_words(record))]
+    parts += sentences(record.notes)
+    return lay_out(parts, style)
+
+
+def verification_words(record: RunRecord) -> str:
+    """`14 ranks as placed, 2 ranks mismatch`."""
+    if not record.seats:
+        return "No rank reported what it got."
+    counts = Counter(seat.verdict for seat in record.seats)
+    parts = [f"{plural(counts[v], 'rank')} {v.value}" for v in Verdict if counts[v]]
+    return "Verification: " + ", ".join(parts)
+
+
+def _seats(record: RunRecord) -> RenderableType:
+    header = ("rank", "host", "pci", "visible devices", "cpus", "memory", "nic", "verdict")
+    rows = [_row(seat) for seat in record.seats]
+    keep = [i for i in range(len(header)) if any(str(row[i]) not in ("-", "") for row in rows)]
+    return columns(
+        [header[i] for i in keep],
+        [[row[i] for i in keep] for row in rows],
+        right=(0,),
+        fold={position for position, i in enumerate(keep) if i in (3, 4, 7)},
+    )
+
+
+def _row(seat: RealisedSeat) -> tuple[str | Text, ...]:
+    verdict = seat.verdict.value
+    if seat.differences:
+        verdict += ": " + "; ".join(clean(d) for d in seat.differences)
+    return (
+        str(seat.rank),
+        seat.host or "-",
+        seat.pci_bus_id or "-",
+        seat.visible_devices or "-",
+        seat.cpus or "-",
+        seat.memory_policy or "-",
+        seat.nic or "-",
+        Text(verdict, style=_STYLE_OF_VERDICT[seat.verdict]),
+    )

@@ -1,0 +1,120 @@
+"""Numbers and names as people read them. Sizes in GiB, rates in GB/s (10^9), times in s/ms/us."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_RATE_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
+
+
+def clean(text: str) -> str:
+    """`text` on one line, without what could steer a terminal or reorder a line.
+
+    Names come from files of other people: control, format (bidirectional overrides) and surrogate
+    characters are replaced by U+FFFD; blanks of every kind become a plain blank.
+    """
+    out = []
+    for char in text:
+        category = unicodedata.category(char)
+        if category in ("Zs", "Zl", "Zp") or char in "\t\n\r":
+            out.append(" ")
+        elif category in ("Cc", "Cf", "Cs", "Co", "Cn"):
+            out.append("\N{REPLACEMENT CHARACTER}")
+        else:
+            out.append(char)
+    return "".join(out).strip()
+
+
+def three_digits(value: float) -> str:
+    """`value` with three significant digits and no exponent for 0.001 <= |value| < 10000."""
+    if not math.isfinite(value):
+        return "?"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size < 0.001 or size >= 99_999.5:
+        return f"{value:.2e}"
+    if size >= 99.95:
+        return f"{value:.0f}"
+    decimals = 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    return f"{value:.{decimals}f}"
+
+
+def format_bytes(value: float) -> str:
+    """Bytes with a binary unit: `0 B`, `512 B`, `1.50 KiB`, `41.8 GiB`."""
+    size = abs(value)
+    unit = 0
+    while size >= 1023.95 and unit < len(_BYTE_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    if unit == 0:
+        return f"{value:.0f} B"
+    return f"{three_digits(math.copysign(size, value))} {_BYTE_UNITS[unit]}"
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """Bytes per second with a decimal unit: `12.3 GB/s`."""
+    size = bytes_per_s
+    unit = 0
+    while size >= 999.5 and unit < len(_RATE_UNITS) - 1:
+        size /= 1000
+        unit += 1
+    return f"{three_digits(size)} {_RATE_UNITS[unit]}"
+
+
+def format_seconds(value: float) -> str:
+    """Seconds as `3.10 s`, `1.62 ms`, `12.0 us` or `8.00 ns`."""
+    if not math.isfinite(value):
+        return "?"
+    size = abs(value)
+    if size == 0:
+        return "0 s"
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us"), (1e9, "ns")):
+        if size * factor >= 0.9995 or unit == "ns":
+            return f"{three_digits(value * factor)} {unit}"
+    raise AssertionError("unreachable")
+
+
+def format_count(value: float) -> str:
+    """A whole number with separators: `12,345`."""
+    return f"{value:,.0f}"
+
+
+def format_percent(share: float) -> str:
+    """0.22 as `22 %`; below one per cent with one decimal; never rounded up to `100 %`."""
+    value = share * 100
+    if 99.5 <= value < 100:
+        return f"{min(value, 99.9):.1f} %"
+    if 0 < abs(value) < 0.95:
+        return f"{value:.1f} %" if abs(value) >= 0.05 else "<0.1 %"
+    return f"{value:.0f} %"
+
+
+def format_change(before: float, after: float) -> str:
+    """The relative change as `-48 %`, `+3 %`, `0 %`; `-` where `before` is nothing."""
+    if before == after:
+        return "0 %"
+    if before == 0 or not (math.isfinite(before) and math.isfinite(after)):
+        return "-"
+    change = (after - before) / before
+    if abs(change) < 0.0005:
+        return "0 %"
+    sign = "+" if change > 0 else "-"
+    if change >= 9.995:
+        return f"x{three_digits(after / before)}"
+    return f"{sign}{format_percent(abs(change))}"
+
+
+def format_power_of_two(exponent: int) -> str:
+    """2^exponent bytes without decimals: `1 B`, `64 KiB`, `2 GiB`."""
+    unit = min(exponent // 10, len(_BYTE_UNITS) - 1)
+    return f"{1 << (exponent - 10 * unit)} {_BYTE_UNITS[unit]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 link`, `3 links`, `2 matches` (regular nouns only)."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"

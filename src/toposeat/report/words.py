@@ -1,0 +1,325 @@
+"""Sentences about topologies, traffic and mappings that text and HTML share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, PathClass, Topology
+from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_change,
+    format_percent,
+    format_seconds,
+    plural,
+    three_digits,
+)
+
+LINK_WORDS = {
+    LinkKind.NVLINK: "NVLink",
+    LinkKind.XGMI: "xGMI",
+    LinkKind.XELINK: "Xe Link",
+    LinkKind.C2C: "C2C",
+    LinkKind.PCIE: "PCIe",
+    LinkKind.SMP: "cross-socket",
+    LinkKind.NIC: "NIC",
+    LinkKind.NETWORK: "network",
+}
+
+COMPONENT_WORDS = {
+    ComponentKind.SWITCH: "switch",
+    ComponentKind.NVSWITCH: "NVSwitch",
+    ComponentKind.HOST_BRIDGE: "host bridge",
+    ComponentKind.NUMA: "NUMA node",
+    ComponentKind.PACKAGE: "package",
+    ComponentKind.NETWORK: "network",
+}
+
+PATH_CLASS_WORDS = {
+    PathClass.NVL: "direct device links, or one switch of them",
+    PathClass.C2C: "chip-to-chip link",
+    PathClass.PIX: "at most one PCIe bridge",
+    PathClass.PXB: "several PCIe bridges, no host bridge",
+    PathClass.PHB: "through one host bridge",
+    PathClass.NODE: "between host bridges of one NUMA node",
+    PathClass.SYS: "between NUMA nodes",
+    PathClass.NET: "between hosts",
+    PathClass.UNKNOWN: "not known",
+}
+
+_DEVICE_LINK_PREFIX = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.XELINK: "XE"}
+
+
+def device_label(topology: Topology, device: Device) -> str:
+    """`device 3`, or `node07:3` when the topology has several hosts."""
+    if len(topology.hosts) > 1:
+        return f"{clean(device.host)}:{device.index}"
+    return f"device {device.index}"
+
+
+def device_number(topology: Topology, position: int) -> str:
+    """The display number of the device at `position`: `3`, or `node07:3` among several hosts."""
+    device = topology.devices[position]
+    if len(topology.hosts) > 1:
+        return f"{clean(device.host)}:{device.index}"
+    return str(device.index)
+
+
+def vertex_words(topology: Topology, vertex: str) -> str:
+    """A vertex as people call it: `device 3`, `package 0`, `NIC mlx5_0`."""
+    for device in topology.devices:
+        if device.id == vertex:
+            return device_label(topology, device)
+    for nic in topology.nics:
+        if nic.id == vertex:
+            return f"NIC {clean(nic.name) or nic.index}"
+    for component in topology.components:
+        if component.id == vertex:
+            return clean(component.name) or clean(component.id)
+    return clean(vertex)
+
+
+def link_medium(link: Link) -> str:
+    """What the link is made of: its kind and, where it has one, its own name."""
+    word, name = LINK_WORDS[link.kind], clean(link.name)
+    if not name:
+        return word
+    if word.lower() in name.lower() or link.kind is LinkKind.SMP:
+        return name
+    return f"{word} {name}"
+
+
+def link_words(topology: Topology, link_id: str) -> str:
+    """One link in words: `QPI package 0 - package 1`."""
+    link = topology.link_of_id.get(link_id)
+    if link is None:
+        return clean(link_id)
+    near, far = (vertex_words(topology, end) for end in link.ends)
+    return f"{link_medium(link)} {near} - {far}"
+
+
+def devices_words(topology: Topology) -> str:
+    """`8 x A100-PCIE`, `4 x A + 4 x B`, or `8 devices` where names are not known."""
+    names = Counter(clean(d.name) for d in topology.devices)
+    if not topology.devices:
+        return "no devices"
+    if set(names) == {""}:
+        return plural(len(topology.devices), "device")
+    parts = [f"{count} x {name or 'unnamed device'}" for name, count in names.items()]
+    return " + ".join(parts)
+
+
+def quantity_counts(topology: Topology) -> dict[Source, int]:
+    """How many numbers of the topology (capacities, latencies, route caps) come from where."""
+    numbers: list[Quantity | None] = []
+    for link in topology.links:
+        numbers += [link.forward_bytes_per_s, link.backward_bytes_per_s]
+        numbers += [link.combined_bytes_per_s, link.latency_s]
+    numbers += [route.cap_bytes_per_s for route in topology.routes]
+    counts = Counter(q.source for q in numbers if q is not None)
+    return {source: counts[source] for source in Source}
+
+
+def link_source_words(topology: Topology) -> str:
+    """`12 links measured, 3 nominal`, by the source of their capacities."""
+    counts = Counter(link.forward_bytes_per_s.source for link in topology.links)
+    parts = [
+        f"{counts[s]} {s.value}"
+        for s in (Source.MEASURED, Source.USER, Source.NOMINAL)
+        if counts[s]
+    ]
+    if not parts:
+        return "no links known"
+    number, _, source = parts[0].partition(" ")
+    return ", ".join([f"{plural(int(number), 'link')} {source}", *parts[1:]])
+
+
+def topology_sentence(topology: Topology) -> str:
+    """`k80-16, 16 x Tesla K80, 47 links nominal`."""
+    name = clean(topology.name)
+    hosts = f"{len(topology.hosts)} hosts, " if len(topology.hosts) > 1 else ""
+    return f"{name}, {hosts}{devices_words(topology)}, {link_source_words(topology)}"
+
+
+def space_bytes(traffic: Traffic, space: MemorySpace) -> int:
+    """All bytes whose send buffer was in `space`."""
+    return int(traffic.table(space=space).bytes.sum())
+
+
+def traffic_sentence(traffic: Traffic) -> str:
+    """`halo3d, 16 ranks, 41.8 GiB between devices, 0.2 GiB through the host`."""
+    device = space_bytes(traffic, MemorySpace.DEVICE)
+    host = space_bytes(traffic, MemorySpace.HOST)
+    start = f"{clean(traffic.origin)}, {plural(traffic.ranks, 'rank')}"
+    if device:
+        through = f"{format_bytes(host)} through the host"
+        return f"{start}, {format_bytes(device)} between devices, {through}"
+    if host:
+        return (
+            f"{start}, {format_bytes(host)} from host memory"
+            " (no device buffers seen, so all of it is mapped)"
+        )
+    return f"{start}, no bytes sent"
+
+
+def relation_word(topology: Topology, source: str, target: str) -> str:
+    """A cell of the relation matrix: `X`, `NV4`, `PIX` ...; `!` marks refused peer access."""
+    if source == target:
+        return "X"
+    route = topology.route_of_pair.get((source, target))
+    if route is None:
+        return "-"
+    word = "?" if route.path_class is PathClass.UNKNOWN else route.path_class.value
+    if route.path_class is PathClass.NVL and route.links:
+        lanes = [topology.link_of_id[link] for link in route.links]
+        narrow = min(lanes, key=lambda link: link.count)
+        prefix = _DEVICE_LINK_PREFIX.get(narrow.kind)
+        word = f"{prefix}{narrow.count}" if prefix else word
+    return f"{word}!" if route.peer_access is False else word
+
+
+def moved_ranks(result: MappingResult) -> list[int]:
+    """Ranks that do not sit where the default puts them."""
+    pairs = zip(result.device_of_rank, result.default.device_of_rank, strict=True)
+    return [rank for rank, (placed, default) in enumerate(pairs) if placed != default]
+
+
+def is_default_kept(result: MappingResult) -> bool:
+    """Whether the answer is the default placement."""
+    return not moved_ranks(result)
+
+
+def moved_words(result: MappingResult) -> str:
+    """`4 ranks moved`, or `default kept`."""
+    moved = moved_ranks(result)
+    return f"{plural(len(moved), 'rank')} moved" if moved else "default kept"
+
+
+def format_objective(objective: str, value: float) -> str:
+    """A value of the objective with its unit."""
+    return format_bytes(value) if objective == "cost" else format_seconds(value)
+
+
+def objective_words(objective: str) -> str:
+    """What the objective minimises, in words."""
+    return {
+        "time": "link time",
+        "congestion": "worst link congestion",
+        "cost": "bytes x pair cost",
+    }.get(objective, clean(objective))
+
+
+def certificate_words(certificate: Certificate) -> str:
+    """What was proved, as one sentence (plus the solver's reason)."""
+    goal = objective_words(certificate.objective)
+    value = format_objective(certificate.objective, certificate.value)
+    if certificate.proved:
+        sentence = f"Proved optimal for {goal} ({value}): no placement here has less."
+    elif certificate.gap is not None and certificate.lower_bound is not None:
+        bound = format_objective(certificate.objective, certificate.lower_bound)
+        sentence = (
+            f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
+            f" above what is possible (lower bound {bound})."
+        )
+    else:
+        sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
+    reason = clean(certificate.reason).rstrip(".")
+    return f"{sentence} {reason[0].upper()}{reason[1:]}." if reason else sentence
+
+
+def busiest_words(topology: Topology, evaluation: Evaluation) -> str:
+    """The busiest link of a placement in words, or that there is none."""
+    busy = busiest(evaluation.links)
+    return link_words(topology, busy.link) if busy else "none"
+
+
+def busiest(links: Sequence[LinkLoad]) -> LinkLoad | None:
+    """The most congested link that carries anything."""
+    used = [load for load in links if load.congestion_s > 0]
+    return max(used, key=lambda load: load.congestion_s) if used else None
+
+
+def mpi_share(traffic: Traffic) -> float | None:
+    """Share of the profiled run inside recorded MPI calls, over all ranks; None when not timed."""
+    wall = sum(info.wall_s for info in traffic.rank_info)
+    mpi = sum(info.mpi_s for info in traffic.rank_info)
+    return min(mpi / wall, 1.0) if wall > 0 else None
+
+
+def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
+    """How far the predicted change can reach into the whole run; None when nothing was timed.
+
+    Amdahl's law with the MPI share of the profiled run: at most
+    1 / (1 - share x (1 - after / before)).
+    """
+    share = mpi_share(traffic)
+    if share is None:
+        return None
+    spends = f"your run spends {format_percent(share)} of its time in MPI"
+    start = f"Prediction is of link time only; {spends}"
+    before, after = result.default.predicted_s, result.placed.predicted_s
+    if is_default_kept(result) or before <= 0 or after >= before:
+        return start + "."
+    at_most = 1 / (1 - share * (1 - after / before)) if share < 1 or after > 0 else float("inf")
+    return f"{start}, so expect at most about {three_digits(at_most)}x."
+
+
+def verdict_words(result: MappingResult) -> str:
+    """The outcome in one sentence."""
+    if is_default_kept(result):
+        goal = objective_words(result.objective)
+        if result.certificate.proved:
+            return f"No gain: the default placement is kept, it is proved optimal for {goal}."
+        return f"No gain: the default placement is kept, nothing better was found for {goal}."
+    before, after = result.default, result.placed
+    parts = [
+        f"{name} {format_change(b, a)}"
+        for name, b, a in (
+            ("link time", before.predicted_s, after.predicted_s),
+            ("worst link congestion", before.max_congestion_s, after.max_congestion_s),
+        )
+    ]
+    ranks = len(result.device_of_rank)
+    return f"Moving {len(moved_ranks(result))} of {ranks} ranks: predicted {parts[0]}, {parts[1]}."
+
+
+def table_rows(before: Evaluation, after: Evaluation) -> list[tuple[str, str, str, str]]:
+    """Rows of the before/after table: what, default, placed, change. All values are predicted."""
+
+    def seconds(name: str, b: float, a: float) -> tuple[str, str, str, str]:
+        return name, format_seconds(b), format_seconds(a), format_change(b, a)
+
+    return [
+        seconds("link time", before.predicted_s, after.predicted_s),
+        seconds("worst link congestion", before.max_congestion_s, after.max_congestion_s),
+        seconds("mean link congestion", before.mean_congestion_s, after.mean_congestion_s),
+        (
+            "hop-bytes",
+            format_bytes(before.hop_bytes),
+            format_bytes(after.hop_bytes),
+            format_change(before.hop_bytes, after.hop_bytes),
+        ),
+        (
+            "bytes x pair cost",
+            format_bytes(before.cost),
+            format_bytes(after.cost),
+            format_change(before.cost, after.cost),
+        ),
+    ]
+
+
+def top_pairs(traffic: Traffic, limit: int) -> list[tuple[int, int, int, int]]:
+    """The heaviest directed pairs of all traffic: source, target, bytes, messages."""
+    table = traffic.table()
+    order = np.argsort(-table.bytes, kind="stable")[:limit]
+    return [
+        (int(table.source[i]), int(table.target[i]), int(table.bytes[i]), int(table.messages[i]))
+        for i in order
+        if table.bytes[i] > 0
+    ]
