@@ -1,0 +1,36 @@
+// What the files of the Python module share.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace nb = nanobind;
+
+/// What Python passes: NumPy arrays of one dimension, converted if their type or layout differs.
+template <typename T>
+using InputVector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T> std::span<const T> as_span(const InputVector<T> &array) {
+  return {array.data(), array.shape(0)};
+}
+
+template <typename T> std::vector<T> as_vector(const InputVector<T> &array) {
+  const auto span = as_span(array);
+  return {span.begin(), span.end()};
+}
+
+/// Hands a vector to NumPy without copying: the array owns it from then on.
+template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vector<T> &&values) {
+  auto *owned = new std::vector<T>(std::move(values));
+  const nb::capsule owner(owned, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+  return {owned->data(), {owned->size()}, owner};
+}
+
+void bind_network(nb::module_ &module);  // Network, RankTraffic, routes
+void bind_evaluate(nb::module_ &module); // congestion, flow time
+void bind_mapping(nb::module_ &module);  // solvers

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "bindings.hpp"
+#include "toposeat/assignment.hpp"
+#include "toposeat/congestion.hpp"
+#include "toposeat/flow.hpp"
+
+namespace {
+
+using toposeat::Assignment;
+using toposeat::Congestion;
+using toposeat::FlowTimes;
+using toposeat::Network;
+using toposeat::RankTraffic;
+using DoubleArray = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+
+DoubleArray bytes_of(const Congestion &congestion, double toposeat::LinkBytes::*direction) {
+  std::vector<double> values;
+  values.reserve(congestion.bytes.size());
+  for (const toposeat::LinkBytes &each : congestion.bytes)
+    values.push_back(each.*direction);
+  return as_array(std::move(values));
+}
+
+std::optional<std::uint32_t> unless_none(std::uint32_t number) {
+  return number == toposeat::no_link ? std::nullopt : std::optional(number);
+}
+
+constexpr const char *congestion_doc =
+    "Bytes and congestion of every link under an assignment.\n\n"
+    "Raises:\n"
+    "    ValueError: unless device_of_rank names a different device for each rank.";
+
+constexpr const char *flow_time_doc =
+    "Seconds until the last flow of a phase finishes under max-min fair sharing.\n\n"
+    "All flows are issued together; each moves bytes after messages x latency of its pair.\n"
+    "core/include/toposeat/flow.hpp states the model.\n\n"
+    "Raises:\n"
+    "    ValueError: unless device_of_rank names a different device for each rank.";
+
+constexpr const char *flow_times_doc =
+    "As flow_time, with the finish of each flow and what limited the last one.\n\n"
+    "Raises:\n"
+    "    ValueError: unless device_of_rank names a different device for each rank.";
+
+} // namespace
+
+void bind_evaluate(nb::module_ &module) {
+  using namespace nb::literals;
+  using Release = nb::call_guard<nb::gil_scoped_release>;
+
+  nb::class_<Congestion>(module, "Congestion",
+                         "Result of congestion(); arrays have one entry per link.")
+      .def_ro("max_s", &Congestion::max_s)
+      .def_ro("mean_s", &Congestion::mean_s, "Over the links that some route uses.")
+      .def_ro("hop_bytes", &Congestion::hop_bytes)
+      .def_prop_ro("seconds",
+                   [](const Congestion &self) { return as_array(std::vector(self.seconds)); })
+      .def_prop_ro(
+          "forward_bytes",
+          [](const Congestion &self) { return bytes_of(self, &toposeat::LinkBytes::forward); })
+      .def_prop_ro("backward_bytes", [](const Congestion &self) {
+        return bytes_of(self, &toposeat::LinkBytes::backward);
+      });
+
+  nb::class_<FlowTimes>(module, "FlowTimes", "Result of flow_times().")
+      .def_ro("seconds", &FlowTimes::seconds)
+      .def_prop_ro(
+          "finish_s", [](const FlowTimes &self) { return as_array(std::vector(self.finish_s)); },
+          "One per flow, in the order of the traffic.")
+      .def_prop_ro(
+          "last_flow", [](const FlowTimes &self) { return unless_none(self.last_flow); },
+          "The first flow that finishes last; None without flows.")
+      .def_prop_ro(
+          "bottleneck", [](const FlowTimes &self) { return unless_none(self.bottleneck); },
+          "Link that limited it at its end; None if its pair's cap or latency did.");
+
+  module.def(
+      "check_assignment",
+      [](const Network &network, const RankTraffic &traffic, const Assignment &device_of_rank) {
+        toposeat::check_assignment(network, traffic.ranks, device_of_rank);
+      },
+      "network"_a, "traffic"_a, "device_of_rank"_a,
+      "Raises ValueError unless device_of_rank names a different device for each rank.");
+  module.def("congestion", &toposeat::congestion, "network"_a, "traffic"_a, "device_of_rank"_a,
+             congestion_doc, Release());
+  module.def("flow_time", &toposeat::flow_time, "network"_a, "traffic"_a, "device_of_rank"_a,
+             flow_time_doc, Release());
+  module.def("flow_times", &toposeat::flow_times, "network"_a, "traffic"_a, "device_of_rank"_a,
+             flow_times_doc, Release());
+}

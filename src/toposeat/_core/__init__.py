@@ -1,0 +1,31 @@
+"""The compiled core: plain numbers in and out, no nouns of `toposeat.model`.
+
+Only `topology`, `evaluate` and `mapping` call it. Errors are `ValueError`s about numbers that do not
+fit together: the callers turn the user's mistakes into `ToposeatError`s before they get here.
+"""
+
+from __future__ import annotations
+
+from toposeat._core._ext import (
+    Congestion,
+    FlowTimes,
+    Network,
+    RankTraffic,
+    check_assignment,
+    congestion,
+    flow_time,
+    flow_times,
+    shortest_routes,
+)
+
+__all__ = [
+    "Congestion",
+    "FlowTimes",
+    "Network",
+    "RankTraffic",
+    "check_assignment",
+    "congestion",
+    "flow_time",
+    "flow_times",
+    "shortest_routes",
+]

@@ -1,0 +1,135 @@
+"""Compiled core of toposeat. Private: use toposeat._core."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Network:
+    """
+    Devices, link capacities and routes as numbers; immutable.
+
+    Directed pair (i, j) of devices is entry i * devices + j of `route_begin` (one entry more than
+    pairs), `cap` and `latency`. Capacities and caps are bytes per second and may be infinite,
+    latencies are seconds per message. `route_reverse` says that a link is walked backwards.
+
+    Raises:
+        ValueError: if sizes, numbers or indices do not fit together.
+    """
+
+    def __init__(self, *, devices: int, forward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], combined: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], route_begin: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_link: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_reverse: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], cap: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], latency: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def devices(self) -> int: ...
+
+    @property
+    def links(self) -> int:
+        """Number of links."""
+
+class RankTraffic:
+    """
+    Bytes and messages of directed rank pairs, each pair at most once; immutable.
+
+    Raises:
+        ValueError: on a rank out of range, a pair twice, a rank to itself, or a number that is
+            negative or not finite.
+    """
+
+    def __init__(self, *, ranks: int, source: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], messages: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def ranks(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+def shortest_routes(n_vertices: int, links: Sequence[tuple[int, int, float, float]], forwards: Sequence[bool], sources: Sequence[int], targets: Sequence[int]) -> list[list[list[int]]]:
+    """
+    Least-latency routes, as link numbers in order, for every source and target.
+
+    `links` holds (vertex, vertex, latency in seconds, bandwidth). Ties go to fewer links, then to
+    the higher bottleneck bandwidth, then to smaller link numbers; a route back is the route out
+    reversed. Vertices that do not forward are never passed through, but may be ends.
+
+    Returns:
+        routes[i][j] from sources[i] to targets[j]; empty if there is none or both are one vertex.
+
+    Raises:
+        ValueError: on a vertex that does not exist, a link from a vertex to itself, a latency
+            outside 0..1000 s or a bandwidth that is not greater than zero.
+    """
+
+class Congestion:
+    """Result of congestion(); arrays have one entry per link."""
+
+    @property
+    def max_s(self) -> float: ...
+
+    @property
+    def mean_s(self) -> float:
+        """Over the links that some route uses."""
+
+    @property
+    def hop_bytes(self) -> float: ...
+
+    @property
+    def seconds(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def forward_bytes(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def backward_bytes(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+class FlowTimes:
+    """Result of flow_times()."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def finish_s(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """One per flow, in the order of the traffic."""
+
+    @property
+    def last_flow(self) -> int | None:
+        """The first flow that finishes last; None without flows."""
+
+    @property
+    def bottleneck(self) -> int | None:
+        """
+        Link that limited it at its end; None if its pair's cap or latency did.
+        """
+
+def check_assignment(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> None:
+    """
+    Raises ValueError unless device_of_rank names a different device for each rank.
+    """
+
+def congestion(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> Congestion:
+    """
+    Bytes and congestion of every link under an assignment.
+
+    Raises:
+        ValueError: unless device_of_rank names a different device for each rank.
+    """
+
+def flow_time(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> float:
+    """
+    Seconds until the last flow of a phase finishes under max-min fair sharing.
+
+    All flows are issued together; each moves bytes after messages x latency of its pair.
+    core/include/toposeat/flow.hpp states the model.
+
+    Raises:
+        ValueError: unless device_of_rank names a different device for each rank.
+    """
+
+def flow_times(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> FlowTimes:
+    """
+    As flow_time, with the finish of each flow and what limited the last one.
+
+    Raises:
+        ValueError: unless device_of_rank names a different device for each rank.
+    """
