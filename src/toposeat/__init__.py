@@ -1,7 +1,4 @@
-"""toposeat seats ranks on GPUs: profile, learn the machine, place, launch, prove.
-
-Layers: cli > pipeline > (report | topology | profile | mapping) > (launch | evaluate) > _core > model.
-"""
+"""toposeat seats ranks on GPUs: profile, learn the machine, place, launch, prove."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ __version__ = "0.1.0"
 
 
 def _native_path(name: str) -> Path:
-    """A file that the native build installed, e.g. `bin/toposeat-exec` or `lib/libtoposeat_ompi.so`.
+    """A file that the native build installed, e.g. `bin/toposeat-exec`.
 
     Raises:
         UnavailableError: the package was installed without it.

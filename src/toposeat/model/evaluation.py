@@ -60,7 +60,10 @@ class Certificate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MappingResult:
-    """A mapper's answer beside the default. `device_of_rank` holds positions in `Topology.devices`."""
+    """A mapper's answer beside the default.
+
+    `device_of_rank` holds positions in `Topology.devices`.
+    """
 
     device_of_rank: tuple[int, ...]
     default: Evaluation

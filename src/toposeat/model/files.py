@@ -101,7 +101,9 @@ def read_text(path: str | Path) -> str:
                 hint="check the name",
             )
         if target.is_file() and target.stat().st_size > MAX_TEXT_BYTES:
-            raise InputError("too large to be what it should be", path=target, hint="check the name")
+            raise InputError(
+                "too large to be what it should be", path=target, hint="check the name"
+            )
         data = target.read_bytes()
     except OSError as error:
         raise InputError(
@@ -164,10 +166,10 @@ def _without_none(value: Any) -> Any:
 
 
 def _encode_member(member: object) -> str:
-    if isinstance(member, Sequence) and not isinstance(member, str) and member:
-        if isinstance(member[0], Mapping):
-            rows = ",\n  ".join(json.dumps(item, allow_nan=False) for item in member)
-            return "[\n  " + rows + "\n]"
+    is_list = isinstance(member, Sequence) and not isinstance(member, str)
+    if is_list and member and isinstance(member[0], Mapping):
+        rows = ",\n  ".join(json.dumps(item, allow_nan=False) for item in member)
+        return "[\n  " + rows + "\n]"
     return json.dumps(member, allow_nan=False)
 
 

@@ -34,7 +34,7 @@ class RealisedSeat:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
-    """One `toposeat run`: command, environment, realised placement, measured wall time, exit code."""
+    """One `toposeat run`: command, environment, realised placement, wall time, exit code."""
 
     command: tuple[str, ...]
     launched: tuple[str, ...]  # the exact line that was started

@@ -1,8 +1,8 @@
 """What a machine is: devices, NICs, what lies between them, links with capacities, and routes.
 
-A `Topology` is a multigraph of *vertices* (devices, NICs, components) joined by *links*, and a list of
-directed *routes* over those links. Shared capacity lives on links, the limit of a single flow on
-routes: both are needed, because a pair matrix alone cannot predict time (`docs/explanation`).
+A `Topology` is a multigraph of *vertices* (devices, NICs, components) joined by *links*, and a
+list of directed *routes* over those links. Shared capacity lives on links, the limit of a single
+flow on routes: both are needed, because a pair matrix alone cannot predict time.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Device:
     """One schedulable GPU or partition of one (MIG slice, GCD, tile).
 
     `index` is the number nvidia-smi and friends show: for display, never for identity.
-    `numa_node` is the operating system's number; `cpus` are the near CPUs as a Linux list ("0-15,32-47").
+    `numa_node` is the operating system's number; `cpus` are the near CPUs, a Linux list ("0-15").
     `forwards` says that the hardware relays traffic of others through this device (MI250X GCDs).
     """
 
@@ -192,7 +192,9 @@ class Topology:
     def __post_init__(self) -> None:
         _check_unique("device", (d.id for d in self.devices))
         _check_unique("link", (link.id for link in self.links))
-        vertices = [v.id for v in (*self.devices, *self.nics, *self.components)]
+        vertices = [d.id for d in self.devices]
+        vertices += [n.id for n in self.nics]
+        vertices += [c.id for c in self.components]
         _check_unique("vertex", vertices)
         known = set(vertices)
         for link in self.links:
@@ -216,7 +218,7 @@ class Topology:
                     )
                 if here not in link.ends:
                     raise ValueError(
-                        f"route {route.source} -> {route.target}: link {link_id!r} does not continue"
+                        f"route {route.source} -> {route.target}: link {link_id!r} does not go on"
                         f" from {here!r}"
                     )
                 here = link.ends[1] if here == link.ends[0] else link.ends[0]

@@ -67,9 +67,11 @@ class PairTable:
 
     @staticmethod
     def from_dense(nbytes: ArrayLike, messages: ArrayLike | None = None) -> PairTable:
-        """From square rank x rank matrices (row = sender); without `messages`, one per non-zero pair."""
+        """From square matrices, row = sender; without `messages`, one per non-zero pair."""
         matrix = np.asarray(nbytes, dtype=np.int64)
-        counts = (matrix > 0).astype(np.int64) if messages is None else np.asarray(messages, np.int64)
+        counts = (
+            (matrix > 0).astype(np.int64) if messages is None else np.asarray(messages, np.int64)
+        )
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or counts.shape != matrix.shape:
             raise ValueError("a traffic matrix must be square")
         src, dst = np.nonzero((matrix != 0) | (counts != 0))
@@ -181,8 +183,8 @@ class Traffic:
     report: tuple[str, ...] = ()  # what the importer could not know or doubted
 
     def __post_init__(self) -> None:
-        if self.ranks < 1:
-            raise ValueError(f"expected at least one rank, got {self.ranks}")
+        if not 1 <= self.ranks < 2**31:
+            raise ValueError(f"expected 1 to 2^31-1 ranks, got {self.ranks}")
         for (kind, space), table in self.tables.items():
             if len(table) and max(table.source.max(), table.target.max()) >= self.ranks:
                 raise ValueError(
@@ -201,14 +203,14 @@ class Traffic:
 
     @property
     def mapped_space(self) -> MemorySpace | None:
-        """Which memory space placement should care for: device if any device bytes exist, else all."""
+        """Which memory space placement should serve: device if any device bytes exist, else all."""
         has_device = any(
             s is MemorySpace.DEVICE and t.bytes.sum() > 0 for (_, s), t in self.tables.items()
         )
         return MemorySpace.DEVICE if has_device else None
 
     def mapped_table(self) -> PairTable:
-        """The pairs a mapper should serve (see `mapped_space`), without what a rank sends itself."""
+        """The pairs a mapper should serve (see `mapped_space`), without a rank's own messages."""
         table = self.table(space=self.mapped_space)
         keep = table.source != table.target
         return PairTable.from_pairs(

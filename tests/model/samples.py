@@ -1,0 +1,97 @@
+"""Small nouns, and hypothesis strategies for them."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from toposeat.model.quantity import Quantity, Source, nominal
+from toposeat.model.topology import Device, Link, LinkKind, PathClass, Route, Topology, Vendor
+from toposeat.model.traffic import (
+    HISTOGRAM_BUCKETS,
+    CollectiveEvent,
+    Communicator,
+    MemorySpace,
+    PairTable,
+    RankInfo,
+    Traffic,
+    TrafficKind,
+)
+
+
+def pair_topology() -> Topology:
+    """Two devices and one measured link."""
+    link = Link(
+        id="l0",
+        kind=LinkKind.NVLINK,
+        ends=("gpu0", "gpu1"),
+        forward_bytes_per_s=Quantity(24e9, Source.MEASURED),
+        backward_bytes_per_s=nominal(25e9),
+        latency_s=nominal(2e-6),
+    )
+    devices = tuple(
+        Device(id=f"gpu{i}", index=i, vendor=Vendor.NVIDIA, pci_bus_id=f"0000:0{i}:00.0")
+        for i in range(2)
+    )
+    routes = tuple(
+        Route(source=a, target=b, links=("l0",), path_class=PathClass.NVL)
+        for a, b in (("gpu0", "gpu1"), ("gpu1", "gpu0"))
+    )
+    return Topology(name="pair", origin="test", devices=devices, links=(link,), routes=routes)
+
+
+counts = st.integers(0, 2**50)
+
+
+@st.composite
+def pair_tables(draw: st.DrawFn, ranks: int) -> PairTable:
+    size = draw(st.integers(0, 12))
+    ranks_list = st.lists(st.integers(0, ranks - 1), min_size=size, max_size=size)
+    numbers = st.lists(counts, min_size=size, max_size=size)
+    return PairTable.from_pairs(draw(ranks_list), draw(ranks_list), draw(numbers), draw(numbers))
+
+
+@st.composite
+def traffics(draw: st.DrawFn) -> Traffic:
+    ranks = draw(st.integers(1, 6))
+    keys = draw(
+        st.sets(st.tuples(st.sampled_from(list(TrafficKind)), st.sampled_from(list(MemorySpace))))
+    )
+    text = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
+    histograms = {}
+    for key in keys:
+        counts_of_bucket = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
+        counts_of_bucket[draw(st.integers(0, HISTOGRAM_BUCKETS - 1))] = draw(st.integers(1, 2**40))
+        histograms[key] = counts_of_bucket
+    return Traffic(
+        ranks=ranks,
+        origin=draw(text),
+        tables={key: table for key in keys if len(table := draw(pair_tables(ranks))) > 0},
+        histograms=histograms,
+        communicators=(Communicator(id=0, ranks=tuple(range(ranks)), name=draw(text)),),
+        collectives=(
+            CollectiveEvent(
+                communicator=0,
+                operation="allreduce",
+                rank=0,
+                root=-1,
+                space=MemorySpace.DEVICE,
+                bytes=draw(counts),
+                calls=draw(st.integers(1, 9)),
+            ),
+        ),
+        collective_model=draw(text),
+        rank_info=tuple(
+            RankInfo(
+                rank=r,
+                host=draw(text),
+                pid=r,
+                finalized=draw(st.booleans()),
+                wall_s=draw(st.floats(0, 1e6)),
+                device_ordinal=draw(st.none() | st.integers(0, 7)),
+            )
+            for r in range(ranks)
+        ),
+        metadata=draw(st.dictionaries(text, text, max_size=3)),
+        report=tuple(draw(st.lists(text, max_size=2))),
+    )

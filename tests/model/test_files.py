@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.model.samples import pair_topology
+from toposeat.errors import InputError, UsageError
+from toposeat.model.files import read_text, replace_atomically, write_atomically
+from toposeat.model.topology_file import load_topology, save_topology
+
+
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "machine.json"
+    save_topology(pair_topology(), path)
+    return path
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    assert load_topology(saved(tmp_path)) == pair_topology()
+
+
+def test_refuses_to_overwrite_and_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_atomically(path, "old")
+    with pytest.raises(UsageError, match="exists") as caught:
+        write_atomically(path, "new")
+    assert "-f" in caught.value.hint
+    assert path.read_text() == "old"
+    write_atomically(path, "new", overwrite=True)
+    assert path.read_text() == "new"
+
+
+def test_nothing_is_left_when_writing_fails(tmp_path: Path) -> None:
+    def fail(target: Path) -> None:
+        target.write_text("half")
+        raise RuntimeError("power cut")
+
+    path = tmp_path / "f"
+    path.write_text("old")
+    with pytest.raises(RuntimeError):
+        replace_atomically(path, fail, overwrite=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+    assert path.read_text() == "old"
+
+
+def test_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a directory"):
+        write_atomically(tmp_path / "no" / "f", "x")
+
+
+def test_truncated_file_names_the_last_line(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2])
+    with pytest.raises(InputError, match=r"machine\.json:\d+: ") as caught:
+        load_topology(path)
+    assert caught.value.line == text[: len(text) // 2].count("\n") + 1
+
+
+def test_wrong_type_names_the_line_of_the_value(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    lines = path.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if '"id": "gpu1"' in line)
+    lines[at] = lines[at].replace('"index": 1', '"index": "one"')
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError, match="expected `int`, got `str`") as caught:
+        load_topology(path)
+    assert caught.value.line == at + 1
+
+
+def test_impossible_content_names_a_line(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    path.write_text(path.read_text().replace('"links": ["l0"]', '"links": ["l9"]'))
+    with pytest.raises(InputError, match="unknown link 'l9'"):
+        load_topology(path)
+
+
+def test_negative_capacity_is_refused_at_its_link(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    text = path.read_text().replace("24000000000.0", "-1")
+    path.write_text(text)
+    with pytest.raises(InputError, match=">= 0") as caught:
+        load_topology(path)
+    line = text.splitlines()[(caught.value.line or 0) - 1]
+    assert '"id": "l0"' in line
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"schema": "toposeat/topology/99"}', "found schema 'toposeat/topology/99'"),
+        ('{"devices": []}', "found no schema name"),
+        ("[]", "expected a JSON object"),
+        ("", "truncated JSON"),
+        ("{nonsense", "not valid JSON"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_topology(path)
+
+
+def test_binary_file_names_the_line_of_the_first_bad_byte(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b"{\n\xff\xfe")
+    with pytest.raises(InputError, match="not a text file") as caught:
+        load_topology(path)
+    assert caught.value.line == 2
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_text(tmp_path / "nothing")
+    with pytest.raises(InputError, match="not a file"):
+        read_text(tmp_path)
+
+
+@given(st.data())
+def test_any_damage_is_an_input_error_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("damage")
+    text = saved(folder).read_text()
+    start = data.draw(st.integers(0, len(text)))
+    stop = data.draw(st.integers(start, min(len(text), start + 40)))
+    damaged = text[:start] + data.draw(st.text(max_size=5)) + text[stop:]
+    path = folder / "damaged.json"
+    path.write_text(damaged, encoding="utf-8")
+    try:
+        load_topology(path)
+    except InputError as error:
+        assert error.message.count("\n") == 0
+        assert error.hint
+
+
+def test_one_record_of_a_list_is_one_line(tmp_path: Path) -> None:
+    text = saved(tmp_path).read_text()
+    assert json.loads(text)["schema"] == "toposeat/topology/1"
+    assert sum('"id": "gpu' in line for line in text.splitlines()) == 2

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.model.samples import traffics
+from toposeat.errors import InputError, UsageError
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic_file import is_profile, load_traffic, save_traffic
+
+
+def small() -> Traffic:
+    table = PairTable.from_dense([[0, 5], [7, 0]], [[0, 1], [2, 0]])
+    return Traffic(
+        ranks=2, origin="test", tables={(TrafficKind.POINT_TO_POINT, MemorySpace.HOST): table}
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(traffic=traffics())
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, traffic: Traffic) -> None:
+    path = tmp_path_factory.mktemp("profile") / "app.prof"
+    save_traffic(traffic, path)
+    again = load_traffic(path)
+    for name in ("ranks", "origin", "collectives", "communicators", "collective_model"):
+        assert getattr(again, name) == getattr(traffic, name)
+    assert again.rank_info == traffic.rank_info
+    assert again.report == traffic.report
+    assert dict(again.metadata) == dict(traffic.metadata)
+    assert dict(again.tables) == dict(traffic.tables)
+    assert again.histograms.keys() == traffic.histograms.keys()
+    for key, counts in traffic.histograms.items():
+        assert np.array_equal(again.histograms[key], counts)
+
+
+def test_never_overwrites_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "app.prof"
+    save_traffic(small(), path)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="exists"):
+        save_traffic(small(), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["app.prof"]
+
+
+def test_other_files_are_not_profiles(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("rank,rank\n")
+    assert not is_profile(path)
+    with pytest.raises(InputError, match="not a toposeat profile"):
+        load_traffic(path)
+
+
+def test_other_schema_version_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "app.prof"
+    save_traffic(small(), path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE meta SET value = 'toposeat/profile/9' WHERE key = 'schema'")
+        database.commit()
+    with pytest.raises(InputError, match="'toposeat/profile/9'"):
+        load_traffic(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE pair SET target = 17",
+        "UPDATE pair SET bytes = -1",
+        "UPDATE pair SET bytes = 'many'",
+        "UPDATE pair SET kind = 'gossip'",
+        "UPDATE meta SET value = 'two' WHERE key = 'ranks'",
+        "INSERT INTO histogram VALUES ('point-to-point', 'host', 99, 1)",
+        "DROP TABLE rank",
+        "UPDATE meta SET value = '9999999999999999999999' WHERE key = 'ranks'",
+    ],
+)
+def test_impossible_content_is_refused(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "app.prof"
+    save_traffic(small(), path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+        database.commit()
+    with pytest.raises(InputError) as caught:
+        load_traffic(path)
+    assert caught.value.hint
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_database_is_an_input_error_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("damage") / "app.prof"
+    save_traffic(small(), path)
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    else:
+        for _ in range(data.draw(st.integers(1, 30))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        load_traffic(path)
+    except InputError as error:
+        assert error.hint
