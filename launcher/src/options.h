@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The command line of toposeat-exec. */
+#ifndef TOPOSEAT_LAUNCHER_OPTIONS_H
+#define TOPOSEAT_LAUNCHER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum tps_mode { TPS_PERMUTE, TPS_MASK, TPS_ROTATE, TPS_CPU_ONLY };
+enum tps_ids { TPS_IDS_AUTO, TPS_IDS_INTEGER, TPS_IDS_UUID };
+enum tps_memory { TPS_MEMORY_PREFERRED, TPS_MEMORY_BIND, TPS_MEMORY_NONE };
+
+struct tps_options {
+  const char *placement;      /* -m */
+  enum tps_mode mode;         /* --visibility */
+  enum tps_ids ids;           /* --ids */
+  enum tps_memory memory;     /* --memory-policy */
+  const char *report_folder;  /* --report */
+  const char *witness;        /* --witness */
+  const char *preload;        /* --preload */
+  const char *local_rank_env; /* --local-rank-env */
+  const char **assignments;   /* -E, each KEY=VALUE */
+  size_t assignment_count;
+  bool strict;
+  bool dry_run;
+  char **program; /* NULL-terminated */
+};
+
+enum tps_parsed { TPS_PARSED_RUN, TPS_PARSED_HELP, TPS_PARSED_VERSION, TPS_PARSED_ERROR };
+
+/* On TPS_PARSED_ERROR `error` holds the cause. */
+enum tps_parsed tps_options_parse(struct tps_options *options, int argc, char **argv, char *error,
+                                  size_t error_size);
+
+const char *tps_mode_name(enum tps_mode mode);
+
+extern const char tps_help_text[];
+
+#endif

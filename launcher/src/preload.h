@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Libraries the dynamic loader is to load first. */
+#ifndef TOPOSEAT_LAUNCHER_PRELOAD_H
+#define TOPOSEAT_LAUNCHER_PRELOAD_H
+
+#include "environment.h"
+#include "message.h"
+
+/* Puts `library` in front of LD_PRELOAD; warns and does nothing where that cannot work. */
+void tps_preload_add(struct tps_environment *environment, const char *library,
+                     struct tps_messages *messages);
+
+/* Path of the witness library that belongs to this program, NULL if it is not there.
+   The caller frees it. */
+char *tps_preload_find_witness(void);
+
+#endif

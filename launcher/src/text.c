@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *never_null(void *memory) {
+  if (memory == NULL) {
+    static const char message[] = "toposeat-exec: error: out of memory\n";
+    ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+    _exit(written < 0 ? 1 : 1);
+  }
+  return memory;
+}
+
+void *tps_allocate(size_t count, size_t size) {
+  return never_null(calloc(count ? count : 1, size ? size : 1));
+}
+
+char *tps_copy_string(const char *value) {
+  size_t size = strlen(value) + 1;
+  return memcpy(tps_allocate(size, 1), value, size);
+}
+
+void tps_text_init(struct tps_text *text) {
+  text->capacity = 64;
+  text->length = 0;
+  text->data = tps_allocate(text->capacity, 1);
+}
+
+void tps_text_free(struct tps_text *text) {
+  free(text->data);
+  text->data = NULL;
+  text->length = text->capacity = 0;
+}
+
+static void reserve(struct tps_text *text, size_t extra) {
+  size_t needed = text->length + extra + 1;
+  if (needed <= text->capacity)
+    return;
+  while (text->capacity < needed)
+    text->capacity *= 2;
+  text->data = never_null(realloc(text->data, text->capacity));
+}
+
+void tps_text_add(struct tps_text *text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  if (length > 0) {
+    reserve(text, (size_t)length);
+    vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+    text->length += (size_t)length;
+  }
+  va_end(again);
+}
+
+void tps_text_add_escaped(struct tps_text *text, const char *value) {
+  for (const char *at = value; *at; at++) {
+    unsigned char byte = (unsigned char)*at;
+    if (byte == '\\')
+      tps_text_add(text, "\\\\");
+    else if (byte < 0x20 || byte == 0x7f)
+      tps_text_add(text, "\\x%02x", byte);
+    else
+      tps_text_add(text, "%c", byte);
+  }
+}
+
+bool tps_parse_number(const char *text, unsigned long limit, unsigned long *number) {
+  if (text == NULL || *text == '\0')
+    return false;
+  unsigned long value = 0;
+  for (const char *at = text; *at; at++) {
+    if (*at < '0' || *at > '9')
+      return false;
+    unsigned long digit = (unsigned long)(*at - '0');
+    if (value > limit / 10 || value * 10 > limit - digit)
+      return false;
+    value = value * 10 + digit;
+  }
+  *number = value;
+  return true;
+}
+
+const char *tps_getenv(const char *name) {
+  const char *value = getenv(name);
+  return value != NULL && *value != '\0' ? value : NULL;
+}

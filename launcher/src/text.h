@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Growable strings and strict number parsing. */
+#ifndef TOPOSEAT_LAUNCHER_TEXT_H
+#define TOPOSEAT_LAUNCHER_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A growing string; `data` is never NULL after tps_text_init. */
+struct tps_text {
+  char *data;
+  size_t length;
+  size_t capacity;
+};
+
+void tps_text_init(struct tps_text *text);
+void tps_text_free(struct tps_text *text);
+void tps_text_add(struct tps_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Adds `value` with control characters and backslashes escaped, so that it stays on one line. */
+void tps_text_add_escaped(struct tps_text *text, const char *value);
+
+/* Memory that is never NULL: a launcher that cannot get a few bytes has nothing better to do than
+   to say so and stop. */
+void *tps_allocate(size_t count, size_t size);
+char *tps_copy_string(const char *value);
+
+/* Reads a whole string of ASCII digits not larger than `limit`. */
+bool tps_parse_number(const char *text, unsigned long limit, unsigned long *number);
+
+/* Whether a variable is set and not empty; its value or NULL. */
+const char *tps_getenv(const char *name);
+
+#endif
