@@ -64,7 +64,7 @@ class MpiInstallation:
 
     @contextlib.contextmanager
     def environment(self) -> Iterator[None]:
-        """Variables this installation needs, set for the duration: Open MPI refuses root otherwise."""
+        """Variables it needs, set for the duration: Open MPI refuses root otherwise."""
         wanted: Mapping[str, str] = {}
         if self.family == "openmpi" and os.geteuid() == 0:
             wanted = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -166,8 +166,7 @@ def _without_none(value: Any) -> Any:
 
 
 def _encode_member(member: object) -> str:
-    is_list = isinstance(member, Sequence) and not isinstance(member, str)
-    if is_list and member and isinstance(member[0], Mapping):
+    if isinstance(member, list) and member and isinstance(member[0], Mapping):
         rows = ",\n  ".join(json.dumps(item, allow_nan=False) for item in member)
         return "[\n  " + rows + "\n]"
     return json.dumps(member, allow_nan=False)

@@ -1,0 +1,136 @@
+"""What every verb has: a name, a help line, arguments, and what it does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+
+from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.report import TextStyle
+
+
+class Command:
+    """One verb. The first line of the class's docstring is its help line."""
+
+    name: ClassVar[str]
+    wraps: ClassVar[bool] = False  # takes `-- LAUNCH...`; set on `args.launch`
+    usage: ClassVar[str] = ""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; return the exit code."""
+        raise NotImplementedError
+
+
+def add_topology_option(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """`-t SRC`: the machine."""
+    parser.add_argument(
+        "-t",
+        "--topology",
+        metavar="SRC",
+        required=required,
+        default=None,
+        help="the machine: `this`, a topology file, `nvidia-smi topo -m` text, a catalogue name "
+        "(k80-16, dgx-1v, ...) or a synthetic string",
+    )
+
+
+def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """`-o F` and `-f`."""
+    parser.add_argument("-o", "--output", metavar="F", type=Path, help=f"write {what} to F")
+    add_force_option(parser)
+
+
+def add_force_option(parser: argparse.ArgumentParser) -> None:
+    """`-f`: overwrite."""
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
+
+
+def add_solver_options(parser: argparse.ArgumentParser) -> None:
+    """How to search for a placement."""
+    # Imported here: the mapper pulls in numpy and the compiled core, which `--help` does not need.
+    from toposeat.mapping import METRICS, OBJECTIVES, SOLVERS  # noqa: PLC0415
+
+    group = parser.add_argument_group("mapping")
+    group.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="time",
+        help="what to minimise (default: time, the predicted flow time)",
+    )
+    group.add_argument(
+        "--metric",
+        choices=METRICS,
+        default="bandwidth",
+        help="how the pairwise cost prices a pair of devices (default: bandwidth)",
+    )
+    group.add_argument("--solver", choices=SOLVERS, default="auto", help="default: auto")
+    group.add_argument(
+        "--budget",
+        metavar="S",
+        type=positive_seconds,
+        default=1.0,
+        help="seconds the search may take (default: 1)",
+    )
+    group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
+
+
+def positive_seconds(text: str) -> float:
+    """Argparse type: seconds > 0."""
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
+    return value
+
+
+def natural(text: str) -> int:
+    """Argparse type: an integer >= 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text}")
+    return value
+
+
+def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
+    """The wrapped command, or a usage error that shows the form."""
+    launch: Sequence[str] = args.launch or ()
+    if not launch:
+        raise UsageError(
+            f"{verb}: no command to run",
+            hint=f"put it behind `--`: toposeat {verb} -- mpirun -n 8 ./app",
+        )
+    return list(launch)
+
+
+def print_json(document: Any) -> None:
+    """A result as JSON on stdout."""
+    json.dump(document, sys.stdout, allow_nan=False, indent=None)
+    sys.stdout.write("\n")
+
+
+def style_of(stream: TextIO) -> TextStyle:
+    """How text on `stream` is laid out: width and colour of a terminal, plain otherwise."""
+    from toposeat.report import text_style_for  # noqa: PLC0415
+
+    return text_style_for(stream, os.environ, columns=shutil.get_terminal_size().columns)
+
+
+def show(stream: TextIO, render: Callable[..., str], *nouns: Any) -> None:
+    """Write nouns as text, laid out for `stream`."""
+    stream.write(render(*nouns, style_of(stream)))
+
+
+def tell(*lines: str) -> None:
+    """Everything that is not the result: on stderr."""
+    for line in lines:
+        print(line, file=sys.stderr)

@@ -1,0 +1,103 @@
+"""`toposeat demo`: the whole path without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toposeat.cli.command import Command, add_force_option, print_json, show, tell
+from toposeat.errors import ToposeatError, UsageError
+
+if TYPE_CHECKING:
+    from toposeat import pipeline
+    from toposeat.launch import MpiInstallation
+
+DEFAULT_FOLDER = Path("toposeat-demo")
+
+
+class DemoCommand(Command):
+    """Show the whole path on this machine, no GPU needed, in under a minute."""
+
+    name = "demo"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        parser.add_argument(
+            "-o",
+            "--output",
+            metavar="DIR",
+            type=Path,
+            default=DEFAULT_FOLDER,
+            help=f"where to write (default: {DEFAULT_FOLDER})",
+        )
+        add_force_option(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Compile, run, profile, map, report."""
+        from toposeat import launch, pipeline, report  # noqa: PLC0415
+        from toposeat.model.files import write_atomically  # noqa: PLC0415
+
+        folder: Path = args.output
+        if folder.exists() and not args.force:
+            raise UsageError(
+                f"{folder} exists", hint="add -f to write into it again, or give -o DIR"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = _first_that_works(folder, launch.require_installations())
+        page = folder / "report.html"
+        sections = [report.Section(m.topology, outcome.traffic, m.result) for m in outcome.machines]
+        write_atomically(page, report.html_page(sections), overwrite=True)
+        if args.json:
+            print_json(_document(outcome, page))
+        else:
+            show(sys.stdout, report.render_traffic_text, outcome.traffic)
+            for m in outcome.machines:
+                sys.stdout.write("\n")
+                show(sys.stdout, report.render_mapping_text, m.result, m.topology, outcome.traffic)
+        first = outcome.machines[0].placement_path
+        tell(
+            "",
+            f"Wrote {outcome.profile_path}, "
+            + ", ".join(str(m.placement_path) for m in outcome.machines),
+            f"Wrote {page}: open it in a browser (one file, works offline)",
+            "",
+            f"Next, here:           toposeat report {outcome.profile_path}",
+            "                      toposeat map stencil2d:2x4,weight=3 -t dgx-1v",
+            f"                      toposeat run --dry-run -p {first} -- mpirun -n 16 ./halo3d",
+            "                      toposeat doctor",
+            "      on a GPU node:  toposeat tune -- mpirun -n 8 ./app",
+            "                      toposeat run  -- mpirun -n 8 ./app",
+        )
+        return 0
+
+
+def _first_that_works(
+    folder: Path, installations: Sequence[MpiInstallation]
+) -> pipeline.DemoOutcome:
+    """The demo under the first MPI installation that can compile and run it."""
+    from toposeat import pipeline  # noqa: PLC0415
+
+    for mpi in installations[:-1]:
+        try:
+            return pipeline.demo(folder, mpi, tell)
+        except ToposeatError as error:
+            tell(f"Skip      {mpi.description}: {error.message}")
+    return pipeline.demo(folder, installations[-1], tell)
+
+
+def _document(outcome: pipeline.DemoOutcome, page: Path) -> dict[str, Any]:
+    from toposeat import report  # noqa: PLC0415
+
+    return {
+        "schema": "toposeat/demo/1",
+        "mpi": outcome.mpi,
+        "command": list(outcome.command),
+        "profile": str(outcome.profile_path),
+        "report": str(page),
+        "machines": [
+            report.mapping_json(m.result, m.topology, outcome.traffic) for m in outcome.machines
+        ],
+    }

@@ -1,0 +1,119 @@
+"""`toposeat VERB ...`: parse, run one verb, turn errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import toposeat
+from toposeat.cli.command import Command
+from toposeat.cli.compare import CompareCommand
+from toposeat.cli.demo import DemoCommand
+from toposeat.cli.discover import DiscoverCommand
+from toposeat.cli.doctor import DoctorCommand
+from toposeat.cli.map import MapCommand
+from toposeat.cli.profile import ProfileCommand
+from toposeat.cli.report import ReportCommand
+from toposeat.cli.run import RunCommand
+from toposeat.cli.tune import TuneCommand
+from toposeat.errors import MissingProgramError, ToposeatError, UsageError
+
+COMMANDS: tuple[type[Command], ...] = (
+    DiscoverCommand,
+    ProfileCommand,
+    MapCommand,
+    RunCommand,
+    CompareCommand,
+    TuneCommand,
+    ReportCommand,
+    DoctorCommand,
+    DemoCommand,
+)
+
+EXIT_FAILED, EXIT_USAGE, EXIT_MISSING_PROGRAM = 1, 2, 127
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb.
+
+    Returns:
+        0 done, 1 failed, 2 usage, 127 program not found; the application's own code for verbs
+        that run one.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    options, launch = _split_launch(words)
+    verbose = "-v" in options or "--verbose" in options
+    try:
+        args = _parser().parse_args(options)
+        command: Command = args.command()
+        if launch is not None and not command.wraps:
+            raise UsageError(
+                f"{command.name} does not run a command", hint=f"leave out `-- {' '.join(launch)}`"
+            )
+        args.launch = launch
+        return command.run(args)
+    except ToposeatError as error:
+        if verbose:
+            raise
+        return _tell(error)
+    except BrokenPipeError:
+        # The reader of our output went away (`toposeat ... | head`): not our failure.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def entry() -> NoReturn:
+    """The console script."""
+    sys.exit(main())
+
+
+def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
+    if "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
+def _tell(error: ToposeatError) -> int:
+    print(f"error: {error.message if not error.args else error.args[0]}", file=sys.stderr)
+    if error.hint:
+        print(f"hint:  {error.hint}", file=sys.stderr)
+    if isinstance(error, MissingProgramError):
+        return EXIT_MISSING_PROGRAM
+    return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="toposeat",
+        description="Seat MPI ranks on GPUs by who talks to whom and how the GPUs are wired.",
+        epilog="First steps: toposeat demo; toposeat doctor; toposeat tune -- mpirun -n 8 ./app",
+    )
+    parser.add_argument("--version", action="version", version=f"toposeat {toposeat.__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
+    for command in COMMANDS:
+        text = (command.__doc__ or "").strip().splitlines()[0].rstrip(".")
+        verb = verbs.add_parser(
+            command.name,
+            help=text,
+            description=text + ".",
+            usage=command.usage or None,
+        )
+        verb.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+        verb.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of errors")
+        verb.set_defaults(command=command)
+        command().add_arguments(verb)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with errors in the form of all our errors."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"see: {self.prog} --help")

@@ -1,0 +1,183 @@
+"""`toposeat report`: show any toposeat file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toposeat.cli.command import (
+    Command,
+    add_output_option,
+    add_topology_option,
+    print_json,
+    style_of,
+    tell,
+)
+from toposeat.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from toposeat.model.placement import Placement
+    from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
+    from toposeat.report import TextStyle
+
+
+class ReportCommand(Command):
+    """Show topologies, profiles, placements and runs; together they make one page."""
+
+    name = "report"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        parser.add_argument("files", metavar="F", nargs="+", type=Path)
+        add_topology_option(parser, required=False)
+        parser.add_argument(
+            "--traffic", metavar="F", help="a profile, CSV matrix or pattern for a placement"
+        )
+        parser.add_argument("--format", choices=("text", "json", "html", "svg"), default="text")
+        add_output_option(parser, "the report")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Recognise the files, render them, write or print."""
+        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+
+        if args.output is not None:
+            check_writable(args.output, overwrite=args.force)
+        found = _Files.load(args.files, args.topology, args.traffic)
+        form = "json" if args.json else args.format
+        if form == "json":
+            document = _document(found)
+            if args.output is None:
+                print_json(document)
+                return 0
+            import json  # noqa: PLC0415
+
+            content = json.dumps(document, allow_nan=False) + "\n"
+        else:
+            content = _render(found, form, _style_for(args.output))
+        if args.output is None:
+            sys.stdout.write(content)
+        else:
+            write_atomically(args.output, content, overwrite=args.force)
+            tell(f"Wrote {args.output}")
+        return 0
+
+
+class _Files:
+    """The nouns found in the files of the command line."""
+
+    def __init__(self) -> None:
+        self.topology: Topology | None = None
+        self.traffic: Traffic | None = None
+        self.placements: list[tuple[Path, Placement]] = []
+        self.runs: list[Any] = []
+        self.results: list[Any] = []
+
+    @staticmethod
+    def load(paths: list[Path], topology_source: str | None, traffic: str | None) -> _Files:
+        from toposeat import profile, topology  # noqa: PLC0415
+
+        found = _Files()
+        for path in paths:
+            found.add(path)
+        if topology_source is not None:
+            found.topology = topology.read_topology(topology_source)
+        if traffic is not None:
+            found.traffic = profile.read_traffic(traffic)
+        return found
+
+    def add(self, path: Path) -> None:
+        from toposeat import topology  # noqa: PLC0415
+        from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
+        from toposeat.model.traffic_file import is_profile, load_traffic  # noqa: PLC0415
+
+        if is_profile(path):
+            self.traffic = load_traffic(path)
+            return
+        head = files.read_text(path)[:4096]
+        if result_file.MAPPING_SCHEMA in head:
+            self.results.append(result_file.load_mapping(path))
+        elif result_file.RUN_SCHEMA in head:
+            self.runs.append(result_file.load_run(path))
+        elif head.startswith("# toposeat/placement/"):
+            self.placements.append((path, placement_file.load_placement(path)))
+        elif not head.strip():
+            raise InputError("an empty file", path=path, hint="make it again")
+        else:
+            self.topology = topology.read_topology(str(path))
+
+    def mapping_results(self) -> list[Any]:
+        """Results to show: saved ones, and given placements assessed on the given machine."""
+        from toposeat import pipeline  # noqa: PLC0415
+
+        results = list(self.results)
+        if self.topology is not None and self.traffic is not None:
+            for path, placement in self.placements:
+                devices = pipeline.device_positions(placement, self.topology, self.traffic, path)
+                results.append(pipeline.assess(self.topology, self.traffic, devices))
+        return results
+
+
+def _style_for(output: Path | None) -> TextStyle:
+    from toposeat.report import TextStyle  # noqa: PLC0415
+
+    return style_of(sys.stdout) if output is None else TextStyle()
+
+
+def _document(found: _Files) -> Any:
+    from toposeat import report  # noqa: PLC0415
+
+    documents: list[Any] = []
+    if found.topology is not None:
+        documents.append(report.topology_json(found.topology))
+    if found.traffic is not None:
+        documents.append(report.profile_json(found.traffic))
+    documents += [report.placement_json(placement) for _, placement in found.placements]
+    if found.topology is not None and found.traffic is not None:
+        documents += [
+            report.mapping_json(result, found.topology, found.traffic)
+            for result in found.mapping_results()
+        ]
+    documents += [report.run_json(record) for record in found.runs]
+    if len(documents) == 1:
+        return documents[0]
+    return {"schema": "toposeat/report/1", "parts": documents}
+
+
+def _render(found: _Files, form: str, style: TextStyle) -> str:
+    from toposeat import report  # noqa: PLC0415
+
+    if form == "html":
+        if found.topology is None:
+            raise UsageError(
+                "an html report needs the machine", hint="add the topology file, or -t SRC"
+            )
+        results = found.mapping_results() or [None]
+        return report.html_page(
+            [report.Section(found.topology, found.traffic, result) for result in results]
+        )
+    if form == "svg":
+        if found.topology is None:
+            raise UsageError("an svg shows a machine", hint="add the topology file, or -t SRC")
+        return report.topology_svg(found.topology)
+    return _text(found, style)
+
+
+def _text(found: _Files, style: TextStyle) -> str:
+    from toposeat import report  # noqa: PLC0415
+
+    parts = []
+    if found.topology is not None:
+        parts.append(report.render_topology_text(found.topology, style))
+    if found.traffic is not None:
+        parts.append(report.render_traffic_text(found.traffic, style))
+    parts += [report.render_placement_text(placement, style) for _, placement in found.placements]
+    if found.topology is not None and found.traffic is not None:
+        parts += [
+            report.render_mapping_text(result, found.topology, found.traffic, style)
+            for result in found.mapping_results()
+        ]
+    parts += [report.render_run_text(record, style) for record in found.runs]
+    return "\n".join(parts)

@@ -1,0 +1,91 @@
+"""`toposeat run`: start the job as placed and check that it really is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from toposeat.cli.command import (
+    Command,
+    add_force_option,
+    print_json,
+    require_launch,
+    show,
+    tell,
+)
+
+
+class RunCommand(Command):
+    """Start a job with a placement, and verify what each rank got."""
+
+    name = "run"
+    wraps = True
+    usage = "toposeat run [-p PLACEMENT] [options] -- LAUNCH..."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        from toposeat.launch import VISIBILITIES  # noqa: PLC0415
+
+        parser.add_argument(
+            "-p",
+            "--placement",
+            metavar="F",
+            type=Path,
+            help="the placement (default: what `toposeat tune` found for this command)",
+        )
+        parser.add_argument(
+            "--visibility",
+            choices=VISIBILITIES,
+            default=VISIBILITIES[0],
+            help="how a rank is shown its GPU: the same reordered list for all (permute), one GPU "
+            "(mask), its own first (rotate), or unchanged, moving CPUs only (cpu-only)",
+        )
+        parser.add_argument(
+            "--strict", action="store_true", help="stop a rank that does not get its place"
+        )
+        parser.add_argument(
+            "--no-verify", action="store_true", help="do not check what each rank got"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the exact line, run nothing"
+        )
+        parser.add_argument(
+            "-o", "--output", metavar="F", type=Path, help="write the run record to F"
+        )
+        add_force_option(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Launch, verify, record."""
+        from toposeat import launch, pipeline, report  # noqa: PLC0415
+        from toposeat.model.files import check_writable  # noqa: PLC0415
+        from toposeat.model.placement_file import load_placement  # noqa: PLC0415
+        from toposeat.model.result_file import save_run  # noqa: PLC0415
+
+        command = require_launch(args, self.name)
+        if args.output is not None:
+            check_writable(args.output, overwrite=args.force)
+        path = args.placement or pipeline.tuned_placement_path(command)
+        placement = load_placement(path)
+        if args.dry_run:
+            line = launch.placed_line(
+                command, placement, path, visibility=args.visibility, strict=args.strict
+            )
+            print(pipeline.shell_line(line))
+            return 0
+        record = launch.run_placed(
+            command,
+            placement,
+            path,
+            visibility=args.visibility,
+            strict=args.strict,
+            verify=not args.no_verify,
+        )
+        if args.output is not None:
+            save_run(record, args.output, overwrite=args.force)
+            tell(f"Wrote {args.output}", f"Next: toposeat report {args.output}")
+        if args.json:
+            print_json(report.run_json(record))
+        else:
+            show(sys.stderr, report.render_run_text, record)
+        return record.exit_code

@@ -1,0 +1,72 @@
+"""`toposeat tune`: discover, profile and map in one step."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from toposeat.cli.command import (
+    Command,
+    add_force_option,
+    add_solver_options,
+    add_topology_option,
+    print_json,
+    require_launch,
+    show,
+    tell,
+)
+
+
+class TuneCommand(Command):
+    """Discover this machine, profile the command and find its placement, in one step."""
+
+    name = "tune"
+    wraps = True
+    usage = "toposeat tune [-t SRC] [options] -- LAUNCH..."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        add_topology_option(parser, required=False)
+        parser.add_argument(
+            "--again", action="store_true", help="profile again even if a profile is cached"
+        )
+        parser.add_argument(
+            "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
+        )
+        add_force_option(parser)
+        add_solver_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Tune, show, say how to run."""
+        from toposeat import pipeline, report  # noqa: PLC0415
+        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+
+        launch = require_launch(args, self.name)
+        if args.html is not None:
+            check_writable(args.html, overwrite=args.force)
+        tuned = pipeline.tune(
+            launch,
+            source=args.topology or "this",
+            profile_again=args.again,
+            options=pipeline.MapOptions.from_namespace(args),
+            progress=tell,
+        )
+        if args.json:
+            print_json(
+                report.mapping_json(tuned.result, tuned.topology, tuned.traffic)
+                | {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
+            )
+        else:
+            show(
+                sys.stdout, report.render_mapping_text, tuned.result, tuned.topology, tuned.traffic
+            )
+        if args.html is not None:
+            page = report.html_page([report.Section(tuned.topology, tuned.traffic, tuned.result)])
+            write_atomically(args.html, page, overwrite=args.force)
+            tell(f"Wrote {args.html}")
+        tell(
+            f"Wrote {tuned.placement_path}",
+            f"Next: toposeat run -- {pipeline.shell_line(launch)}",
+        )
+        return tuned.exit_code
