@@ -37,7 +37,7 @@ class DemoCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Compile, run, profile, map, report."""
-        from toposeat import launch, pipeline, report  # noqa: PLC0415
+        from toposeat import launch, report  # noqa: PLC0415
         from toposeat.model.files import write_atomically  # noqa: PLC0415
 
         folder: Path = args.output

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options, launch = _split_launch(words)
     verbose = "-v" in options or "--verbose" in options
     try:
-        args = _parser().parse_args(options)
+        args = _parser(next(iter(options), "")).parse_args(options)
         command: Command = args.command()
         if launch is not None and not command.wraps:
             raise UsageError(
@@ -81,7 +81,7 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _tell(error: ToposeatError) -> int:
-    print(f"error: {error.message if not error.args else error.args[0]}", file=sys.stderr)
+    print(f"error: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"hint:  {error.hint}", file=sys.stderr)
     if isinstance(error, MissingProgramError):
@@ -89,7 +89,24 @@ def _tell(error: ToposeatError) -> int:
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Each verb's parser, for the reference page."""
+    return {name: parser for command in COMMANDS for name, parser in _verb(command.name).items()}
+
+
+def _verb(name: str) -> dict[str, argparse.ArgumentParser]:
+    found: dict[str, argparse.ArgumentParser] = {}
+    _parser(name, found)
+    return {name: found[name]}
+
+
+def _parser(
+    chosen: str, found: dict[str, argparse.ArgumentParser] | None = None
+) -> argparse.ArgumentParser:
+    """The parser with all verbs; only the chosen one gets its options.
+
+    The options of some verbs need the compiled core, whose import the others should not wait for.
+    """
     parser = _Parser(
         prog="toposeat",
         description="Seat MPI ranks on GPUs by who talks to whom and how the GPUs are wired.",
@@ -100,15 +117,15 @@ def _parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         text = (command.__doc__ or "").strip().splitlines()[0].rstrip(".")
         verb = verbs.add_parser(
-            command.name,
-            help=text,
-            description=text + ".",
-            usage=command.usage or None,
+            command.name, help=text, description=text + ".", usage=command.usage or None
         )
         verb.add_argument("--json", action="store_true", help="the result as JSON on stdout")
         verb.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of errors")
         verb.set_defaults(command=command)
-        command().add_arguments(verb)
+        if command.name == chosen:
+            command().add_arguments(verb)
+        if found is not None:
+            found[command.name] = verb
     return parser
 
 

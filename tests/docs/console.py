@@ -1,0 +1,90 @@
+"""`$ toposeat ...` blocks of the documentation: found, run, compared.
+
+A block is fenced as ```console. A line `$ COMMAND` runs in a shell in the page's own scratch
+folder; a line `> ...` continues it. The lines that follow are the expected output: `...` stands
+for any text, blanks count as one. A command must succeed unless its line ends in `# exit N`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_EXIT = re.compile(r"\s+# exit (\d+)$")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a page, and what should be seen."""
+
+    page: Path
+    line: int
+    command: str
+    exit_code: int
+    expected: str
+
+
+def steps_of(page: Path) -> list[Step]:
+    """All commands of a page, in order."""
+    text = page.read_text()
+    return [
+        step
+        for block in _FENCE.finditer(text)
+        for step in _steps_of_block(page, text.count("\n", 0, block.start(1)) + 1, block[1])
+    ]
+
+
+def _steps_of_block(page: Path, first_line: int, block: str) -> list[Step]:
+    found: list[tuple[int, list[str], list[str]]] = []
+    for number, line in enumerate(block.splitlines(), first_line):
+        if line.startswith("$ "):
+            found.append((number, [line[2:]], []))
+        elif line.startswith("> ") and found and not found[-1][2]:
+            found[-1][1].append(line[2:])
+        elif found:
+            found[-1][2].append(line)
+        else:
+            raise ValueError(f"{page}:{number}: output before any command")
+    return [_step(page, *each) for each in found]
+
+
+def _step(page: Path, line: int, command: list[str], expected: list[str]) -> Step:
+    text = "\n".join(command)
+    exit_code = _EXIT.search(text)
+    return Step(
+        page,
+        line,
+        _EXIT.sub("", text),
+        int(exit_code[1]) if exit_code else 0,
+        "\n".join(expected),
+    )
+
+
+def run_step(step: Step, folder: Path, environment: Mapping[str, str]) -> None:
+    """Run one command; AssertionError with both texts if it does not do what the page says."""
+    done = subprocess.run(
+        ["bash", "-c", step.command],
+        cwd=folder,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    where = f"{step.page}:{step.line}: $ {step.command}"
+    assert done.returncode == step.exit_code, (
+        f"{where}\nexit code {done.returncode}, expected {step.exit_code}\n{done.stdout}"
+    )
+    if step.expected.strip() and not _matches(step.expected, done.stdout):
+        raise AssertionError(f"{where}\nexpected:\n{step.expected}\ngot:\n{done.stdout}")
+
+
+def _matches(expected: str, actual: str) -> bool:
+    parts = [re.escape(" ".join(part.split())) for part in expected.split("...")]
+    pattern = r"\s*.*\s*".join(part.replace(r"\ ", r"\s+") for part in parts)
+    return re.fullmatch(rf"\s*{pattern}\s*", actual, re.DOTALL) is not None

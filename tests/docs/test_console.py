@@ -1,0 +1,65 @@
+"""Every `$` line of the documentation runs and shows what the page says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import Step, _matches, run_step, steps_of
+from tests.support.mpi import find_mpi
+
+_ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([_ROOT / "README.md", *(_ROOT / "docs").rglob("*.md")])
+RUNNABLE = [page for page in PAGES if page.exists() and steps_of(page)]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda p: str(p.relative_to(_ROOT)))
+def test_page_runs(page: Path, tmp_path: Path) -> None:
+    mpi = find_mpi("wheel-mpich")
+    steps = steps_of(page)
+    if isinstance(mpi, str) and any("mpirun" in step.command for step in steps):
+        pytest.skip(mpi)
+    environment = dict(os.environ) if isinstance(mpi, str) else dict(mpi.env)
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}",
+        "TOPOSEAT_CACHE_DIR": str(tmp_path / "cache"),
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+    }
+    shutil.copytree(_ROOT / "examples", tmp_path / "examples")
+    for step in steps:
+        run_step(step, tmp_path, environment)
+
+
+def test_pages_with_commands_are_found() -> None:
+    assert any(page.name == "README.md" for page in RUNNABLE)
+    assert any(page.name == "tutorial.md" for page in RUNNABLE)
+
+
+def test_ellipsis_matches_any_text_and_nothing_else_does() -> None:
+    assert _matches("a ... d", "a b\nc d\n")
+    assert _matches("a  b", "a b")
+    assert not _matches("a b", "a b c")
+    assert not _matches("a ... d", "a b c")
+
+
+def test_steps_know_continuations_and_exit_codes(tmp_path: Path) -> None:
+    page = tmp_path / "p.md"
+    page.write_text("x\n```console\n$ echo a \\\n> b  # exit 3\nout\n```\n")
+    assert steps_of(page) == [Step(page, 3, "echo a \\\nb", 3, "out")]
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (_ROOT / "docs" / "index.md").read_text()
+    missing = [
+        str(page.relative_to(_ROOT / "docs"))
+        for page in PAGES
+        if page.is_relative_to(_ROOT / "docs")
+        and page.name != "index.md"
+        and f"({page.relative_to(_ROOT / 'docs')})" not in index
+    ]
+    assert not missing

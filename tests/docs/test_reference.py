@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_generated_pages_follow_the_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "tools/generate_reference.py", "--check"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}run tools/generate_reference.py"

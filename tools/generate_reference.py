@@ -1,0 +1,92 @@
+"""Write the reference pages that follow from the code: command line and catalogue.
+
+Usage: generate_reference.py [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from toposeat.cli.main import command_parsers
+from toposeat.topology import catalogue_names, read_topology
+
+_ROOT = Path(__file__).resolve().parents[1]
+_FOLDER = _ROOT / "docs" / "reference"
+_NOTE = "<!-- made by tools/generate_reference.py; do not edit -->\n"
+
+
+def command_line_page() -> str:
+    """Every verb with its options.
+
+    Made from the parsers' actions, not from argparse's own help text, whose layout differs between
+    Python versions.
+    """
+    parts = [
+        _NOTE,
+        "# Command line\n",
+        "Result on stdout, everything else on stderr. `--` stands before a wrapped command.",
+        "Exit codes: 0 done, 1 failed, 2 usage, 127 program not found; `profile`, `run` and `tune`",
+        "end with the application's own code.\n",
+    ]
+    for name, parser in command_parsers().items():
+        parts += [f"## toposeat {name}\n", f"{parser.description}\n", *_option_rows(parser), ""]
+    return "\n".join(parts)
+
+
+def _option_rows(parser: argparse.ArgumentParser) -> list[str]:
+    rows = ["| argument | meaning |", "|---|---|"]
+    for action in parser._actions:
+        if action.dest == "help":
+            continue
+        # A "|" would end the table's cell, also inside a code span.
+        value = action.metavar or "/".join(map(str, action.choices or [action.dest.upper()]))
+        names = ", ".join(action.option_strings)
+        form = f"{names} {value}" if names and action.nargs != 0 else names or str(value)
+        rows.append(f"| `{form}` | {action.help or ''} |")
+    return rows
+
+
+def catalogue_page() -> str:
+    """Every machine of the catalogue with its sources."""
+    parts = [
+        _NOTE,
+        "# Catalogue of known machines\n",
+        "Written from published facts; numbers are `nominal` unless their record says otherwise.\n",
+        "| name | devices | links | what it is |\n|---|---|---|---|",
+    ]
+    machines = [read_topology(name) for name in catalogue_names()]
+    parts += [
+        f"| `{m.name}` | {len(m.devices)} | {len(m.links)} | {m.description} |" for m in machines
+    ]
+    for machine in machines:
+        parts.append(f"\n## {machine.name}\n\n{machine.description}\n")
+        parts += [f"- {source}" for source in machine.sources]
+        parts += [f"- doubt: {doubt}" for doubt in machine.report]
+    return "\n".join(parts) + "\n"
+
+
+PAGES = {"cli.md": command_line_page, "catalogue.md": catalogue_page}
+
+
+def main() -> int:
+    """Write the pages, or with --check say which are stale."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
+    check = parser.parse_args().check
+    stale = []
+    for name, make in PAGES.items():
+        path, text = _FOLDER / name, make()
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.write_text(text)
+    verb = "stale" if check else "wrote"
+    print(f"{verb}: {', '.join(stale) or 'nothing'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
