@@ -1,7 +1,7 @@
 """The compiled core: plain numbers in and out, no nouns of `toposeat.model`.
 
-Only `topology`, `evaluate` and `mapping` call it. Errors are `ValueError`s about numbers that do not
-fit together: the callers turn the user's mistakes into `ToposeatError`s before they get here.
+Only `topology`, `evaluate` and `mapping` call it. Errors are `ValueError`s about numbers that do
+not fit together: the callers turn the user's mistakes into `ToposeatError`s before they get here.
 """
 
 from __future__ import annotations
