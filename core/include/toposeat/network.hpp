@@ -25,7 +25,7 @@ struct LinkCapacity {
 /// One use of a link by a route.
 struct LinkUse {
   std::uint32_t link = 0;
-  bool reverse = false;  // walked from ends[1] to ends[0]
+  bool reverse = false; // walked from ends[1] to ends[0]
 };
 
 /// Directed pair (i, j) of devices is entry i * devices + j of `route_begin` (which has
@@ -35,12 +35,13 @@ struct Network {
   std::vector<LinkCapacity> links;
   std::vector<std::uint32_t> route_begin;
   std::vector<LinkUse> route_uses;
-  std::vector<double> cap;      // bytes/s of a single flow; `unlimited` if only links limit it
-  std::vector<double> latency;  // seconds per message
+  std::vector<double> cap;     // bytes/s of a single flow; `unlimited` if only links limit it
+  std::vector<double> latency; // seconds per message
 
   [[nodiscard]] std::span<const LinkUse> route(std::uint32_t from, std::uint32_t to) const {
     const std::size_t pair = static_cast<std::size_t>(from) * devices + to;
-    return std::span(route_uses).subspan(route_begin[pair], route_begin[pair + 1] - route_begin[pair]);
+    return std::span(route_uses)
+        .subspan(route_begin[pair], route_begin[pair + 1] - route_begin[pair]);
   }
 
   /// Throws std::invalid_argument unless sizes, indices and capacities are consistent.
@@ -68,4 +69,4 @@ struct RankTraffic {
 /// device_of_rank[r] for each rank; distinct devices.
 using Assignment = std::vector<std::uint32_t>;
 
-}  // namespace toposeat
+} // namespace toposeat
