@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from toposeat.report.html.page import html_page
+from toposeat.report.html.section import PageSection
 from toposeat.report.json_form import (
     comparison_json,
     json_text,
@@ -11,6 +13,7 @@ from toposeat.report.json_form import (
     run_json,
     topology_json,
 )
+from toposeat.report.svg.machine import topology_svg
 from toposeat.report.text.console import TextStyle, text_style_for
 from toposeat.report.text.mapping import (
     render_comparison_text,
@@ -23,9 +26,11 @@ from toposeat.report.text.traffic import render_traffic_text
 from toposeat.report.words import certificate_words, verdict_words
 
 __all__ = [
+    "PageSection",
     "TextStyle",
     "certificate_words",
     "comparison_json",
+    "html_page",
     "json_text",
     "mapping_json",
     "placement_json",
@@ -39,5 +44,6 @@ __all__ = [
     "run_json",
     "text_style_for",
     "topology_json",
+    "topology_svg",
     "verdict_words",
 ]

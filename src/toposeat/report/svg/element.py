@@ -1,0 +1,78 @@
+"""Markup built from escaped parts, so that a name from a file can never become markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from toposeat.report.units import clean
+
+
+class Markup(str):
+    """Text that is already markup. Everything else is escaped where it is put in."""
+
+    __slots__ = ()
+
+
+Child = str | Markup | None
+Attribute = str | int | float | bool | None
+
+
+def element(name: str, attributes: dict[str, Attribute] | None = None, *children: Child) -> Markup:
+    """`<name ...>children</name>`; plain strings are cleaned and escaped, None is left out.
+
+    Attributes: None and False are left out, True is written bare, numbers lose useless digits.
+    """
+    head = name + "".join(_attribute(k, v) for k, v in (attributes or {}).items())
+    if not children:
+        return Markup(f"<{head}/>") if name in _VOID else Markup(f"<{head}></{name}>")
+    return Markup(f"<{head}>{joined(children)}</{name}>")
+
+
+_VOID = {
+    *("rect", "line", "path", "circle", "use", "stop"),
+    *("br", "hr", "img", "input", "meta", "link"),
+}
+
+
+def joined(children: Iterable[Child]) -> Markup:
+    """The children one after the other."""
+    return Markup("".join(markup(child) for child in children if child is not None))
+
+
+def markup(child: Child) -> Markup:
+    """`child` as markup."""
+    if isinstance(child, Markup):
+        return child
+    return Markup(escape(_kept_blanks(child or ""), quote=True))
+
+
+def _kept_blanks(text: str) -> str:
+    start = " " if text[:1] == " " else ""
+    end = " " if text[-1:] == " " and len(text) > 1 else ""
+    return start + clean(text) + end
+
+
+def _attribute(name: str, value: Attribute) -> str:
+    if value is None or value is False:
+        return ""
+    if value is True:
+        return f" {name}"
+    if isinstance(value, float):
+        value = number(value)
+    return f' {name}="{escape(clean(str(value)), quote=True)}"'
+
+
+def number(value: float) -> str:
+    """A coordinate with at most two decimals."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """`text` cut with an ellipsis so that it is about `width` wide at font size `size`."""
+    text = clean(text)
+    room = int(width / (0.64 * size))
+    if len(text) <= room:
+        return text
+    return text[: max(1, room - 1)].rstrip() + "…" if room >= 2 else ""

@@ -1,0 +1,174 @@
+"""The line each link is drawn as, given where its ends are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from toposeat.model.topology import Link, Topology
+from toposeat.report.svg.element import number
+from toposeat.report.svg.layout import Box, Layout
+
+_LEAVES = ("device", "nic")
+_JOINERS = ("crossbar", "network")
+_ROOM_FOR_WORDS = 70.0
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The path of one link and the point where a label may sit on it."""
+
+    link: Link
+    path: str
+    label_x: float
+    label_y: float
+    level: bool = False  # a horizontal stretch between two bars, with room for words
+
+
+def wires(topology: Topology, layout: Layout) -> list[Wire]:
+    """One wire per link, in the order of `topology.links`."""
+    ports = _ports(topology, layout)
+    lanes = _Lanes()
+    drawn = []
+    for link in topology.links:
+        wire = _wire(link, layout, ports, lanes)
+        if wire is not None:
+            drawn.append(wire)
+    return drawn
+
+
+class _Lanes:
+    """Counts how many long-way links were drawn, so that each gets a lane of its own."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.pairs: dict[frozenset[str], int] = defaultdict(int)
+
+    def next(self) -> int:
+        self.used += 1
+        return self.used - 1
+
+
+def _wire(
+    link: Link, layout: Layout, ports: dict[tuple[str, str], float], lanes: _Lanes
+) -> Wire | None:
+    if link.id in layout.tree_links:
+        parent, child = (layout.boxes[v] for v in layout.tree_links[link.id])
+        return _vertical(link, child.middle, parent.bottom, child.y)
+    a, b = (layout.boxes.get(end) for end in link.ends)
+    if a is None or b is None or a is b:
+        return None
+    if b.what in _LEAVES and a.what not in _LEAVES:
+        a, b = b, a
+    if a.what in _LEAVES and b.what in _LEAVES and a.band == b.band:
+        return _arc(link, a, b, ports, layout)
+    if a.what in _LEAVES and b.what in _JOINERS:
+        bar = next((n for n in layout.networks if n.vertex == b.vertex and n.band == a.band), b)
+        if bar.band == a.band:
+            x = ports[link.id, a.vertex]
+            return _vertical(link, x, a.bottom, bar.y)
+    if a.band == b.band and a.y == b.y:
+        return _level(link, a, b, layout, lanes)
+    if a.what == b.what == "crossbar" and a.band == b.band:
+        return _side(link, a, b, lanes)
+    return _long_way(link, a, b)
+
+
+def _ports(topology: Topology, layout: Layout) -> dict[tuple[str, str], float]:
+    """Where each link leaves the lower edge of a leaf: long arcs in the middle, short ones outside."""
+    wanted: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for link in topology.links:
+        if link.id in layout.tree_links:
+            continue
+        a, b = (layout.boxes.get(end) for end in link.ends)
+        if a is None or b is None:
+            continue
+        for here, there in ((a, b), (b, a)):
+            if here.what not in _LEAVES or there.what not in (*_LEAVES, *_JOINERS):
+                continue
+            distance = there.middle - here.middle if there.what in _LEAVES else 0.0
+            # Left-going arcs sort by how far they reach (nearest at the left edge), then the
+            # right-going ones (nearest at the right edge): so arcs nest instead of crossing.
+            wanted[here.vertex].append((1 / distance if distance else 0.0, link.id))
+    ports = {}
+    for vertex, uses in wanted.items():
+        box = layout.boxes[vertex]
+        uses.sort()
+        step = min(14.0, 0.8 * box.width / len(uses))
+        start = box.middle - step * (len(uses) - 1) / 2
+        for place, (_, name) in enumerate(uses):
+            ports[name, vertex] = start + place * step
+    return ports
+
+
+def _vertical(link: Link, x: float, top: float, bottom: float) -> Wire:
+    return Wire(link, f"M{number(x)} {number(top)}V{number(bottom)}", x, (top + bottom) / 2)
+
+
+def _arc(link: Link, a: Box, b: Box, ports: dict[tuple[str, str], float], layout: Layout) -> Wire:
+    """A curve below the devices, deeper the further it reaches."""
+    x1, x2 = ports[link.id, a.vertex], ports[link.id, b.vertex]
+    y = max(a.bottom, b.bottom)
+    depth = arc_depth(abs(x2 - x1), _widest(layout, a.band))
+    control = y + depth * 4 / 3
+    points = " ".join(number(v) for v in (x1, control, x2, control, x2, y))
+    return Wire(link, f"M{number(x1)} {number(y)}C{points}", (x1 + x2) / 2, y + depth)
+
+
+def _widest(layout: Layout, band: int) -> tuple[float, float]:
+    """The room for arcs in a band: how far the widest reaches and how deep it may go."""
+    return layout.arc_room.get(band, (1.0, 0.0))
+
+
+def arc_depth(reach: float, room: tuple[float, float]) -> float:
+    """How deep an arc hangs, from its reach and the band's (widest reach, depth)."""
+    widest, deepest = room
+    share = min(1.0, reach / widest) if widest > 0 else 1.0
+    return deepest * (0.14 + 0.86 * share**0.8)
+
+
+def _level(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
+    """Two bars of one row: straight if nothing is between, else an arc above."""
+    left, right = (a, b) if a.x <= b.x else (b, a)
+    between = any(
+        box.y == left.y and box.band == left.band and left.right < box.middle < right.x
+        for box in layout.boxes.values()
+        if box.what == left.what
+    )
+    y = left.y + left.height / 2
+    pair = frozenset((a.vertex, b.vertex))
+    twin = lanes.pairs[pair]
+    lanes.pairs[pair] += 1
+    if not between:
+        y += 6 * ((twin + 1) // 2) * (-1 if twin % 2 else 1)
+        path = f"M{number(left.right)} {number(y)}H{number(right.x)}"
+        wide = right.x - left.right >= _ROOM_FOR_WORDS
+        return Wire(link, path, (left.right + right.x) / 2, y, level=wide)
+    rows = max(1, round((right.middle - left.middle) / max(1.0, left.width)))
+    height = (12.0 + 14.0 * (rows - 1) + 4 * twin) * 4 / 3
+    x1, x2 = left.middle + 0.22 * left.width, right.middle - 0.22 * right.width
+    y = left.y
+    points = " ".join(number(v) for v in (x1, y - height, x2, y - height, x2, y))
+    return Wire(link, f"M{number(x1)} {number(y)}C{points}", (x1 + x2) / 2, y - height * 0.75)
+
+
+def _side(link: Link, a: Box, b: Box, lanes: _Lanes) -> Wire:
+    """Two crossbars above each other: a bracket where both have metal."""
+    left, right = max(a.x, b.x), min(a.right, b.right)
+    x = right - 10 - 6 * (lanes.next() % 6) if right > left else (left + right) / 2
+    top, bottom = (a, b) if a.y < b.y else (b, a)
+    return _vertical(link, x, top.bottom, bottom.y)
+
+
+def _long_way(link: Link, a: Box, b: Box) -> Wire:
+    """Anything else: a curve from the lower edge of the upper box to the upper edge of the lower."""
+    top, bottom = (a, b) if a.y <= b.y else (b, a)
+    x1, y1 = top.middle + 8, top.bottom
+    x2, y2 = bottom.middle + 8, bottom.y
+    if y2 <= y1:
+        y1, y2 = top.bottom, bottom.bottom
+        middle = max(y1, y2) + 18
+    else:
+        middle = (y1 + y2) / 2
+    points = " ".join(number(v) for v in (x1, middle, x2, middle, x2, y2))
+    return Wire(link, f"M{number(x1)} {number(y1)}C{points}", (x1 + x2) / 2, middle)
