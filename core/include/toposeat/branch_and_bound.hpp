@@ -1,0 +1,31 @@
+// Exact pairwise cost on any machine: branch and bound.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include "toposeat/deadline.hpp"
+#include "toposeat/network.hpp"
+#include "toposeat/qap.hpp"
+
+namespace toposeat {
+
+/// The best placement known and what was proved about the best possible one.
+struct BoundedAnswer {
+  Assignment placement; // of all ranks, silent ones included
+  double value = 0;
+  double lower_bound = 0;
+  bool proved = false; // lower_bound reached value (within 1e-9 relative)
+};
+
+/// Above this many devices only the root bound would fit in memory; nothing is branched.
+inline constexpr std::size_t max_branched_devices = 30;
+
+/// Improves `incumbent` (which must keep the pins) to a proved optimum, or as far as time allows.
+///
+/// Nodes are bounded by dual ascent, warm-started from their parent. Branching takes the rank or
+/// the device with the fewest surviving children; of children that a symmetry of the cost matrix
+/// (or of the traffic) exchanges, one is explored. The lower bound of an unfinished search is the
+/// least bound of what was left open, and never below the Gilmore-Lawler bound of the root.
+BoundedAnswer branch_and_bound(const Qap &qap, const Assignment &incumbent,
+                               const Deadline &deadline);
+
+} // namespace toposeat

@@ -1,0 +1,67 @@
+// Lower bounds for the pairwise cost that get better the longer one works on them.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "toposeat/deadline.hpp"
+#include "toposeat/qap.hpp"
+
+namespace toposeat {
+
+/// Solves the linear assignment problem on the n x n `matrix` (row-major), subtracts an optimal
+/// dual solution from it (all entries stay >= 0 up to rounding) and returns the optimum. O(n^3).
+/// An infinite optimum (no assignment avoids infinite entries) leaves the matrix as it was.
+double reduce_assignment(std::vector<double> &matrix, std::size_t n);
+
+/// A quadratic assignment problem rewritten as bound + linear costs + quadratic costs, all >= 0,
+/// with the same cost for every permutation. So `bound` is a lower bound, and `bound + leader(r,
+/// d)` one for all placements with rank r on device d.
+///
+/// Dual ascent on the level-1 reformulation-linearisation (Hahn and Grant, Operations Research 46,
+/// 1998): costs are moved between leaders and submatrices and between complementary entries, and
+/// every submatrix and the leader matrix are reduced by a linear assignment.
+class ReducedQap {
+public:
+  explicit ReducedQap(const Qap &qap);
+
+  [[nodiscard]] std::size_t size() const { return ranks_.size(); }
+  [[nodiscard]] double bound() const { return bound_; }
+  [[nodiscard]] double leader(std::size_t row, std::size_t column) const {
+    return leader_[row * size() + column];
+  }
+  /// Original numbers of the rows and columns that are left.
+  [[nodiscard]] const std::vector<std::uint32_t> &ranks() const { return ranks_; }
+  [[nodiscard]] const std::vector<std::uint32_t> &devices() const { return devices_; }
+
+  /// Raises the bound until it exceeds `enough`, `passes` are done, a pass brings little, or time
+  /// is up.
+  void improve(double enough, int passes, const Deadline &deadline);
+
+  /// The problem that remains with rank `row` placed on device `column` (positions, not numbers).
+  [[nodiscard]] ReducedQap assign(std::size_t row, std::size_t column) const;
+
+private:
+  ReducedQap() = default;
+  double &quadratic(std::size_t i, std::size_t j, std::size_t k, std::size_t l) {
+    return quadratic_[((i * size() + j) * size() + k) * size() + l];
+  }
+  void spread_leaders();
+  void reduce_submatrix(std::size_t i, std::size_t j, double take);
+  void reduce_leaders();
+
+  double bound_ = 0;
+  int passes_done_ = 0;
+  std::vector<double> leader_;    // [row][column]
+  std::vector<double> quadratic_; // [row][column][row][column]
+  std::vector<std::uint32_t> ranks_;
+  std::vector<std::uint32_t> devices_;
+  std::vector<double> scratch_;
+};
+
+/// Gilmore-Lawler bound of the whole problem (each rank's best case on each device, then a linear
+/// assignment); O(n^4 log n). Pins are kept.
+double gilmore_lawler_bound(const Qap &qap);
+
+} // namespace toposeat

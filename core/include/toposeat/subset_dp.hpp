@@ -1,0 +1,36 @@
+// The best placement on a tree, by dynamic programming over nested sets of ranks.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "toposeat/cut_tree.hpp"
+#include "toposeat/network.hpp"
+#include "toposeat/qap.hpp"
+
+namespace toposeat {
+
+struct TreeAnswer {
+  Assignment placement; // of all ranks, silent ones included
+  double value = 0;     // sum or maximum of the terms
+};
+
+/// Proved minimum of the sum of all terms over all placements, if it is below `upper`; nothing if
+/// no placement is: then whoever has a placement of value `upper` has an optimum.
+///
+/// Best values are tabulated by node and set of ranks: a set at a node is split among the children
+/// in every way, equal subtrees share one table, and a block of equal leaves needs no splitting.
+/// The worst tree of 16 devices takes some ten milliseconds, a regular one a fraction of one.
+///
+/// `traffic.flow` is used whatever `traffic.distance` says; pins are kept. With `limit`, only
+/// placements count in which no single term exceeds it.
+[[nodiscard]] std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffic,
+                                                        double upper = unlimited,
+                                                        double limit = unlimited);
+
+/// Proved minimum of the largest term, under the same conditions.
+[[nodiscard]] std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic,
+                                                        double upper = unlimited);
+
+} // namespace toposeat
