@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Layout of one rank's traffic record, `rank-<rank>-<pid>.tpsrec`.
+ *
+ * The file is sparse and mapped MAP_SHARED by the rank that writes it, so what was counted survives the
+ * rank's death by any signal. Sections, each found by the offsets in the header:
+ *
+ *   header          one struct tps_header
+ *   slots           open-addressed table of struct tps_slot, key 0 = free
+ *   events          open-addressed table of struct tps_event, `used` 0 = free
+ *   communicators   array of struct tps_communicator, the first `communicators_used` are valid
+ *   runs            array of struct tps_run, the first `runs_used` are valid
+ *
+ * All numbers are in the writer's byte order (`byte_order` tells). Counters only grow. A rank killed
+ * between two stores of one message can leave `messages` one ahead of `bytes`; nothing else can tear.
+ *
+ * Threads: below MPI_THREAD_MULTIPLE the application itself keeps MPI calls of a process apart, and the
+ * counters are plain stores. Under MPI_THREAD_MULTIPLE (flag TPS_FLAG_CONCURRENT) every counter is
+ * updated by an atomic addition, slots are claimed by compare-and-swap, and events, communicators and
+ * persistent requests are guarded by a mutex; no count is lost.
+ *
+ * `state` stays TPS_STATE_RUNNING until MPI_Finalize returns: a record in that state belongs to a rank
+ * that died or was killed, and holds what it had done up to that moment.
+ */
+#ifndef TOPOSEAT_RECORD_H
+#define TOPOSEAT_RECORD_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define TPS_RECORD_MAGIC "TPSREC\r\n"
+#define TPS_RECORD_VERSION 1u
+#define TPS_BYTE_ORDER_MARK 0x01020304u
+#define TPS_RECORD_SUFFIX ".tpsrec"
+
+enum tps_state { TPS_STATE_RUNNING = 0, TPS_STATE_FINALIZED = 1, TPS_STATE_ABORTED = 2 };
+
+enum tps_flag {
+  TPS_FLAG_SPAWNED = 1,         /* this world was started by MPI_Comm_spawn */
+  TPS_FLAG_CONCURRENT = 2,      /* MPI_THREAD_MULTIPLE */
+  TPS_FLAG_GPU_RUNTIME = 4,     /* buffers were classified by a GPU runtime */
+  TPS_FLAG_SEVERAL_DEVICES = 8, /* buffers on more than one device; the first is in the header */
+  TPS_FLAG_LEVEL_ZERO = 16      /* Level Zero was loaded: its buffers are counted as host memory */
+};
+
+/* Who asked for the bytes. FROM: the flow is from the peer to this rank (MPI_Get). */
+enum tps_kind { TPS_POINT_TO_POINT = 0, TPS_COLLECTIVE = 1, TPS_ONE_SIDED = 2, TPS_ONE_SIDED_FROM = 3 };
+
+enum tps_space { TPS_HOST = 0, TPS_DEVICE = 1 };
+
+/* Collective operations; nonblocking and persistent forms count as the blocking one. */
+#define TPS_OPERATIONS(X)                                                                          \
+  X(1, barrier)                                                                                    \
+  X(2, bcast)                                                                                      \
+  X(3, gather)                                                                                     \
+  X(4, gatherv)                                                                                    \
+  X(5, scatter)                                                                                    \
+  X(6, scatterv)                                                                                   \
+  X(7, allgather)                                                                                  \
+  X(8, allgatherv)                                                                                 \
+  X(9, alltoall)                                                                                   \
+  X(10, alltoallv)                                                                                 \
+  X(11, alltoallw)                                                                                 \
+  X(12, reduce)                                                                                    \
+  X(13, allreduce)                                                                                 \
+  X(14, reduce_scatter)                                                                            \
+  X(15, reduce_scatter_block)                                                                      \
+  X(16, scan)                                                                                      \
+  X(17, exscan)                                                                                    \
+  X(18, neighbor_allgather)                                                                        \
+  X(19, neighbor_allgatherv)                                                                       \
+  X(20, neighbor_alltoall)                                                                         \
+  X(21, neighbor_alltoallv)                                                                        \
+  X(22, neighbor_alltoallw)
+
+enum tps_operation {
+#define TPS_OPERATION_MEMBER(number, name) TPS_OP_##name = number,
+  TPS_OPERATIONS(TPS_OPERATION_MEMBER)
+#undef TPS_OPERATION_MEMBER
+};
+
+#define TPS_HISTOGRAM_BUCKETS 65u     /* bucket = bit length of the size; 0 = empty message */
+#define TPS_PEER_OUTSIDE 0x7fffffffu  /* a peer that is not in this rank's MPI_COMM_WORLD */
+#define TPS_MEMBER_OUTSIDE (-1)       /* the same, in a communicator's members */
+#define TPS_NO_COMMUNICATOR 0xffffffffu /* the communicator table was full */
+#define TPS_NO_ROOT (-1)
+#define TPS_KEY_USED (UINT64_C(1) << 63)
+
+/* Key of a slot: TPS_KEY_USED | kind << 40 | space << 32 | peer. */
+struct tps_slot {
+  uint64_t key;
+  uint64_t messages;
+  uint64_t bytes;
+  uint64_t histogram[TPS_HISTOGRAM_BUCKETS];
+  uint64_t reserved[4];
+};
+static_assert(sizeof(struct tps_slot) == 576, "slot layout");
+
+/*
+ * All calls of one collective with one shape. `bytes` is one call's contribution (see the operations in
+ * calls.tsv). When the table is three quarters full, further shapes are merged by size class: then
+ * `by_class` is 1, `bytes` is the class (bit length) and bytes_total / calls is the mean.
+ */
+struct tps_event {
+  uint32_t used;
+  uint32_t communicator;
+  uint16_t operation;
+  uint8_t space;
+  uint8_t by_class;
+  int32_t root; /* world rank, or TPS_NO_ROOT */
+  uint64_t bytes;
+  uint64_t calls;
+  uint64_t bytes_total;
+  uint64_t reserved;
+};
+static_assert(sizeof(struct tps_event) == 48, "event layout");
+
+/* Communicators with the same members in the same order share one entry. */
+struct tps_communicator {
+  uint32_t size;
+  uint32_t inter; /* 1: an inter-communicator; the members are those of the remote group */
+  uint32_t first_run;
+  uint32_t run_count;
+  char name[48]; /* as of first use, zero terminated */
+};
+static_assert(sizeof(struct tps_communicator) == 64, "communicator layout");
+
+/* World ranks first, first + stride, ... (`count` of them); first = TPS_MEMBER_OUTSIDE with stride 0. */
+struct tps_run {
+  int32_t first;
+  int32_t stride;
+  int32_t count;
+  int32_t reserved;
+};
+static_assert(sizeof(struct tps_run) == 16, "run layout");
+
+struct tps_section {
+  uint64_t offset;   /* bytes from the start of the file */
+  uint64_t capacity; /* entries */
+  uint64_t stride;   /* bytes per entry */
+};
+
+struct tps_header {
+  char magic[8]; /* written last */
+  uint32_t version;
+  uint32_t byte_order;
+  uint32_t header_bytes;
+  uint32_t state;
+  uint32_t flags;
+  int32_t rank;
+  int32_t world_size;
+  int32_t pid;
+  struct tps_section slots;
+  struct tps_section events;
+  struct tps_section communicators;
+  struct tps_section runs;
+  uint32_t communicators_used;
+  uint32_t runs_used;
+  /* Clocks: ticks are of the time stamp counter (or ns where there is none), ns are CLOCK_MONOTONIC. */
+  uint64_t start_ticks;
+  uint64_t start_ns;
+  uint64_t last_ticks; /* at MPI_Finalize, or at the last of the marks set every few milliseconds */
+  uint64_t last_ns;
+  uint64_t mpi_ticks; /* inside recorded MPI calls, summed over threads */
+  uint64_t calls;     /* recorded MPI calls of all kinds */
+  uint64_t lost_messages; /* could not be counted: table full, no memory or no space in the folder */
+  uint64_t lost_bytes;
+  uint64_t lost_events;
+  int32_t device_ordinal; /* of the first device buffer, as the application numbers devices; -1 none */
+  int32_t visible_devices; /* how many devices the runtime shows; -1 not asked */
+  char device_pci[32];     /* PCI bus id of that device; empty when not known */
+  char host[64];
+  char world[64]; /* the launcher's name of the job, empty when it gives none */
+  char abi[16];
+  char library[128]; /* first line of MPI_Get_library_version */
+};
+static_assert(sizeof(struct tps_header) == 40 + 4 * 24 + 8 + 9 * 8 + 8 + 32 + 64 + 64 + 16 + 128,
+              "header layout");
+#define TPS_HEADER_RESERVED 4096u /* bytes from the start of the file to the first section */
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The fast path: what runs for every recorded call. Everything here is inlined into the wrappers. */
+#ifndef TOPOSEAT_COUNT_H
+#define TOPOSEAT_COUNT_H
+
+#include <time.h>
+
+#include "interposer.h"
+
+/* How often the clocks are stamped and GPU runtimes looked for: 2^24 ticks, 4 to 17 ms. */
+#define TPS_BEAT_TICKS (UINT64_C(1) << 24)
+
+static inline uint64_t tps__nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t tps__ticks(void) {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  return tps__nanoseconds();
+#endif
+}
+
+/* Adds to a counter that others may read at any time (see toposeat_record.h on threads). */
+static inline void tps__bump(uint64_t *counter, uint64_t amount) {
+  if (tps__unlikely(tps__process.concurrent)) {
+    __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
+  } else {
+    uint64_t before = __atomic_load_n(counter, __ATOMIC_RELAXED);
+    __atomic_store_n(counter, before + amount, __ATOMIC_RELAXED);
+  }
+}
+
+/* The real function behind a wrapper, looked up once; NULL as long as the MPI has none. */
+static inline tps_function *tps__real(tps_function **found, const char *name) {
+  tps_function *real = __atomic_load_n(found, __ATOMIC_RELAXED);
+  if (tps__unlikely(real == NULL)) {
+    real = tps__find(name);
+    __atomic_store_n(found, real, __ATOMIC_RELAXED);
+  }
+  return real;
+}
+
+static inline bool tps__enter(void) {
+  if (tps__thread.depth != 0)
+    return false;
+  if (tps__unlikely(!__atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE)) && !tps__attach())
+    return false;
+  tps__thread.depth = 1;
+  return true;
+}
+
+/* After the real call: accounts its time. Counting itself is not charged to MPI. */
+static inline void tps__account(uint64_t start) {
+  uint64_t end = tps__ticks();
+  struct tps_header *header = tps__process.header;
+  tps__bump(&header->mpi_ticks, end - start);
+  tps__bump(&header->calls, 1);
+  if (tps__unlikely(end - __atomic_load_n(&tps__process.beat, __ATOMIC_RELAXED) >= TPS_BEAT_TICKS))
+    tps__beat(end);
+}
+
+static inline void tps__leave(void) { tps__thread.depth = 0; }
+
+static inline int64_t tps__type_size(abi_handle datatype) {
+  int size = abi_builtin_size(datatype);
+  if (size != 0)
+    return size;
+  if (tps__unlikely(tps__mpi.Type_size(datatype, &size) != 0))
+    return 0;
+  if (tps__unlikely(size == ABI_UNDEFINED)) { /* does not fit an int */
+    abi_count large = 0;
+    if (tps__mpi.Type_size_x != NULL && tps__mpi.Type_size_x(datatype, &large) == 0)
+      return large;
+    return 0;
+  }
+  return size;
+}
+
+static inline unsigned tps__comm_cache_index(tps_word word) {
+  return (unsigned)(word ^ (word >> 4) ^ (word >> 9)) % TPS_COMM_CACHE;
+}
+
+/* The live communicator (or window) behind a handle; NULL if it cannot be understood. */
+static inline struct tps_comm *tps__comm_of(tps_word argument, bool window) {
+  tps_word word = ABI_WORD(ABI_HANDLE(argument));
+  unsigned index = tps__comm_cache_index(word);
+  if (tps__likely(tps__thread.comms[index].word == word &&
+                  tps__thread.generation ==
+                      __atomic_load_n(&tps__process.generation, __ATOMIC_ACQUIRE)))
+    return tps__thread.comms[index].comm;
+  return tps__comm_find(word, window);
+}
+
+static inline unsigned tps__bucket(uint64_t bytes) {
+  return bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
+}
+
+static inline uint64_t tps__slot_home(uint64_t key) {
+  uint64_t peer = key & 0xffffffffu;
+  uint64_t space = (key >> 32) & 1u;
+  uint64_t kind = (key >> 40) & 3u;
+  return (peer * 8 + kind * 2 + space) & tps__process.slot_mask;
+}
+
+/* One message of `bytes` under a slot key. */
+static inline void tps__count_key(uint64_t key, uint64_t bytes) {
+  struct tps_slot *slot = &tps__process.slots[tps__slot_home(key)];
+  if (tps__unlikely(__atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)) {
+    slot = tps__slot_insert(key);
+    if (slot == NULL) {
+      tps__bump(&tps__process.header->lost_messages, 1);
+      tps__bump(&tps__process.header->lost_bytes, bytes);
+      return;
+    }
+  }
+  tps__bump(&slot->messages, 1);
+  tps__bump(&slot->bytes, bytes);
+  tps__bump(&slot->histogram[tps__bucket(bytes)], 1);
+}
+
+static inline int tps__space_of(const void *buffer, uint64_t bytes) {
+  if (tps__likely(tps__process.gpu == TPS_GPU_NONE) || bytes == 0)
+    return TPS_HOST;
+  return tps__gpu_space(buffer);
+}
+
+/* One message to (or, for TPS_ONE_SIDED_FROM, from) rank `peer` of `group`. PROC_NULL is no message. */
+static inline void tps__count(const struct tps_group *group, int peer, enum tps_kind kind, int space,
+                              uint64_t bytes) {
+  if (peer < 0 || peer >= group->size)
+    return;
+  int world = group->identity ? peer : group->world[peer];
+  uint32_t code = world < 0 ? TPS_PEER_OUTSIDE : (uint32_t)world;
+  uint64_t key = TPS_KEY_USED | (uint64_t)kind << 40 | (uint64_t)space << 32 | code;
+  if (tps__unlikely(tps__thread.capture != NULL))
+    tps__capture_pair(key, bytes);
+  else
+    tps__count_key(key, bytes);
+}
+
+static inline uint64_t tps__bytes(abi_count count, tps_word datatype) {
+  int64_t size = tps__type_size(ABI_HANDLE(datatype));
+  return count > 0 && size > 0 ? (uint64_t)count * (uint64_t)size : 0;
+}
+
+/* The call could not be attributed: no memory, or a handle that is not understood. */
+static inline void tps__lost(uint64_t bytes) {
+  tps__bump(&tps__process.header->lost_messages, 1);
+  tps__bump(&tps__process.header->lost_bytes, bytes);
+}
+
+#endif

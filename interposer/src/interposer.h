@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Inside of the interposer. A generated wrapper (calls.tsv, generate.py) does, for every MPI call:
+ *
+ *   find the real function; if this is a call from inside another wrapped call, or nothing is recorded,
+ *   go straight to it; otherwise time it and, when it returned MPI_SUCCESS, run the row's action.
+ *
+ * By-value handles travel through wrappers as full registers (`tps_word`), so that a library of the
+ * wrong ABI passes the calls of the other ABI through unharmed: it only has to keep quiet.
+ */
+#ifndef TOPOSEAT_INTERPOSER_H
+#define TOPOSEAT_INTERPOSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "toposeat_record.h"
+#include TPS_ABI_HEADER
+
+#define TPS_EXPORT __attribute__((visibility("default")))
+#define tps__likely(x) __builtin_expect(!!(x), 1)
+#define tps__unlikely(x) __builtin_expect(!!(x), 0)
+
+typedef uintptr_t tps_word;           /* a by-value handle, whatever its width in the caller's ABI */
+typedef void tps_function(void);      /* any function, cast before the call */
+typedef long long abi_count;          /* MPI_Count in both ABIs on 64-bit Linux */
+_Static_assert(sizeof(void *) == 8 && sizeof(abi_count) == 8, "64-bit platforms only");
+
+/* ---- process-wide state (state.c, attach.c) ---- */
+
+enum tps_mode {
+  TPS_UNDECIDED, /* nothing known yet */
+  TPS_WAITING,   /* right ABI, MPI not initialised */
+  TPS_OFF        /* wrong ABI, finalised, or something went wrong: every call passes through */
+};
+
+struct tps_process {
+  bool recording;
+  struct tps_header *header; /* set once, before `recording` */
+  struct tps_slot *slots;
+  uint64_t slot_mask;
+  bool concurrent; /* MPI_THREAD_MULTIPLE */
+  int gpu;         /* enum tps_gpu; read in the fast path */
+  uint64_t beat;   /* ticks of the last mark */
+  uint64_t generation; /* changes whenever a communicator or window handle dies */
+  int mode;
+};
+extern struct tps_process tps__process;
+
+struct tps_comm;
+struct tps_capture;
+
+#define TPS_COMM_CACHE 8
+#define TPS_PAGE_CACHE 32
+
+/* What is known of an address range, until `expires` (ticks). */
+struct tps_range {
+  uintptr_t low;
+  uintptr_t high; /* exclusive; 0: empty entry */
+  uint64_t expires;
+  int space;
+};
+
+struct tps_thread {
+  int depth;                   /* > 0: inside a wrapped call */
+  struct tps_capture *capture; /* not NULL: a persistent request is being set up */
+  uint64_t generation;
+  struct {
+    tps_word word;
+    struct tps_comm *comm;
+  } comms[TPS_COMM_CACHE];
+  struct tps_range allocation;            /* the last device allocation */
+  struct tps_range pages[TPS_PAGE_CACHE]; /* single pages, direct-mapped */
+};
+extern _Thread_local struct tps_thread tps__thread __attribute__((tls_model("initial-exec")));
+
+/* Writes one line to stderr, with the rank; at most once per `*said`. Never to stdout. */
+void tps__warn(bool *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tps__lock(void);   /* guards the maps below; a no-op unless concurrent */
+void tps__unlock(void);
+
+/* Starts recording if MPI is initialised and everything is in order. True: recording. */
+bool tps__attach(void);
+/* Stamps the clocks and looks for a GPU runtime; every few milliseconds. */
+void tps__beat(uint64_t now);
+void tps__finish(enum tps_state state);
+
+/* ---- the real MPI (real.c) ---- */
+
+tps_function *tps__find(const char *name); /* e.g. "PMPI_Send"; NULL when the MPI has none */
+void *tps__find_data(const char *name);
+const char *tps__file_of(tps_function *function); /* base name of the library that holds it */
+abi_handle tps__comm_world(void);
+bool tps__right_abi(void);
+
+/* What the interposer itself calls. Resolved by tps__right_abi. */
+struct tps_mpi {
+  int (*Initialized)(int *);
+  int (*Finalized)(int *);
+  int (*Query_thread)(int *);
+  int (*Get_library_version)(char *, int *);
+  int (*Comm_rank)(abi_handle, int *);
+  int (*Comm_size)(abi_handle, int *);
+  int (*Comm_test_inter)(abi_handle, int *);
+  int (*Comm_group)(abi_handle, abi_handle *);
+  int (*Comm_remote_group)(abi_handle, abi_handle *);
+  int (*Comm_get_name)(abi_handle, char *, int *);
+  int (*Comm_get_parent)(abi_handle *);
+  int (*Group_size)(abi_handle, int *);
+  int (*Group_rank)(abi_handle, int *);
+  int (*Group_translate_ranks)(abi_handle, int, const int *, abi_handle, int *);
+  int (*Group_free)(abi_handle *);
+  int (*Win_get_group)(abi_handle, abi_handle *);
+  int (*Type_size)(abi_handle, int *);
+  int (*Type_size_x)(abi_handle, abi_count *);
+  int (*Topo_test)(abi_handle, int *);
+  int (*Cartdim_get)(abi_handle, int *);
+  int (*Cart_shift)(abi_handle, int, int, int *, int *);
+  int (*Graph_neighbors_count)(abi_handle, int, int *);
+  int (*Graph_neighbors)(abi_handle, int, int, int *);
+  int (*Dist_graph_neighbors_count)(abi_handle, int *, int *, int *);
+  int (*Dist_graph_neighbors)(abi_handle, int, int *, int *, int, int *, int *);
+};
+extern struct tps_mpi tps__mpi;
+
+/* ---- communicators and windows (communicator.c) ---- */
+
+/* The ranks one can send to over some communicators or windows, as world ranks. Never freed. */
+struct tps_group {
+  int size;
+  bool inter;
+  bool identity; /* rank i is world rank i */
+  int *world;    /* world rank, or TPS_MEMBER_OUTSIDE */
+  uint32_t record_id;
+  uint64_t hash;
+  struct tps_group *next;
+};
+
+/* One live communicator or window. */
+struct tps_comm {
+  tps_word word;
+  struct tps_group *peers; /* own group, or the remote one of an inter-communicator */
+  int my_rank;
+  int local_size;
+  int out_degree; /* -1: neighbours not asked yet */
+  int in_degree;
+  int *out; /* ranks in `peers`, negative: none */
+  struct tps_comm *next;
+};
+
+bool tps__comm_start(void); /* learns the world's group */
+struct tps_comm *tps__comm_find(tps_word word, bool window);
+void tps__handle_gone(tps_word word);
+/* Fills out_degree, in_degree and out; false if the communicator has no topology. */
+bool tps__comm_neighbours(struct tps_comm *comm);
+
+/* ---- the record file (record.c) ---- */
+
+bool tps__record_create(const char *directory, int rank, int size);
+struct tps_slot *tps__slot_insert(uint64_t key); /* NULL: no room */
+struct tps_event_shape {
+  uint32_t communicator;
+  uint16_t operation;
+  uint8_t space;
+  int32_t root;
+  uint64_t bytes;
+};
+void tps__event_add(const struct tps_event_shape *shape);
+uint32_t tps__communicator_add(const struct tps_group *group, const char *name);
+
+/* ---- device or host (gpu.c) ---- */
+
+enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP };
+void tps__gpu_look(void); /* is a GPU runtime loaded by now? Never loads one */
+int tps__gpu_space(const void *buffer);
+
+/* ---- persistent requests (request.c) ---- */
+
+void tps__capture_begin(void);
+void tps__capture_end(abi_handle request);
+void tps__capture_pair(uint64_t key, uint64_t bytes);
+void tps__capture_event(const struct tps_event_shape *shape);
+
+/* ---- large counts on an MPI without them (narrow.c) ---- */
+
+enum tps_extent { TPS_ALL, TPS_ROOT_ONLY, TPS_OUT, TPS_IN };
+enum tps_lifetime { TPS_DURING_CALL, TPS_UNTIL_COMPLETE, TPS_FOREVER };
+struct tps_narrowing {
+  tps_word comm;
+  int root;
+  bool failed; /* a value does not fit an int, or no memory */
+  enum tps_lifetime lifetime;
+  int used;
+  int *arrays[8];
+};
+int tps__narrow_one(struct tps_narrowing *state, abi_count value);
+const int *tps__narrow_many(struct tps_narrowing *state, const void *values, enum tps_extent extent);
+void tps__narrow_end(struct tps_narrowing *state);
+
+#endif

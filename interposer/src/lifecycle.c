@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort: the wrappers that calls.tsv calls `byhand`. */
+#include "count.h"
+
+#define ALIAS(name) __attribute__((alias(name)))
+
+TPS_EXPORT int MPI_Init(int *argc, char ***argv);
+TPS_EXPORT int PMPI_Init(int *argc, char ***argv) ALIAS("MPI_Init");
+TPS_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
+TPS_EXPORT int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+    ALIAS("MPI_Init_thread");
+TPS_EXPORT int MPI_Finalize(void);
+TPS_EXPORT int PMPI_Finalize(void) ALIAS("MPI_Finalize");
+TPS_EXPORT int MPI_Abort(tps_word comm, int errorcode);
+TPS_EXPORT int PMPI_Abort(tps_word comm, int errorcode) ALIAS("MPI_Abort");
+
+int MPI_Init(int *argc, char ***argv) {
+  typedef int real_call(int *, char ***);
+  static tps_function *found;
+  real_call *real = (real_call *)tps__real(&found, "PMPI_Init");
+  if (real == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  tps__thread.depth += 1;
+  int code = real(argc, argv);
+  tps__thread.depth -= 1;
+  if (code == 0 && tps__thread.depth == 0)
+    tps__attach();
+  return code;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  typedef int real_call(int *, char ***, int, int *);
+  static tps_function *found;
+  real_call *real = (real_call *)tps__real(&found, "PMPI_Init_thread");
+  if (real == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  tps__thread.depth += 1;
+  int code = real(argc, argv, required, provided);
+  tps__thread.depth -= 1;
+  if (code == 0 && tps__thread.depth == 0)
+    tps__attach();
+  return code;
+}
+
+int MPI_Finalize(void) {
+  typedef int real_call(void);
+  static tps_function *found;
+  real_call *real = (real_call *)tps__real(&found, "PMPI_Finalize");
+  if (real == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  if (tps__process.recording)
+    tps__beat(tps__ticks());
+  tps__thread.depth += 1;
+  int code = real();
+  tps__thread.depth -= 1;
+  if (code == 0 && tps__thread.depth == 0) {
+    tps__finish(TPS_STATE_FINALIZED);
+    /* The mapping stays: another thread may still be inside a wrapper. */
+    __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
+    __atomic_store_n(&tps__process.recording, false, __ATOMIC_RELEASE);
+  }
+  return code;
+}
+
+int MPI_Abort(tps_word comm, int errorcode) {
+  typedef int real_call(tps_word, int);
+  static tps_function *found;
+  real_call *real = (real_call *)tps__real(&found, "PMPI_Abort");
+  if (tps__process.recording) {
+    tps__beat(tps__ticks());
+    tps__finish(TPS_STATE_ABORTED);
+  }
+  if (real == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  return real(comm, errorcode);
+}

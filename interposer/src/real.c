@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Finding the real MPI behind this library, and whether it speaks this library's ABI. */
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "interposer.h"
+
+struct tps_mpi tps__mpi;
+
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+static void *library; /* handle of a libmpi that was loaded privately (Python), else NULL */
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+/* Object and function pointers have one size on every platform with dlsym. */
+static tps_function *as_function(void *address) {
+  tps_function *function;
+  memcpy(&function, &address, sizeof function);
+  return function;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *result) {
+  (void)size;
+  if (info->dlpi_name == NULL || strncmp(base_name(info->dlpi_name), "libmpi", 6) != 0)
+    return 0;
+  void *handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+  if (handle != NULL && dlsym(handle, "PMPI_Init") != NULL) {
+    *(void **)result = handle; /* kept open on purpose: it stays loaded anyway */
+    return 1;
+  }
+  if (handle != NULL)
+    dlclose(handle);
+  return 0;
+}
+
+static void find_library(void) {
+  if (dlsym(RTLD_NEXT, "PMPI_Init") == NULL)
+    dl_iterate_phdr(visit, &library);
+}
+
+tps_function *tps__find(const char *name) {
+  void *address = dlsym(RTLD_NEXT, name);
+  if (address == NULL) {
+    /* Loaded RTLD_LOCAL, as a dependency of a Python module: not in the global scope. */
+    pthread_once(&library_once, find_library);
+    if (library != NULL)
+      address = dlsym(library, name);
+  }
+  return as_function(address);
+}
+
+/*
+ * Data through RTLD_DEFAULT, never RTLD_NEXT: a copy relocation moves Open MPI's predefined objects into
+ * the executable, and libmpi's own copy is stale then.
+ */
+void *tps__find_data(const char *name) {
+  void *address = dlsym(RTLD_DEFAULT, name);
+  if (address == NULL) {
+    pthread_once(&library_once, find_library);
+    if (library != NULL)
+      address = dlsym(library, name);
+  }
+  return address;
+}
+
+const char *tps__file_of(tps_function *function) {
+  Dl_info info;
+  void *address;
+  memcpy(&address, &function, sizeof address);
+  if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL)
+    return "";
+  return base_name(info.dli_fname);
+}
+
+abi_handle tps__comm_world(void) {
+#if ABI_IS_OMPI
+  return tps__find_data(ABI_COMM_WORLD_SYMBOL);
+#else
+  return ABI_COMM_WORLD;
+#endif
+}
+
+/* Fills the table of what the interposer calls; false if an indispensable function is missing. */
+static bool resolve_all(void) {
+  static const struct {
+    const char *name;
+    size_t offset;
+    bool optional;
+  } wanted[] = {
+#define WANT(member, is_optional) {"PMPI_" #member, offsetof(struct tps_mpi, member), is_optional}
+      WANT(Initialized, false),
+      WANT(Finalized, false),
+      WANT(Query_thread, false),
+      WANT(Get_library_version, false),
+      WANT(Comm_rank, false),
+      WANT(Comm_size, false),
+      WANT(Comm_test_inter, false),
+      WANT(Comm_group, false),
+      WANT(Comm_remote_group, false),
+      WANT(Comm_get_name, true),
+      WANT(Comm_get_parent, true),
+      WANT(Group_size, false),
+      WANT(Group_rank, false),
+      WANT(Group_translate_ranks, false),
+      WANT(Group_free, false),
+      WANT(Win_get_group, false),
+      WANT(Type_size, false),
+      WANT(Type_size_x, true),
+      WANT(Topo_test, true),
+      WANT(Cartdim_get, true),
+      WANT(Cart_shift, true),
+      WANT(Graph_neighbors_count, true),
+      WANT(Graph_neighbors, true),
+      WANT(Dist_graph_neighbors_count, true),
+      WANT(Dist_graph_neighbors, true),
+#undef WANT
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
+    tps_function *function = tps__find(wanted[i].name);
+    if (function == NULL && !wanted[i].optional)
+      return false;
+    memcpy((char *)&tps__mpi + wanted[i].offset, &function, sizeof function);
+  }
+  return true;
+}
+
+/*
+ * Right is: the process has an MPI; it is Open MPI exactly if this is the Open MPI library; and it is not
+ * reached through the standard ABI (libmpi_abi), whose handles are a third kind.
+ */
+bool tps__right_abi(void) {
+  static bool said;
+  tps_function *init = tps__find("PMPI_Init");
+  if (init == NULL)
+    return false;
+  const char *file = tps__file_of(init);
+  bool is_ompi = tps__find_data("ompi_mpi_comm_world") != NULL;
+  bool is_standard = strstr(file, "libmpi_abi") == file;
+  if (is_standard || is_ompi != (ABI_IS_OMPI != 0)) {
+    tps__warn(&said, "this is the " ABI_NAME " library but the program runs on %s (%s): not recording",
+              is_standard ? "the standard MPI ABI" : is_ompi ? "Open MPI" : "another MPI", file);
+    return false;
+  }
+  if (!resolve_all()) {
+    tps__warn(&said, "%s lacks functions that recording needs: not recording", file);
+    return false;
+  }
+  return true;
+}
