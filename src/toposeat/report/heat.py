@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +11,33 @@ from numpy.typing import NDArray
 from toposeat.model.traffic import PairTable
 
 LEVELS = 8  # 0 is nothing
-_DECADES = 3.5  # the scale reaches this far below the largest value
+_DECADES = (1.0, 4.0)  # the scale reaches at least and at most this far below the largest value
 
 
-def heat_level(value: float, largest: float, *, levels: int = LEVELS) -> int:
-    """0 for nothing, else 1 .. levels - 1 on a log scale that ends at `largest`."""
-    if value <= 0 or largest <= 0:
-        return 0
-    below = min(math.log10(largest / value), _DECADES) / _DECADES
-    return 1 + round((1 - max(below, 0.0)) * (levels - 2))
+@dataclass(frozen=True, slots=True)
+class HeatScale:
+    """A log scale from `low` (or less) to `high`; both 0 when there is nothing to show."""
+
+    low: float
+    high: float
+
+    def level(self, value: float) -> int:
+        """0 for nothing, else 1 .. `LEVELS` - 1."""
+        if value <= 0 or self.high <= 0:
+            return 0
+        span = math.log10(self.high / self.low)
+        below = min(max(math.log10(self.high / value), 0.0), span) / span
+        return 1 + round((1 - below) * (LEVELS - 2))
+
+
+def heat_scale(matrix: NDArray[np.int64]) -> HeatScale:
+    """The scale that fits the non-zero cells of `matrix`."""
+    cells = matrix[matrix > 0]
+    if not cells.size:
+        return HeatScale(0.0, 0.0)
+    high = float(cells.max())
+    decades = min(max(math.log10(high / float(cells.min())), _DECADES[0]), _DECADES[1])
+    return HeatScale(high / 10**decades, high)
 
 
 def block_matrix(table: PairTable, ranks: int, cells: int) -> tuple[NDArray[np.int64], int]:

@@ -230,7 +230,7 @@ def certificate_words(certificate: Certificate) -> str:
     else:
         sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
     reason = clean(certificate.reason).rstrip(".")
-    return f"{sentence} {reason[0].upper()}{reason[1:]}." if reason else sentence
+    return f"{sentence} Because: {reason}." if reason else sentence
 
 
 def busiest_words(topology: Topology, evaluation: Evaluation) -> str:
@@ -278,15 +278,20 @@ def verdict_words(result: MappingResult) -> str:
             return f"No gain: the default placement is kept, it is proved optimal for {goal}."
         return f"No gain: the default placement is kept, nothing better was found for {goal}."
     before, after = result.default, result.placed
-    parts = [
-        f"{name} {format_change(b, a)}"
-        for name, b, a in (
-            ("link time", before.predicted_s, after.predicted_s),
-            ("worst link congestion", before.max_congestion_s, after.max_congestion_s),
-        )
-    ]
-    ranks = len(result.device_of_rank)
-    return f"Moving {len(moved_ranks(result))} of {ranks} ranks: predicted {parts[0]}, {parts[1]}."
+    changes = (
+        _change_words("link time", before.predicted_s, after.predicted_s),
+        _change_words("worst link congestion", before.max_congestion_s, after.max_congestion_s),
+    )
+    ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
+    return f"Predicted gain from moving {ranks}: {changes[0]}, {changes[1]}."
+
+
+def _change_words(name: str, before: float, after: float) -> str:
+    """`link time 5.03 ms to 1.68 ms (-67 %)`."""
+    if before == after:
+        return f"{name} unchanged ({format_seconds(before)})"
+    change = format_change(before, after)
+    return f"{name} {format_seconds(before)} to {format_seconds(after)} ({change})"
 
 
 def table_rows(before: Evaluation, after: Evaluation) -> list[tuple[str, str, str, str]]:

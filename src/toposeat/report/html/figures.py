@@ -208,7 +208,7 @@ def _mapped_heat(result: MappingResult, topology: Topology, traffic: Traffic) ->
     return joined(
         [
             element("p", {"class": "hint"}, note),
-            element("p", {"class": "legend"}, heat_legend(float(pairs.bytes.max()))),
+            element("p", {"class": "legend"}, heat_legend(pairs, traffic.ranks)),
             element("div", {"class": "heats"}, *figures),
         ]
     )

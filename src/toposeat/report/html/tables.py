@@ -9,7 +9,7 @@ from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.svg.element import Child, Markup, element
+from toposeat.report.svg.element import Child, Markup, element, joined
 from toposeat.report.units import format_bytes, format_count, format_rate, format_seconds
 from toposeat.report.words import (
     LINK_WORDS,
@@ -22,7 +22,7 @@ from toposeat.report.words import (
     table_rows,
 )
 
-_SEATS_PER_LINE = 16
+_SEATS_PER_LINE = 8
 _ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}
 
 
@@ -70,15 +70,22 @@ def before_after(result: MappingResult, topology: Topology) -> Markup:
         what = element("span", {}, name + " ") if mark else element("span", {}, name)
         label = Markup(what + mark) if mark else what
         rows.append([label, before, after, element("span", {"class": look or None}, change)])
-    busy = [busiest_words(topology, e) for e in (result.default, result.placed)]
-    rows.append(["busiest link", *busy, "" if busy[0] != busy[1] else "same"])
     header = ("", "default", "placed", "change")
     caption = "Predicted (nothing here was measured)"
-    return table(header, rows, numbers=(1, 2, 3), name="compare", caption=caption)
+    shown = table(header, rows, numbers=(1, 2, 3), name="compare", caption=caption)
+    return joined([shown, _busiest(result, topology)])
+
+
+def _busiest(result: MappingResult, topology: Topology) -> Markup:
+    before, after = (busiest_words(topology, e) for e in (result.default, result.placed))
+    words = f"Busiest link: {before}"
+    if before != after:
+        words += f" (default), {after} (placed)"
+    return element("p", {"class": "hint"}, words)
 
 
 def seats(result: MappingResult, topology: Topology) -> Markup:
-    """Device of every rank before and after, sixteen ranks a line."""
+    """Device of every rank before and after, eight ranks a line."""
     moved = set(moved_ranks(result))
     kept = is_default_kept(result)
     lines = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toposeat.model.traffic import RankInfo
-from toposeat.report.svg.element import Child, Markup, element, fitted, joined, number
+from toposeat.report.svg.element import Attributes, Child, Markup, element, fitted, joined, number
 from toposeat.report.units import (
     format_count,
     format_percent,
@@ -14,8 +14,8 @@ from toposeat.report.units import (
 )
 
 _ROW = 34.0
-_NAMES = 250.0
-_BARS = 420.0
+_NAMES = 300.0
+_BARS = 600.0
 _VALUES = 84.0
 
 
@@ -57,7 +57,15 @@ def paired_bars(rows: Sequence[tuple[int, str, float, float]], *, both: bool = T
                 "g",
                 {"class": "bar-row", "data-link": index},
                 element("title", {}, words),
-                element("rect", {"class": "hit-row", "y": y - 4, "width": 754, "height": pitch}),
+                element(
+                    "rect",
+                    {
+                        "class": "hit-row",
+                        "y": y - 4,
+                        "width": _NAMES + _BARS + _VALUES,
+                        "height": pitch,
+                    },
+                ),
                 element(
                     "text",
                     {"class": "end", "x": _NAMES - 10, "y": label_y},
@@ -74,7 +82,14 @@ def paired_bars(rows: Sequence[tuple[int, str, float, float]], *, both: bool = T
 def _bar(y: float, value: float, top: float, which: str) -> Markup:
     width = _BARS * value / top if top > 0 else 0.0
     shown = max(width, 1.5) if value > 0 else 0.0
-    bar = {"class": f"fill-{which}", "x": _NAMES, "y": y, "width": shown, "height": 11, "rx": 2}
+    bar: Attributes = {
+        "class": f"fill-{which}",
+        "x": _NAMES,
+        "y": y,
+        "width": shown,
+        "height": 11,
+        "rx": 2,
+    }
     words = "idle" if value <= 0 else format_seconds(value)
     return joined(
         [
@@ -98,10 +113,14 @@ def size_histogram(device: Sequence[int], host: Sequence[int]) -> Markup | None:
     parts = []
     for place, bucket in enumerate(range(first, last + 1)):
         x = 8 + place * pitch
-        parts.append(_stack(x, pitch - 4, floor, device[bucket], host[bucket], top, bucket))
+        parts.append(_stack((x, pitch - 4, floor), (device[bucket], host[bucket]), top, bucket))
         if place % every == 0:
             name = "empty" if bucket == 0 else format_power_of_two(bucket - 1)
-            spot = {"class": "axis mid", "x": x + (pitch - 4) / 2, "y": floor + 15}
+            spot: Attributes = {
+                "class": "axis mid",
+                "x": x + (pitch - 4) / 2,
+                "y": floor + 15,
+            }
             parts.append(element("text", spot, name))
     width = 16 + count * pitch
     parts.append(
@@ -113,9 +132,11 @@ def size_histogram(device: Sequence[int], host: Sequence[int]) -> Markup | None:
 
 
 def _stack(
-    x: float, width: float, floor: float, device: int, host: int, top: int, bucket: int
+    place: tuple[float, float, float], counts: tuple[int, int], top: int, bucket: int
 ) -> Markup:
-    """One column; anything that is there is at least 1.5 pixels high."""
+    """One column at (x, width, floor); anything that is there is at least 1.5 pixels high."""
+    x, width, floor = place
+    device, host = counts
     room = floor - 12
     parts: list[Child] = []
     y = floor
@@ -123,7 +144,7 @@ def _stack(
         if count:
             tall = max(1.5, room * count / top)
             y -= tall
-            spot = {"x": x, "y": y, "width": width, "height": tall}
+            spot: Attributes = {"x": x, "y": y, "width": width, "height": tall}
             parts.append(element("rect", {"class": f"fill-{which}", **spot}))
     low = "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} and up"
     words = f"{low}: {format_count(device)} device, {format_count(host)} host messages"
@@ -141,7 +162,7 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
     parts: list[Child] = []
     for place, info in enumerate(timed):
         x, share = 40 + place * pitch, min(1.0, info.mpi_s / info.wall_s)
-        spot = {"x": x, "width": max(2.0, pitch - 3)}
+        spot: Attributes = {"x": x, "width": max(2.0, pitch - 3)}
         tall = room * share
         words = (
             f"rank {info.rank}: {format_percent(share)} of {format_seconds(info.wall_s)} in MPI"
@@ -159,7 +180,7 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
             )
         )
         if place % every == 0:
-            where = {"class": "axis mid", "x": x + (pitch - 3) / 2, "y": floor + 14}
+            where: Attributes = {"class": "axis mid", "x": x + (pitch - 3) / 2, "y": floor + 14}
             parts.append(element("text", where, str(info.rank)))
     for share in (0.0, 0.5, 1.0):
         y = floor - room * share + 3.5

@@ -16,9 +16,10 @@ class Markup(str):
 
 Child = str | Markup | None
 Attribute = str | int | float | bool | None
+Attributes = dict[str, Attribute]
 
 
-def element(name: str, attributes: dict[str, Attribute] | None = None, *children: Child) -> Markup:
+def element(name: str, attributes: Attributes | None = None, *children: Child) -> Markup:
     """`<name ...>children</name>`; plain strings are cleaned and escaped, None is left out.
 
     Attributes: None and False are left out, True is written bare, numbers lose useless digits.

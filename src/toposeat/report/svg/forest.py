@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from toposeat.model.topology import ComponentKind, Link, Topology
+from toposeat.model.topology import ComponentKind, Device, Link, Nic, Topology
 
 _LEVEL = {
     ComponentKind.PACKAGE: 0,
@@ -76,7 +77,8 @@ def _nodes(topology: Topology) -> dict[str, Node]:
     nodes = {
         c.id: Node(c.id, _LEVEL[c.kind], c.host) for c in topology.components if c.kind in _LEVEL
     }
-    for leaf in (*topology.devices, *topology.nics):
+    leaves: list[Device | Nic] = [*topology.devices, *topology.nics]
+    for leaf in leaves:
         nodes[leaf.id] = Node(leaf.id, LEAF_LEVEL, leaf.host)
     return nodes
 
@@ -148,8 +150,8 @@ def _sorted(
         devices = [first_device[n.vertex] for n in node.leaves() if n.vertex in first_device]
         return (min(devices) if devices else float("inf"), position[node.vertex])
 
-    companion_of = {}
-    for left, right in zip(siblings, siblings[1:], strict=False):
+    companion_of: dict[str, str] = {}
+    for left, right in pairwise(siblings):
         beside = right.link is None and right.level == LEAF_LEVEL and left.level == LEAF_LEVEL
         if beside and right.vertex not in first_device:
             companion_of[right.vertex] = companion_of.get(left.vertex, left.vertex)

@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toposeat.model.traffic import PairTable
-from toposeat.report.heat import LEVELS, block_matrix, heat_level
-from toposeat.report.svg.element import Markup, element, joined, number
+from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
+from toposeat.report.svg.element import Attributes, Markup, element, joined, number
 from toposeat.report.units import format_bytes
 
-_SIDE = 352.0
-_MAX_CELL = 22.0
+_SIDE = 336.0
+_MAX_CELL = 26.0
 _MOST_CELLS = 128
 _EACH_WITH_TITLE = 40  # up to this many ranks every cell has a tooltip
 _LEFT, _TOP = 34.0, 30.0
@@ -47,7 +48,7 @@ def heat_map(
     cell = min(_MAX_CELL, _SIDE / size)
     side = cell * size
     cells = _titled_cells(matrix, order, cell) if size <= _EACH_WITH_TITLE else _cells(matrix, cell)
-    frame = {"x": _LEFT, "y": _TOP, "width": side, "height": side}
+    frame: Attributes = {"x": _LEFT, "y": _TOP, "width": side, "height": side}
     return element(
         "svg",
         {
@@ -65,8 +66,10 @@ def heat_map(
     )
 
 
-def heat_legend(largest: float) -> Markup:
-    """Little squares from few to many bytes, with the largest cell named."""
+def heat_legend(table: PairTable, ranks: int) -> Markup:
+    """Little squares from few to many bytes, with the ends of the scale named."""
+    matrix, _ = block_matrix(table, ranks, _MOST_CELLS)
+    scale: HeatScale = heat_scale(matrix)
     squares = [
         element(
             "rect", {"class": f"heat-{n}", "x": 14 * (n - 1), "y": 2, "width": 14, "height": 12}
@@ -78,12 +81,13 @@ def heat_legend(largest: float) -> Markup:
         {"class": "chart swatch", "width": 14 * (LEVELS - 1), "height": 16, "aria-hidden": "true"},
         *squares,
     )
-    words = f" up to {format_bytes(largest)} a cell, log scale; row sends, column receives"
-    return joined([element("span", {}, "few bytes "), bar, element("span", {}, words)])
+    words = f" {format_bytes(scale.high)} a cell, log scale; row sends, column receives"
+    low = f"{format_bytes(scale.low)} or less "
+    return joined([element("span", {}, low), bar, element("span", {}, words)])
 
 
-def _titled_cells(matrix: np.ndarray, order: Sequence[int], cell: float) -> Markup:  # type: ignore[type-arg]
-    largest = float(matrix.max()) if matrix.size else 0.0
+def _titled_cells(matrix: NDArray[np.int64], order: Sequence[int], cell: float) -> Markup:
+    scale = heat_scale(matrix)
     found = []
     for row, column in zip(*np.nonzero(matrix), strict=True):
         size = float(matrix[row, column])
@@ -91,7 +95,7 @@ def _titled_cells(matrix: np.ndarray, order: Sequence[int], cell: float) -> Mark
             element(
                 "rect",
                 {
-                    "class": f"heat-{heat_level(size, largest)}",
+                    "class": f"heat-{scale.level(size)}",
                     "x": float(column * cell + 0.5),
                     "y": float(row * cell + 0.5),
                     "width": cell - 1,
@@ -103,14 +107,14 @@ def _titled_cells(matrix: np.ndarray, order: Sequence[int], cell: float) -> Mark
     return joined(found)
 
 
-def _cells(matrix: np.ndarray, cell: float) -> Markup:  # type: ignore[type-arg]
+def _cells(matrix: NDArray[np.int64], cell: float) -> Markup:
     """One path per level: thousands of cells stay small."""
-    largest = float(matrix.max()) if matrix.size else 0.0
+    scale = heat_scale(matrix)
     paths: dict[int, list[str]] = defaultdict(list)
     step = number(cell)
     for row, column in zip(*np.nonzero(matrix), strict=True):
         at = f"M{number(column * cell)} {number(row * cell)}h{step}v{step}h-{step}z"
-        paths[heat_level(float(matrix[row, column]), largest)].append(at)
+        paths[scale.level(float(matrix[row, column]))].append(at)
     return joined(
         element("path", {"class": f"heat-{level}", "d": "".join(parts)})
         for level, parts in sorted(paths.items())
@@ -125,8 +129,8 @@ def _axes(order: Sequence[int], cell: float, block: int) -> Markup:
     for place in range(0, len(order), every):
         middle = (place + 0.5) * pitch
         name = str(order[place])
-        top = {"class": "axis mid", "x": _LEFT + middle, "y": _TOP - 5}
-        left = {"class": "axis end", "x": _LEFT - 5, "y": _TOP + middle + 3.5}
+        top: Attributes = {"class": "axis mid", "x": _LEFT + middle, "y": _TOP - 5}
+        left: Attributes = {"class": "axis end", "x": _LEFT - 5, "y": _TOP + middle + 3.5}
         parts += [element("text", top, name), element("text", left, name)]
     return joined(parts)
 
@@ -137,7 +141,7 @@ def _split_lines(splits: Sequence[int], pitch: float, side: float) -> Markup:
         if split <= 0:
             continue
         at = split * pitch
-        across = {"x1": _LEFT, "x2": _LEFT + side, "y1": _TOP + at, "y2": _TOP + at}
-        down = {"y1": _TOP, "y2": _TOP + side, "x1": _LEFT + at, "x2": _LEFT + at}
+        across: Attributes = {"x1": _LEFT, "x2": _LEFT + side, "y1": _TOP + at, "y2": _TOP + at}
+        down: Attributes = {"y1": _TOP, "y2": _TOP + side, "x1": _LEFT + at, "x2": _LEFT + at}
         parts += [element("line", {"class": "heat-split", **line}) for line in (across, down)]
     return joined(parts)

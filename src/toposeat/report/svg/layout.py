@@ -93,7 +93,10 @@ def lay_out_machine(topology: Topology) -> Layout:
     rows = _Rows(forest)
     y = MARGIN
     for band, roots in enumerate(_bands(topology, forest, sizes)):
-        y = _Band(topology, layout, sizes, rows, band, y).place(roots) + _BAND_GAP
+        y = (
+            _Band(topology, layout, sizes=sizes, rows=rows, band=band, top=y).place(roots)
+            + _BAND_GAP
+        )
     layout.height = y - _BAND_GAP + MARGIN
     _note_arc_room(topology, layout, sizes)
     boxes = [*layout.boxes.values(), *layout.networks]
@@ -126,7 +129,7 @@ def _note_order(topology: Topology, forest: Forest, layout: Layout) -> None:
 def _sizes(topology: Topology, forest: Forest) -> _Sizes:
     leaves = len(topology.devices)
     device = 96.0 if leaves <= 8 else 64.0 if leaves <= 16 else 46.0
-    ends = {leaf.id for leaf in (*topology.devices, *topology.nics)}
+    ends = {d.id for d in topology.devices} | {n.id for n in topology.nics}
     position = {
         leaf.vertex: n for n, leaf in enumerate(x for r in forest.roots for x in r.leaves())
     }
@@ -198,6 +201,7 @@ class _Band:
         self,
         topology: Topology,
         layout: Layout,
+        *,
         sizes: _Sizes,
         rows: _Rows,
         band: int,

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
-from toposeat.report.svg.element import Child, Markup, element, fitted, joined, markup
+from toposeat.report.svg.element import Attributes, Child, Markup, element, fitted, joined, markup
 from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
 from toposeat.report.svg.wire import Wire, wires
 from toposeat.report.units import format_bytes, format_rate, format_seconds
@@ -107,9 +107,8 @@ def _drawing(topology: Topology, layout: Layout, seating: Seating | None) -> Mar
     lines = wires(topology, layout)
     order = sorted(lines, key=lambda w: loads[w.link.id].congestion_s if w.link.id in loads else 0)
     number_of = {link.id: number for number, link in enumerate(topology.links)}
-    names: dict[str, Device | Nic | Component] = {
-        v.id: v for v in (*topology.devices, *topology.nics, *topology.components)
-    }
+    vertices: list[Device | Nic | Component] = [*topology.devices, *topology.nics]
+    names = {vertex.id: vertex for vertex in vertices + [*topology.components]}
     networks = {box.vertex for box in layout.networks}
     boxes = [b for b in layout.boxes.values() if b.vertex not in networks] + layout.networks
     return joined(
@@ -234,7 +233,7 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
         idle = rank is None
         moved = position in seating.moved
         look = "device idle" if idle else "device moved" if moved else "device"
-        big, small = ("–", "idle") if idle else (str(rank), "rank")
+        big, small = ("-", "idle") if idle else (str(rank), "rank")
         lines.append("no rank" if idle else f"rank {rank}" + (" (moved)" if moved else ""))
     head = label if seating is not None else ""
     return element(
@@ -318,8 +317,12 @@ def kind_legend(topology: Topology) -> Markup:
     parts: list[Child] = []
     for kind in LinkKind:
         if any(link.kind is kind for link in topology.links):
-            line = {"class": f"wire kind-{kind.value}", "d": "M0 7h28", "stroke-width": 4}
-            sample = {"width": 28, "height": 14, "aria-hidden": "true"}
+            line: Attributes = {
+                "class": f"wire kind-{kind.value}",
+                "d": "M0 7h28",
+                "stroke-width": 4,
+            }
+            sample: Attributes = {"width": 28, "height": 14, "aria-hidden": "true"}
             parts.append(element("svg", sample, element("path", line)))
             parts.append(element("span", {}, LINK_WORDS[kind]))
     return element("p", {"class": "legend"}, *parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -65,8 +66,11 @@ def _wire(
     if a.what in _LEAVES and b.what in _JOINERS:
         bar = next((n for n in layout.networks if n.vertex == b.vertex and n.band == a.band), b)
         if bar.band == a.band:
-            x = ports[link.id, a.vertex]
-            return _vertical(link, x, a.bottom, bar.y)
+            return _vertical(link, ports[link.id, a.vertex], a.bottom, bar.y)
+    return _between_bars(link, a, b, layout, lanes)
+
+
+def _between_bars(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
     if a.band == b.band and a.y == b.y:
         return _level(link, a, b, layout, lanes)
     if a.what == b.what == "crossbar" and a.band == b.band:
@@ -75,7 +79,7 @@ def _wire(
 
 
 def _ports(topology: Topology, layout: Layout) -> dict[tuple[str, str], float]:
-    """Where each link leaves the lower edge of a leaf: long arcs in the middle, short ones outside."""
+    """Where each link leaves the lower edge of a leaf: long arcs in the middle, short outside."""
     wanted: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for link in topology.links:
         if link.id in layout.tree_links:
@@ -124,7 +128,7 @@ def arc_depth(reach: float, room: tuple[float, float]) -> float:
     """How deep an arc hangs, from its reach and the band's (widest reach, depth)."""
     widest, deepest = room
     share = min(1.0, reach / widest) if widest > 0 else 1.0
-    return deepest * (0.14 + 0.86 * share**0.8)
+    return deepest * (0.14 + 0.86 * math.pow(share, 0.8))
 
 
 def _level(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
@@ -161,7 +165,7 @@ def _side(link: Link, a: Box, b: Box, lanes: _Lanes) -> Wire:
 
 
 def _long_way(link: Link, a: Box, b: Box) -> Wire:
-    """Anything else: a curve from the lower edge of the upper box to the upper edge of the lower."""
+    """Anything else: a curve from below the upper box to above the lower one."""
     top, bottom = (a, b) if a.y <= b.y else (b, a)
     x1, y1 = top.middle + 8, top.bottom
     x2, y2 = bottom.middle + 8, bottom.y

@@ -12,7 +12,7 @@ from toposeat.model.traffic import (
     MemorySpace,
     Traffic,
 )
-from toposeat.report.heat import block_matrix, heat_level
+from toposeat.report.heat import block_matrix, heat_scale
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import (
     clean,
@@ -88,12 +88,13 @@ def _heat(traffic: Traffic, style: TextStyle) -> list[RenderableType]:
     wide = 2 if 2 * size + 6 <= style.width else 1
     shades = _SHADES[style.unicode]
     unit = "" if block == 1 else f", one cell = {block} x {block} ranks"
-    top = format_bytes(float(matrix.max()))
+    scale = heat_scale(matrix)
+    top = format_bytes(scale.high)
     lines = [Text(f"bytes sent, row = sender, log scale up to {top} a cell{unit}")]
     for row in range(size):
         line = Text(f"{row * block:>5} ")
         for column in range(size):
-            level = heat_level(matrix[row, column], matrix.max())
+            level = scale.level(float(matrix[row, column]))
             line.append(shades[level] * wide, style=_HEAT_STYLES[level])
         lines.append(line)
     return ["", *lines]
