@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,7 +10,15 @@ import numpy as np
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, PathClass, Topology
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    PathClass,
+    Topology,
+)
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.units import (
     clean,
@@ -71,6 +80,14 @@ def device_number(topology: Topology, position: int) -> str:
     return str(device.index)
 
 
+def device_code(topology: Topology, position: int) -> str:
+    """The device as drawings and matrices call it: `D3`, or `node07:D3` among several hosts."""
+    device = topology.devices[position]
+    if len(topology.hosts) > 1:
+        return f"{clean(device.host)}:D{device.index}"
+    return f"D{device.index}"
+
+
 def vertex_words(topology: Topology, vertex: str) -> str:
     """A vertex as people call it: `device 3`, `package 0`, `NIC mlx5_0`."""
     for device in topology.devices:
@@ -78,11 +95,38 @@ def vertex_words(topology: Topology, vertex: str) -> str:
             return device_label(topology, device)
     for nic in topology.nics:
         if nic.id == vertex:
-            return f"NIC {clean(nic.name) or nic.index}"
+            host = f"{clean(nic.host)} " if len(topology.hosts) > 1 else ""
+            return f"{host}NIC {clean(nic.name) or nic.index}"
     for component in topology.components:
         if component.id == vertex:
-            return clean(component.name) or clean(component.id)
+            host = clean(component.host) if len(topology.hosts) > 1 else ""
+            return f"{host} {component_words(component)}".strip()
     return clean(vertex)
+
+
+def component_words(component: Component) -> str:
+    """A component's name, or its kind with what tells it from others: `switch 3`."""
+    if component.name:
+        return clean(component.name)
+    number = re.search(r"\d+$", component.id)
+    kind = COMPONENT_WORDS[component.kind]
+    if component.pci_bus_id or number:
+        return f"{kind} {component.pci_bus_id or (number.group() if number else '')}"
+    return clean(component.id)
+
+
+_MAKERS = re.compile(r"^(?:(?:NVIDIA|AMD|Intel\(?R?\)?|Tesla|GeForce|Instinct|Quadro)\s+)+", re.I)
+
+
+def short_device_name(name: str, letters: int) -> str:
+    """`NVIDIA A100-SXM4-40GB` without the maker and what else has no room; "" if nothing fits."""
+    short = _MAKERS.sub("", clean(name)).strip()
+    while len(short) > letters:
+        cut = max(short.rfind("-"), short.rfind(" "))
+        if cut <= 0:
+            return ""
+        short = short[:cut]
+    return short
 
 
 def link_medium(link: Link) -> str:

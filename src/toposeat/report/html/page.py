@@ -160,8 +160,8 @@ def _mapping_parts(section: PageSection, key: str) -> list[Child]:
     )
     pair = element(
         "div",
-        {"class": "pair"},
-        tables.before_after(result, topology),
+        {"class": "pair stacked" if len(topology.hosts) > 1 else "pair"},
+        element("div", {}, tables.before_after(result, topology)),
         tables.seats(result, topology),
     )
     word = "The machine" if kept else "The machine, before and after"

@@ -14,7 +14,7 @@ from toposeat.report.units import format_bytes, format_count, format_rate, forma
 from toposeat.report.words import (
     LINK_WORDS,
     busiest_words,
-    device_number,
+    device_code,
     is_default_kept,
     link_words,
     moved_ranks,
@@ -116,7 +116,7 @@ def seats(result: MappingResult, topology: Topology) -> Markup:
 
 
 def _devices(topology: Topology, device_of_rank: Sequence[int], ranks: range) -> list[str]:
-    return [f"D{device_number(topology, device_of_rank[r])}" for r in ranks]
+    return [device_code(topology, device_of_rank[r]) for r in ranks]
 
 
 def links(result: MappingResult, topology: Topology) -> Markup:
@@ -147,7 +147,7 @@ def devices(topology: Topology) -> Markup:
     """Devices and what identifies them."""
     rows: list[list[Child]] = [
         [
-            f"D{device_number(topology, n)}",
+            device_code(topology, n),
             d.name or "-",
             d.pci_bus_id or "-",
             d.uuid or "-",

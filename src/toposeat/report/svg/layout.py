@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -14,7 +15,10 @@ LINK_HEIGHT = 34.0  # of a tree link between two rows
 DEVICE_HEIGHT = 62.0
 MARGIN = 16.0
 _PAD = 10.0  # from a frame to what it holds
-_BAND_WIDTH = 1160.0
+_BAND_WIDTH = 1200.0
+_MOST_IN_LINE = 24  # devices of one host
+_LEAST_DEVICE = 46.0
+_LEAST_NIC = 38.0
 _BAND_GAP = 34.0
 _HOST_CAPTION = 26.0
 _SMP_GAP = 92.0  # room for a label on the link between two packages
@@ -127,26 +131,35 @@ def _note_order(topology: Topology, forest: Forest, layout: Layout) -> None:
 
 
 def _sizes(topology: Topology, forest: Forest) -> _Sizes:
-    leaves = len(topology.devices)
-    device = 96.0 if leaves <= 8 else 64.0 if leaves <= 16 else 46.0
-    ends = {d.id for d in topology.devices} | {n.id for n in topology.nics}
-    position = {
-        leaf.vertex: n for n, leaf in enumerate(x for r in forest.roots for x in r.leaves())
-    }
-    spans = [
-        abs(position[link.ends[0]] - position[link.ends[1]])
-        for link in topology.links
-        if link.ends[0] in ends and link.ends[1] in ends
-    ]
-    arcs = min(36.0 + 17.0 * max(spans), 190.0) if spans else 0.0
-    roots = {root.vertex: n for n, root in enumerate(forest.roots)}
-    reach = [
-        abs(roots[link.ends[0]] - roots[link.ends[1]])
-        for link in topology.links
-        if link.ends[0] in roots and link.ends[1] in roots and link.ends[0] not in ends
-    ]
-    top = 14.0 + 16.0 * max(reach) if reach and max(reach) > 1 else 0.0
-    return _Sizes(device=device, nic=min(device, 56.0), arcs=arcs, top=top)
+    """Columns as wide as the page allows, between legible and comfortable."""
+    devices, nics = _widest_host(topology)
+    room = _BAND_WIDTH - 120 - 7 * devices
+    if len(topology.hosts) > 1:
+        least = devices * _LEAST_DEVICE + nics * _LEAST_NIC
+        room = 0.0 if 2 * least + 120 <= _BAND_WIDTH else room - 40
+    device = min(max(room / (devices + 0.7 * nics), _LEAST_DEVICE), 96.0)
+    nic = min(max(0.7 * device, _LEAST_NIC), 60.0)
+    order = [leaf.vertex for root in forest.roots for leaf in root.leaves()]
+    reach = _reach(topology, order)
+    arcs = min(36.0 + 17.0 * reach, 190.0) if reach else 0.0
+    between = _reach(topology, [r.vertex for r in forest.roots if r.level != LEAF_LEVEL])
+    top = 14.0 + 16.0 * between if between > 1 else 0.0
+    return _Sizes(device=device, nic=nic, arcs=arcs, top=top)
+
+
+def _widest_host(topology: Topology) -> tuple[int, int]:
+    """Devices and NICs of the host that has most of them."""
+    devices = Counter(d.host for d in topology.devices)
+    nics = Counter(n.host for n in topology.nics)
+    host = max(topology.hosts or ("",), key=lambda h: devices[h] + nics[h])
+    return max(1, devices[host]), nics[host]
+
+
+def _reach(topology: Topology, order: Sequence[str]) -> int:
+    """How far apart in `order` the ends of a link between two of its members are at most."""
+    place = {vertex: number for number, vertex in enumerate(order)}
+    ends = [link.ends for link in topology.links]
+    return max((abs(place[a] - place[b]) for a, b in ends if a in place and b in place), default=0)
 
 
 class _Rows:
@@ -171,16 +184,15 @@ def _walk(node: Node) -> list[Node]:
 
 
 def _bands(topology: Topology, forest: Forest, sizes: _Sizes) -> list[list[Node]]:
-    """Roots cut into lines: whole hosts together, then whole roots, never wider than the page."""
+    """Roots cut into lines: whole hosts together; one host only if it is very wide."""
     units: list[list[Node]] = [list(g) for _, g in groupby(forest.roots, key=lambda r: r.host)]
-    leaf_only = all(root.level == LEAF_LEVEL for root in forest.roots)
-    if len(units) == 1 and not leaf_only:
+    if len(units) == 1 and len(topology.devices) > _MOST_IN_LINE:
         units = [[root] for root in forest.roots]
     bands: list[list[Node]] = []
     used = 0.0
     for unit in units:
         width = sum(_width(root, topology, sizes) + 2 * _PAD for root in unit) + 60
-        if bands and used + width <= _BAND_WIDTH + 150:
+        if bands and used + width <= _BAND_WIDTH + 100:
             bands[-1] += unit
             used += width
         else:
@@ -235,7 +247,7 @@ class _Band:
                 if number:
                     leaves = root.level == LEAF_LEVEL and members[number - 1].level == LEAF_LEVEL
                     x += 0.0 if leaves else _SMP_GAP if smp else 26.0
-                x = self._place_tree(root, x)
+                x = self._place_tree(root, x, root=True)
             x += inset
             if self.several_hosts:
                 bottom = self.leaf_y + DEVICE_HEIGHT + 2 * _PAD + self.sizes.arcs
@@ -250,11 +262,11 @@ class _Band:
         names = {root.vertex for root in roots if root.level != LEAF_LEVEL}
         return any(e[0] in names and e[1] in names for e in (li.ends for li in self.topology.links))
 
-    def _place_tree(self, node: Node, x: float) -> float:
+    def _place_tree(self, node: Node, x: float, *, root: bool = False) -> float:
         """Places `node` and all below it from `x` on; the x where it ends."""
         if node.level == LEAF_LEVEL:
             return self._place_leaf(node, x)
-        framed = self._frame_word(node)
+        framed = self._frame_word(node, root)
         pad = _PAD if framed else 0.0
         start = x
         x += pad
@@ -283,12 +295,10 @@ class _Band:
         linked = any(set(link.ends) == ends for link in self.topology.links)
         return 40.0 if linked else 8.0
 
-    def _frame_word(self, node: Node) -> str:
-        component = self.components.get(node.vertex)
-        if component is None:
-            return ""
-        if component.kind is ComponentKind.PACKAGE:
+    def _frame_word(self, node: Node, root: bool) -> str:
+        if root:
             return "package"
+        component = self.components[node.vertex]
         return "numa" if component.kind is ComponentKind.NUMA else ""
 
     def _place_leaf(self, node: Node, x: float) -> float:

@@ -16,14 +16,17 @@ from toposeat.report.units import format_bytes, format_rate, format_seconds
 from toposeat.report.words import (
     COMPONENT_WORDS,
     LINK_WORDS,
+    component_words,
     device_label,
     link_medium,
     link_words,
+    short_device_name,
     vertex_words,
 )
 
 CONGESTION_STEPS = 6
 _MAX_TIES = 4
+_ROOM_FOR_WORDS = 70.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def _drawing(topology: Topology, layout: Layout, seating: Seating | None) -> Mar
             *(_frame(frame) for frame in layout.frames),
             *(_link(topology, w, number_of[w.link.id], loads, seating) for w in order),
             *(_box(topology, box, names[box.vertex], seating) for box in boxes),
-            *(_level_words(w, loads, seating) for w in lines if w.level),
+            *(_level_words(w, loads, seating) for w in lines if w.room >= _ROOM_FOR_WORDS),
             *(_busiest_marks(lines, loads, seating) if seating else ()),
         ]
     )
@@ -197,8 +200,8 @@ def _box(
         return _device(topology, box, vertex, seating)
     if isinstance(vertex, Nic):
         return _nic(box, vertex)
-    name = vertex_words(topology, vertex.id)
-    title = name if vertex.name else f"{COMPONENT_WORDS[vertex.kind]} {name}"
+    name = component_words(vertex)
+    title = f"{vertex_words(topology, vertex.id)} ({COMPONENT_WORDS[vertex.kind]})"
     return element(
         "g",
         {"class": f"part {vertex.kind.value}"},
@@ -228,7 +231,8 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
         device.uuid or "",
     ]
     rank = None if seating is None else seating.rank_of_device.get(position)
-    look, big, small = "device", label, "" if device.name == "" else device.name
+    look, big = "device", label
+    small = short_device_name(device.name, int((box.width - 6) / 6.2))
     if seating is not None:
         idle = rank is None
         moved = position in seating.moved
@@ -244,11 +248,19 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
         element("text", {"class": "head", "x": box.middle, "y": box.y + 15}, head)
         if head
         else None,
-        element("text", {"class": "big", "x": box.middle, "y": box.y + (38 if head else 30)}, big),
+        element(
+            "text",
+            {
+                "class": "big tight" if 12.5 * len(big) > box.width - 6 else "big",
+                "x": box.middle,
+                "y": box.y + (38 if head else 30),
+            },
+            big,
+        ),
         element(
             "text",
             {"class": "small", "x": box.middle, "y": box.y + (53 if head else 48)},
-            fitted(small, box.width - 4, 9.5),
+            small,
         ),
     )
 
@@ -264,14 +276,14 @@ def _nic(box: Box, nic: Nic) -> Markup:
         element(
             "text",
             {"class": "small", "x": box.middle, "y": box.y + 42},
-            fitted(name, box.width - 2, 9.5),
+            name if 6.2 * len(name) <= box.width - 2 else str(nic.index),
         ),
     )
 
 
 def _level_words(wire: Wire, loads: Mapping[str, LinkLoad], seating: Seating | None) -> Markup:
     """What a link between two bars is called, above it, and how busy it is, below."""
-    medium = fitted(link_medium(wire.link), 108, 11)
+    medium = fitted(link_medium(wire.link), wire.room, 10)
     above = element(
         "text", {"class": "wire-name", "x": wire.label_x, "y": wire.label_y - 11}, medium
     )

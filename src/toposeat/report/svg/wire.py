@@ -12,7 +12,6 @@ from toposeat.report.svg.layout import Box, Layout
 
 _LEAVES = ("device", "nic")
 _JOINERS = ("crossbar", "network")
-_ROOM_FOR_WORDS = 70.0
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Wire:
     path: str
     label_x: float
     label_y: float
-    level: bool = False  # a horizontal stretch between two bars, with room for words
+    room: float = 0.0  # for words: the length of a horizontal stretch between two bars
 
 
 def wires(topology: Topology, layout: Layout) -> list[Wire]:
@@ -146,8 +145,7 @@ def _level(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
     if not between:
         y += 6 * ((twin + 1) // 2) * (-1 if twin % 2 else 1)
         path = f"M{number(left.right)} {number(y)}H{number(right.x)}"
-        wide = right.x - left.right >= _ROOM_FOR_WORDS
-        return Wire(link, path, (left.right + right.x) / 2, y, level=wide)
+        return Wire(link, path, (left.right + right.x) / 2, y, room=right.x - left.right)
     rows = max(1, round((right.middle - left.middle) / max(1.0, left.width)))
     height = (12.0 + 14.0 * (rows - 1) + 4 * twin) * 4 / 3
     x1, x2 = left.middle + 0.22 * left.width, right.middle - 0.22 * right.width

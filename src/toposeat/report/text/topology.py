@@ -13,6 +13,7 @@ from toposeat.report.units import clean, format_bytes, format_rate, format_secon
 from toposeat.report.words import (
     LINK_WORDS,
     PATH_CLASS_WORDS,
+    device_code,
     relation_word,
     topology_sentence,
 )
@@ -110,10 +111,9 @@ def _link_row(link: Link) -> tuple[str, ...]:
 
 def _relations(topology: Topology, style: TextStyle) -> list[RenderableType]:
     """The relation matrix (row to column), in blocks of columns that fit the width."""
-    several = len(topology.hosts) > 1
     ends = [
-        (d.id, f"{clean(d.host)}:D{d.index}" if several else f"D{d.index}")
-        for d in topology.devices
+        (device.id, device_code(topology, position))
+        for position, device in enumerate(topology.devices)
     ]
     routed = {route.target for route in topology.routes}
     nics = [(n.id, f"N{n.index}") for n in topology.nics if n.id in routed]
