@@ -1,0 +1,9 @@
+"""Topology sources: one reader per source, live discovery, the catalogue of known machines."""
+
+from __future__ import annotations
+
+from toposeat.topology.catalogue import catalogue_names
+from toposeat.topology.discover import discover_this
+from toposeat.topology.sources import read_topology
+
+__all__ = ["catalogue_names", "discover_this", "read_topology"]

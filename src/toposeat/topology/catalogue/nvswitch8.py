@@ -1,0 +1,141 @@
+"""8-GPU NVSwitch machines: DGX A100 and HGX H100."""
+
+from __future__ import annotations
+
+from toposeat.model.topology import ComponentKind, Topology
+from toposeat.topology import constants as k
+from toposeat.topology.catalogue.parts import (
+    add_bridge,
+    add_devices,
+    add_nic,
+    add_numa,
+    add_switch,
+    attach,
+)
+from toposeat.topology.graph_builder import GraphBuilder
+
+# DGX A100: two EPYC 7742, four NUMA nodes each; GPUs sit at the odd nodes.
+A100_CPUS = {
+    node: f"{16 * node}-{16 * node + 15},{128 + 16 * node}-{143 + 16 * node}" for node in range(8)
+}
+A100_NODE_OF_PAIR = (3, 1, 7, 5)
+_A100_PCI = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
+_A100_NICS = (
+    (("mlx5_0", "0c"), ("mlx5_1", "12")),
+    (("mlx5_2", "4b"), ("mlx5_3", "54")),
+    (("mlx5_6", "8d"), ("mlx5_7", "94")),
+    (("mlx5_8", "ba"), ("mlx5_9", "cc")),
+)
+
+H100_CPUS = ("0-55,112-167", "56-111,168-223")
+_H100_PCI = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
+_H100_NICS = (
+    *(("mlx5_0", "18"), ("mlx5_3", "40"), ("mlx5_4", "4f"), ("mlx5_5", "5e")),
+    *(("mlx5_6", "9a"), ("mlx5_9", "c0"), ("mlx5_10", "ce"), ("mlx5_11", "dc")),
+)
+
+
+def build_a100() -> Topology:
+    """`dgx-a100`."""
+    builder = GraphBuilder()
+    nodes = [A100_NODE_OF_PAIR[i // 2] for i in range(8)]
+    ids = add_devices(
+        builder,
+        "NVIDIA A100-SXM4-40GB",
+        pci=[f"0000:{bus}:00.0" for bus in _A100_PCI],
+        numa=nodes,
+        cpus=[A100_CPUS[node] for node in nodes],
+        memory_gib=40,
+    )
+    _crossbar(builder, ids, k.NVLINK3, 12)
+    for pair, nics in enumerate(_A100_NICS):
+        node = A100_NODE_OF_PAIR[pair]
+        numa = add_numa(builder, node, cpus=A100_CPUS[node])
+        bridge = add_bridge(builder, numa, node, generation=4, uplinks=1)
+        switch = add_switch(builder, bridge, node, generation=4)
+        for gpu in ids[2 * pair : 2 * pair + 2]:
+            attach(builder, gpu, switch, generation=4)
+        for name, bus in nics:
+            nic = add_nic(builder, name, f"0000:{bus}:00.0", node)
+            attach(builder, nic, switch, generation=4)
+    _epyc_sockets(builder)
+    return builder.build(
+        name="dgx-a100",
+        origin="catalogue",
+        sources=(
+            "NVIDIA: DGX A100 user guide and system architecture white paper WP-10083-001 (six"
+            " NVSwitches, 12 NVLinks per GPU, two EPYC 7742, eight compute HDR adapters)",
+            "Published run of p2pBandwidthLatencyTest on 8 A100 with NVSwitch (270-276 GB/s, 3.4"
+            " us)",
+            "NVIDIA: NCCL, src/graph/topo.h (socket link of EPYC)",
+        ),
+        description="NVIDIA DGX A100: 8 GPUs, NV12 to one NVSwitch fabric, four PCIe switches with"
+        " two GPUs and two NICs each",
+        metadata={
+            "pci_bus_ids": "as published for this machine",
+            "pcie_generation": "4",
+            "nics": "the two storage adapters are left out",
+        },
+    )
+
+
+def _epyc_sockets(builder: GraphBuilder) -> None:
+    """Two I/O dies: NUMA nodes of a socket meet on its die, the dies are joined by xGMI."""
+    dies = [
+        builder.component(ComponentKind.PACKAGE, f"package{p}", name=f"EPYC socket {p}")
+        for p in (0, 1)
+    ]
+    for node in sorted(A100_NODE_OF_PAIR):
+        builder.smp(
+            f"numa{node}",
+            dies[node // 4],
+            bytes_per_s=2 * k.pcie_bytes_per_s(4),
+            name="I/O die",
+        )
+    builder.smp(*dies, bytes_per_s=k.SMP_OF_PCIE[4], name="socket xGMI")
+
+
+def build_h100() -> Topology:
+    """`hgx-h100`."""
+    builder = GraphBuilder()
+    ids = add_devices(
+        builder,
+        "NVIDIA H100 80GB HBM3",
+        pci=[f"0000:{bus}:00.0" for bus in _H100_PCI],
+        numa=[i // 4 for i in range(8)],
+        cpus=[H100_CPUS[i // 4] for i in range(8)],
+        memory_gib=80,
+    )
+    _crossbar(builder, ids, k.NVLINK4, 18)
+    nodes = [add_numa(builder, socket, cpus=H100_CPUS[socket]) for socket in (0, 1)]
+    for i, (gpu, (name, bus)) in enumerate(zip(ids, _H100_NICS, strict=True)):
+        socket = i // 4
+        bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
+        switch = add_switch(builder, bridge, socket, generation=5)
+        attach(builder, gpu, switch, generation=5)
+        nic = add_nic(builder, name, f"0000:{bus}:00.0", socket)
+        attach(builder, nic, switch, generation=5)
+    builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="UPI")
+    return builder.build(
+        name="hgx-h100",
+        origin="catalogue",
+        sources=(
+            "NVIDIA: H100 Tensor Core GPU architecture white paper; DGX H100 user guide (four"
+            " NVSwitches, 18 NVLinks per GPU, two Xeon Platinum 8480C, eight compute NDR adapters)",
+            "NCCL issue 1264 (376 GB/s between two H100 over NV18)",
+            "NVIDIA: NCCL, src/graph/topo.h (socket link of Sapphire Rapids)",
+        ),
+        description="HGX H100 as in DGX H100: 8 GPUs, NV18 to one NVSwitch fabric, one NIC beside"
+        " each GPU",
+        metadata={
+            "pci_bus_ids": "those published for DGX H100",
+            "pcie_generation": "5",
+            "nics": "compute adapters only",
+        },
+    )
+
+
+def _crossbar(builder: GraphBuilder, ids: list[str], lane: k.DeviceLink, lanes: int) -> None:
+    builder.component(ComponentKind.NVSWITCH, "nvswitch0", name="NVSwitch fabric")
+    for gpu in ids:
+        builder.device_link(gpu, "nvswitch0", lane, lanes, port=True)

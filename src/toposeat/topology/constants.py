@@ -1,0 +1,112 @@
+"""What links can carry, by kind and generation: the source of every `nominal` number.
+
+Two figures per device link: `data_sheet` is the capacity of one lane or brick per direction,
+`achievable` what one copy reaches (published measurements where there are any, else the value that
+NCCL's and RCCL's topology search use for that link). Links get the data sheet's capacity, a
+single flow on them is capped at the achievable rate. PCIe capacities are the achievable ones,
+because there the difference (encoding, headers, credits) limits all flows together.
+
+Sources: NCCL and RCCL, `src/graph/topo.h` (link models); NVIDIA data sheets of P100, V100, A100,
+H100 and B200; AMD CDNA 2 and CDNA 3 documentation; Li et al., "Tartan" (P100 and V100 NVLink);
+published runs of NVIDIA's p2pBandwidthLatencyTest sample (A100, POWER9).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from toposeat.model.topology import LinkKind, PathClass
+
+GB_PER_S = 1e9
+MICROSECOND = 1e-6
+
+# Both directions together reach 1.66 x one direction over a PCIe switch (P100 DGX-1: 17.5 of
+# 2 x 10.6 GB/s), and 1.18 x one direction between two POWER9 sockets (34 against 29 GB/s).
+PCIE_COMBINED = 1.66
+SMP_COMBINED = 1.18
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLink:
+    """One lane of a device-to-device link, bytes/s per direction."""
+
+    name: str
+    kind: LinkKind
+    data_sheet: float
+    achievable: float
+    lanes_per_device: int  # how many one device has at most
+
+
+NVLINK1 = DeviceLink("NVLink 1", LinkKind.NVLINK, 20e9, 18e9, 4)
+NVLINK2 = DeviceLink("NVLink 2", LinkKind.NVLINK, 25e9, 24.2e9, 6)
+NVLINK3 = DeviceLink("NVLink 3", LinkKind.NVLINK, 25e9, 22.9e9, 12)
+NVLINK3_BRIDGE = DeviceLink("NVLink 3 bridge (GA10x)", LinkKind.NVLINK, 14.06e9, 12e9, 4)
+NVLINK4 = DeviceLink("NVLink 4", LinkKind.NVLINK, 25e9, 20.9e9, 18)
+NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
+XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
+XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
+
+# A device not known by name: 25 GB/s per direction holds for data-centre parts from V100 to H200.
+NVLINK_UNKNOWN = DeviceLink("NVLink of unknown generation", LinkKind.NVLINK, 25e9, 22.9e9, 18)
+
+# First match wins.
+_DEVICE_NAMES: tuple[tuple[str, DeviceLink, int], ...] = (
+    (r"P100", NVLINK1, 3),
+    (r"V100|GV100|TITAN V", NVLINK2, 3),
+    (r"RTX 20|2080|TITAN RTX|QUADRO RTX|\bT4\b", NVLINK2, 3),
+    (r"A100|A800|A30\b", NVLINK3, 4),
+    (r"3090|A6000|A5500|A5000|A4500|A40\b|A10\b|A4000|A2\b", NVLINK3_BRIDGE, 4),
+    (r"GH200|H100|H200|H800|H20\b", NVLINK4, 5),
+    (r"B100|B200|B300", NVLINK5, 5),
+    (r"40[6-9]0|\bL4\b|\bL40|RTX \d000 ADA|6000 ADA", NVLINK_UNKNOWN, 4),
+    (r"50[6-9]0|RTX PRO", NVLINK_UNKNOWN, 5),
+    (r"\bK[248]0|\bM[46]0|\bP[46]0?\b|10[678]0|TITAN X", NVLINK1, 3),
+)
+
+# Achievable bytes/s per direction of an x16 link (gen 1 and 2: halves of gen 3 by signalling rate
+# and encoding; measured 6.6 on gen 2).
+PCIE_X16 = {1: 3e9, 2: 6e9, 3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}
+DEFAULT_PCIE_GENERATION = 4
+
+# One socket-to-socket connection of the CPU generation that carried this PCIe generation
+# (gen 2 and 3: QPI and Skylake UPI, gen 4: EPYC xGMI, gen 5: Sapphire Rapids UPI).
+SMP_OF_PCIE = {1: 6e9, 2: 6e9, 3: 10e9, 4: 16e9, 5: 22e9, 6: 40e9}
+
+# A single flow against the PCIe links it uses: idgraf (PCIe 2) reaches 6.63 GB/s below one switch
+# and 5.29 above it; sirocco (PCIe 3) 10.2 below one switch and 7.6-8.5 across sockets. Nothing is
+# published for PHB and NODE alone: they are taken as PXB.
+PAIR_FRACTION: dict[PathClass, float] = {
+    PathClass.PIX: 1.0,
+    PathClass.PXB: 0.80,
+    PathClass.PHB: 0.80,
+    PathClass.NODE: 0.80,
+    PathClass.SYS: 0.78,
+}
+
+# Latencies of single links; a route's is their sum. One PCIe switch 2.7 us, two direct NVLink ends
+# 2.2 us, NVSwitch 3.4 us (published V100 and A100 runs); a further bridge +0.5 us for its two links
+# (idgraf), another socket +9..12 us (sirocco, mirage). Host bridge and on-die fabric lie in
+# between.ATENCY_NVLINK = 2.2e-6
+LATENCY_NVSWITCH_PORT = 1.7e-6
+LATENCY_XGMI = 2.2e-6
+LATENCY_C2C = 1.0e-6
+LATENCY_PCIE_ENDPOINT = 1.35e-6
+LATENCY_PCIE_BRIDGE = 0.25e-6
+LATENCY_HOST_BRIDGE = 0.5e-6
+LATENCY_SMP = 8e-6
+
+
+def nvlink_of_device(name: str) -> DeviceLink | None:
+    """The NVLink generation of a device by its product name; None if the name says nothing."""
+    return next((link for p, link, _ in _DEVICE_NAMES if re.search(p, name.upper())), None)
+
+
+def pcie_generation_of_device(name: str) -> int | None:
+    """The PCIe generation a device was built for, by its product name; None if not known."""
+    return next((gen for p, _, gen in _DEVICE_NAMES if re.search(p, name.upper())), None)
+
+
+def pcie_bytes_per_s(generation: int, width: int = 16) -> float:
+    """Achievable bytes/s per direction of a PCIe link of `width` lanes."""
+    return PCIE_X16[min(max(generation, 1), 6)] * width / 16

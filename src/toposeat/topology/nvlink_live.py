@@ -1,0 +1,126 @@
+"""NVLinks of a live machine, as NVML lists them link by link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from toposeat.model.topology import ComponentKind
+from toposeat.topology import constants as k
+from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.nvml import NvmlDevice, NvmlLink
+
+_LANE_OF_VERSION = {1: k.NVLINK1, 2: k.NVLINK2, 3: k.NVLINK3, 4: k.NVLINK4, 5: k.NVLINK5}
+_SOMEWHERE = "?"  # a switch whose PCI bus id NVML does not tell
+
+
+def add_live_nvlinks(
+    builder: GraphBuilder, devices: Sequence[NvmlDevice], numa_of: Mapping[str, str]
+) -> None:
+    """Add direct bonds, NVSwitch fabrics, and links to CPUs (POWER9).
+
+    Args:
+        builder: where the devices already are.
+        devices: what NVML told.
+        numa_of: the NUMA vertex of each device, by id.
+    """
+    ids = {device.pci_bus_id: f"gpu{device.index}" for device in devices}
+    direct: dict[tuple[str, str], Counter[str]] = {}
+    ports: dict[str, Counter[str]] = {}
+    lanes = {f"gpu{d.index}": _lane(d) for d in devices}
+    for device in devices:
+        here = f"gpu{device.index}"
+        for link in device.links:
+            peer = ids.get(link.remote_pci or "")
+            if peer is not None and not link.to_switch:
+                pair = (min(here, peer), max(here, peer))
+                direct.setdefault(pair, Counter())[here] += 1
+            elif not link.to_cpu:
+                ports.setdefault(here, Counter())[link.remote_pci or _SOMEWHERE] += 1
+        _add_cpu_links(builder, device, lanes[here], numa_of.get(here))
+    _add_direct(builder, direct, lanes)
+    _add_fabrics(builder, ports, lanes)
+
+
+def _lane(device: NvmlDevice) -> k.DeviceLink:
+    by_name = k.nvlink_of_device(device.name)
+    if by_name is not None:
+        return by_name
+    versions = [link.version for link in device.links if link.version]
+    return _LANE_OF_VERSION.get(max(versions, default=0), k.NVLINK_UNKNOWN)
+
+
+def _add_cpu_links(
+    builder: GraphBuilder, device: NvmlDevice, lane: k.DeviceLink, numa: str | None
+) -> None:
+    to_cpu: list[NvmlLink] = [link for link in device.links if link.to_cpu]
+    if to_cpu and numa is not None:
+        builder.device_link(f"gpu{device.index}", numa, lane, len(to_cpu), port=False)
+
+
+def _add_direct(
+    builder: GraphBuilder,
+    direct: Mapping[tuple[str, str], Counter[str]],
+    lanes: Mapping[str, k.DeviceLink],
+) -> None:
+    for (a, b), counts in sorted(direct.items()):
+        if counts[a] != counts[b]:
+            builder.report.append(
+                f"{a} counts {counts[a]} NVLinks to {b}, {b} counts {counts[b]} back: the smaller"
+                " number that is not zero is taken"
+            )
+        count = min(n for n in counts.values() if n)
+        builder.device_link(a, b, lanes[a], count, port=False)
+
+
+def _add_fabrics(
+    builder: GraphBuilder, ports: Mapping[str, Counter[str]], lanes: Mapping[str, k.DeviceLink]
+) -> None:
+    """GPUs that share switches share a fabric: one crossbar with one bond per GPU."""
+    groups: list[tuple[set[str], set[str]]] = []  # (GPUs, switches)
+    for gpu, counts in ports.items():
+        gpus, switches = {gpu}, set(counts)
+        for other in [g for g in groups if g[1] & switches]:
+            gpus |= other[0]
+            switches |= other[1]
+            groups.remove(other)
+        groups.append((gpus, switches))
+    names: list[str] = []
+    for number, (gpus, _) in enumerate(groups):
+        id = builder.component(
+            ComponentKind.NVSWITCH, f"nvswitch{number}", name=f"NVSwitch fabric {number}"
+        )
+        names.append(id)
+        for gpu in sorted(gpus, key=lambda g: int(g[3:])):
+            builder.device_link(gpu, id, lanes[gpu], sum(ports[gpu].values()), port=True)
+    _join_boards(builder, names, groups, ports, lanes)
+
+
+def _join_boards(
+    builder: GraphBuilder,
+    names: Sequence[str],
+    groups: Sequence[tuple[set[str], set[str]]],
+    ports: Mapping[str, Counter[str]],
+    lanes: Mapping[str, k.DeviceLink],
+) -> None:
+    """Two fabrics of one node are the two boards of a DGX-2, which 48 trunk links join."""
+    if len(names) != 2 or any(len(gpus) < 8 for gpus, _ in groups):
+        if len(names) > 1:
+            builder.report.append(
+                f"{len(names)} NVSwitch fabrics do not share a switch: no NVLink between them"
+            )
+        return
+    gpus = groups[0][0]
+    first = next(iter(gpus))
+    count = sum(sum(ports[gpu].values()) for gpu in gpus)
+    builder.report.append(
+        "two NVSwitch boards: assumed to be joined at full bisection, as in DGX-2"
+    )
+    builder.link(
+        lanes[first].kind,
+        *names,
+        bytes_per_s=lanes[first].data_sheet * count,
+        latency_s=k.LATENCY_NVSWITCH_PORT,
+        count=count,
+        name="board to board",
+    )

@@ -1,0 +1,223 @@
+"""What NVIDIA's management library knows: devices, NVLinks, distances, peer access.
+
+`read_nvml` takes the library as an object with the functions of nvidia-ml-py's `pynvml`; tests
+give their own. Calls that a driver does not support leave their fields empty and one line in the
+report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toposeat.model.topology import PathClass, canonical_pci
+from toposeat.topology.cpu_list import cpu_list_of_mask
+
+MAX_LINKS = 36  # Blackwell has 18; the library answers "invalid argument" beyond what a device has
+_REMOTE_GPU, _REMOTE_CPU, _REMOTE_SWITCH = 0, 1, 2
+_COMMON_ANCESTOR = {
+    0: PathClass.PIX,  # two GPUs of one board
+    10: PathClass.PIX,
+    20: PathClass.PXB,
+    30: PathClass.PHB,
+    40: PathClass.NODE,
+    50: PathClass.SYS,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NvmlLink:
+    """One active NVLink of a device."""
+
+    number: int
+    version: int | None
+    remote_pci: str | None
+    to_switch: bool
+    to_cpu: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NvmlDevice:
+    """One GPU."""
+
+    index: int
+    name: str
+    uuid: str | None
+    pci_bus_id: str
+    memory_bytes: int | None
+    cpus: str | None
+    mig: bool
+    pcie_generation: int | None
+    links: tuple[NvmlLink, ...]
+    inactive_links: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NvmlSnapshot:
+    """All GPUs, and what is known of ordered pairs of positions."""
+
+    devices: tuple[NvmlDevice, ...]
+    driver: str | None
+    distances: dict[tuple[int, int], PathClass]
+    peer_access: dict[tuple[int, int], bool]
+    report: tuple[str, ...]
+
+
+class NvmlMissingError(Exception):
+    """The library or its driver is not there; the text says which."""
+
+
+class _Asker:
+    """Calls the library, and remembers what it would not answer."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self.refused: dict[str, str] = {}
+
+    def ask(self, function: str, *arguments: Any) -> Any:
+        """The answer, or None."""
+        call: Callable[..., Any] | None = getattr(self.library, function, None)
+        if call is None:
+            self.refused.setdefault(function, "not in this version of the bindings")
+            return None
+        try:
+            return call(*arguments)
+        except self.library.NVMLError as error:
+            self.refused.setdefault(function, str(error))
+            return None
+
+
+def load_pynvml() -> Any:
+    """The bindings of nvidia-ml-py.
+
+    Raises:
+        NvmlMissingError: they are not installed.
+    """
+    try:
+        import pynvml  # noqa: PLC0415 - needed on GPU nodes only
+    except ImportError as error:
+        raise NvmlMissingError("the Python package nvidia-ml-py is not installed") from error
+    return pynvml
+
+
+def read_nvml(library: Any) -> NvmlSnapshot:
+    """Ask for everything once.
+
+    Args:
+        library: `pynvml`, or an object with the same functions and `NVMLError`.
+
+    Raises:
+        NvmlMissingError: the driver or its library is not there.
+    """
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise NvmlMissingError(f"NVML: {error}") from error
+    try:
+        return _read(_Asker(library))
+    finally:
+        with contextlib.suppress(library.NVMLError):
+            library.nvmlShutdown()
+
+
+def _read(asker: _Asker) -> NvmlSnapshot:
+    report: list[str] = []
+    handles: list[Any] = []
+    devices: list[NvmlDevice] = []
+    for index in range(asker.ask("nvmlDeviceGetCount") or 0):
+        handle = asker.ask("nvmlDeviceGetHandleByIndex", index)
+        device = _device(asker, handle, index) if handle is not None else None
+        if device is None:
+            report.append(f"NVML cannot open GPU {index}: it is left out")
+            continue
+        handles.append(handle)
+        devices.append(device)
+    distances: dict[tuple[int, int], PathClass] = {}
+    peers: dict[tuple[int, int], bool] = {}
+    for i, a in enumerate(handles):
+        for j, b in enumerate(handles):
+            if i == j:
+                continue
+            ancestor = asker.ask("nvmlDeviceGetTopologyCommonAncestor", a, b)
+            if ancestor in _COMMON_ANCESTOR:
+                distances[i, j] = _COMMON_ANCESTOR[ancestor]
+            # status 0 is "OK"; capability 0 is "read"
+            status = asker.ask("nvmlDeviceGetP2PStatus", a, b, 0)
+            if status is not None:
+                peers[i, j] = status == 0
+    driver = asker.ask("nvmlSystemGetDriverVersion")
+    report += [
+        f"NVML did not answer {name}: {why}"
+        for name, why in asker.refused.items()
+        if "NvLink" not in name or any(d.links for d in devices)
+    ]
+    return NvmlSnapshot(
+        devices=tuple(devices),
+        driver=_text(driver),
+        distances=distances,
+        peer_access=peers,
+        report=tuple(report),
+    )
+
+
+def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
+    pci = asker.ask("nvmlDeviceGetPciInfo", handle)
+    if pci is None:
+        return None
+    memory = asker.ask("nvmlDeviceGetMemoryInfo", handle)
+    mig = asker.ask("nvmlDeviceGetMigMode", handle)
+    words = asker.ask("nvmlDeviceGetCpuAffinity", handle, 64)
+    links, inactive = _links(asker, handle)
+    return NvmlDevice(
+        index=index,
+        name=_text(asker.ask("nvmlDeviceGetName", handle)) or "",
+        uuid=_text(asker.ask("nvmlDeviceGetUUID", handle)),
+        pci_bus_id=canonical_pci(_text(pci.busId) or ""),
+        memory_bytes=int(memory.total) if memory is not None else None,
+        cpus=cpu_list_of_mask([int(w) for w in words]) or None if words is not None else None,
+        mig=mig is not None and mig[0] == 1,
+        pcie_generation=asker.ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
+        links=links,
+        inactive_links=inactive,
+    )
+
+
+def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
+    """Active NVLinks, and how many more are there but down. The first refusal ends the list."""
+    links: list[NvmlLink] = []
+    inactive = 0
+    for number in range(MAX_LINKS):
+        state = asker.ask("nvmlDeviceGetNvLinkState", handle, number)
+        if state is None:
+            asker.refused.pop("nvmlDeviceGetNvLinkState", None)  # no such link: not a defect
+            break
+        if state != 1:
+            inactive += 1
+            continue
+        pci = asker.ask("nvmlDeviceGetNvLinkRemotePciInfo", handle, number)
+        kind = asker.ask("nvmlDeviceGetNvLinkRemoteDeviceType", handle, number)
+        links.append(
+            NvmlLink(
+                number=number,
+                version=asker.ask("nvmlDeviceGetNvLinkVersion", handle, number),
+                remote_pci=_pci(pci),
+                to_switch=kind == _REMOTE_SWITCH,
+                to_cpu=kind == _REMOTE_CPU,
+            )
+        )
+    return tuple(links), inactive
+
+
+def _pci(info: Any) -> str | None:
+    try:
+        return canonical_pci(_text(info.busId) or "") if info is not None else None
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,191 @@
+"""What Linux knows of a machine: PCI devices and the bridges above them, NUMA nodes, sockets, NICs.
+
+Everything is read below a root folder, `/sys` of this machine or a recorded or synthetic tree.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toposeat.model.topology import canonical_pci
+from toposeat.topology.cpu_list import parse_cpu_list
+
+_BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
+_ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
+_GENERATION = ((60.0, 6), (30.0, 5), (15.0, 4), (7.0, 3), (4.0, 2), (2.0, 1))
+
+VENDOR_NVIDIA = 0x10DE
+VENDOR_AMD = 0x1002
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PciDevice:
+    """One PCI function. `bridges` are those above it, from the host bridge's root port down."""
+
+    pci_bus_id: str
+    root: str  # the host bridge's bus, "pci0000:16"; "" if the tree does not show it
+    bridges: tuple[str, ...]
+    vendor: int
+    device: int
+    class_code: int  # 24 bits
+    numa_node: int | None
+    cpus: str | None
+    generation: int | None  # the fastest its link can be; idle devices slow their links down
+    width: int | None
+    max_width: int | None
+
+    @property
+    def is_gpu(self) -> bool:
+        """A display or processing accelerator of NVIDIA or AMD; not a management controller's."""
+        graphics = self.class_code >> 16 == 0x03 or self.class_code >> 8 == 0x1200
+        return graphics and self.vendor in (VENDOR_NVIDIA, VENDOR_AMD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkAdapter:
+    """One adapter as UCX and libfabric name it."""
+
+    name: str
+    pci_bus_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """A machine as sysfs shows it. Keys of `pci` are canonical bus ids."""
+
+    pci: dict[str, PciDevice]
+    cpus_of_node: dict[int, str]
+    package_of_node: dict[int, int]
+    adapters: tuple[NetworkAdapter, ...] = ()
+    report: tuple[str, ...] = field(default=())
+
+    def gpus(self, vendor: int) -> list[PciDevice]:
+        """The GPUs of one vendor in PCI bus order."""
+        return [d for _, d in sorted(self.pci.items()) if d.is_gpu and d.vendor == vendor]
+
+
+def read_sysfs(root: Path = Path("/sys")) -> Machine:
+    """Read PCI, NUMA, sockets and NICs; what is missing is left out, nothing raises."""
+    pci = _pci_devices(root)
+    cpus_of_node = _cpus_of_node(root)
+    return Machine(
+        pci=pci,
+        cpus_of_node=cpus_of_node,
+        package_of_node={
+            node: package
+            for node, cpus in cpus_of_node.items()
+            if (package := _package(root, cpus)) is not None
+        },
+        adapters=tuple(_adapters(root, pci)),
+    )
+
+
+def _pci_devices(root: Path) -> dict[str, PciDevice]:
+    folder = root / "bus" / "pci" / "devices"
+    found: dict[str, PciDevice] = {}
+    for entry in _entries(folder):
+        if _BDF.fullmatch(entry.name):
+            device = _pci_device(entry)
+            found[device.pci_bus_id] = device
+    return found
+
+
+def _pci_device(entry: Path) -> PciDevice:
+    path = entry.resolve()
+    roots = [part for part in path.parts if _ROOT.fullmatch(part)]
+    chain = [canonical_pci(part) for part in path.parts if _BDF.fullmatch(part)]
+    node = _number(path / "numa_node")
+    speed = _first_number(path / "max_link_speed")
+    return PciDevice(
+        pci_bus_id=canonical_pci(entry.name),
+        root=roots[-1] if roots else "",
+        bridges=tuple(chain[:-1]),
+        vendor=_number(path / "vendor") or 0,
+        device=_number(path / "device") or 0,
+        class_code=_number(path / "class") or 0,
+        numa_node=node if node is not None and node >= 0 else None,
+        cpus=_cpu_list(path / "local_cpulist"),
+        generation=next((g for least, g in _GENERATION if speed and speed >= least), None),
+        width=_number(path / "current_link_width") or None,
+        max_width=_number(path / "max_link_width") or None,
+    )
+
+
+def _cpus_of_node(root: Path) -> dict[int, str]:
+    """CPU lists of the memory nodes that have CPUs (GPU memory nodes have none)."""
+    found: dict[int, str] = {}
+    for entry in _entries(root / "devices" / "system" / "node"):
+        match = re.fullmatch(r"node(\d+)", entry.name, re.ASCII)
+        cpus = _cpu_list(entry / "cpulist") if match else None
+        if match and cpus:
+            found[int(match.group(1))] = cpus
+    return dict(sorted(found.items()))
+
+
+def _package(root: Path, cpus: str) -> int | None:
+    first = parse_cpu_list(cpus)[0]
+    return _number(
+        root / "devices" / "system" / "cpu" / f"cpu{first}" / "topology" / "physical_package_id"
+    )
+
+
+def _adapters(root: Path, pci: dict[str, PciDevice]) -> list[NetworkAdapter]:
+    """RDMA devices, then network interfaces of functions that have no RDMA device."""
+    found: list[NetworkAdapter] = []
+    taken: set[str] = set()
+    for kind in ("infiniband", "cxi", "net"):
+        for entry in _entries(root / "class" / kind):
+            bus = _parent_function(entry, pci)
+            if bus is not None and (kind != "net" or bus not in taken):
+                taken.add(bus)
+                found.append(NetworkAdapter(name=entry.name, pci_bus_id=bus))
+    return sorted(found, key=lambda a: (a.pci_bus_id, a.name))
+
+
+def _parent_function(entry: Path, pci: dict[str, PciDevice]) -> str | None:
+    try:
+        target = (entry / "device").resolve()
+    except OSError:
+        return None
+    if not _BDF.fullmatch(target.name):
+        return None
+    bus = canonical_pci(target.name)
+    return bus if bus in pci else None
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def read_line(path: Path) -> str | None:
+    """The first line of a small file; None if it cannot be read."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip().partition("\n")[0]
+    except OSError:
+        return None
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(read_line(path) or "", 0)
+    except ValueError:
+        return None
+
+
+def _first_number(path: Path) -> float | None:
+    match = re.match(r"\d+(\.\d+)?", read_line(path) or "", re.ASCII)
+    return float(match.group()) if match else None
+
+
+def _cpu_list(path: Path) -> str | None:
+    text = read_line(path)
+    try:
+        parse_cpu_list(text or "")
+    except ValueError:
+        return None
+    return text
