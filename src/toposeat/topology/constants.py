@@ -86,8 +86,8 @@ PAIR_FRACTION: dict[PathClass, float] = {
 
 # Latencies of single links; a route's is their sum. One PCIe switch 2.7 us, two direct NVLink ends
 # 2.2 us, NVSwitch 3.4 us (published V100 and A100 runs); a further bridge +0.5 us for its two links
-# (idgraf), another socket +9..12 us (sirocco, mirage). Host bridge and on-die fabric lie in
-# between.ATENCY_NVLINK = 2.2e-6
+# (idgraf), another socket +9..12 us (sirocco, mirage). Host bridge and on-die fabric lie between.
+LATENCY_NVLINK = 2.2e-6
 LATENCY_NVSWITCH_PORT = 1.7e-6
 LATENCY_XGMI = 2.2e-6
 LATENCY_C2C = 1.0e-6
