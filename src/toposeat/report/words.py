@@ -327,7 +327,17 @@ def verdict_words(result: MappingResult) -> str:
         _change_words("worst link congestion", before.max_congestion_s, after.max_congestion_s),
     )
     ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
-    return f"Predicted gain from moving {ranks}: {changes[0]}, {changes[1]}."
+    return f"Predicted {outcome_word(result)} from moving {ranks}: {changes[0]}, {changes[1]}."
+
+
+def outcome_word(result: MappingResult) -> str:
+    """`gain`, `loss` (a solver that was asked for a bad placement gives one) or `change`."""
+    pairs = (
+        (result.default.predicted_s, result.placed.predicted_s),
+        (result.default.max_congestion_s, result.placed.max_congestion_s),
+    )
+    signs = {(after > before) - (after < before) for before, after in pairs} - {0}
+    return {frozenset({-1}): "gain", frozenset({1}): "loss"}.get(frozenset(signs), "change")
 
 
 def _change_words(name: str, before: float, after: float) -> str:

@@ -17,6 +17,7 @@ from toposeat.report.units import format_seconds, plural
 from toposeat.report.words import (
     certificate_words,
     is_default_kept,
+    outcome_word,
     run_share_words,
     topology_sentence,
     traffic_sentence,
@@ -152,7 +153,7 @@ def _mapping_parts(section: PageSection, key: str) -> list[Child]:
     share = run_share_words(result, traffic)
     verdict = element(
         "div",
-        {"class": "verdict kept" if kept else "verdict gain"},
+        {"class": f"verdict {'kept' if kept else outcome_word(result)}"},
         element("p", {"class": "says"}, verdict_words(result)),
         element("p", {}, certificate_words(result.certificate)),
         element("p", {}, share) if share else None,

@@ -201,13 +201,11 @@ def totals(traffic: Traffic) -> Markup:
 
 
 def provenance(topology: Topology) -> Markup:
-    """How many numbers of the topology come from where."""
+    """How many numbers of the topology come from where, as a sentence."""
     counts = quantity_counts(topology)
-    rows: list[list[Child]] = [
-        [source.value, format_count(count)] for source, count in counts.items()
-    ]
-    caption = "Capacities, latencies and route limits by source"
-    return table(("source", "numbers"), rows, numbers=(1,), caption=caption)
+    parts = [f"{format_count(count)} {source.value}" for source, count in counts.items()]
+    words = f"Capacities, latencies and route limits: {', '.join(parts)}."
+    return element("p", {}, words)
 
 
 def placement_table(placement: Placement) -> Markup:
