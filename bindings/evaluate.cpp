@@ -53,25 +53,32 @@ void bind_evaluate(nb::module_ &module) {
   using namespace nb::literals;
   using Release = nb::call_guard<nb::gil_scoped_release>;
 
+  // Arrays are made anew by each access and own their data: the default policy for properties
+  // (owned by the object) does not apply.
+  constexpr auto fresh = nb::rv_policy::automatic;
+
   nb::class_<Congestion>(module, "Congestion",
                          "Result of congestion(); arrays have one entry per link.")
       .def_ro("max_s", &Congestion::max_s)
       .def_ro("mean_s", &Congestion::mean_s, "Over the links that some route uses.")
       .def_ro("hop_bytes", &Congestion::hop_bytes)
-      .def_prop_ro("seconds",
-                   [](const Congestion &self) { return as_array(std::vector(self.seconds)); })
+      .def_prop_ro(
+          "seconds", [](const Congestion &self) { return as_array(std::vector(self.seconds)); },
+          fresh)
       .def_prop_ro(
           "forward_bytes",
-          [](const Congestion &self) { return bytes_of(self, &toposeat::LinkBytes::forward); })
-      .def_prop_ro("backward_bytes", [](const Congestion &self) {
-        return bytes_of(self, &toposeat::LinkBytes::backward);
-      });
+          [](const Congestion &self) { return bytes_of(self, &toposeat::LinkBytes::forward); },
+          fresh)
+      .def_prop_ro(
+          "backward_bytes",
+          [](const Congestion &self) { return bytes_of(self, &toposeat::LinkBytes::backward); },
+          fresh);
 
   nb::class_<FlowTimes>(module, "FlowTimes", "Result of flow_times().")
       .def_ro("seconds", &FlowTimes::seconds)
       .def_prop_ro(
           "finish_s", [](const FlowTimes &self) { return as_array(std::vector(self.finish_s)); },
-          "One per flow, in the order of the traffic.")
+          fresh, "One per flow, in the order of the traffic.")
       .def_prop_ro(
           "last_flow", [](const FlowTimes &self) { return unless_none(self.last_flow); },
           "The first flow that finishes last; None without flows.")

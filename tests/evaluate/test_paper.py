@@ -1,0 +1,77 @@
+"""Faraji et al. (2017), Fig. 7: congestion of the 16-GPU node, on the paper's own link graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evaluate.machines import congestion_of_level, paper_tree
+from toposeat.evaluate import default_placement, evaluate
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.profile.patterns import pattern_traffic
+
+# Highest congestion at levels 0..3 in the default order.
+DEFAULT_ORDER = {
+    "stencil2d:4x4": (179, 553, 1511, 800),
+    "stencil2d:4x4,wrap": (179, 663, 1511, 1600),
+    "stencil3d:2x2x4": (179, 553, 1511, 1600),
+    "stencil3d:2x2x4,wrap": (134, 553, 1511, 1600),
+    "stencil2d:4x4,weight=3": (119, 479, 1511, 800),
+    "stencil3d:2x2x4,weight=3": (89, 330, 1004, 1600),
+    "stencil3d:2x2x4,weight=3,wrap": (74, 329, 1004, 1600),
+    "alltoall:4x2x2": (134, 663, 2266, 3200),
+}
+
+
+def normalised(traffic: Traffic) -> Traffic:
+    """Volumes scaled to 0..100 and truncated, as the paper's figures have them."""
+    volume = traffic.table().dense_bytes(traffic.ranks)
+    return Traffic(
+        ranks=traffic.ranks,
+        origin=traffic.origin,
+        tables={
+            (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): PairTable.from_dense(
+                volume * 100 // volume.max()
+            )
+        },
+    )
+
+
+@pytest.mark.parametrize(("pattern", "expected"), DEFAULT_ORDER.items())
+def test_default_order_has_the_published_congestion(
+    pattern: str, expected: tuple[int, ...]
+) -> None:
+    machine = paper_tree()
+    result = evaluate(machine, normalised(pattern_traffic(pattern)), default_placement(16, machine))
+    loads = [(load.link, load.congestion_s) for load in result.links]
+    assert tuple(round(congestion_of_level(loads, level)) for level in range(4)) == expected
+    assert result.max_congestion_s == pytest.approx(max(seconds for _, seconds in loads))
+
+
+def test_sixteen_hundred_to_264() -> None:
+    """3-D weighted: with the heavy first dimension inside the sockets the QPI link has 264."""
+    machine = paper_tree()
+    traffic = normalised(pattern_traffic("stencil3d:2x2x4,weight=3"))
+    # Rank (a, b, c) to device: c's upper bit chooses the socket, so that no heavy pair crosses.
+    placed = tuple(
+        8 * (c // 2) + 4 * (c % 2) + 2 * b + a for a in range(2) for b in range(2) for c in range(4)
+    )
+    default = evaluate(machine, traffic, default_placement(16, machine))
+    result = evaluate(machine, traffic, placed)
+    (before,) = [load for load in default.links if load.link == "L3-0"]
+    (after,) = [load for load in result.links if load.link == "L3-0"]
+    assert (before.bytes, before.congestion_s) == (1600, 1600)
+    assert (after.bytes, after.congestion_s) == (264, 264)
+    assert result.cost < default.cost
+
+
+def test_untruncated_volumes_keep_the_ratio_of_six() -> None:
+    machine = paper_tree()
+    traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
+    placed = tuple(
+        8 * (c // 2) + 4 * (c % 2) + 2 * b + a for a in range(2) for b in range(2) for c in range(4)
+    )
+    across = [
+        next(load.bytes for load in evaluate(machine, traffic, order).links if load.link == "L3-0")
+        for order in (default_placement(16, machine), placed)
+    ]
+    assert across[0] == 6 * across[1]
