@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* toposeat-exec: gives a rank its seat, then becomes the program.
 
-   Order of events: read the command line, plan all changes, stop here if --strict finds fault or
-   for
-   --dry-run, apply the plan, write the report, exec. Anything unexpected is said once and the
+   Order of events: read the command line, plan all changes, show them for --dry-run, apply them,
+   write the report, stop here if --strict finds fault, exec. Anything unexpected is said and the
    program is started all the same, because a job that runs unplaced beats a job that does not run.
  */
-#include "environment.h"
 #include "message.h"
 #include "options.h"
-#include "preload.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,23 +20,33 @@
 
 enum { EXIT_STRICT = 1, EXIT_USAGE = 2, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-static void plan_assignments(struct tps_environment *environment,
-                             const struct tps_options *options) {
-  for (size_t i = 0; i < options->assignment_count; i++) {
-    char *name = tps_copy_string(options->assignments[i]);
-    char *equals = strchr(name, '=');
-    *equals = '\0';
-    tps_environment_set(environment, name, equals + 1);
-    free(name);
-  }
-}
-
 /* Becomes the program; returns only if that failed, with the exit code. */
 static int become(char **program, const struct tps_messages *messages) {
   execvp(program[0], program);
   int cause = errno;
   tps_error(messages, "cannot start %s: %s", program[0], strerror(cause));
   return cause == ENOENT || cause == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+static int stop_strictly(const struct tps_messages *messages) {
+  tps_error(messages, "not started: --strict and %zu warning%s above", messages->warnings,
+            messages->warnings == 1 ? "" : "s");
+  return EXIT_STRICT;
+}
+
+static int seat_and_start(const struct tps_options *options, struct tps_messages *messages) {
+  struct tps_plan plan;
+  tps_plan_make(&plan, options, messages);
+  if (options->dry_run) {
+    tps_plan_print(&plan, options);
+    return options->strict && messages->warnings > 0 ? stop_strictly(messages) : 0;
+  }
+  tps_plan_apply(&plan, messages);
+  if (options->report_folder != NULL)
+    tps_plan_report(&plan, options, messages);
+  if (options->strict && messages->warnings > 0)
+    return stop_strictly(messages);
+  return become(options->program, messages);
 }
 
 int main(int argc, char **argv) {
@@ -58,12 +65,5 @@ int main(int argc, char **argv) {
   case TPS_PARSED_RUN:
     break;
   }
-  struct tps_environment environment = {0};
-  plan_assignments(&environment, &options);
-  if (options.preload != NULL)
-    tps_preload_add(&environment, options.preload, &messages);
-  if (options.strict && messages.warnings > 0)
-    return EXIT_STRICT;
-  tps_environment_apply(&environment);
-  return become(options.program, &messages);
+  return seat_and_start(&options, &messages);
 }

@@ -7,12 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+static void say_so_and_stop(void) {
+  static const char message[] = "toposeat-exec: error: out of memory\n";
+  ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  (void)written;
+  _exit(1);
+}
+
+void (*tps_out_of_memory)(void) = say_so_and_stop;
+
 static void *never_null(void *memory) {
-  if (memory == NULL) {
-    static const char message[] = "toposeat-exec: error: out of memory\n";
-    ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
-    _exit(written < 0 ? 1 : 1);
-  }
+  if (memory == NULL)
+    tps_out_of_memory();
   return memory;
 }
 

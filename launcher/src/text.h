@@ -21,8 +21,11 @@ void tps_text_add(struct tps_text *text, const char *format, ...)
 /* Adds `value` with control characters and backslashes escaped, so that it stays on one line. */
 void tps_text_add_escaped(struct tps_text *text, const char *value);
 
-/* Memory that is never NULL: a launcher that cannot get a few bytes has nothing better to do than
-   to say so and stop. */
+/* Called when there is no memory; must not return. At first it says so and ends the process, for a
+   launcher that cannot get a few bytes has nothing better to do. */
+extern void (*tps_out_of_memory)(void);
+
+/* Memory that is never NULL. */
 void *tps_allocate(size_t count, size_t size);
 char *tps_copy_string(const char *value);
 

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "plan.h"
+
+#include "nic.h"
+#include "preload.h"
+#include "report.h"
+#include "seating.h"
+#include "visibility.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- making it ---- */
+
+static void plan_assignments(struct tps_environment *environment,
+                             const struct tps_options *options) {
+  for (size_t i = 0; i < options->assignment_count; i++) {
+    char *name = tps_copy_string(options->assignments[i]);
+    char *equals = strchr(name, '=');
+    *equals = '\0';
+    tps_environment_set(environment, name, equals + 1);
+    free(name);
+  }
+}
+
+/* The seat whose device a program picks that counts devices itself: local rank i takes device i.
+   Under cpu-only ranks are moved to where their device is, not devices to ranks. */
+static const struct tps_seat *seat_of_counted_device(const struct tps_plan *plan,
+                                                     struct tps_messages *messages) {
+  size_t count;
+  const char *host = plan->seat->host;
+  struct tps_device *devices = tps_placement_devices_on(&plan->placement, host, &count);
+  size_t position = (size_t)plan->identity.local_rank;
+  const struct tps_seat *found = NULL;
+  for (size_t i = 0; position < count && i < plan->placement.seat_count && found == NULL; i++) {
+    const struct tps_seat *seat = &plan->placement.seats[i];
+    if (strcmp(seat->host, host) == 0 && seat->device.index == devices[position].index)
+      found = seat;
+  }
+  free(devices);
+  if (found == NULL)
+    tps_warn(messages, "no rank is placed on device number %zu, so its CPUs are not known",
+             position);
+  else if (found != plan->seat)
+    tps_warn(messages, "cpu-only moves no devices: this rank will use device %lu, not %lu",
+             found->device.index, plan->seat->device.index);
+  return found;
+}
+
+static void plan_devices(struct tps_plan *plan, const struct tps_options *options,
+                         struct tps_messages *messages) {
+  struct tps_visibility visibility = {.placement = &plan->placement,
+                                      .seat = plan->seat,
+                                      .mode = options->mode,
+                                      .ids = options->ids,
+                                      .environment = &plan->environment,
+                                      .messages = messages};
+  tps_visibility_plan(&visibility);
+  plan->mode = visibility.mode;
+  plan->variable = visibility.variable;
+}
+
+static void plan_placement(struct tps_plan *plan, const struct tps_options *options,
+                           struct tps_messages *messages) {
+  char error[512];
+  if (!tps_placement_load(&plan->placement, options->placement, error, sizeof error)) {
+    tps_warn(messages, "%s; started without placement", error);
+    return;
+  }
+  plan->seat = tps_seating_find(&plan->placement, &plan->identity, options->mode, messages);
+  if (plan->seat == NULL)
+    return;
+  plan_devices(plan, options, messages);
+  plan->nearby = plan->mode == TPS_CPU_ONLY ? seat_of_counted_device(plan, messages) : plan->seat;
+  if (plan->nearby == NULL)
+    return;
+  tps_binding_plan(&plan->binding, plan->nearby, options->memory, messages);
+  if (plan->nearby->nic != NULL)
+    tps_nic_plan(&plan->environment, plan->nearby->nic, &plan->binding, messages);
+}
+
+static void plan_witness(struct tps_plan *plan, const struct tps_options *options,
+                         struct tps_messages *messages) {
+  char *found = options->witness == NULL ? tps_preload_find_witness() : NULL;
+  const char *library = options->witness == NULL ? found : options->witness;
+  if (library != NULL)
+    tps_preload_add(&plan->environment, library, messages);
+  free(found);
+  /* The program may change its directory before it ends. */
+  char *folder = realpath(options->report_folder, NULL);
+  char number[32];
+  tps_environment_set(&plan->environment, "TOPOSEAT_REPORT_DIR",
+                      folder == NULL ? options->report_folder : folder);
+  snprintf(number, sizeof number, "%ld", plan->identity.rank);
+  tps_environment_set(&plan->environment, "TOPOSEAT_RANK", number);
+  snprintf(number, sizeof number, "%ld", (long)getpid());
+  tps_environment_set(&plan->environment, "TOPOSEAT_PID", number);
+  free(folder);
+}
+
+void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
+                   struct tps_messages *messages) {
+  *plan = (struct tps_plan){.mode = options->mode};
+  plan->binding.policy = TPS_MEMORY_NONE;
+  plan_assignments(&plan->environment, options);
+  if (options->preload != NULL)
+    tps_preload_add(&plan->environment, options->preload, messages);
+  if (options->placement != NULL || options->report_folder != NULL)
+    tps_identity_detect(&plan->identity, options->local_rank_env, messages);
+  if (options->placement != NULL)
+    plan_placement(plan, options, messages);
+  if (options->report_folder != NULL)
+    plan_witness(plan, options, messages);
+}
+
+/* ---- showing it ---- */
+
+static void print_binding(const struct tps_binding *binding, struct tps_text *text) {
+  if (binding->bind_cpus) {
+    tps_text_add(text, "  bind to CPUs ");
+    tps_cpus_format(&binding->cpus, text);
+    tps_text_add(text, "\n");
+  }
+  if (binding->policy != TPS_MEMORY_NONE)
+    tps_text_add(text, "  %s memory of NUMA node %lu\n",
+                 binding->policy == TPS_MEMORY_BIND ? "take only" : "prefer", binding->node);
+}
+
+void tps_plan_print(const struct tps_plan *plan, const struct tps_options *options) {
+  struct tps_text text;
+  tps_text_init(&text);
+  if (plan->identity.launcher != NULL)
+    tps_text_add(&text, "rank %ld, local rank %ld, host %s (launcher: %s)\n", plan->identity.rank,
+                 plan->identity.local_rank, plan->identity.host, plan->identity.launcher);
+  for (size_t i = 0; i < plan->environment.count; i++) {
+    const struct tps_variable *variable = &plan->environment.changes[i];
+    tps_text_add(&text, variable->value == NULL ? "  unset %s" : "  set %s=", variable->name);
+    tps_text_add_escaped(&text, variable->value == NULL ? "" : variable->value);
+    tps_text_add(&text, "\n");
+  }
+  print_binding(&plan->binding, &text);
+  tps_text_add(&text, "  exec");
+  for (char **word = options->program; *word != NULL; word++) {
+    tps_text_add(&text, " ");
+    tps_text_add_escaped(&text, *word);
+  }
+  tps_text_add(&text, "\n");
+  fwrite(text.data, 1, text.length, stdout);
+  fflush(stdout);
+  tps_text_free(&text);
+}
+
+/* ---- doing it ---- */
+
+void tps_plan_apply(const struct tps_plan *plan, struct tps_messages *messages) {
+  tps_environment_apply(&plan->environment);
+  tps_binding_apply(&plan->binding, messages);
+}
+
+/* ---- telling it ---- */
+
+static void report_identity(struct tps_report *report, const struct tps_identity *identity) {
+  tps_report_add_number(report, "rank", identity->rank);
+  tps_report_add_number(report, "size", identity->size);
+  tps_report_add_number(report, "local_rank", identity->local_rank);
+  tps_report_add_number(report, "local_size", identity->local_size);
+  tps_report_add(report, "launcher", identity->launcher);
+  if (identity->rank_source != NULL)
+    tps_report_add(report, "rank_source", identity->rank_source);
+  if (identity->local_rank_source != NULL)
+    tps_report_add(report, "local_rank_source", identity->local_rank_source);
+}
+
+static void report_seat(struct tps_report *report, const struct tps_plan *plan) {
+  const struct tps_seat *seat = plan->seat;
+  tps_report_add(report, "seated", seat == NULL ? "no" : "yes");
+  if (seat == NULL)
+    return;
+  tps_report_add(report, "visibility", tps_mode_name(plan->mode));
+  if (seat->device.pci != NULL)
+    tps_report_add(report, "device_pci", seat->device.pci);
+  if (seat->device.uuid != NULL)
+    tps_report_add(report, "device_uuid", seat->device.uuid);
+  tps_report_add_number(report, "device_index", (long)seat->device.index);
+  if (plan->variable != NULL) {
+    tps_report_add(report, "visible_variable", plan->variable);
+    const char *list = getenv(plan->variable);
+    if (list != NULL)
+      tps_report_add(report, "visible_devices", list);
+  }
+  if (plan->nearby == NULL)
+    return;
+  tps_report_add_number(report, "nearby_rank", plan->nearby - plan->placement.seats);
+  for (size_t i = 0; plan->nearby->nic != NULL && tps_nic_variables[i] != NULL; i++) {
+    const char *value = getenv(tps_nic_variables[i]);
+    struct tps_text text;
+    tps_text_init(&text);
+    if (value != NULL) {
+      tps_text_add(&text, "%s=%s", tps_nic_variables[i], value);
+      tps_report_add(report, "nic", text.data);
+    }
+    tps_text_free(&text);
+  }
+}
+
+static void report_messages(struct tps_report *report, const struct tps_messages *messages) {
+  char *copy = tps_copy_string(messages->lines.data);
+  for (char *line = copy; *line != '\0';) {
+    char *end = strchr(line, '\n');
+    if (end != NULL)
+      *end = '\0';
+    tps_text_add(&report->text, "message\t%s\n", line); /* escaped when it was kept */
+    line = end == NULL ? line + strlen(line) : end + 1;
+  }
+  free(copy);
+}
+
+void tps_plan_report(const struct tps_plan *plan, const struct tps_options *options,
+                     struct tps_messages *messages) {
+  struct tps_report report;
+  tps_report_init(&report, "# toposeat/report/1");
+  report_identity(&report, &plan->identity);
+  if (options->placement != NULL)
+    report_seat(&report, plan);
+  tps_report_add_process(&report);
+  report_messages(&report, messages);
+  char name[64];
+  if (plan->identity.rank >= 0)
+    snprintf(name, sizeof name, "rank-%ld.seat", plan->identity.rank);
+  else
+    snprintf(name, sizeof name, "pid-%ld.seat", (long)getpid());
+  if (!tps_report_write(&report, options->report_folder, name))
+    tps_warn(messages, "cannot write the report %s/%s: %s", options->report_folder, name,
+             strerror(errno));
+  tps_report_free(&report);
+}

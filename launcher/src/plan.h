@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Everything that is going to change for a rank, decided before anything is changed. */
+#ifndef TOPOSEAT_LAUNCHER_PLAN_H
+#define TOPOSEAT_LAUNCHER_PLAN_H
+
+#include "binding.h"
+#include "environment.h"
+#include "identity.h"
+#include "options.h"
+#include "placement.h"
+
+struct tps_plan {
+  struct tps_environment environment;
+  struct tps_binding binding;
+  struct tps_placement placement;
+  struct tps_identity identity;
+  const struct tps_seat *seat;   /* NULL: nothing of the placement is applied */
+  const struct tps_seat *nearby; /* the seat whose CPUs, memory and NIC are used */
+  enum tps_mode mode;            /* as applied */
+  const char *variable;          /* that rules visibility, NULL for unknown vendors */
+};
+
+void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
+                   struct tps_messages *messages);
+void tps_plan_print(const struct tps_plan *plan, const struct tps_options *options);
+void tps_plan_apply(const struct tps_plan *plan, struct tps_messages *messages);
+
+/* Writes the rank's report; call it after tps_plan_apply, for it tells what is, not what was meant.
+ */
+void tps_plan_report(const struct tps_plan *plan, const struct tps_options *options,
+                     struct tps_messages *messages);
+
+#endif

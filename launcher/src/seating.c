@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "seating.h"
+
+#include "rendezvous.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { RENDEZVOUS_MS = 10000 };
+
+/* The rank of a job whose launcher tells only local ranks: that of the seat with this local rank on
+   this node, if the placement has just one such. */
+static void complete_rank(const struct tps_placement *placement, struct tps_identity *identity) {
+  long found = -1;
+  for (size_t i = 0; i < placement->seat_count; i++) {
+    const struct tps_seat *seat = &placement->seats[i];
+    if ((long)seat->local_rank != identity->local_rank ||
+        !tps_identity_is_host(identity, seat->host))
+      continue;
+    if (found >= 0)
+      return;
+    found = (long)i;
+  }
+  identity->rank = found;
+  identity->rank_source = "the local rank and the placement";
+}
+
+static void complete(const struct tps_placement *placement, struct tps_identity *identity) {
+  if (identity->rank < 0 && identity->local_rank >= 0)
+    complete_rank(placement, identity);
+  if (identity->rank < 0 && identity->local_rank < 0 && placement->seat_count == 1) {
+    identity->rank = identity->local_rank = 0;
+    identity->rank_source = identity->local_rank_source = "the only rank of the placement";
+  }
+}
+
+static bool check_job(const struct tps_placement *placement, const struct tps_identity *identity,
+                      struct tps_messages *messages) {
+  if (identity->rank < 0) {
+    tps_warn(messages,
+             "no variable of a launcher tells which rank this is (%zu in the placement); started "
+             "without placement, use --local-rank-env",
+             placement->seat_count);
+    return false;
+  }
+  bool fits = identity->size < 0 ? (size_t)identity->rank < placement->seat_count
+                                 : (size_t)identity->size == placement->seat_count &&
+                                       identity->rank < identity->size;
+  if (!fits)
+    tps_warn(
+        messages,
+        "the placement is for %zu ranks and this is rank %ld of %ld; started without placement",
+        placement->seat_count, identity->rank, identity->size);
+  return fits;
+}
+
+static void meet(const struct tps_placement *placement, const struct tps_seat *seat,
+                 struct tps_identity *identity, struct tps_messages *messages) {
+  long expected = (long)tps_placement_count_on(placement, seat->host);
+  if (tps_rendezvous(identity->rank, expected, RENDEZVOUS_MS, &identity->local_rank)) {
+    identity->local_rank_source = "meeting the other ranks of the node";
+    return;
+  }
+  tps_warn(messages,
+           "no variable of a launcher tells the local rank: taken from the placement (%lu)",
+           seat->local_rank);
+  identity->local_rank = (long)seat->local_rank;
+  identity->local_rank_source = "the placement";
+}
+
+/* Whether it matters that the program's local rank is not the seat's: under permute and cpu-only
+   the program picks its device by it. */
+static bool check_local_rank(const struct tps_seat *seat, const struct tps_identity *identity,
+                             enum tps_mode mode, struct tps_messages *messages) {
+  if (identity->local_rank == (long)seat->local_rank)
+    return true;
+  bool matters = mode == TPS_PERMUTE || mode == TPS_CPU_ONLY;
+  tps_warn(messages, "local rank %ld of this job is local rank %lu in the placement%s",
+           identity->local_rank, seat->local_rank,
+           matters
+               ? "; started without placement (map ranks to nodes as the placement does, or use "
+                 "--visibility mask)"
+               : "");
+  return !matters;
+}
+
+const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
+                                        struct tps_identity *identity, enum tps_mode mode,
+                                        struct tps_messages *messages) {
+  complete(placement, identity);
+  messages->speaks = identity->local_rank <= 0;
+  if (identity->rank >= 0)
+    snprintf(messages->rank, sizeof messages->rank, "rank %ld: ", identity->rank);
+  if (!check_job(placement, identity, messages))
+    return NULL;
+  const struct tps_seat *seat = &placement->seats[identity->rank];
+  if (!tps_identity_is_host(identity, seat->host)) {
+    tps_warn(messages,
+             "runs on host %s and is placed on host %s; started without placement (map ranks to "
+             "nodes as the placement does)",
+             identity->host, seat->host);
+    return NULL;
+  }
+  if (identity->local_rank < 0)
+    meet(placement, seat, identity, messages);
+  messages->speaks = identity->local_rank == 0;
+  long here = (long)tps_placement_count_on(placement, seat->host);
+  if (identity->local_size >= 0 && identity->local_size != here)
+    tps_warn(messages, "%ld ranks run on this host and %ld are placed on it", identity->local_size,
+             here);
+  return check_local_rank(seat, identity, mode, messages) ? seat : NULL;
+}

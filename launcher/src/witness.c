@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* libtoposeat_witness.so: preloaded into a rank, tells at MPI_Finalize or at exit what the rank had
+   in the end. MPI libraries bind processes in MPI_Init, after toposeat-exec has become the program;
+   and only the CUDA driver knows which device was really used.
+
+   It must never harm the program: no threads, no output, nothing loaded, nothing initialised. */
+#include "report.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { MAX_DEVICES = 256, CUDA_NOT_INITIALIZED = 3, CUDA_DEINITIALIZED = 4 };
+
+static pid_t loaded_in; /* a fork inherits the library, and the driver does not survive fork */
+static int written;
+static jmp_buf without_memory;
+
+/* ---- the CUDA driver, if the program has loaded it ---- */
+
+struct cuda {
+  int (*device_count)(int *);
+  int (*device_get)(int *, int);
+  int (*primary_state)(int, unsigned *, int *);
+  int (*pci_bus_id)(char *, int, int);
+  int (*context_device)(int *);
+};
+
+/* ISO C has no conversion from an object pointer to a function pointer; POSIX wants it to work. */
+static void load_symbol(void *library, const char *name, void *target) {
+  void *symbol = dlsym(library, name);
+  memcpy(target, &symbol, sizeof symbol);
+}
+
+static bool find_cuda(struct cuda *cuda) {
+  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == NULL)
+    return false;
+  load_symbol(library, "cuDeviceGetCount", &cuda->device_count);
+  load_symbol(library, "cuDeviceGet", &cuda->device_get);
+  load_symbol(library, "cuDevicePrimaryCtxGetState", &cuda->primary_state);
+  load_symbol(library, "cuDeviceGetPCIBusId", &cuda->pci_bus_id);
+  load_symbol(library, "cuCtxGetDevice", &cuda->context_device);
+  return cuda->device_count != NULL && cuda->device_get != NULL && cuda->primary_state != NULL &&
+         cuda->pci_bus_id != NULL;
+}
+
+/* A device is in use if its primary context is active (runtime API) or it belongs to the calling
+   thread's context (driver API). */
+static int add_device(const struct cuda *cuda, int device, int current, struct tps_text *list) {
+  unsigned flags = 0;
+  int active = 0;
+  int error = cuda->primary_state(device, &flags, &active);
+  if (error != 0 || (!active && device != current))
+    return error;
+  char pci[32] = "";
+  error = cuda->pci_bus_id(pci, (int)sizeof pci, device);
+  pci[sizeof pci - 1] = '\0';
+  if (error == 0)
+    tps_text_add(list, "%s%s", list->length == 0 ? "" : ",", pci);
+  return error;
+}
+
+static int list_devices(const struct cuda *cuda, struct tps_text *list) {
+  int count = 0;
+  int error = cuda->device_count(&count);
+  if (error != 0)
+    return error;
+  int current = -1;
+  if (cuda->context_device == NULL || cuda->context_device(&current) != 0)
+    current = -1;
+  for (int i = 0; i < count && i < MAX_DEVICES && error == 0; i++) {
+    int device = -1;
+    error = cuda->device_get(&device, i);
+    if (error == 0)
+      error = add_device(cuda, device, current, list);
+  }
+  return error;
+}
+
+/* Adds "cuda" (a word about the driver) and, if it answered, "cuda_devices". True if any is used.
+ */
+static bool report_cuda(struct tps_report *report) {
+  struct cuda cuda = {0};
+  if (!find_cuda(&cuda)) {
+    tps_report_add(report, "cuda", "not loaded");
+    return false;
+  }
+  struct tps_text list;
+  tps_text_init(&list);
+  int error = list_devices(&cuda, &list);
+  bool used = error == 0 && list.length > 0;
+  if (error == CUDA_DEINITIALIZED) {
+    tps_report_add(report, "cuda", "already shut down");
+  } else if (error == CUDA_NOT_INITIALIZED) {
+    tps_report_add(report, "cuda", "not initialised");
+  } else if (error != 0) {
+    char text[32];
+    snprintf(text, sizeof text, "error %d", error);
+    tps_report_add(report, "cuda", text);
+  } else {
+    tps_report_add(report, "cuda", "asked");
+    tps_report_add(report, "cuda_devices", list.data);
+  }
+  tps_text_free(&list);
+  return used;
+}
+
+/* ---- the report ---- */
+
+/* Of the processes a rank may start, those count that are the rank itself, use MPI or use a GPU. */
+static bool is_rank_itself(void) {
+  const char *pid = getenv("TOPOSEAT_PID");
+  return pid != NULL && strtol(pid, NULL, 10) == (long)getpid();
+}
+
+static void write_report(const char *folder, const char *rank, const char *when, bool always) {
+  unsigned long number;
+  struct tps_report report;
+  tps_report_init(&report, "# toposeat/witness/1");
+  tps_report_add(&report, "rank", rank);
+  tps_report_add(&report, "when", when);
+  tps_report_add_process(&report);
+  bool uses_gpu = report_cuda(&report);
+  if ((always || uses_gpu || is_rank_itself()) && tps_parse_number(rank, 0x7fffffff, &number)) {
+    char name[80];
+    snprintf(name, sizeof name, "rank-%lu-%ld.witness", number, (long)getpid());
+    written = tps_report_write(&report, folder, name);
+  }
+  tps_report_free(&report);
+}
+
+static void give_up(void) { longjmp(without_memory, 1); }
+
+static void testify(const char *when, bool always) {
+  const char *folder = getenv("TOPOSEAT_REPORT_DIR");
+  const char *rank = getenv("TOPOSEAT_RANK");
+  if (written || folder == NULL || rank == NULL || getpid() != loaded_in)
+    return;
+  tps_out_of_memory = give_up;
+  if (setjmp(without_memory) == 0)
+    write_report(folder, rank, when, always);
+}
+
+__attribute__((constructor)) static void remember_process(void) { loaded_in = getpid(); }
+
+__attribute__((destructor)) static void testify_at_exit(void) { testify("exit", false); }
+
+/* ---- MPI_Finalize ---- */
+
+struct search {
+  const char *symbol;
+  void *found;
+};
+
+static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)size;
+  struct search *search = data;
+  if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libmpi") == NULL)
+    return 0;
+  void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (library != NULL)
+    search->found = dlsym(library, search->symbol);
+  return search->found != NULL;
+}
+
+/* The function behind ours. Behind it in the usual order of search; else, for an MPI library that
+   was loaded privately (an extension module of Python), among what the caller depends on; else in
+   any loaded MPI library. */
+static void *find_next(const char *name, const char *profiling_name, const void *caller) {
+  void *next = dlsym(RTLD_NEXT, name);
+  Dl_info object;
+  if (next == NULL && dladdr(caller, &object) != 0 && object.dli_fname != NULL) {
+    void *library = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (library != NULL)
+      next = dlsym(library, profiling_name);
+  }
+  if (next == NULL) {
+    struct search search = {.symbol = profiling_name};
+    dl_iterate_phdr(search_object, &search);
+    next = search.found;
+  }
+  return next;
+}
+
+EXPORTED int MPI_Finalize(void);
+EXPORTED void mpi_finalize_(int *error);
+EXPORTED void mpi_finalize_f08_(int *error);
+
+int MPI_Finalize(void) {
+  testify("MPI_Finalize", true);
+  void *symbol = find_next("MPI_Finalize", "PMPI_Finalize", __builtin_return_address(0));
+  int (*next)(void);
+  memcpy(&next, &symbol, sizeof symbol);
+  return next == NULL ? 0 : next();
+}
+
+static void finalize_fortran(const char *name, const char *profiling_name, const void *caller,
+                             int *error) {
+  testify("MPI_Finalize", true);
+  void *symbol = find_next(name, profiling_name, caller);
+  void (*next)(int *);
+  memcpy(&next, &symbol, sizeof symbol);
+  if (next != NULL)
+    next(error);
+}
+
+void mpi_finalize_(int *error) {
+  finalize_fortran("mpi_finalize_", "pmpi_finalize_", __builtin_return_address(0), error);
+}
+
+void mpi_finalize_f08_(int *error) {
+  finalize_fortran("mpi_finalize_f08_", "pmpi_finalize_f08_", __builtin_return_address(0), error);
+}
