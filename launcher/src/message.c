@@ -25,7 +25,8 @@ static void print(const struct tps_messages *messages, const char *level, const 
   tps_text_free(&line);
 }
 
-static void keep(struct tps_messages *messages, const char *message) {
+static void keep(struct tps_messages *messages, const char *level, const char *message) {
+  tps_text_add(&messages->lines, "%s\t", level);
   tps_text_add_escaped(&messages->lines, message);
   tps_text_add(&messages->lines, "\n");
 }
@@ -40,13 +41,13 @@ static void keep(struct tps_messages *messages, const char *message) {
 void tps_warn(struct tps_messages *messages, const char *format, ...) {
   FORMAT_INTO(message, format);
   messages->warnings++;
-  keep(messages, message);
+  keep(messages, "warning", message);
   print(messages, "warning", message);
 }
 
 void tps_note(struct tps_messages *messages, const char *format, ...) {
   FORMAT_INTO(message, format);
-  keep(messages, message);
+  keep(messages, "note", message);
   if (messages->speaks)
     print(messages, "note", message);
 }

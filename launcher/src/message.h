@@ -9,7 +9,7 @@ struct tps_messages {
   char rank[32];         /* "rank 3: ", or empty while the rank is not known */
   bool speaks;           /* prints notices: one rank of each node does */
   size_t warnings;       /* --strict stops the program if there are any */
-  struct tps_text lines; /* warnings and notices so far, one per line */
+  struct tps_text lines; /* so far, one per line: "warning<TAB>..." or "note<TAB>..." */
 };
 
 void tps_messages_init(struct tps_messages *messages);

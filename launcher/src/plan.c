@@ -206,18 +206,6 @@ static void report_seat(struct tps_report *report, const struct tps_plan *plan) 
   }
 }
 
-static void report_messages(struct tps_report *report, const struct tps_messages *messages) {
-  char *copy = tps_copy_string(messages->lines.data);
-  for (char *line = copy; *line != '\0';) {
-    char *end = strchr(line, '\n');
-    if (end != NULL)
-      *end = '\0';
-    tps_text_add(&report->text, "message\t%s\n", line); /* escaped when it was kept */
-    line = end == NULL ? line + strlen(line) : end + 1;
-  }
-  free(copy);
-}
-
 void tps_plan_report(const struct tps_plan *plan, const struct tps_options *options,
                      struct tps_messages *messages) {
   struct tps_report report;
@@ -226,7 +214,7 @@ void tps_plan_report(const struct tps_plan *plan, const struct tps_options *opti
   if (options->placement != NULL)
     report_seat(&report, plan);
   tps_report_add_process(&report);
-  report_messages(&report, messages);
+  tps_text_add(&report.text, "%s", messages->lines.data);
   char name[64];
   if (plan->identity.rank >= 0)
     snprintf(name, sizeof name, "rank-%ld.seat", plan->identity.rank);

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from toposeat.launch.installations import (
-    MpiInstallation,
-    find_installations,
-    require_installations,
-)
+from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
 from toposeat.launch.launchers import LauncherKind, identify_launcher
+from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
+from toposeat.launch.run import run_placed
+from toposeat.launch.verify import verify
 
 __all__ = [
+    "VISIBILITIES",
+    "ExecOptions",
     "LaunchLine",
     "LauncherKind",
-    "MpiInstallation",
-    "find_installations",
+    "PlacedCommand",
+    "RankReports",
+    "ReportFolder",
     "identify_launcher",
     "parse_launch_line",
-    "require_installations",
+    "placed_command",
+    "read_reports",
+    "run_placed",
+    "verify",
     "wrap_with_exec",
 ]

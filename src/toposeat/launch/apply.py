@@ -1,0 +1,156 @@
+"""The launch line that realises a placement: the launcher's own arguments, and toposeat-exec."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat import _native_path
+from toposeat.errors import UsageError
+from toposeat.launch.launch_line import LaunchLine, wrap_with_exec
+from toposeat.launch.launchers import LauncherKind
+from toposeat.model.placement import Placement
+
+VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecOptions:
+    """What toposeat-exec is told, beside the placement.
+
+    `report_dir` is where every rank leaves its report, None for no reports.
+    """
+
+    visibility: str = "permute"
+    strict: bool = False
+    dry_run: bool = False
+    report_dir: Path | None = None
+    ids: str = "auto"
+    memory_policy: str = "preferred"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlacedCommand:
+    """The line to start, and what the user should know about it."""
+
+    argv: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+# Arguments that switch the launcher's own CPU binding off, and variables that switch it on.
+_NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
+    LauncherKind.OPENMPI: ("--bind-to", "none"),
+    LauncherKind.MPICH: ("-bind-to", "none"),
+    LauncherKind.INTEL: ("-genv", "I_MPI_PIN", "0"),
+    LauncherKind.SRUN: ("--cpu-bind=none",),
+}
+_BINDING_VARIABLES: Mapping[LauncherKind, tuple[str, ...]] = {
+    LauncherKind.OPENMPI: (
+        "OMPI_MCA_hwloc_base_binding_policy",
+        "PRTE_MCA_hwloc_default_binding_policy",
+    ),
+    LauncherKind.MPICH: ("HYDRA_BINDING",),
+    LauncherKind.INTEL: ("I_MPI_PIN",),
+    LauncherKind.SRUN: ("SLURM_CPU_BIND",),
+}
+
+
+def placed_command(
+    line: LaunchLine,
+    placement: Placement,
+    placement_path: str | Path,
+    options: ExecOptions,
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> PlacedCommand:
+    """The command of `line` with every rank seated by `placement`.
+
+    Args:
+        line: the command, taken apart.
+        placement: the seats; only their number and whether they hold CPU sets matter here.
+        placement_path: file that toposeat-exec reads on every node.
+        options: how the placement is applied.
+        environment: of the run; this process's own by default.
+
+    Raises:
+        UsageError: the line starts another number of ranks than were placed, or the visibility mode
+            does not exist.
+        UnavailableError: toposeat-exec is not installed.
+    """
+    _check(line, placement, options)
+    environment = os.environ if environment is None else environment
+    arguments, notes = _launcher_arguments(line, placement, environment)
+    launcher = (*line.launcher[:1], *arguments, *line.launcher[1:])
+    if line.kind is LauncherKind.FLUX:
+        launcher = line.launcher
+    own = LaunchLine(
+        kind=line.kind,
+        launcher=launcher,
+        program=line.program,
+        ranks=line.ranks,
+        options=line.options,
+    )
+    return PlacedCommand(
+        argv=tuple(wrap_with_exec(own, exec_words(line.kind, placement_path, options))),
+        notes=notes,
+    )
+
+
+def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOptions) -> list[str]:
+    """Path of toposeat-exec and its options, without the closing `--`."""
+    words = [str(_native_path("bin/toposeat-exec")), "-m", str(Path(placement_path).absolute())]
+    if options.visibility != "permute":
+        words += ["--visibility", options.visibility]
+    if options.ids != "auto":
+        words += ["--ids", options.ids]
+    if options.memory_policy != "preferred":
+        words += ["--memory-policy", options.memory_policy]
+    if kind is LauncherKind.TORCHRUN:
+        # torchrun may itself run under mpirun or srun, whose variables would be found first.
+        words += ["--local-rank-env", "LOCAL_RANK"]
+    if options.report_dir is not None:
+        words += ["--report", str(options.report_dir.absolute())]
+        words += ["--witness", str(_native_path("lib/libtoposeat_witness.so"))]
+    if options.strict:
+        words.append("--strict")
+    if options.dry_run:
+        words.append("--dry-run")
+    return words
+
+
+def _check(line: LaunchLine, placement: Placement, options: ExecOptions) -> None:
+    if options.visibility not in VISIBILITIES:
+        raise UsageError(
+            f"visibility {options.visibility!r} does not exist",
+            hint="one of " + ", ".join(VISIBILITIES),
+        )
+    if line.ranks is not None and line.ranks != placement.ranks:
+        raise UsageError(
+            f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
+            f" {_ranks(line.ranks)}",
+            hint=f"start {placement.ranks}, or make a placement for {line.ranks} with toposeat map",
+        )
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank" if count == 1 else f"{count} ranks"
+
+
+def _launcher_arguments(
+    line: LaunchLine, placement: Placement, environment: Mapping[str, str]
+) -> tuple[Sequence[str], tuple[str, ...]]:
+    """What to add behind the launcher's name, and warnings."""
+    if all(seat.cpus is None for seat in placement.seats):
+        return (), ()  # toposeat binds nothing, so the launcher may
+    given = [
+        *line.binding_options,
+        *(name for name in _BINDING_VARIABLES.get(line.kind, ()) if environment.get(name)),
+    ]
+    if given:
+        return (), (
+            f"the launcher binds processes itself ({', '.join(given)}): a rank keeps only those"
+            " CPUs of its seat that the launcher leaves it",
+        )
+    return _NO_BINDING.get(line.kind, ()), ()

@@ -1,0 +1,97 @@
+"""Running one command as if it were this process: its streams, its signals, its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from types import FrameType, TracebackType
+from typing import Any
+
+from toposeat.errors import MissingProgramError, ToposeatError
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_child(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
+
+    SIGINT, SIGTERM and SIGHUP go on to the child's process group while it runs.
+
+    Raises:
+        MissingProgramError: it does not exist.
+        ToposeatError: it cannot be started.
+    """
+    own_group = not _reads_terminal()
+    with _Forwarder(own_group) as forwarder:
+        try:
+            child = subprocess.Popen(list(argv), env=dict(environment), start_new_session=own_group)
+        except FileNotFoundError as error:
+            raise MissingProgramError(
+                f"program {argv[0]!r} not found", hint="check the name, or load its module"
+            ) from error
+        except OSError as error:
+            raise ToposeatError(
+                f"cannot start {argv[0]!r}: {error.strerror or error}", hint="check permissions"
+            ) from error
+        forwarder.attach(child)
+        code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+def _reads_terminal() -> bool:
+    """Whether the child must stay in this process group: another one may not read the terminal."""
+    try:
+        return sys.stdin is not None and os.isatty(sys.stdin.fileno())
+    except (ValueError, OSError):
+        return False
+
+
+class _Forwarder:
+    """Passes signals on while a child runs, those that came before it was there included."""
+
+    def __init__(self, own_group: bool) -> None:
+        self._own_group = own_group
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> _Forwarder:
+        if threading.current_thread() is threading.main_thread():
+            for number in _FORWARDED:
+                self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def attach(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        for number in self._early:
+            self._send(number)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        assert self._child is not None  # only called once attached
+        try:
+            if self._own_group:
+                os.killpg(self._child.pid, number)
+            elif number != signal.SIGINT:  # the terminal sends that to the whole group itself
+                self._child.send_signal(number)
+        except ProcessLookupError:
+            pass

@@ -1,0 +1,99 @@
+"""What the ranks of a run left behind: one report each from toposeat-exec, and witnesses.
+
+Files hold lines `key<TAB>value`; control characters are escaped as backslash, x and two digits, and
+the backslash is doubled (`launcher/src/report.c`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPORT_SCHEMA = "# toposeat/report/1"
+WITNESS_SCHEMA = "# toposeat/witness/1"
+
+_MAX_BYTES = 1 << 20
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankReports:
+    """All that one rank left: its seat report, and a witness of each process that counted."""
+
+    seat: Mapping[str, tuple[str, ...]]
+    witnesses: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+
+    def value(self, key: str) -> str | None:
+        """The first value of `key` in the seat report."""
+        return first_value(self.seat, key)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportFolder:
+    """The reports of a run by rank. `unreadable` names files that are not what they should be."""
+
+    ranks: Mapping[int, RankReports]
+    unreadable: tuple[str, ...] = field(default=())
+
+
+def first_value(report: Mapping[str, tuple[str, ...]], key: str) -> str | None:
+    """The first value of `key`, None if the report has none."""
+    values = report.get(key)
+    return values[0] if values else None
+
+
+def read_reports(folder: Path) -> ReportFolder:
+    """Read what the ranks left in `folder`; damaged files are named, not trusted."""
+    seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
+    witnesses: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
+    unreadable: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in {".seat", ".witness"} or path.name.startswith("."):
+            continue
+        schema = REPORT_SCHEMA if path.suffix == ".seat" else WITNESS_SCHEMA
+        report = _read(path, schema)
+        rank = _number(first_value(report, "rank")) if report is not None else None
+        if report is None or rank is None:
+            unreadable.append(path.name)
+        elif path.suffix == ".seat":
+            seats[rank] = report
+        else:
+            witnesses.setdefault(rank, []).append(report)
+    return ReportFolder(
+        ranks={
+            rank: RankReports(seat=seats[rank], witnesses=tuple(witnesses.get(rank, ())))
+            for rank in sorted(seats)
+        },
+        unreadable=tuple(unreadable),
+    )
+
+
+def _read(path: Path, schema: str) -> Mapping[str, tuple[str, ...]] | None:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            return None
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return None
+    if lines[0] != schema or lines[-1] != "":
+        return None
+    values: dict[str, list[str]] = {}
+    for line in lines[1:-1]:
+        key, tab, value = line.partition("\t")
+        if not tab:
+            return None
+        values.setdefault(key, []).append(_ESCAPE.sub(_unescape, value))
+    return {key: tuple(found) for key, found in values.items()}
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\\" if match[1] is None else chr(int(match[1], 16))
+
+
+def _number(text: str | None) -> int | None:
+    """A rank, None for anything else (toposeat-exec writes -1 where it does not know)."""
+    if text is None or not (text.isascii() and text.isdigit() and len(text) < 10):
+        return None
+    return int(text)

@@ -1,0 +1,157 @@
+"""Running a job with a placement: the line, the child, and the proof."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from toposeat.errors import MissingProgramError
+from toposeat.launch.apply import ExecOptions, placed_command
+from toposeat.launch.child import run_child
+from toposeat.launch.launch_line import LaunchLine, parse_launch_line
+from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.rank_report import read_reports
+from toposeat.launch.verify import verify as verify_seats
+from toposeat.model.placement import Placement
+from toposeat.model.run_record import RealisedSeat, RunRecord
+from toposeat.model.topology import ANY_HOST
+
+# Variables worth keeping with a run: they steer devices, libraries and launchers.
+_RECORDED_PREFIXES = (
+    *("CUDA_", "NVIDIA_", "ROCR_", "HIP_", "GPU_DEVICE_", "ZE_", "NCCL_", "RCCL_", "UCX_", "FI_"),
+    *("OMPI_MCA_", "PRTE_MCA_", "MPICH_", "MPIR_CVAR_", "I_MPI_", "SLURM_", "FLUX_JOB_", "OMP_"),
+    *("LD_PRELOAD", "TOPOSEAT_"),
+)
+
+
+def run_placed(
+    argv: Sequence[str],
+    placement: Placement,
+    placement_path: str | Path,
+    *,
+    visibility: str = "permute",
+    strict: bool = False,
+    dry_run: bool = False,
+    verify: bool = True,
+    ids: str = "auto",
+    memory_policy: str = "preferred",
+    environment: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """Start `argv` with every rank seated by `placement` and wait for it.
+
+    Standard streams, exit code and signals are the application's own.
+
+    Args:
+        argv: the launch line as the user would type it.
+        placement: the content of `placement_path`.
+        placement_path: file that toposeat-exec reads on every node.
+        visibility: permute, mask, rotate or cpu-only.
+        strict: a rank that cannot be seated as placed stops the job.
+        dry_run: start nothing; `launched` of the record holds the exact line.
+        verify: let every rank report what it got and compare.
+        ids: how devices are named in lists: auto, integer or uuid.
+        memory_policy: preferred, bind or none.
+        environment: of the job; this process's own by default.
+
+    Returns:
+        The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
+
+    Raises:
+        UsageError: the line cannot be taken apart, or starts another number of ranks.
+        MissingProgramError: the launcher, or a program started without one, does not exist.
+        UnavailableError: toposeat-exec is not installed.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    line = parse_launch_line(argv)
+    _check_exists(line, variables)
+    options = ExecOptions(
+        visibility=visibility, strict=strict, ids=ids, memory_policy=memory_policy
+    )
+    started = datetime.now(timezone.utc)
+    clock = time.perf_counter()
+    with _report_folder(line, placement, wanted=verify and not dry_run) as folder:
+        command = placed_command(
+            line,
+            placement,
+            placement_path,
+            replace(options, report_dir=folder),
+            environment=variables,
+        )
+        code = 0 if dry_run else run_child(command.argv, variables)
+        wall_s = time.perf_counter() - clock
+        seats, notes = ((), ()) if folder is None else _verify_folder(placement, folder)
+    return RunRecord(
+        command=tuple(argv),
+        launched=command.argv,
+        placement=str(placement_path),
+        visibility=visibility,
+        host=socket.gethostname(),
+        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        wall_s=wall_s,
+        exit_code=code,
+        environment=_recorded(variables),
+        seats=seats,
+        notes=(*command.notes, *notes),
+    )
+
+
+def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
+    """Refuse a missing launcher; a program behind one is looked up on the node that runs it."""
+    first = line.argv[0]
+    if shutil.which(first, path=variables.get("PATH")) is None:
+        what = "program" if line.kind is LauncherKind.NONE else "launcher"
+        raise MissingProgramError(
+            f"{what} {first!r} not found", hint="check the name, or load its module"
+        )
+
+
+@contextmanager
+def _report_folder(
+    line: LaunchLine, placement: Placement, *, wanted: bool
+) -> Iterator[Path | None]:
+    """A folder that the ranks can write to, for the time of the run.
+
+    Ranks on other nodes need one on a shared file system: the working directory is the best guess.
+    """
+    if not wanted:
+        yield None
+        return
+    hosts = {seat.host for seat in placement.seats}
+    remote = line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) or hosts - {
+        ANY_HOST,
+        socket.gethostname(),
+    }
+    parent = Path.cwd() if remote and os.access(Path.cwd(), os.W_OK) else None
+    with tempfile.TemporaryDirectory(
+        prefix=".toposeat-run-" if parent else "toposeat-run-",
+        dir=parent,
+        ignore_cleanup_errors=True,
+    ) as folder:
+        yield Path(folder)
+
+
+def _verify_folder(
+    placement: Placement, folder: Path
+) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
+    reports = read_reports(folder)
+    notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
+    remarks = dict.fromkeys(
+        note for own in reports.ranks.values() for note in own.seat.get("note", ())
+    )
+    return verify_seats(placement, reports), (*notes, *remarks)
+
+
+def _recorded(variables: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in sorted(variables.items())
+        if name.startswith(_RECORDED_PREFIXES)
+    }

@@ -1,0 +1,205 @@
+"""Comparing what every rank really got with the placement. Nothing is claimed without evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from toposeat.launch.rank_report import RankReports, ReportFolder, first_value
+from toposeat.model.placement import Placement, Seat
+from toposeat.model.run_record import RealisedSeat, Verdict
+from toposeat.model.topology import canonical_pci
+
+_NO_CUDA = {
+    "not loaded": "the program loaded no CUDA driver",
+    "not initialised": "the program did not initialise the CUDA driver",
+    "already shut down": "the CUDA driver had shut down when it was asked",
+}
+
+
+def verify(placement: Placement, reports: ReportFolder) -> tuple[RealisedSeat, ...]:
+    """One verdict per rank of the placement.
+
+    `AS_PLACED` needs proof from the GPU driver that the rank used its device, and all the rest as
+    placed. `MISMATCH` names what differs. Anything else is `NOT_CHECKED`; `differences` then says
+    what is not known and why.
+    """
+    return tuple(_verify_rank(placement, seat, reports) for seat in placement.seats)
+
+
+@dataclass
+class _Findings:
+    """What speaks against a rank being seated as placed, and what could not be found out."""
+
+    mismatches: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    device_proved: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.mismatches:
+            return Verdict.MISMATCH
+        return Verdict.AS_PLACED if self.device_proved else Verdict.NOT_CHECKED
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return (*self.mismatches, *self.remarks, *(f"not checked: {each}" for each in self.unknown))
+
+
+def _verify_rank(placement: Placement, seat: Seat, reports: ReportFolder) -> RealisedSeat:
+    own = reports.ranks.get(seat.rank)
+    if own is None:
+        return _without_report(seat, any_report=bool(reports.ranks))
+    findings = _Findings()
+    final = _final(own)
+    if own.value("seated") != "yes":
+        findings.mismatches.append("started without placement")
+        findings.mismatches += own.seat.get("warning", ())
+    else:
+        nearby = _nearby(placement, own, seat)
+        _compare_cpus(nearby, own, final, findings)
+        _compare_memory(nearby, own, final, findings)
+        _compare_nic(nearby, own, findings)
+        _compare_device(seat, own, findings)
+        findings.mismatches += [
+            each for each in own.seat.get("warning", ()) if each not in findings.mismatches
+        ]
+    return RealisedSeat(
+        rank=seat.rank,
+        host=own.value("host") or "",
+        local_rank=_optional_int(own.value("local_rank")),
+        pid=_optional_int(own.value("pid")),
+        pci_bus_id=",".join(sorted(_used_devices(own))) or None,
+        visible_devices=own.value("visible_devices"),
+        cpus=first_value(final, "cpus") or own.value("cpus"),
+        memory_policy=first_value(final, "memory_policy") or own.value("memory_policy"),
+        nic=" ".join(own.seat.get("nic", ())) or None,
+        verdict=findings.verdict,
+        differences=findings.sentences,
+    )
+
+
+def _without_report(seat: Seat, *, any_report: bool) -> RealisedSeat:
+    if any_report:
+        text = "this rank left no report, others did: it was not started through toposeat-exec"
+        return RealisedSeat(rank=seat.rank, verdict=Verdict.MISMATCH, differences=(text,))
+    text = "not checked: no rank left a report where this process can read it"
+    return RealisedSeat(rank=seat.rank, verdict=Verdict.NOT_CHECKED, differences=(text,))
+
+
+def _final(own: RankReports) -> Mapping[str, tuple[str, ...]]:
+    """The witness that tells most about the application: at MPI_Finalize before at exit."""
+    at_finalize = [w for w in own.witnesses if first_value(w, "when") == "MPI_Finalize"]
+    chosen = at_finalize or list(own.witnesses)
+    return chosen[-1] if chosen else {}
+
+
+def _nearby(placement: Placement, own: RankReports, seat: Seat) -> Seat | None:
+    """The seat whose CPUs, memory and NIC were to be used: not its own under cpu-only."""
+    rank = _optional_int(own.value("nearby_rank"))
+    if rank is None:
+        return None
+    return placement.seats[rank] if 0 <= rank < placement.ranks else seat
+
+
+def _compare_cpus(
+    nearby: Seat | None,
+    own: RankReports,
+    final: Mapping[str, tuple[str, ...]],
+    findings: _Findings,
+) -> None:
+    if nearby is None or nearby.cpus is None:
+        return
+    at_start, at_end = own.value("cpus"), first_value(final, "cpus")
+    got = at_end or at_start
+    if got is None:
+        findings.unknown.append("CPU set (it could not be read)")
+        return
+    wanted, have = set(_cpus(nearby.cpus)), set(_cpus(got))
+    if have - wanted:
+        text = f"runs on CPUs {got}, placed on {nearby.cpus}"
+        if at_start is not None and not set(_cpus(at_start)) - wanted:
+            text += f"; it was bound to {at_start} and later bound anew, as MPI libraries do"
+        findings.mismatches.append(text)
+    elif have != wanted:
+        findings.remarks.append(f"runs on CPUs {got} of {nearby.cpus}")
+
+
+def _compare_memory(
+    nearby: Seat | None,
+    own: RankReports,
+    final: Mapping[str, tuple[str, ...]],
+    findings: _Findings,
+) -> None:
+    if nearby is None or nearby.memory_node is None:
+        return
+    got = first_value(final, "memory_policy") or own.value("memory_policy")
+    if got is None:
+        findings.unknown.append("memory policy (it could not be read)")
+    elif got not in (f"preferred:{nearby.memory_node}", f"bind:{nearby.memory_node}"):
+        findings.mismatches.append(
+            f"memory policy is {got}, placed on NUMA node {nearby.memory_node}"
+        )
+
+
+def _compare_nic(nearby: Seat | None, own: RankReports, findings: _Findings) -> None:
+    if nearby is None or nearby.nic is None:
+        return
+    name = nearby.nic.partition(":")[0]
+    values = own.seat.get("nic", ())
+    if values and not any(name in value for value in values) and not name.startswith("cxi"):
+        findings.mismatches.append(f"NIC variables say {' '.join(values)}, placed on {name}")
+    elif not values:
+        findings.unknown.append(f"NIC {name} (no variable points libraries at it)")
+
+
+def _compare_device(seat: Seat, own: RankReports, findings: _Findings) -> None:
+    used = _used_devices(own)
+    if seat.pci_bus_id is None:
+        findings.unknown.append("device (the placement does not know its PCI bus id)")
+    elif seat.pci_bus_id in used:
+        findings.device_proved = True
+        others = ", ".join(sorted(used - {seat.pci_bus_id}))
+        if others:
+            findings.remarks.append(f"also has a context on {others}")
+    elif used:
+        findings.mismatches.append(
+            f"used device {', '.join(sorted(used))}, placed on {seat.pci_bus_id}"
+        )
+    else:
+        findings.unknown.append(f"device ({_why_no_device(own)})")
+
+
+def _why_no_device(own: RankReports) -> str:
+    if not own.witnesses:
+        return "the rank left no witness: it was killed, or does not load libraries dynamically"
+    words = [first_value(witness, "cuda") or "" for witness in own.witnesses]
+    if "asked" in words:
+        return "the program made no context on any device"
+    return next((_NO_CUDA[word] for word in words if word in _NO_CUDA), f"CUDA driver: {words[0]}")
+
+
+def _used_devices(own: RankReports) -> set[str]:
+    """PCI bus ids on which processes of the rank had a context."""
+    used: set[str] = set()
+    for witness in own.witnesses:
+        for text in (first_value(witness, "cuda_devices") or "").split(","):
+            try:
+                used.add(canonical_pci(text))
+            except ValueError:
+                continue
+    return used
+
+
+def _cpus(text: str) -> Iterator[int]:
+    """The members of a Linux CPU list; nothing for what is not one."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            yield from range(int(first), int(last or first) + 1)
+
+
+def _optional_int(text: str | None) -> int | None:
+    """A number that is known (toposeat-exec writes -1 where it is not)."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
