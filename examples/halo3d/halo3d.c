@@ -4,6 +4,7 @@
  * iteration; faces along dimension d have bytes x weight[d]. Ranks are row-major, the first
  * dimension slowest. With --truth the program writes down what it sent to whom, as it goes.
  */
+#define _DEFAULT_SOURCE /* ftruncate, mmap, sleep */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>

@@ -1,8 +1,8 @@
 """Read one rank's traffic record (`.tpsrec`), as laid out in interposer/include/toposeat_record.h.
 
-Records come from other machines and from ranks that died at any moment, so nothing in them is trusted:
-every offset, count and number is checked before it is used, and only the data parts of the sparse
-file are read.
+Records come from other machines and from ranks that died at any moment, so nothing in them is
+trusted: every offset, count and number is checked before it is used, and only the data parts of the
+sparse file are read.
 """
 
 from __future__ import annotations
@@ -88,14 +88,16 @@ class Kind(IntEnum):
 
 
 _HEADER = struct.Struct("<8s5I3i12Q2I9Q2i32s64s64s16s128s")
+_SECTIONS = ("slots", "events", "communicators", "runs")
 _FIELDS = (
-    "magic version byte_order header_bytes state flags rank world_size pid "
-    "slots_offset slots_capacity slots_stride events_offset events_capacity events_stride "
-    "communicators_offset communicators_capacity communicators_stride "
-    "runs_offset runs_capacity runs_stride communicators_used runs_used "
-    "start_ticks start_ns last_ticks last_ns mpi_ticks calls lost_messages lost_bytes lost_events "
-    "device_ordinal visible_devices device_pci host world abi library"
-).split()
+    *("magic", "version", "byte_order", "header_bytes", "state", "flags"),
+    *("rank", "world_size", "pid"),
+    *(f"{section}_{part}" for section in _SECTIONS for part in ("offset", "capacity", "stride")),
+    *("communicators_used", "runs_used"),
+    *("start_ticks", "start_ns", "last_ticks", "last_ns", "mpi_ticks", "calls"),
+    *("lost_messages", "lost_bytes", "lost_events"),
+    *("device_ordinal", "visible_devices", "device_pci", "host", "world", "abi", "library"),
+)
 
 _SLOT = np.dtype(
     [
@@ -154,7 +156,7 @@ class Members:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedEvent:
-    """All calls of one collective with one shape. `communicator` indexes `RankRecord.communicators`."""
+    """All calls of one collective with one shape; `communicator` is an index of the record's."""
 
     communicator: int
     operation: str

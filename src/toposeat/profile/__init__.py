@@ -1,0 +1,19 @@
+"""Who talks to whom: real runs, other tools' files and named patterns -> Traffic."""
+
+from __future__ import annotations
+
+from toposeat.profile.library import choose_abi, choose_library
+from toposeat.profile.merge import read_records
+from toposeat.profile.patterns import pattern_traffic
+from toposeat.profile.run import NothingRecordedError, profile_run
+from toposeat.profile.sources import read_traffic
+
+__all__ = [
+    "NothingRecordedError",
+    "choose_abi",
+    "choose_library",
+    "pattern_traffic",
+    "profile_run",
+    "read_records",
+    "read_traffic",
+]

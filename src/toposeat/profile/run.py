@@ -1,0 +1,154 @@
+"""Run an application under the interposer and read what it recorded."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from toposeat import _native_path
+from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.launch import LaunchLine, parse_launch_line, wrap_with_exec
+from toposeat.model.traffic import Traffic
+from toposeat.profile.library import choose_library, inspect_linkage
+from toposeat.profile.merge import read_records
+from toposeat.profile.record import SUFFIX
+
+DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
+_MEMORY_FOLDER = Path("/dev/shm")
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class NothingRecordedError(ToposeatError):
+    """No rank left a record. `exit_code` is the application's."""
+
+    def __init__(self, message: str, *, hint: str, exit_code: int) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+
+
+def profile_run(
+    argv: Sequence[str],
+    *,
+    directory: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Traffic, int]:
+    """Start `argv` with the interposer in its ranks, wait, and merge the records.
+
+    The application keeps this process's standard streams; signals sent to this process reach it.
+
+    Args:
+        argv: a launch line, e.g. `["mpirun", "-n", "8", "./app"]`.
+        directory: where the ranks write; kept afterwards. It must be one that all nodes of the job
+            share. Default: a fresh folder of this node in memory, removed afterwards.
+        environment: for the application; default this process's own.
+
+    Returns:
+        The traffic, and the application's exit code (128 + n when signal n ended the launcher).
+
+    Raises:
+        MissingProgramError: launcher or program does not exist.
+        UsageError: the launch line cannot be taken apart.
+        NothingRecordedError: no rank left a record; the message says the probable cause.
+        ToposeatError: the program cannot be profiled (see `choose_library`).
+    """
+    env = dict(os.environ if environment is None else environment)
+    line = parse_launch_line(argv)
+    library = choose_library(line, env)
+    with _record_folder(directory) as folder:
+        command = wrap_with_exec(
+            line,
+            [
+                *(str(_native_path("bin/toposeat-exec")), "--preload", str(library)),
+                *("-E", f"{DIRECTORY_VARIABLE}={folder}"),
+            ],
+        )
+        exit_code = run_through(command, env)
+        if not any(folder.glob(f"*{SUFFIX}")):
+            raise _nothing_recorded(line, env, exit_code)
+        traffic = read_records(folder)
+    metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
+    return replace(traffic, metadata=metadata), exit_code
+
+
+@contextmanager
+def _record_folder(directory: str | Path | None) -> Iterator[Path]:
+    if directory is not None:
+        folder = Path(directory).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        left = next(folder.glob(f"*{SUFFIX}"), None)
+        if left is not None:
+            raise ToposeatError(
+                f"{folder} holds records of another run ({left.name})", hint="give a fresh folder"
+            )
+        yield folder
+        return
+    parent = _MEMORY_FOLDER if os.access(_MEMORY_FOLDER, os.W_OK | os.X_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="toposeat-profile-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_through(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command on this process's own streams and pass signals on to it.
+
+    An interrupt from the terminal reaches the command by itself, as it is in the same process
+    group; this process only has to outlive it.
+
+    Returns:
+        The exit code, 128 + n when signal n ended the command.
+
+    Raises:
+        MissingProgramError: the command does not exist.
+    """
+    try:
+        process = subprocess.Popen(list(command), env=dict(environment))
+    except FileNotFoundError as error:
+        raise MissingProgramError(
+            f"{command[0]!r} not found", hint="load the MPI module or give its full path"
+        ) from error
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        if process.poll() is None:
+            process.send_signal(number)
+
+    previous = {number: signal.signal(number, forward) for number in _FORWARDED}
+    previous[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
+
+
+def _nothing_recorded(
+    line: LaunchLine, env: Mapping[str, str], exit_code: int
+) -> NothingRecordedError:
+    """The probable cause of a run without records."""
+    name = line.program[0]
+    found = shutil.which(name, path=env.get("PATH"))
+    linkage = inspect_linkage(Path(found), env) if found else None
+    if exit_code != 0:
+        message = f"{name} ended with exit code {exit_code} before any rank initialised MPI"
+        hint = "run it without toposeat first"
+    elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
+        message = f"no rank recorded anything: {name} is not linked to an MPI library"
+        hint = "profile the MPI program itself; an MPI inside the program cannot be observed"
+    elif linkage is not None and not linkage.is_elf:
+        message = f"no rank recorded anything: {name} (a script) started no MPI program"
+        hint = "an MPI of another family than the launcher's, or a static one, cannot be observed"
+    else:
+        message = f"no rank recorded anything: {name} made no MPI call, or the interposer was lost"
+        hint = "see the lines that start with 'toposeat:' above; does something clear LD_PRELOAD?"
+    return NothingRecordedError(message, hint=hint, exit_code=exit_code)
