@@ -14,6 +14,7 @@ import numpy as np
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.quantity import Quantity, Source, nominal
+from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -401,3 +402,34 @@ K80_PLACED = (0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)
 
 def measured(value: float) -> Quantity:
     return Quantity(value, Source.MEASURED)
+
+
+def run_record() -> RunRecord:
+    """Three ranks: one as placed, one not, one that nobody could check."""
+    return RunRecord(
+        command=("mpirun", "-n", "3", "./my app"),
+        launched=("mpirun", "-n", "3", "toposeat-exec", "-m", "app.place", "./my app"),
+        placement="app.place",
+        visibility="permute",
+        host="node07",
+        started_at="2026-11-20T22:00:00Z",
+        wall_s=61.3,
+        exit_code=0,
+        seats=(
+            RealisedSeat(
+                rank=0,
+                host="node07",
+                pci_bus_id="0000:04:00.0",
+                cpus="0-3",
+                verdict=Verdict.AS_PLACED,
+            ),
+            RealisedSeat(
+                rank=1,
+                host="node07",
+                pci_bus_id="0000:05:00.0",
+                verdict=Verdict.MISMATCH,
+                differences=("device 0000:05:00.0 instead of 0000:06:00.0",),
+            ),
+            RealisedSeat(rank=2, host="node07"),
+        ),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toposeat.report.html.page import html_page
-from toposeat.report.html.section import PageSection
+from toposeat.report.html.section import Section
 from toposeat.report.json_form import (
     comparison_json,
     json_text,
@@ -26,7 +26,7 @@ from toposeat.report.text.traffic import render_traffic_text
 from toposeat.report.words import certificate_words, verdict_words
 
 __all__ = [
-    "PageSection",
+    "Section",
     "TextStyle",
     "certificate_words",
     "comparison_json",

@@ -9,7 +9,7 @@ from importlib.resources import files
 from toposeat import __version__
 from toposeat.model.topology import Topology
 from toposeat.report.html import figures, tables
-from toposeat.report.html.section import PageSection
+from toposeat.report.html.section import Section
 from toposeat.report.svg.element import Child, Markup, element, joined
 from toposeat.report.svg.machine import style_sheet
 from toposeat.report.text.run import verification_words
@@ -29,7 +29,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 
 def html_page(
-    sections: Sequence[PageSection],
+    sections: Sequence[Section],
     *,
     title: str = "toposeat report",
     subtitle: str = "",
@@ -71,7 +71,7 @@ def _asset(name: str) -> str:
     return files("toposeat.report.html").joinpath(name).read_text(encoding="utf-8")
 
 
-def _header(sections: Sequence[PageSection], title: str, subtitle: str, created: str) -> Markup:
+def _header(sections: Sequence[Section], title: str, subtitle: str, created: str) -> Markup:
     where = "  ·  ".join(part for part in (created, f"toposeat {__version__}") if part)
     overview = None
     if len(sections) > 1:
@@ -100,7 +100,7 @@ def _footer() -> Markup:
     return element("footer", {}, element("p", {}, words))
 
 
-def _section(section: PageSection, key: str) -> Markup:
+def _section(section: Section, key: str) -> Markup:
     parts: list[Child] = [element("h2", {}, section.heading)]
     if section.text:
         parts.append(element("p", {}, section.text))
@@ -126,7 +126,7 @@ def _section(section: PageSection, key: str) -> Markup:
     return element("section", {"id": key, "aria-label": section.heading}, *parts)
 
 
-def _facts(section: PageSection) -> Markup:
+def _facts(section: Section) -> Markup:
     rows: list[Child] = []
     if section.topology is not None:
         rows += [
@@ -145,7 +145,7 @@ def _facts(section: PageSection) -> Markup:
     return element("dl", {"class": "facts"}, *rows)
 
 
-def _mapping_parts(section: PageSection, key: str) -> list[Child]:
+def _mapping_parts(section: Section, key: str) -> list[Child]:
     result, topology, traffic = section.mapping, section.topology, section.traffic
     if result is None or topology is None or traffic is None:
         return []
@@ -181,7 +181,7 @@ def _mapping_parts(section: PageSection, key: str) -> list[Child]:
     ]
 
 
-def _traffic_parts(section: PageSection) -> list[Child]:
+def _traffic_parts(section: Section) -> list[Child]:
     traffic = section.traffic
     if traffic is None:
         return []
@@ -198,7 +198,7 @@ def _traffic_parts(section: PageSection) -> list[Child]:
     ]
 
 
-def _run_parts(section: PageSection) -> list[Child]:
+def _run_parts(section: Section) -> list[Child]:
     run = section.run
     if run is None:
         return []
@@ -235,7 +235,7 @@ def _commands(commands: Sequence[str], title: str) -> Markup | None:
     return element("div", {"class": "commands"}, element("h3", {}, title), *lines)
 
 
-def _provenance(section: PageSection, topology: Topology) -> Markup:
+def _provenance(section: Section, topology: Topology) -> Markup:
     doubts = [*topology.report, *(section.traffic.report if section.traffic else ())]
     sources = element("h4", {}, "Sources") if topology.sources else None
     return joined(

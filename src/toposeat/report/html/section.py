@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
@@ -11,8 +11,8 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
 
-@dataclass(frozen=True, kw_only=True)
-class PageSection:
+@dataclass(frozen=True)
+class Section:
     """One machine or job on the page. Everything is optional, but something must be there.
 
     Attributes:
@@ -29,6 +29,7 @@ class PageSection:
     topology: Topology | None = None
     traffic: Traffic | None = None
     mapping: MappingResult | None = None
+    _: KW_ONLY
     placement: Placement | None = None
     run: RunRecord | None = None
     title: str = ""

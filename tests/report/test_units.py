@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_change,
+    format_count,
+    format_percent,
+    format_power_of_two,
+    format_rate,
+    format_seconds,
+    plural,
+    three_digits,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1536, "1.50 KiB"),
+        (1024**2 - 1, "1.00 MiB"),
+        (41.8 * 1024**3, "41.8 GiB"),
+        (999 * 1024**3, "999 GiB"),
+        (1023.9 * 1024**3, "1024 GiB"),
+        (2**63, "8.00 EiB"),
+    ],
+)
+def test_bytes(value: float, words: str) -> None:
+    assert format_bytes(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "0 s"),
+        (3.1, "3.10 s"),
+        (61.3, "61.3 s"),
+        (0.00162, "1.62 ms"),
+        (0.0009999, "1.00 ms"),
+        (12e-6, "12.0 us"),
+        (8e-9, "8.00 ns"),
+        (12345.0, "12345 s"),
+        (math.inf, "?"),
+    ],
+)
+def test_seconds(value: float, words: str) -> None:
+    assert format_seconds(value) == words
+
+
+def test_rates_are_decimal() -> None:
+    assert format_rate(12.3e9) == "12.3 GB/s"
+    assert format_rate(900e9) == "900 GB/s"
+    assert format_rate(1.8e12) == "1.80 TB/s"
+    assert format_rate(0) == "0 B/s"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (3.10, 1.62, "-48 %"),
+        (100, 103, "+3 %"),
+        (5, 5, "0 %"),
+        (0, 0, "0 %"),
+        (0, 5, "-"),
+        (1000, 996, "-0.4 %"),
+        (10000, 9999, "0 %"),
+        (1000, 1, "-99.9 %"),
+        (1, 0, "-100 %"),
+        (1, 20, "x20.0"),
+        (1, math.nan, "-"),
+    ],
+)
+def test_change(before: float, after: float, words: str) -> None:
+    assert format_change(before, after) == words
+
+
+def test_percent_never_rounds_up_to_all_or_down_to_nothing() -> None:
+    assert format_percent(0.9999) == "99.9 %"
+    assert format_percent(1.0) == "100 %"
+    assert format_percent(0.0001) == "<0.1 %"
+    assert format_percent(0.0) == "0 %"
+
+
+def test_counts_and_plurals() -> None:
+    assert format_count(1234567) == "1,234,567"
+    assert plural(1, "link") == "1 link"
+    assert plural(3, "link") == "3 links"
+    assert plural(2, "switch") == "2 switches"
+    assert [format_power_of_two(e) for e in (0, 9, 10, 16, 63)] == [
+        *("1 B", "512 B", "1 KiB", "64 KiB", "8 EiB")
+    ]
+
+
+def test_clean_disarms_terminals() -> None:
+    assert clean("a\x1b[31mred\x07") == "a\ufffd[31mred\ufffd"
+    assert clean("two\nlines\tand\u2028more") == "two lines and more"
+    assert clean("\u202egnp.exe") == "\ufffdgnp.exe"
+    assert clean("Gerät 日本 🚀") == "Gerät 日本 🚀"
+
+
+@given(st.text())
+def test_clean_is_one_printable_line(text: str) -> None:
+    assert clean(text) == "" or clean(text).isprintable()
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.floats(min_value=1e-9, max_value=1e15))
+def test_three_digits_stay_close(value: float) -> None:
+    assert float(three_digits(value)) == pytest.approx(value, rel=0.006)
+
+
+@given(st.integers(min_value=1, max_value=2**62))
+def test_bytes_stay_close(value: int) -> None:
+    number, unit = format_bytes(value).split()
+    factor = 1024 ** ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB").index(unit)
+    assert float(number) * factor == pytest.approx(value, rel=0.006)
