@@ -300,8 +300,7 @@ def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoO
         *("--bytes", str(DEMO_BYTES), "--iterations", str(DEMO_ITERATIONS)),
     ]
     progress(f"Profile   {shell_line(command)}")
-    with mpi.environment():
-        traffic, exit_code = profile.profile_run(command)
+    traffic, exit_code = profile.profile_run(command, environment=mpi.environment())
     if exit_code != 0:
         raise ToposeatError(
             f"the demo program ended with exit code {exit_code}",

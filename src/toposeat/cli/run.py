@@ -67,12 +67,6 @@ class RunCommand(Command):
             check_writable(args.output, overwrite=args.force)
         path = args.placement or pipeline.tuned_placement_path(command)
         placement = load_placement(path)
-        if args.dry_run:
-            line = launch.placed_line(
-                command, placement, path, visibility=args.visibility, strict=args.strict
-            )
-            print(pipeline.shell_line(line))
-            return 0
         record = launch.run_placed(
             command,
             placement,
@@ -80,7 +74,11 @@ class RunCommand(Command):
             visibility=args.visibility,
             strict=args.strict,
             verify=not args.no_verify,
+            dry_run=args.dry_run,
         )
+        if args.dry_run:
+            print(pipeline.shell_line(record.launched))
+            return 0
         if args.output is not None:
             save_run(record, args.output, overwrite=args.force)
             tell(f"Wrote {args.output}", f"Next: toposeat report {args.output}")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
+from toposeat.launch.installations import (
+    MpiInstallation,
+    find_installations,
+    require_installations,
+)
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
 from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
@@ -14,13 +19,16 @@ __all__ = [
     "ExecOptions",
     "LaunchLine",
     "LauncherKind",
+    "MpiInstallation",
     "PlacedCommand",
     "RankReports",
     "ReportFolder",
+    "find_installations",
     "identify_launcher",
     "parse_launch_line",
     "placed_command",
     "read_reports",
+    "require_installations",
     "run_placed",
     "verify",
     "wrap_with_exec",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,22 +60,12 @@ class MpiInstallation:
             words.append("--oversubscribe")
         return [*words, "-n", str(ranks)]
 
-    @contextlib.contextmanager
-    def environment(self) -> Iterator[None]:
-        """Variables it needs, set for the duration: Open MPI refuses root otherwise."""
-        wanted: Mapping[str, str] = {}
+    def environment(self) -> dict[str, str]:
+        """This process's variables and what the installation needs: Open MPI refuses root."""
+        variables = dict(os.environ)
         if self.family == "openmpi" and os.geteuid() == 0:
-            wanted = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        before = {name: os.environ.get(name) for name in wanted}
-        os.environ.update(wanted)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+            variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return variables
 
 
 def find_installations() -> tuple[MpiInstallation, ...]:
