@@ -23,8 +23,13 @@ _SHORT_LABELS = re.compile(r"(?:(?:GPU|NIC)\d+|mlx\d+_(?:bond_)?\d+)+", re.ASCII
 _SHORT_LABEL = re.compile(r"(?:GPU|NIC)\d+|mlx\d+_(?:bond_)?\d+", re.ASCII)
 _AFFINITY_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
 _RULE = re.compile(r"[\s:\-+=]*")
+_HEADER_START = re.compile(
+    r"[\s|]*((cpu|numa)\s*affinity[\s|]+|gpu\s*numa\s*id[\s|]+)*GPU\d", re.IGNORECASE
+)
 _P2P_WORDS = frozenset({"OK", "NS", "CNS", "GNS", "TNS", "DR", "U"})
 _SAVE = "save the whole output again: nvidia-smi topo -m > FILE"
+
+_Header = tuple[tuple[str, ...], tuple[str, ...]]  # column labels, affinity columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,10 @@ def find_table(lines: list[Line], path: str | Path | None) -> Table | None:
     """
     without_rows: Line | None = None
     for position, line in enumerate(lines):
-        if _header(line.text) is None:
+        header = _join_header(lines, position)
+        if header is None:
             continue
-        table = _read_table(lines, position, path)
+        table = _read_table(lines, position, header, path)
         if table.rows:
             return table
         without_rows = without_rows or line
@@ -94,7 +100,7 @@ def header_after(lines: list[Line], position: int) -> int | None:
     return next((x.number for x in lines[position:] if _header(x.text) is not None), None)
 
 
-def _header(text: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _header(text: str) -> _Header | None:
     """Column labels and affinity columns of a header line; None if it is none."""
     names = tuple(
         next(word.lower() for word in match.groups() if word) for match in _AFFINITY.finditer(text)
@@ -118,20 +124,23 @@ def _tokens(text: str) -> list[str]:
     return text.replace("|", " ").split()
 
 
-def _read_table(lines: list[Line], position: int, path: str | Path | None) -> Table:
+def _read_table(
+    lines: list[Line], position: int, header: tuple[int, _Header], path: str | Path | None
+) -> Table:
     first = lines[position]
     markdown = "|" in first.text
-    position, (columns, affinities) = _join_header(lines, position)
+    position, (columns, affinities) = header
     _check_columns(columns, first.number, path)
     rows: list[Row] = []
     here = position
     while here < len(lines):
         text = lines[here].text
-        stop = text.strip("#* \t").lower().startswith("legend") or _header(text) is not None
-        if stop or len(rows) == len(columns):
+        if _ends_table(text, complete=len(rows) >= len(columns)):
             break
         if not _RULE.fullmatch(text.replace("|", " ")):
-            taken, row = _read_row(lines, here, columns, affinities, path)
+            taken, row = _read_row(
+                lines, here, columns, affinities, width=len(first.text), path=path
+            )
             if row is not None:
                 rows.append(row)
                 here += taken
@@ -141,24 +150,35 @@ def _read_table(lines: list[Line], position: int, path: str | Path | None) -> Ta
     return Table(columns, affinities, tuple(rows), first.number, position, markdown)
 
 
-def _join_header(
-    lines: list[Line], position: int
-) -> tuple[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """A header that a terminal wrapped continues on lines that hold only labels."""
+def _ends_table(text: str, *, complete: bool) -> bool:
+    """A legend or another header ends the matrix; a blank line does once all rows are there."""
+    if text.strip("#* \t").lower().startswith("legend") or _header(text) is not None:
+        return True
+    return complete and not text.strip()
+
+
+def _join_header(lines: list[Line], position: int) -> tuple[int, _Header] | None:
+    """The header that starts here, and the position after it; None if none does.
+
+    A header that a terminal wrapped continues on the next lines, which may start inside a word.
+    """
     text = lines[position].text
+    if not _HEADER_START.match(text):
+        return None
     found = _header(text)
-    assert found is not None
-    position += 1
-    while position < len(lines):
-        more = lines[position].text
-        tokens = _tokens(_AFFINITY.sub(" ", more))
-        if not more.strip() or (tokens and tokens[0] in found[0]):
+    best = None if found is None else (position + 1, found)
+    failures = 0
+    for here in range(position + 1, min(len(lines), position + MAX_ENDPOINTS)):
+        more = lines[here].text
+        first = _tokens(more)[:1]
+        if not first or (best is not None and first[0] in best[1][0]) or failures > 1:
             break
-        joined = _header(text + more)
-        if joined is None:
-            break
-        text, found, position = text + more, joined, position + 1
-    return position, found
+        text += more
+        found = _header(text)
+        failures = failures + 1 if found is None else 0
+        if found is not None:
+            best = (here + 1, found)
+    return best
 
 
 def _check_columns(columns: tuple[str, ...], line: int, path: str | Path | None) -> None:
@@ -179,9 +199,14 @@ def _read_row(
     position: int,
     columns: tuple[str, ...],
     affinities: tuple[str, ...],
+    *,
+    width: int,
     path: str | Path | None,
 ) -> tuple[int, Row | None]:
-    """The row that starts here and how many lines it takes; (1, None) if none starts here."""
+    """The row that starts here and how many lines it takes; (1, None) if none starts here.
+
+    A terminal that wraps at `width` columns may cut a row anywhere, also inside a word.
+    """
     line = lines[position]
     tokens = _tokens(line.text)
     place = next((i for i, t in enumerate(tokens[: len(affinities) + 1]) if t in columns), None)
@@ -189,16 +214,11 @@ def _read_row(
         _refuse_row_without_column(tokens, line, path)
         return 1, None
     taken, text = 1, line.text
-    while len(_row_tokens(text, columns)) < len(columns) and position + taken < len(lines):
+    while position + taken < len(lines):
         more = lines[position + taken].text
-        if not _continues(more, columns):
-            break
-        text = _joined(text, more, columns)
-        taken += 1
-    while position + taken < len(lines):  # affinities may have been wrapped as well
-        more = lines[position + taken].text
-        cells = _row_tokens(text, columns)
-        if len(cells) - len(columns) >= len(affinities) or not _continues(more, columns):
+        complete = len(_row_tokens(text, columns)) >= len(columns) + len(affinities)
+        cut = len(lines[position + taken - 1].text) == width
+        if not _continues(more, columns) or (complete and not cut):
             break
         text = _joined(text, more, columns)
         taken += 1
