@@ -5,7 +5,7 @@ from __future__ import annotations
 from toposeat.profile.library import choose_abi, choose_library
 from toposeat.profile.merge import read_records
 from toposeat.profile.patterns import pattern_traffic
-from toposeat.profile.run import NothingRecordedError, profile_run
+from toposeat.profile.run import NothingRecordedError, profile_line, profile_run
 from toposeat.profile.sources import read_traffic
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "choose_abi",
     "choose_library",
     "pattern_traffic",
+    "profile_line",
     "profile_run",
     "read_records",
     "read_traffic",

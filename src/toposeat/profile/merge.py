@@ -90,6 +90,10 @@ def _one_world(records: Sequence[RankRecord], report: list[str]) -> list[RankRec
     if not worlds:
         return []
     chosen = max(worlds.values(), key=len)
+    if len(own) > 1 and all(size == 1 for _, size in worlds):
+        report.append(
+            "every process was a job of one rank: launcher and program belong to different MPIs?"
+        )
     if len(worlds) > 1:
         report.append(f"records of {len(worlds)} MPI jobs found; the largest one is used")
     return [chosen[rank] for rank in sorted(chosen)]

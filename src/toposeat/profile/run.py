@@ -23,6 +23,7 @@ from toposeat.profile.merge import read_records
 from toposeat.profile.record import SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
+_FOLDER_PREFIX = "toposeat-profile-"
 _MEMORY_FOLDER = Path("/dev/shm")
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -64,19 +65,32 @@ def profile_run(
     line = parse_launch_line(argv)
     library = choose_library(line, env)
     with _record_folder(directory) as folder:
-        command = wrap_with_exec(
-            line,
-            [
-                *(str(_native_path("bin/toposeat-exec")), "--preload", str(library)),
-                *("-E", f"{DIRECTORY_VARIABLE}={folder}"),
-            ],
-        )
+        command = _under_interposer(line, library, folder)
         exit_code = run_through(command, env)
         if not any(folder.glob(f"*{SUFFIX}")):
             raise _nothing_recorded(line, env, exit_code)
         traffic = read_records(folder)
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     return replace(traffic, metadata=metadata), exit_code
+
+
+def profile_line(
+    argv: Sequence[str],
+    *,
+    directory: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The line that `profile_run` would start; XXXXXXXX stands for a name not made yet."""
+    line = parse_launch_line(argv)
+    library = choose_library(line, environment)
+    folder = _MEMORY_FOLDER / f"{_FOLDER_PREFIX}XXXXXXXX" if directory is None else Path(directory)
+    return _under_interposer(line, library, folder)
+
+
+def _under_interposer(line: LaunchLine, library: Path, folder: Path) -> list[str]:
+    launcher = str(_native_path("bin/toposeat-exec"))
+    options = ["--preload", str(library), "-E", f"{DIRECTORY_VARIABLE}={folder}"]
+    return wrap_with_exec(line, [launcher, *options])
 
 
 @contextmanager
@@ -92,7 +106,7 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
         yield folder
         return
     parent = _MEMORY_FOLDER if os.access(_MEMORY_FOLDER, os.W_OK | os.X_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="toposeat-profile-", dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=parent))
     try:
         yield folder
     finally:
