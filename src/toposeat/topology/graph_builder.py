@@ -30,9 +30,13 @@ _OTHER_LINK_PENALTY_S = 1e-3
 
 @dataclass
 class GraphBuilder:
-    """A topology under construction; ids of links are made from their ends."""
+    """A topology under construction; ids of links are made from their ends.
+
+    `pair_fraction` is what a single flow reaches of the links below it, by path class.
+    """
 
     host: str = ANY_HOST
+    pair_fraction: Mapping[PathClass, float] = field(default_factory=lambda: k.PAIR_FRACTION)
     devices: list[Device] = field(default_factory=list)
     nics: list[Nic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
@@ -288,7 +292,7 @@ class GraphBuilder:
         )
         flow = min(self.flow_of_link.get(link.id, link.forward_bytes_per_s.value) for link in links)
         if not all(link.kind in DEVICE_LINKS for link in links):
-            flow *= k.PAIR_FRACTION.get(path_class, 1.0)
+            flow *= self.pair_fraction.get(path_class, 1.0)
         return nominal(flow) if flow < narrowest else None
 
 

@@ -77,7 +77,7 @@ def synthetic_topology(text: str) -> Topology:
             f"{text!r} asks for {count} devices", hint=f"1 to {MAX_DEVICES} are possible"
         )
     request = _with_options(_Request(text, sizes), options, levels=len(sizes))
-    builder = GraphBuilder()
+    builder = GraphBuilder(pair_fraction={})  # what is asked for is what a flow gets
     for i in range(count):
         builder.devices.append(Device(id=f"gpu{i}", index=i, forwards=kind in _FORWARDING))
     write(builder, request)

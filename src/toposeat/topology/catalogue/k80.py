@@ -76,7 +76,7 @@ def level_of_pair(i: int, j: int) -> int:
 
 
 def _tree(capacities: list[float], *, combined: bool) -> GraphBuilder:
-    builder = GraphBuilder()
+    builder = GraphBuilder(pair_fraction={})  # flows are capped explicitly, or by links only
     buses = [0x04, 0x05, 0x08, 0x09, 0x0C, 0x0D, 0x10, 0x11]
     add_devices(
         builder,

@@ -1,0 +1,99 @@
+"""Finding the right reader, and refusing what none can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.topology.render import RENDERERS
+from toposeat.errors import InputError, ToposeatError, UsageError
+from toposeat.model.topology_file import save_topology
+from toposeat.topology import catalogue_names, read_topology
+
+MATRIX = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-3", "0-3"])
+
+
+@pytest.mark.parametrize("name", catalogue_names())
+def test_saved_topology_reads_back(tmp_path: Path, name: str) -> None:
+    topology = read_topology(name)
+    save_topology(topology, tmp_path / "saved")  # the content decides, not the suffix
+    assert read_topology(tmp_path / "saved") == topology
+
+
+def test_names_are_not_case_sensitive() -> None:
+    assert read_topology(" DGX-1V ").name == "dgx-1v"
+
+
+def test_a_path_is_always_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError):
+        read_topology(Path("k80-16"))
+    Path("k80-16").write_text(MATRIX)
+    assert len(read_topology(Path("k80-16")).devices) == 2
+    assert len(read_topology("k80-16").devices) == 16
+    assert len(read_topology("./k80-16").devices) == 2
+
+
+def test_utf16_of_a_windows_redirect(tmp_path: Path) -> None:
+    path = tmp_path / "topo.txt"
+    path.write_bytes(MATRIX.encode("utf-16"))
+    assert read_topology(path).name == "topo"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (b"\x00\x01\x02GPU0", "binary content"),
+        (b"\x7fELF\x02\x01\x01\x00", "binary content"),
+        (b"\tGPU0\nGPU0\t\xff\n", ":2: not UTF-8 text"),
+        (b"\xff\xfe\x00", "damaged UTF-16"),
+        (b"<?xml version='1.0'?><topology/>", "XML topology"),
+        (b"ranks: 4\n", "unknown format"),
+        (b'{"schema": "other/1"}', ""),
+        (b'{"schema": "toposeat/topology/1"', ""),
+        (b'{"schema": "toposeat/topology/99"}', ""),
+    ],
+)
+def test_refuses_what_is_no_topology(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_topology(path)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_refuses_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="directory"):
+        read_topology(tmp_path)
+
+
+def test_refuses_huge_files(tmp_path: Path) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as out:
+        out.truncate(65 * 1024 * 1024)  # sparse
+    with pytest.raises(InputError, match="larger than 64 MiB"):
+        read_topology(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "hint"),
+    [
+        ("dgx1v", UsageError, "did you mean dgx-1v"),
+        ("quite-other", UsageError, "known are k80-16, "),
+        ("", UsageError, "give one of: this"),
+        ("no/such/file", InputError, "give one of: this"),
+        ("no-such-file.txt", InputError, "give one of: this"),
+        ("tree:a", UsageError, "forms: tree:2:2:4"),
+        ("x" * 5000, UsageError, "known are"),
+        ("a\0b", UsageError, "known are"),
+    ],
+)
+def test_names_that_mean_nothing(source: str, kind: type[ToposeatError], hint: str) -> None:
+    with pytest.raises(kind) as caught:
+        read_topology(source)
+    assert caught.value.hint.startswith(hint)
