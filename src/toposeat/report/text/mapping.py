@@ -143,6 +143,12 @@ def render_placement_text(placement: Placement, style: TextStyle | None = None) 
     return lay_out([*parts, "", table], style)
 
 
+def _without_header(rows: Sequence[tuple[str, str]]) -> RenderableType:
+    table = columns(("", ""), [(Text(name), words) for name, words in rows], fold=(1,))
+    table.show_header = False
+    return table
+
+
 def render_comparison_text(
     evaluations: Sequence[tuple[str, Evaluation]],
     topology: Topology,
@@ -164,18 +170,21 @@ def render_comparison_text(
                 format_seconds(e.mean_congestion_s),
                 format_bytes(e.hop_bytes),
                 format_bytes(e.cost),
-                busiest_words(topology, e),
             )
         )
     header = (
         *("predicted", "link time", "relative", "worst link", "mean link"),
-        *("hop-bytes", "cost", "busiest link"),
+        *("hop-bytes", "cost"),
     )
     parts: list[RenderableType] = [
         labelled("Topology", topology_sentence(topology)),
         labelled("Traffic", traffic_sentence(traffic)),
         "",
-        columns(header, rows, right=range(1, 7), fold=(7,)),
+        columns(header, rows, right=range(1, 7)),
+        Text("Busiest link"),
+        _without_header(
+            [(f"  {clean(name)}", busiest_words(topology, e)) for name, e in evaluations]
+        ),
         Text(f"relative: link time over that of {clean(evaluations[0][0])}; nothing was measured"),
     ]
     return lay_out(parts, style)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report import samples
+from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.report import (
+    TextStyle,
+    render_comparison_text,
+    render_mapping_text,
+    render_placement_text,
+)
+
+K80 = """\
+Topology  k80-16, 16 x Tesla K80, 31 links nominal
+Traffic   stencil3d:2x2x4,weight=3, 16 ranks, 88.0 MiB between devices, 0 B through the host
+Mapping   objective congestion, solver exact, 12.3 ms
+
+rank      0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15
+device    0  2  4  6  8 10 12 14  1  3  5  7  9 11 13 15
+        (14 ranks moved; device numbers as the vendor's tool shows)
+
+predicted              default   placed  change
+link time              5.03 ms  1.68 ms   -67 %
+worst link congestion  5.03 ms  1.68 ms   -67 %  <- objective
+mean link congestion   1.05 ms   517 us   -51 %
+hop-bytes              592 MiB  352 MiB   -41 %
+bytes x pair cost      592 MiB  352 MiB   -41 %
+Busiest link: cross-socket package 0 - package 1 (in both)
+
+Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %), worst
+          link congestion 5.03 ms to 1.68 ms (-67 %).
+Proof     Proved optimal for worst link congestion (1.68 ms): no placement here has less. Because:
+          exact tree search.
+"""
+
+
+def test_exact_text() -> None:
+    tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
+    result = samples.mapping(tree, traffic, samples.K80_PLACED)
+    assert render_mapping_text(result, tree, traffic) == K80
+
+
+def test_default_kept_says_so() -> None:
+    tree, traffic = samples.small_tree(), samples.timed(samples.stencil((4,)))
+    result = replace(samples.mapping(tree, traffic, range(4)), notes=("ties go to the default",))
+    text = render_mapping_text(result, tree, traffic)
+    assert "No gain: the default placement is kept" in text
+    assert "(default kept;" in text
+    assert "- ties go to the default" in text
+    assert "your run spends 24 % of its time in MPI." in text
+    assert "expect at most" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_64_ranks_fit_the_width(width: int) -> None:
+    cluster, traffic = samples.cluster(8, 8), samples.stencil((4, 4, 4))
+    result = samples.mapping(cluster, traffic, range(63, -1, -1), proved=False)
+    text = render_mapping_text(result, cluster, traffic, TextStyle(width=width))
+    assert max(len(line) for line in text.splitlines()) <= width
+    ranks = [line.split()[1:] for line in text.splitlines() if line.startswith("rank")]
+    devices = [line.split()[1:] for line in text.splitlines() if line.startswith("device")]
+    assert [n for line in ranks for n in line] == [str(n) for n in range(64)]
+    assert [n for line in devices for n in line] == [
+        f"node{n // 8:02d}:{n % 8}" for n in range(63, -1, -1)
+    ]
+
+
+def test_placement_leaves_out_what_nobody_knows() -> None:
+    placement = Placement(
+        seats=(
+            Seat(rank=0, local_rank=0, index=2, pci_bus_id="0000:07:00.0", cpus="0-7"),
+            Seat(rank=1, local_rank=1, index=0, pci_bus_id="0000:04:00.0", cpus="8-15"),
+        ),
+        devices_of_host={"*": (HostDevice(index=0), HostDevice(index=2))},
+        vendor="nvidia",
+        metadata={"objective": "time"},
+    )
+    assert render_placement_text(placement) == (
+        "Placement 2 ranks on 1 host, nvidia\n"
+        "          objective: time\n"
+        "\n"
+        "rank  host  local rank  device  pci           cpus\n"
+        "   0  any            0       2  0000:07:00.0  0-7\n"
+        "   1  any            1       0  0000:04:00.0  8-15\n"
+    )
+
+
+def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
+    tree, traffic = samples.small_tree(), samples.stencil((4,))
+    result = samples.mapping(tree, traffic, (0, 2, 1, 3))
+    text = render_comparison_text(
+        [("default", result.default), ("bad.place", result.placed)], tree, traffic
+    )
+    lines = text.splitlines()
+    assert lines[3].startswith("predicted  link time  relative")
+    assert lines[4].split()[:4] == ["default", "210", "us", "1.00"]
+    assert lines[5].split()[:4] == ["bad.place", "629", "us", "3.00"]
+    assert lines[6] == "Busiest link"
+    assert lines[8].split() == ["bad.place", *["cross-socket", "package", "0", "-", "package", "1"]]
+    assert lines[-1] == "relative: link time over that of default; nothing was measured"
+    assert "measured" not in "\n".join(lines[:-1])

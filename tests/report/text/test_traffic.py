@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tests.report import samples
+from toposeat.model.traffic import CollectiveEvent, MemorySpace, PairTable, RankInfo, Traffic
+from toposeat.report import TextStyle, render_traffic_text
+
+FOUR_RANKS = """\
+Traffic   stencil2d:2x2,weight=3, 4 ranks, 16.0 MiB between devices, 4.00 KiB through the host
+
+kind            memory     bytes  messages  pairs
+point-to-point  device  16.0 MiB        80      8
+point-to-point  host    4.00 KiB         2      1
+
+heaviest pairs     bytes  messages  of all
+0 -> 2          3.00 MiB        10    19 %
+1 -> 3          3.00 MiB        10    19 %
+2 -> 0          3.00 MiB        10    19 %
+3 -> 1          3.00 MiB        10    19 %
+0 -> 1          1.00 MiB        10     6 %
+
+bytes sent, row = sender, log scale up to 3.00 MiB a cell
+    0   ▒▒██
+    1 ▒▒    ██
+    2 ██    ▒▒
+    3   ██▒▒
+
+message size  messages
+    1 MiB ..        40  ██████████████████████████████████████████████████
+    2 MiB ..        40  ██████████████████████████████████████████████████
+
+Time      24 % of 10.0 s in MPI calls (measured; ranks 22 % to 26 %)
+"""
+
+
+def test_exact_text() -> None:
+    traffic = samples.timed(samples.stencil((2, 2), weight=3))
+    assert render_traffic_text(traffic) == FOUR_RANKS
+
+
+def test_ascii_heat_and_bars() -> None:
+    text = render_traffic_text(samples.stencil((2, 2), weight=3), TextStyle(unicode=False))
+    assert text.isascii()
+    assert "    1 --    ##" in text or "    1 ==    ##" in text or "    1 ++    ##" in text
+
+
+def test_nothing_was_sent() -> None:
+    text = render_traffic_text(Traffic(ranks=3, origin="quiet", tables={}))
+    assert text == "Traffic   quiet, 3 ranks, no bytes sent\n"
+
+
+def test_large_traffic_is_shown_in_blocks_that_fit() -> None:
+    ranks = 1000
+    near = np.arange(ranks - 1)
+    table = PairTable.from_pairs(near, near + 1, np.full(ranks - 1, 4096), np.ones(ranks - 1))
+    traffic = Traffic(ranks=ranks, origin="ring", tables={samples.DEVICE_P2P: table})
+    text = render_traffic_text(traffic, TextStyle(width=80))
+    assert "one cell = 16 x 16 ranks" in " ".join(text.split())
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_killed_ranks_and_collectives_are_told() -> None:
+    info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5), RankInfo(rank=1, wall_s=1, finalized=False))
+    event = CollectiveEvent(
+        communicator=0,
+        operation="allreduce",
+        rank=0,
+        root=-1,
+        space=MemorySpace.HOST,
+        bytes=1024,
+        calls=3,
+    )
+    traffic = replace(
+        samples.stencil((2,)), rank_info=info, collectives=(event,), report=("a doubt",)
+    )
+    text = render_traffic_text(traffic)
+    assert "1 rank did not reach MPI_Finalize: 1" in text
+    assert "allreduce host 3 3.00 KiB" in " ".join(text.split())
+    assert "- a doubt" in text
+    assert "Time      25 % of 1.00 s in MPI calls (measured; ranks 0 % to 50 %)" in text
+
+
+def test_colour_only_when_asked() -> None:
+    traffic = samples.stencil((2, 2), weight=3)
+    assert "\x1b[" not in render_traffic_text(traffic)
+    assert "\x1b[" in render_traffic_text(traffic, TextStyle(colour=True))
