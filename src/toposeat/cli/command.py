@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
-from toposeat.errors import UsageError
+from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
     from toposeat.report import TextStyle
+
+
+EXIT_FAILED, EXIT_USAGE, EXIT_MISSING_PROGRAM = 1, 2, 127
 
 
 class Command:
@@ -110,6 +113,13 @@ def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
             hint=f"put it behind `--`: toposeat {verb} -- mpirun -n 8 ./app",
         )
     return list(launch)
+
+
+def print_error(error: ToposeatError) -> None:
+    """One line of cause, one of hint, on stderr."""
+    tell(f"error: {error.message}")
+    if error.hint:
+        tell(f"hint:  {error.hint}")
 
 
 def print_json(document: Any) -> None:

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import toposeat
-from toposeat.cli.command import Command
+from toposeat.cli.command import (
+    EXIT_FAILED,
+    EXIT_MISSING_PROGRAM,
+    EXIT_USAGE,
+    Command,
+    print_error,
+)
 from toposeat.cli.compare import CompareCommand
 from toposeat.cli.demo import DemoCommand
 from toposeat.cli.discover import DiscoverCommand
@@ -33,8 +39,6 @@ COMMANDS: tuple[type[Command], ...] = (
     DoctorCommand,
     DemoCommand,
 )
-
-EXIT_FAILED, EXIT_USAGE, EXIT_MISSING_PROGRAM = 1, 2, 127
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ToposeatError as error:
         if verbose:
             raise
-        return _tell(error)
+        print_error(error)
+        return _exit_code(error)
     except BrokenPipeError:
         # The reader of our output went away (`toposeat ... | head`): not our failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -80,10 +85,7 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
     return words[:at], words[at + 1 :]
 
 
-def _tell(error: ToposeatError) -> int:
-    print(f"error: {error.message}", file=sys.stderr)
-    if error.hint:
-        print(f"hint:  {error.hint}", file=sys.stderr)
+def _exit_code(error: ToposeatError) -> int:
     if isinstance(error, MissingProgramError):
         return EXIT_MISSING_PROGRAM
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 from toposeat.cli.command import (
+    EXIT_FAILED,
     Command,
     add_output_option,
+    print_error,
     print_json,
     require_launch,
     show,
@@ -48,7 +50,12 @@ class ProfileCommand(Command):
             return 0
         target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
         check_writable(target, overwrite=args.force)
-        traffic, exit_code = profile.profile_run(launch, directory=args.keep_records)
+        try:
+            traffic, exit_code = profile.profile_run(launch, directory=args.keep_records)
+        except profile.NothingRecordedError as error:
+            # The application's own failure is the better answer, where there was one.
+            print_error(error)
+            return error.exit_code or EXIT_FAILED
         save_traffic(traffic, target, overwrite=args.force)
         if args.json:
             print_json(report.profile_json(traffic))
