@@ -1,0 +1,25 @@
+"""Fixtures for the tests of toposeat-exec and its witness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.support import Exec
+from toposeat import _native_path
+
+
+@pytest.fixture(scope="session")
+def exec_program() -> Path:
+    return _native_path("bin/toposeat-exec")
+
+
+@pytest.fixture(scope="session")
+def witness_library() -> Path:
+    return _native_path("lib/libtoposeat_witness.so")
+
+
+@pytest.fixture
+def launcher(exec_program: Path, tmp_path: Path) -> Exec:
+    return Exec(exec_program, tmp_path)

@@ -1,0 +1,109 @@
+"""Starting toposeat-exec in an environment made for one test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PCI = ("0000:1a:00.0", "0000:3d:00.0", "0000:88:00.0", "0000:b1:00.0")
+UUID = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-cccc3333", "GPU-cccc4444")
+COLUMNS = "rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic"
+
+
+def seat_line(
+    rank: int,
+    index: int,
+    *,
+    host: str = "*",
+    local_rank: int | None = None,
+    uuid: str | None = None,
+    cpus: str = "-",
+    node: str = "-",
+    nic: str = "-",
+) -> str:
+    """One line of the table; the device is number `index` of the four of these tests."""
+    own = rank if local_rank is None else local_rank
+    cells = (rank, host, own, PCI[index], uuid or UUID[index], index, cpus, node, nic)
+    return "\t".join(str(cell) for cell in cells)
+
+
+def placement_text(
+    seats: Sequence[str],
+    *,
+    vendor: str = "nvidia",
+    devices: str | None = None,
+    hosts: Sequence[str] = ("*",),
+) -> str:
+    """A placement on hosts with four devices."""
+    listed = devices or ",".join(f"{i}={PCI[i]}={UUID[i]}" for i in range(4))
+    lines = ["# toposeat/placement/1", f"# vendor: {vendor}"]
+    lines += [f"# devices {host}: {listed}" for host in hosts]
+    return "\n".join([*lines, COLUMNS, *seats]) + "\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one start of toposeat-exec did."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line for line in self.stderr.splitlines() if ": warning: " in line]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment, if the program was `env -0`."""
+        pairs = (entry.partition("=") for entry in self.stdout.split("\0") if entry)
+        return {name: value for name, _, value in pairs}
+
+    def report(self, folder: Path, rank: int = 0) -> dict[str, list[str]]:
+        """The seat report that the rank left in `folder`."""
+        found: dict[str, list[str]] = {}
+        for line in (folder / f"rank-{rank}.seat").read_text().splitlines()[1:]:
+            key, _, value = line.partition("\t")
+            found.setdefault(key, []).append(value)
+        return found
+
+
+@dataclass(frozen=True)
+class Exec:
+    """toposeat-exec with a clean environment: nothing of this process but PATH."""
+
+    program: Path
+    folder: Path
+    base: Mapping[str, str] = field(default_factory=dict)
+
+    def place(self, text: str) -> Path:
+        path = self.folder / "app.place"
+        path.write_text(text)
+        return path
+
+    def run(
+        self, *arguments: str | Path, env: Mapping[str, str] | None = None, check: bool = True
+    ) -> Outcome:
+        variables = {"PATH": os.environ["PATH"], **self.base, **(env or {})}
+        done = subprocess.run(
+            [str(self.program), *map(str, arguments)],
+            env=variables,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        outcome = Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+        if check:
+            assert outcome.code == 0, outcome.stderr
+        return outcome
+
+    def variables(
+        self, text: str, *options: str, rank: int = 0, env: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """Seat `rank` of a job that MPICH started, and show what its program sees."""
+        ranks = len(text[text.index("\nrank\thost") :].strip().splitlines()) - 1
+        job = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks), "MPI_LOCALRANKID": str(rank)}
+        return self.run("-m", self.place(text), *options, "env", "-0", env={**job, **(env or {})})

@@ -1,0 +1,163 @@
+"""Command line, exit codes and the plain services: variables, preload, exec."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.support import Exec, placement_text, seat_line
+
+
+def test_without_a_placement_it_sets_variables_and_becomes_the_program(launcher: Exec) -> None:
+    done = launcher.run("-E", "A=1=2", "-E", "B=", "--", "env", "-0", env={"KEPT": "yes"})
+    assert done.stderr == ""
+    assert done.variables.items() >= {"A": "1=2", "B": "", "KEPT": "yes"}.items()
+
+
+def test_options_behind_the_program_belong_to_the_program(launcher: Exec) -> None:
+    done = launcher.run("echo", "-m", "--strict", "--", "x")
+    assert done.stdout == "-m --strict -- x\n"
+
+
+def test_the_process_stays_the_same(exec_program: Path) -> None:
+    child = subprocess.Popen(
+        [exec_program, "-E", "A=1", "sh", "-c", "echo $$ $PPID"], stdout=subprocess.PIPE, text=True
+    )
+    out, _ = child.communicate(timeout=60)
+    assert out.split() == [str(child.pid), str(os.getpid())]
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_the_exit_code_is_the_programs(launcher: Exec, code: int) -> None:
+    assert launcher.run("sh", "-c", f"exit {code}", check=False).code == code
+
+
+def test_a_signal_reaches_the_program_itself(launcher: Exec) -> None:
+    done = launcher.run("sh", "-c", "kill -TERM $$", check=False)
+    assert done.code == -signal.SIGTERM
+
+
+def test_a_missing_program_is_127_and_one_that_cannot_start_126(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    done = launcher.run("no-such-program", check=False)
+    assert (done.code, done.stderr.count("\n")) == (127, 1)
+    assert "cannot start no-such-program: No such file or directory" in done.stderr
+    (tmp_path / "data").write_text("not a program")
+    done = launcher.run(tmp_path / "data", check=False)
+    assert done.code == 126
+    assert "Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ([], "no program to start"),
+        (["-m"], "--placement needs a value"),
+        (["--visibility=both", "x"], "--visibility must be permute, mask, rotate or cpu-only"),
+        (["--ids", "name", "x"], "--ids must be auto, integer or uuid"),
+        (["--memory-policy", "far", "x"], "--memory-policy must be preferred, bind or none"),
+        (["-E", "A", "x"], "-E needs KEY=VALUE"),
+        (["-E", "=1", "x"], "-E needs KEY=VALUE"),
+        (["--report=", "x"], "--report needs a value"),
+        (["--colour", "x"], "unknown option '--colour'"),
+        (["--placements", "x"], "unknown option '--placements'"),
+    ],
+)
+def test_wrong_usage_is_2_with_one_line_of_cause(
+    launcher: Exec, arguments: list[str], cause: str
+) -> None:
+    done = launcher.run(*arguments, check=False)
+    assert done.code == 2
+    assert cause in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_and_version_are_results(launcher: Exec) -> None:
+    assert launcher.run("--help").stdout.startswith("usage: toposeat-exec")
+    assert launcher.run("--version").stdout.startswith("toposeat-exec 0.")
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two libraries that announce themselves when they are loaded."""
+    folder = tmp_path_factory.mktemp("preload")
+    found = []
+    for name in ("first", "second"):
+        source = folder / f"{name}.c"
+        source.write_text(
+            "#include <unistd.h>\n__attribute__((constructor)) static void load(void)"
+            f'{{ if (write(2, "{name}\\n", {len(name) + 1}) < 0) _exit(9); }}\n'
+        )
+        library = folder / f"{name}.so"
+        compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        found.append(library)
+    return found
+
+
+def test_a_preloaded_library_comes_before_inherited_ones(
+    launcher: Exec, libraries: list[Path]
+) -> None:
+    first, second = libraries
+    done = launcher.run(
+        "-E", f"LD_PRELOAD={second}", "--preload", first, "sh", "-c", "echo $LD_PRELOAD"
+    )
+    assert done.stdout == f"{first}:{second}\n"
+    assert sorted(done.stderr.split()) == ["first", "second"]
+
+
+def test_a_library_that_cannot_be_preloaded_is_named_and_the_program_runs(
+    launcher: Exec, libraries: list[Path], tmp_path: Path
+) -> None:
+    spaced = tmp_path / "a b.so"
+    spaced.write_bytes(libraries[0].read_bytes())
+    for library, cause in ((spaced, "a space or a colon"), (tmp_path / "no.so", "does not exist")):
+        done = launcher.run("--preload", library, "echo", "ran")
+        assert done.stdout == "ran\n"
+        assert cause in done.stderr
+        strict = launcher.run("--strict", "--preload", library, "echo", "ran", check=False)
+        assert (strict.code, strict.stdout) == (1, "")
+
+
+def test_a_dry_run_shows_what_would_be_done_and_does_nothing(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    text = placement_text([seat_line(0, 2, cpus="0", node="0", nic="mlx5_3")])
+    done = launcher.run(
+        "-m",
+        launcher.place(text),
+        "--dry-run",
+        "--",
+        "touch",
+        tmp_path / "ran",
+        env={"ROCR_VISIBLE_DEVICES": "0"},
+    )
+    assert not (tmp_path / "ran").exists()
+    assert done.stdout.splitlines()[1:] == [
+        "  set CUDA_VISIBLE_DEVICES=2,0,1,3",
+        "  set CUDA_DEVICE_ORDER=PCI_BUS_ID",
+        "  unset ROCR_VISIBLE_DEVICES",
+        "  set UCX_NET_DEVICES=mlx5_3:1",
+        "  set PSM3_NIC=mlx5_3",
+        "  bind to CPUs 0",
+        "  prefer memory of NUMA node 0",
+        f"  exec touch {tmp_path / 'ran'}",
+    ]
+
+
+def test_it_needs_no_python_and_no_shared_library_of_ours(exec_program: Path) -> None:
+    done = subprocess.run(
+        [exec_program, sys.executable, "-c", "print('ok')"],
+        env={"PATH": "", "LD_LIBRARY_PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "ok\n"
