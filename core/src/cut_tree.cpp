@@ -229,7 +229,9 @@ std::optional<CutTree> cost_tree(const Qap &qap) {
   return CostTreeBuilder(qap.distance).build();
 }
 
-std::optional<CutTree> link_tree(const Network &network) {
+namespace {
+
+std::optional<CutTree> tree_of_links(const Network &network, bool relaxed) {
   const std::uint32_t n = network.devices;
   if (n > max_tree_devices || n == 0)
     return std::nullopt;
@@ -242,7 +244,12 @@ std::optional<CutTree> link_tree(const Network &network) {
     if (unused(pairs[i].forward) && unused(pairs[i].backward))
       continue;
     const auto cut = cut_of(pairs[i], network.links[i], all);
-    if (!cut)
+    const bool fits = cut && std::all_of(terms_of.begin(), terms_of.end(), [&](const auto &known) {
+                        return laminar(known.first, cut->devices);
+                      });
+    if (!fits && relaxed)
+      continue;
+    if (!fits)
       return std::nullopt;
     terms_of[cut->devices].push_back(cut->term);
     // The other half of an even split is a block too: it saves an enumeration at the root.
@@ -250,6 +257,14 @@ std::optional<CutTree> link_tree(const Network &network) {
       terms_of[all & ~cut->devices];
   }
   return tree_of_blocks(n, terms_of);
+}
+
+} // namespace
+
+std::optional<CutTree> link_tree(const Network &network) { return tree_of_links(network, false); }
+
+std::optional<CutTree> link_tree_relaxed(const Network &network) {
+  return tree_of_links(network, true);
 }
 
 } // namespace toposeat

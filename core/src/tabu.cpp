@@ -100,7 +100,7 @@ public:
     Assignment anchor = best_;
     std::size_t kick = 3;
     while (!done()) {
-      const double reached = round(40 * n + 100);
+      const double reached = round(5 * n);
       if (less_by_tolerance(reached, anchor_cost)) {
         kick = 3;
       } else {

@@ -53,4 +53,8 @@ inline constexpr std::uint32_t max_tree_devices = 16;
 /// it separates. At most `max_tree_devices` devices.
 [[nodiscard]] std::optional<CutTree> link_tree(const Network &network);
 
+/// The hierarchy of those links alone that separate devices so, leaving out all others and what
+/// does not fit into one tree: its least maximum is a lower bound of the congestion on `network`.
+[[nodiscard]] std::optional<CutTree> link_tree_relaxed(const Network &network);
+
 } // namespace toposeat

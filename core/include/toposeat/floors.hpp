@@ -1,0 +1,35 @@
+// Lower bounds of congestion and flow time that hold whatever the placement is.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include "toposeat/network.hpp"
+#include "toposeat/qap.hpp"
+
+namespace toposeat {
+
+/// What no placement can avoid. Times in seconds; rows are ranks, columns devices.
+///
+/// Congestion of a rank on a device: everything it sends leaves over the first links of the routes
+/// from there, so that the busiest of them needs at least bytes / (sum of their capacities); the
+/// same for what it receives, and for a link that all its routes share, in both directions
+/// together. Flow time: that, and each of its flows alone, with the k-th largest flow at best on
+/// the k-th fastest pair of the device; plus the least start latency of any flow.
+struct Floors {
+  Matrix congestion; // ranks x ranks are padded to devices x devices: silent ranks have 0
+  Matrix time;
+  double start_s = 0;      // no byte moves before
+  double congestion_s = 0; // least maximum over all placements, by bottleneck assignment
+  double time_s = 0;       // the same for time, and at least start + congestion
+};
+
+/// `pinned` as in Qap, one entry per device.
+Floors floors(const Network &network, const RankTraffic &traffic,
+              const std::vector<std::uint32_t> &pinned);
+
+/// Bytes per second of a single flow on idle links, by ordered pair.
+Matrix lone_rates(const Network &network);
+
+/// Smallest possible maximum over assignments of rows to columns.
+double bottleneck_assignment(const Matrix &matrix);
+
+} // namespace toposeat

@@ -1,0 +1,33 @@
+// Exact congestion and exact flow time on any machine: branch and bound over partial link loads.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include "toposeat/branch_and_bound.hpp"
+#include "toposeat/deadline.hpp"
+#include "toposeat/floors.hpp"
+#include "toposeat/network.hpp"
+
+namespace toposeat {
+
+/// What every search over link loads works on. Everything must outlive the search.
+struct LoadProblem {
+  const Network &network;
+  const RankTraffic &traffic;
+  const std::vector<std::uint32_t> &pinned; // as in Qap, one entry per device
+  const Floors &floors;
+};
+
+/// Improves `incumbent` (one device per rank) to the least maximum congestion and, among those, the
+/// least sum over links. `lower_bound` and `proved` speak of the maximum alone.
+///
+/// Ranks are placed one by one; the loads of what is placed bound everything below. Devices that a
+/// symmetry of the network exchanges are tried once. Once the maximum is known to be optimal, only
+/// a fixed number of further nodes is spent on the sum.
+BoundedAnswer branch_on_congestion(const LoadProblem &problem, const Assignment &incumbent,
+                                   double known_bound, const Deadline &deadline);
+
+/// The same for the flow time; leaves are timed by the flow model.
+BoundedAnswer branch_on_time(const LoadProblem &problem, const Assignment &incumbent,
+                             double known_bound, const Deadline &deadline);
+
+} // namespace toposeat

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include <algorithm>
+
+#include "job.hpp"
+#include "toposeat/subset_dp.hpp"
+#include "toposeat/swap_search.hpp"
+#include "toposeat/tabu.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t branched_devices = 24; // beyond, branching finds nothing in any sane time
+
+std::uint64_t exchanges(const Job &job) {
+  const auto n = static_cast<double>(job.devices());
+  if (n <= 8)
+    return 600;
+  const double affordable = 1e5 * job.effort();
+  return static_cast<std::uint64_t>(
+      n <= 32 ? std::min(affordable, 1200 * n * std::max(1.0, job.effort())) : affordable);
+}
+
+/// Least maximum first, then the least sum among placements that stay within it.
+std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
+  const auto least = min_max_on_tree(tree, job.qap);
+  if (!least)
+    return std::nullopt;
+  const auto best = min_sum_on_tree(tree, job.qap, unlimited, least->value * (1 + 1e-12));
+  const Assignment &placement = best ? best->placement : least->placement;
+  return Found{job.unpadded(placement), least->value, "tree"};
+}
+
+} // namespace
+
+Found solve_congestion(const Job &job) {
+  if (job.may_enumerate()) {
+    if (const auto tree = link_tree(job.machine.network)) {
+      if (auto found = on_tree(job, *tree))
+        return *found;
+    }
+  }
+  const double bound = congestion_bound(job);
+  const bool branch = job.may_enumerate() && job.devices() <= branched_devices;
+  SwapOptions options;
+  options.seed = job.request.seed;
+  options.exchanges = exchanges(job);
+  options.target = bound;
+  const Deadline search_end =
+      branch ? job.deadline.within(0.5 * job.request.budget_s) : job.deadline;
+  Assignment start = job.padded(job.home);
+  if (job.devices() <= 64)
+    descend(job.qap, start);
+  const LoadAnswer found = search_congestion(job.loads, job.unpadded(start), options, search_end);
+  if (!branch)
+    return {found.placement, bound, "search"};
+  const BoundedAnswer proved =
+      branch_on_congestion(job.loads, found.placement, bound, job.deadline);
+  return {proved.placement, proved.lower_bound, "branch and bound"};
+}
+
+} // namespace toposeat

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/finalists.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "toposeat/congestion.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t most_finalists = 256;
+
+/// -1, 0 or 1 as a is less than, equal to or more than b, within the tolerance.
+int compare(double a, double b) {
+  if (less_by_tolerance(a, b))
+    return -1;
+  return less_by_tolerance(b, a) ? 1 : 0;
+}
+
+} // namespace
+
+bool Score::better_than(const Score &other) const {
+  if (const int order = compare(flow_s, other.flow_s); order != 0)
+    return order < 0;
+  if (const int order = compare(max_s, other.max_s); order != 0)
+    return order < 0;
+  if (const int order = compare(mean_s, other.mean_s); order != 0)
+    return order < 0;
+  return moved < other.moved;
+}
+
+Finalists::Finalists(const LoadProblem &problem, Assignment home)
+    : problem_(problem), model_(problem.network, problem.traffic), home_(std::move(home)) {
+  add(home_);
+}
+
+Score Finalists::score(const Assignment &placement, double flow_s) const {
+  const Congestion loads = congestion(problem_.network, problem_.traffic, placement);
+  std::uint32_t moved = 0;
+  for (std::size_t r = 0; r < placement.size(); ++r)
+    moved += placement[r] != home_[r] ? 1U : 0U;
+  return {flow_s, loads.max_s, loads.mean_s, moved};
+}
+
+void Finalists::add(const Assignment &placement) {
+  if (placements_.size() >= most_finalists || !seen_.insert(placement).second)
+    return;
+  const double give_up = placements_.empty() ? unlimited : 1.5 * best_score().flow_s;
+  const double flow_s = model_.seconds(placement, give_up);
+  if (flow_s > give_up)
+    return;
+  placements_.push_back(placement);
+  scores_.push_back(score(placement, flow_s));
+  if (scores_.back().better_than(scores_[best_]))
+    best_ = scores_.size() - 1;
+}
+
+void Finalists::refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline) {
+  std::vector<std::size_t> order(placements_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return scores_[a].flow_s < scores_[b].flow_s;
+  });
+  order.resize(std::min(order.size(), starts));
+  for (const std::size_t each : order) {
+    std::uint64_t share = timings / std::max<std::size_t>(1, order.size());
+    descend(Assignment(placements_[each]), scores_[each].flow_s, share, deadline);
+  }
+}
+
+void Finalists::descend(Assignment placement, double flow_s, std::uint64_t &timings,
+                        const Deadline &deadline) {
+  bool improved = true;
+  while (improved) {
+    improved = false;
+    for_each_exchange(problem_, placement, [&](const Assignment &changed) {
+      if (timings == 0 || deadline.expired())
+        return false;
+      --timings;
+      const double time = model_.seconds(changed, flow_s);
+      if (!less_by_tolerance(time, flow_s))
+        return true;
+      flow_s = time;
+      placement = changed;
+      improved = true;
+      return false;
+    });
+  }
+  // The pool may be full of what the searches saw: an improvement is always let in.
+  if (!less_by_tolerance(flow_s, best_score().flow_s))
+    return;
+  placements_.push_back(placement);
+  scores_.push_back(score(placement, flow_s));
+  best_ = scores_.size() - 1;
+}
+
+void for_each_exchange(const LoadProblem &problem, const Assignment &placement,
+                       const std::function<bool(const Assignment &)> &visit) {
+  const auto ranks = static_cast<std::uint32_t>(placement.size());
+  std::vector<bool> empty(problem.network.devices, true);
+  for (const std::uint32_t device : placement)
+    empty[device] = false;
+  const auto fixed = [&](std::uint32_t rank) { return problem.pinned[rank] != Qap::no_pin; };
+  Assignment changed = placement;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    if (fixed(r))
+      continue;
+    for (std::uint32_t s = r + 1; s < ranks; ++s) {
+      if (fixed(s))
+        continue;
+      std::swap(changed[r], changed[s]);
+      const bool go_on = visit(changed);
+      std::swap(changed[r], changed[s]);
+      if (!go_on)
+        return;
+    }
+    for (std::uint32_t d = 0; d < empty.size(); ++d) {
+      if (!empty[d])
+        continue;
+      changed[r] = d;
+      const bool go_on = visit(changed);
+      changed[r] = placement[r];
+      if (!go_on)
+        return;
+    }
+  }
+}
+
+Assignment fastest_of_equals(const LoadProblem &problem, const Assignment &start,
+                             const std::function<double(const Assignment &)> &value,
+                             std::uint64_t timings, const Deadline &deadline) {
+  FlowModel model(problem.network, problem.traffic);
+  const double wanted = value(start);
+  Assignment best = start;
+  double best_s = model.seconds(start);
+  std::set<Assignment> seen{start};
+  std::deque<Assignment> open{start};
+  while (!open.empty() && timings > 0 && !deadline.expired()) {
+    const Assignment here = open.front();
+    open.pop_front();
+    for_each_exchange(problem, here, [&](const Assignment &changed) {
+      if (less_by_tolerance(wanted, value(changed)) || !seen.insert(changed).second) {
+        return !deadline.expired();
+      }
+      --timings;
+      const double time = model.seconds(changed, best_s);
+      if (less_by_tolerance(time, best_s)) {
+        best_s = time;
+        best = changed;
+        open.push_front(changed);
+      } else {
+        open.push_back(changed);
+      }
+      return timings > 0 && !deadline.expired();
+    });
+  }
+  return best;
+}
+
+} // namespace toposeat

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/floors.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace toposeat {
+namespace {
+
+double directed_capacity(const Network &network, const LinkUse &use) {
+  const LinkCapacity &link = network.links[use.link];
+  return std::min(use.reverse ? link.backward : link.forward, link.combined);
+}
+
+/// How fast a device can send, receive, and both together, over its routes to all others.
+struct PortRates {
+  double out = unlimited;
+  double in = unlimited;
+  double both = unlimited;
+};
+
+using LinkKey = std::pair<std::uint32_t, bool>;
+
+/// Rate of everything that starts (or ends) at a device. `end_links` are the first (last) links of
+/// its routes, `uses` counts on how many of the `routes` routes each link lies.
+double port_rate(const Network &network, const std::set<LinkKey> &end_links,
+                 const std::map<LinkKey, std::uint32_t> &uses, std::uint32_t routes) {
+  double sum = 0;
+  for (const auto &[link, reverse] : end_links) {
+    sum += directed_capacity(network, {link, reverse});
+  }
+  for (const auto &[key, count] : uses) {
+    if (count == routes)
+      sum = std::min(sum, directed_capacity(network, {key.first, key.second}));
+  }
+  return sum;
+}
+
+PortRates port_rates(const Network &network, std::uint32_t device) {
+  std::set<LinkKey> first;
+  std::set<LinkKey> last;
+  std::map<LinkKey, std::uint32_t> out;
+  std::map<LinkKey, std::uint32_t> in;
+  for (std::uint32_t other = 0; other < network.devices; ++other) {
+    if (other == device)
+      continue;
+    const auto leaving = network.route(device, other);
+    const auto entering = network.route(other, device);
+    if (leaving.empty() || entering.empty())
+      return {}; // a pair that no link limits
+    first.emplace(leaving.front().link, leaving.front().reverse);
+    last.emplace(entering.back().link, entering.back().reverse);
+    for (const LinkUse &use : leaving)
+      ++out[{use.link, use.reverse}];
+    for (const LinkUse &use : entering)
+      ++in[{use.link, use.reverse}];
+  }
+  const std::uint32_t routes = network.devices - 1;
+  if (routes == 0)
+    return {};
+  PortRates rates{port_rate(network, first, out, routes), port_rate(network, last, in, routes),
+                  unlimited};
+  for (const auto &[key, count] : out) {
+    const auto back = in.find({key.first, !key.second});
+    if (count == routes && back != in.end() && back->second == routes) {
+      rates.both = std::min(rates.both, network.links[key.first].combined);
+    }
+  }
+  return rates;
+}
+
+/// The k-th largest flow of a rank gets at best the k-th fastest pair.
+double slowest_flow(const std::vector<double> &flows, const std::vector<double> &rates) {
+  double slowest = 0;
+  for (std::size_t k = 0; k < flows.size() && k < rates.size(); ++k) {
+    slowest = std::max(slowest, flows[k] / rates[k]);
+  }
+  return slowest;
+}
+
+class FloorBuilder {
+public:
+  FloorBuilder(const Network &network, const RankTraffic &traffic)
+      : network_(network), traffic_(traffic), out_(network.devices, 0), in_(network.devices, 0),
+        flows_(network.devices) {
+    Matrix largest(network.devices);
+    for (const Flow &flow : traffic.flows) {
+      out_[flow.source] += flow.bytes;
+      in_[flow.target] += flow.bytes;
+      for (const auto &[a, b] :
+           {std::pair(flow.source, flow.target), std::pair(flow.target, flow.source)}) {
+        largest(a, b) = std::max(largest(a, b), flow.bytes);
+      }
+    }
+    for (std::uint32_t r = 0; r < network.devices; ++r) {
+      flows_[r].assign(largest.row(r), largest.row(r) + largest.n);
+      std::sort(flows_[r].begin(), flows_[r].end(), std::greater<>());
+    }
+  }
+
+  Floors build(const std::vector<std::uint32_t> &pinned) {
+    const std::uint32_t n = network_.devices;
+    Floors result{Matrix(n), Matrix(n), start_latency(), 0, 0};
+    const Matrix lone = lone_rates(network_);
+    for (std::uint32_t d = 0; d < n; ++d) {
+      const PortRates port = port_rates(network_, d);
+      std::vector<double> rates;
+      for (std::uint32_t e = 0; e < n; ++e) {
+        if (e != d)
+          rates.push_back(std::max(lone(d, e), lone(e, d)));
+      }
+      std::sort(rates.begin(), rates.end(), std::greater<>());
+      for (std::uint32_t r = 0; r < n; ++r) {
+        const bool barred = pinned[r] != Qap::no_pin && pinned[r] != d;
+        const double congestion =
+            std::max({out_[r] / port.out, in_[r] / port.in, (out_[r] + in_[r]) / port.both});
+        const bool silent = flows_[r].empty() || !(flows_[r].front() > 0);
+        result.congestion(r, d) = barred ? unlimited : congestion;
+        const double time = std::max(congestion, slowest_flow(flows_[r], rates));
+        result.time(r, d) = barred ? unlimited : (silent ? 0 : time + result.start_s);
+      }
+    }
+    result.congestion_s = bottleneck_assignment(result.congestion);
+    result.time_s = std::max(bottleneck_assignment(result.time), best_case_of_flows(lone));
+    return result;
+  }
+
+private:
+  double start_latency() const {
+    double latency = unlimited;
+    for (std::uint32_t a = 0; a < network_.devices; ++a) {
+      for (std::uint32_t b = 0; b < network_.devices; ++b) {
+        if (a != b) {
+          latency = std::min(latency, network_.latency[a * std::size_t{network_.devices} + b]);
+        }
+      }
+    }
+    double messages = unlimited;
+    for (const Flow &flow : traffic_.flows) {
+      if (flow.bytes > 0)
+        messages = std::min(messages, flow.messages);
+    }
+    return latency < unlimited && messages < unlimited ? latency * messages : 0;
+  }
+
+  /// Every flow on the pair that suits it best. Only the pairs that no other beats in latency and
+  /// rate at once matter; there are few.
+  double best_case_of_flows(const Matrix &lone) const {
+    std::set<std::pair<double, double>> pairs; // latency, seconds per byte
+    for (std::uint32_t a = 0; a < network_.devices; ++a) {
+      for (std::uint32_t b = 0; b < network_.devices; ++b) {
+        if (a == b)
+          continue;
+        pairs.emplace(network_.latency[a * std::size_t{network_.devices} + b], 1 / lone(a, b));
+      }
+    }
+    double worst = 0;
+    for (const Flow &flow : traffic_.flows) {
+      double best = unlimited;
+      for (const auto &[latency, pace] : pairs) {
+        best = std::min(best, flow.messages * latency + flow.bytes * pace);
+      }
+      worst = std::max(worst, best);
+    }
+    return worst;
+  }
+
+  const Network &network_;
+  const RankTraffic &traffic_;
+  std::vector<double> out_;
+  std::vector<double> in_;
+  std::vector<std::vector<double>> flows_; // of a rank: larger direction per peer, falling
+};
+
+/// Augmenting path of a bipartite matching over entries <= limit (Kuhn).
+bool augment(const Matrix &matrix, double limit, std::size_t row, std::vector<std::size_t> &row_of,
+             std::vector<char> &seen) {
+  for (std::size_t column = 0; column < matrix.n; ++column) {
+    if (matrix(row, column) > limit || seen[column] != 0)
+      continue;
+    seen[column] = 1;
+    if (row_of[column] == matrix.n || augment(matrix, limit, row_of[column], row_of, seen)) {
+      row_of[column] = row;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool perfect_matching(const Matrix &matrix, double limit) {
+  std::vector<std::size_t> row_of(matrix.n, matrix.n);
+  for (std::size_t row = 0; row < matrix.n; ++row) {
+    std::vector<char> seen(matrix.n, 0);
+    if (!augment(matrix, limit, row, row_of, seen))
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+Matrix lone_rates(const Network &network) {
+  Matrix rates(network.devices);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      double rate = network.cap[a * std::size_t{network.devices} + b];
+      for (const LinkUse &use : network.route(a, b)) {
+        rate = std::min(rate, directed_capacity(network, use));
+      }
+      rates(a, b) = rate;
+    }
+  }
+  return rates;
+}
+
+double bottleneck_assignment(const Matrix &matrix) {
+  std::vector<double> values = matrix.values;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  std::size_t low = 0;
+  std::size_t high = values.empty() ? 0 : values.size() - 1;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (perfect_matching(matrix, values[middle])) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return values.empty() ? 0 : values[low];
+}
+
+Floors floors(const Network &network, const RankTraffic &traffic,
+              const std::vector<std::uint32_t> &pinned) {
+  return FloorBuilder(network, traffic).build(pinned);
+}
+
+} // namespace toposeat

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "job.hpp"
+
+#include <algorithm>
+
+#include "toposeat/congestion.hpp"
+#include "toposeat/dual_ascent.hpp"
+#include "toposeat/flow.hpp"
+#include "toposeat/subset_dp.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t largest_lawler = 64; // devices; the bound takes O(n^4 log n)
+
+Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
+  Qap qap = make_qap(traffic, machine.cost);
+  qap.pinned = machine.pinned;
+  return qap;
+}
+
+} // namespace
+
+Job::Job(const MapRequest &asked, const Deadline &end)
+    : request(asked), deadline(end), machine(asked), qap(pinned_qap(asked.traffic, machine)),
+      floor(floors(machine.network, asked.traffic, machine.pinned)),
+      loads{machine.network, asked.traffic, machine.pinned, floor},
+      home(machine.reduced(default_assignment(asked))) {}
+
+double Job::effort() const { return std::clamp(request.budget_s, 0.02, 60.0); }
+
+Assignment Job::padded(const Assignment &placement) const {
+  std::vector<bool> taken(devices(), false);
+  for (const std::uint32_t device : placement)
+    taken[device] = true;
+  Assignment all = placement;
+  for (std::uint32_t d = 0; d < devices(); ++d) {
+    if (!taken[d])
+      all.push_back(d);
+  }
+  return all;
+}
+
+Assignment Job::unpadded(const Assignment &placement) const {
+  return {placement.begin(), placement.begin() + request.traffic.ranks};
+}
+
+double Job::value(Objective objective, const Assignment &placement) const {
+  switch (objective) {
+  case Objective::cost:
+    return qap_cost(qap, padded(placement));
+  case Objective::congestion:
+    return congestion(machine.network, request.traffic, placement).max_s;
+  case Objective::time:
+    break;
+  }
+  return flow_time(machine.network, request.traffic, placement);
+}
+
+double congestion_bound(const Job &job) {
+  double bound = job.floor.congestion_s;
+  if (const auto tree = link_tree_relaxed(job.machine.network)) {
+    const auto best = min_max_on_tree(*tree, job.qap);
+    if (best)
+      bound = std::max(bound, best->value);
+  }
+  return bound;
+}
+
+double time_bound(const Job &job, double congestion_s) {
+  const double transfer = congestion_s > 0 ? congestion_s + job.floor.start_s : 0;
+  return std::max(job.floor.time_s, transfer);
+}
+
+std::optional<double> quick_bound(const Job &job, Objective objective) {
+  if (objective == Objective::congestion)
+    return congestion_bound(job);
+  if (objective == Objective::time)
+    return time_bound(job, congestion_bound(job));
+  if (job.may_enumerate()) {
+    if (const auto tree = cost_tree(job.qap)) {
+      const auto best = min_sum_on_tree(*tree, job.qap);
+      if (best)
+        return best->value;
+    }
+  }
+  if (job.devices() > largest_lawler)
+    return std::nullopt;
+  return gilmore_lawler_bound(job.qap);
+}
+
+} // namespace toposeat

@@ -1,0 +1,64 @@
+// What the solvers of the three objectives share: the reduced machine, its bounds, and time.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reduced_machine.hpp"
+#include "toposeat/cut_tree.hpp"
+#include "toposeat/deadline.hpp"
+#include "toposeat/finalists.hpp"
+#include "toposeat/floors.hpp"
+#include "toposeat/load_branching.hpp"
+#include "toposeat/solve.hpp"
+
+namespace toposeat {
+
+/// Device numbers inside are those of the reduced machine.
+struct Job {
+  Job(const MapRequest &asked, const Deadline &end);
+  Job(const Job &) = delete;
+  Job &operator=(const Job &) = delete;
+
+  const MapRequest &request;
+  const Deadline &deadline;
+  ReducedMachine machine;
+  Qap qap;
+  Floors floor;
+  LoadProblem loads;
+  Assignment home; // the default placement under the pins, one device per rank
+
+  [[nodiscard]] std::size_t devices() const { return machine.devices.size(); }
+  [[nodiscard]] bool may_enumerate() const { return request.method != Method::search; }
+  [[nodiscard]] double effort() const; // budget in seconds, within sane limits
+
+  /// Adds the silent ranks on the devices left over, in order.
+  [[nodiscard]] Assignment padded(const Assignment &placement) const;
+  /// The talking and silent ranks of the job, without the padding.
+  [[nodiscard]] Assignment unpadded(const Assignment &placement) const;
+  /// Of the given objective, in its own unit.
+  [[nodiscard]] double value(Objective objective, const Assignment &placement) const;
+};
+
+/// A solver's best placement and a bound that holds for every placement.
+struct Found {
+  Assignment placement;
+  std::optional<double> lower_bound;
+  std::string solver;
+};
+
+Found solve_cost(const Job &job);
+Found solve_congestion(const Job &job);
+Found solve_time(const Job &job);
+
+/// Bounds that take milliseconds, to judge a placement that was not searched for.
+std::optional<double> quick_bound(const Job &job, Objective objective);
+
+/// Least maximum congestion that links alone allow: port loads, and the tree of separating links.
+double congestion_bound(const Job &job);
+
+/// Lower bound of the flow time from a lower bound of the maximum congestion.
+double time_bound(const Job &job, double congestion_s);
+
+} // namespace toposeat

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/load_branching.hpp"
+
+#include <algorithm>
+
+#include "toposeat/congestion.hpp"
+#include "toposeat/flow.hpp"
+#include "toposeat/symmetry.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr double tolerance = 1e-9;
+constexpr std::uint64_t tie_break_nodes = 20000;
+
+/// Link loads of the ranks placed so far, with undo.
+class PartialLoads {
+public:
+  PartialLoads(const Network &network, Matrix rates)
+      : network_(network), rates_(std::move(rates)), bytes_(network.links.size()),
+        seconds_(network.links.size(), 0.0) {}
+
+  struct Mark {
+    std::size_t saved;
+    double max_s;
+    double sum_s;
+    double flow_s;
+  };
+
+  [[nodiscard]] Mark mark() const { return {saved_.size(), max_s_, sum_s_, flow_s_}; }
+
+  void add(const Flow &flow, std::uint32_t from, std::uint32_t to) {
+    for (const LinkUse &use : network_.route(from, to)) {
+      LinkBytes &bytes = bytes_[use.link];
+      double &seconds = seconds_[use.link];
+      saved_.push_back({use.link, bytes, seconds});
+      (use.reverse ? bytes.backward : bytes.forward) += flow.bytes;
+      const double now = congestion_of(network_.links[use.link], bytes);
+      sum_s_ += now - seconds;
+      seconds = now;
+      max_s_ = std::max(max_s_, now);
+    }
+    const std::size_t pair = from * std::size_t{network_.devices} + to;
+    flow_s_ = std::max(flow_s_, flow.messages * network_.latency[pair] +
+                                    (flow.bytes > 0 ? flow.bytes / rates_(from, to) : 0));
+  }
+
+  void undo(const Mark &mark) {
+    while (saved_.size() > mark.saved) {
+      bytes_[saved_.back().link] = saved_.back().bytes;
+      seconds_[saved_.back().link] = saved_.back().seconds;
+      saved_.pop_back();
+    }
+    max_s_ = mark.max_s;
+    sum_s_ = mark.sum_s;
+    flow_s_ = mark.flow_s;
+  }
+
+  [[nodiscard]] double max_s() const { return max_s_; }
+  [[nodiscard]] double sum_s() const { return sum_s_; }
+  [[nodiscard]] double flow_s() const { return flow_s_; } // slowest placed flow, alone
+
+private:
+  struct Saved {
+    std::uint32_t link;
+    LinkBytes bytes;
+    double seconds;
+  };
+  const Network &network_;
+  Matrix rates_;
+  std::vector<LinkBytes> bytes_;
+  std::vector<double> seconds_;
+  std::vector<Saved> saved_;
+  double max_s_ = 0;
+  double sum_s_ = 0;
+  double flow_s_ = 0;
+};
+
+/// Talking ranks, pinned ones first, then always the one with most traffic to those before it.
+std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
+  const std::uint32_t ranks = problem.traffic.ranks;
+  std::vector<double> attached(ranks, 0);
+  std::vector<double> total(ranks, 0);
+  Matrix between(ranks);
+  for (const Flow &flow : problem.traffic.flows) {
+    // A message without bytes still takes time.
+    const double weight = flow.bytes + flow.messages;
+    between(flow.source, flow.target) += weight;
+    between(flow.target, flow.source) += weight;
+    total[flow.source] += weight;
+    total[flow.target] += weight;
+  }
+  std::vector<std::uint32_t> order;
+  std::vector<bool> taken(ranks, false);
+  for (std::uint32_t step = 0; step < ranks; ++step) {
+    std::uint32_t chosen = ranks;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      const bool pinned = problem.pinned[r] != Qap::no_pin;
+      if (taken[r] || (!pinned && !(total[r] > 0)))
+        continue;
+      const auto key = [&](std::uint32_t rank) {
+        return std::tuple(problem.pinned[rank] != Qap::no_pin, attached[rank], total[rank]);
+      };
+      if (chosen == ranks || key(r) > key(chosen))
+        chosen = r;
+    }
+    if (chosen == ranks)
+      break;
+    taken[chosen] = true;
+    order.push_back(chosen);
+    for (std::uint32_t r = 0; r < ranks; ++r)
+      attached[r] += between(chosen, r);
+  }
+  return order;
+}
+
+class LoadBranching {
+public:
+  LoadBranching(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
+                const Deadline &deadline, bool timed)
+      : problem_(problem), deadline_(deadline), timed_(timed), known_bound_(known_bound),
+        order_(branching_order(problem)), loads_(problem.network, lone_rates(problem.network)),
+        model_(problem.network, problem.traffic), symmetry_(problem.network), best_(incumbent),
+        here_(problem.traffic.ranks, Qap::no_pin), taken_(problem.network.devices, false) {
+    const Congestion start = congestion(problem.network, problem.traffic, incumbent);
+    best_sum_ = 0;
+    for (const double seconds : start.seconds)
+      best_sum_ += seconds;
+    best_value_ = timed ? model_.seconds(incumbent) : start.max_s;
+    list_flows();
+  }
+
+  BoundedAnswer run() {
+    if (!timed_ || best_value_ > known_bound_ * (1 + tolerance))
+      explore(0, true);
+    BoundedAnswer answer{best_, best_value_, 0, false};
+    answer.lower_bound = std::min(best_value_, std::max(open_, known_bound_));
+    answer.proved = answer.lower_bound >= best_value_ * (1 - tolerance);
+    if (answer.proved)
+      answer.lower_bound = best_value_;
+    return answer;
+  }
+
+private:
+  struct Child {
+    double bound;
+    double sum;
+    std::uint32_t device;
+  };
+
+  /// flows_at_[k]: flows between the k-th rank of the order and those before it.
+  void list_flows() {
+    std::vector<std::size_t> depth_of(problem_.traffic.ranks, 0);
+    for (std::size_t k = 0; k < order_.size(); ++k)
+      depth_of[order_[k]] = k;
+    flows_at_.resize(order_.size());
+    for (const Flow &flow : problem_.traffic.flows) {
+      if (!(flow.bytes > 0) && !(flow.messages > 0))
+        continue;
+      flows_at_[std::max(depth_of[flow.source], depth_of[flow.target])].push_back(&flow);
+    }
+  }
+
+  double bound_here() const {
+    if (!timed_)
+      return std::max(known_bound_, loads_.max_s());
+    return std::max({known_bound_, loads_.max_s() + problem_.floors.start_s, loads_.flow_s()});
+  }
+
+  bool hopeless(double bound, double sum) const {
+    if (timed_)
+      return bound >= best_value_ * (1 - tolerance);
+    if (bound > best_value_ * (1 + tolerance))
+      return true;
+    return bound >= best_value_ * (1 - tolerance) && sum >= best_sum_ * (1 - tolerance);
+  }
+
+  bool out_of_time() {
+    if (++nodes_ % 16 == 0 && deadline_.expired())
+      stopped_ = true;
+    // Only the tie-break is left to gain: stop after a fixed effort, the same on every machine.
+    if (!timed_ && best_value_ <= known_bound_ * (1 + tolerance) && ++idle_ > tie_break_nodes) {
+      stopped_ = true;
+    }
+    return stopped_;
+  }
+
+  void explore(std::size_t depth, bool symmetric) {
+    if (depth == order_.size()) {
+      leaf();
+      return;
+    }
+    const std::uint32_t rank = order_[depth];
+    const std::vector<Child> children = bounded_children(depth, rank, symmetric);
+    for (const Child &child : children) {
+      if (hopeless(child.bound, child.sum))
+        continue;
+      if (out_of_time()) {
+        open_ = std::min(open_, child.bound);
+        continue;
+      }
+      const PartialLoads::Mark mark = loads_.mark();
+      place(depth, rank, child.device);
+      explore(depth + 1, symmetric);
+      take_back(rank, child.device, mark);
+    }
+  }
+
+  std::vector<Child> bounded_children(std::size_t depth, std::uint32_t rank, bool &symmetric) {
+    std::vector<Child> children;
+    for (const std::uint32_t device : candidates(rank, symmetric)) {
+      const PartialLoads::Mark mark = loads_.mark();
+      place(depth, rank, device);
+      const Matrix &floor = timed_ ? problem_.floors.time : problem_.floors.congestion;
+      children.push_back({std::max(bound_here(), floor(rank, device)), loads_.sum_s(), device});
+      take_back(rank, device, mark);
+    }
+    std::stable_sort(children.begin(), children.end(), [](const Child &a, const Child &b) {
+      return a.bound < b.bound || (a.bound == b.bound && a.sum < b.sum);
+    });
+    return children;
+  }
+
+  std::vector<std::uint32_t> candidates(std::uint32_t rank, bool &symmetric) const {
+    if (problem_.pinned[rank] != Qap::no_pin)
+      return {problem_.pinned[rank]};
+    std::vector<std::uint32_t> free;
+    for (std::uint32_t d = 0; d < taken_.size(); ++d) {
+      if (!taken_[d])
+        free.push_back(d);
+    }
+    if (!symmetric)
+      return free;
+    std::vector<std::uint32_t> chosen = symmetry_.representatives(fixed_, free);
+    symmetric = chosen.size() < free.size();
+    return chosen;
+  }
+
+  void place(std::size_t depth, std::uint32_t rank, std::uint32_t device) {
+    here_[rank] = device;
+    taken_[device] = true;
+    fixed_.push_back(device);
+    for (const Flow *flow : flows_at_[depth]) {
+      loads_.add(*flow, here_[flow->source], here_[flow->target]);
+    }
+  }
+
+  void take_back(std::uint32_t rank, std::uint32_t device, const PartialLoads::Mark &mark) {
+    loads_.undo(mark);
+    fixed_.pop_back();
+    taken_[device] = false;
+    here_[rank] = Qap::no_pin;
+  }
+
+  void leaf() {
+    const Assignment whole = with_silent_ranks();
+    const double value =
+        timed_ ? model_.seconds(whole, best_value_) : std::max(loads_.max_s(), 0.0);
+    const double sum = loads_.sum_s();
+    const bool better =
+        value < best_value_ * (1 - tolerance) ||
+        (!timed_ && value <= best_value_ * (1 + tolerance) && sum < best_sum_ * (1 - tolerance));
+    if (!better)
+      return;
+    best_ = whole;
+    best_value_ = timed_ ? value : std::min(value, best_value_);
+    best_sum_ = sum;
+    idle_ = 0;
+  }
+
+  /// Silent ranks take the devices that are left, in order.
+  Assignment with_silent_ranks() const {
+    Assignment whole = here_;
+    std::uint32_t device = 0;
+    for (std::uint32_t &each : whole) {
+      if (each != Qap::no_pin)
+        continue;
+      while (taken_[device])
+        ++device;
+      each = device++;
+    }
+    return whole;
+  }
+
+  const LoadProblem &problem_;
+  const Deadline &deadline_;
+  bool timed_;
+  double known_bound_;
+  std::vector<std::uint32_t> order_;
+  std::vector<std::vector<const Flow *>> flows_at_;
+  PartialLoads loads_;
+  FlowModel model_;
+  Symmetry symmetry_;
+  Assignment best_;
+  double best_value_ = 0;
+  double best_sum_ = 0;
+  Assignment here_;
+  std::vector<bool> taken_;
+  std::vector<std::uint32_t> fixed_;
+  double open_ = unlimited; // least bound of what was not explored
+  std::uint64_t nodes_ = 0;
+  std::uint64_t idle_ = 0;
+  bool stopped_ = false;
+};
+
+} // namespace
+
+BoundedAnswer branch_on_congestion(const LoadProblem &problem, const Assignment &incumbent,
+                                   double known_bound, const Deadline &deadline) {
+  return LoadBranching(problem, incumbent, known_bound, deadline, false).run();
+}
+
+BoundedAnswer branch_on_time(const LoadProblem &problem, const Assignment &incumbent,
+                             double known_bound, const Deadline &deadline) {
+  return LoadBranching(problem, incumbent, known_bound, deadline, true).run();
+}
+
+} // namespace toposeat

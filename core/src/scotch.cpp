@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/scotch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "scotch_library.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr double largest_load = 1e6;     // of one edge of the traffic
+constexpr double largest_distance = 1e4; // of one edge of the machine
+
+/// A Scotch object with the life of a C++ one.
+class Handle {
+public:
+  Handle(const ScotchLibrary &library, ScotchLibrary::Make make, ScotchLibrary::Start start,
+         ScotchLibrary::Stop stop)
+      : library_(library), stop_(stop), object_(make()) {
+    if (object_ == nullptr || start(object_) != 0)
+      throw std::runtime_error("scotch could not start");
+  }
+  Handle(const Handle &) = delete;
+  Handle &operator=(const Handle &) = delete;
+  ~Handle() {
+    stop_(object_);
+    library_.memory_free(object_);
+  }
+  [[nodiscard]] void *get() const { return object_; }
+
+private:
+  const ScotchLibrary &library_;
+  ScotchLibrary::Stop stop_;
+  void *object_;
+};
+
+/// Symmetric weighted graph in Scotch's compressed form; weights are scaled to integers >= 1.
+template <class Number> struct Graph {
+  std::vector<Number> begin{0};
+  std::vector<Number> targets;
+  std::vector<Number> loads;
+
+  Graph(const Matrix &weights, double largest, bool complete) {
+    double widest = 0;
+    for (std::size_t i = 0; i < weights.n; ++i) {
+      for (std::size_t j = 0; j < i; ++j)
+        widest = std::max(widest, weights(i, j) + weights(j, i));
+    }
+    for (std::size_t i = 0; i < weights.n; ++i) {
+      for (std::size_t j = 0; j < weights.n; ++j) {
+        const double weight = weights(i, j) + weights(j, i);
+        if (i == j || (!complete && !(weight > 0)))
+          continue;
+        const double scaled = widest > 0 ? std::round(weight / widest * largest) : 0;
+        targets.push_back(static_cast<Number>(j));
+        loads.push_back(static_cast<Number>(std::max(1.0, scaled)));
+      }
+      begin.push_back(static_cast<Number>(targets.size()));
+    }
+  }
+};
+
+template <class Number>
+void build(const ScotchFunctions<Number> &scotch, const Handle &handle,
+           const Graph<Number> &graph) {
+  const auto vertices = static_cast<Number>(graph.begin.size() - 1);
+  if (scotch.graph_build(handle.get(), 0, vertices, graph.begin.data(), nullptr, nullptr, nullptr,
+                         static_cast<Number>(graph.targets.size()), graph.targets.data(),
+                         graph.loads.data()) != 0)
+    throw std::runtime_error("scotch refused a graph");
+}
+
+template <class Number>
+std::vector<std::int64_t> run(const ScotchLibrary &library, const Qap &qap, std::uint64_t seed) {
+  const ScotchFunctions<Number> scotch = library.functions<Number>();
+  const Graph<Number> machine(qap.distance, largest_distance, true);
+  const Graph<Number> traffic(qap.flow, largest_load, false);
+  scotch.random_seed(static_cast<Number>(seed % 0x7fffffffU));
+  library.random_reset();
+
+  const Handle machine_graph(library, library.graph_make, library.graph_init, library.graph_exit);
+  const Handle plain(library, library.graph_make, library.graph_init, library.graph_exit);
+  const Handle target(library, library.target_make, library.target_init, library.target_exit);
+  const Handle strategy(library, library.strategy_make, library.strategy_init,
+                        library.strategy_exit);
+  build(scotch, machine_graph, machine);
+  build(scotch, plain, traffic);
+  if (scotch.target_build(target.get(), machine_graph.get(), 0, nullptr, strategy.get()) != 0)
+    throw std::runtime_error("scotch refused the machine");
+
+  std::vector<Number> part(qap.size(), 0);
+  int failed = 1;
+  if (library.context_threads != nullptr) {
+    // Scotch 7 takes all cores otherwise, and its answer depends on how many there are.
+    const Handle context(library, library.context_make, library.context_init, library.context_exit);
+    const Handle bound(library, library.graph_make, library.graph_init, library.graph_exit);
+    library.context_threads(context.get(), 1, nullptr);
+    if (library.context_bind(context.get(), plain.get(), bound.get()) != 0)
+      throw std::runtime_error("scotch refused one thread");
+    failed = scotch.graph_map(bound.get(), target.get(), strategy.get(), part.data());
+  } else {
+    failed = scotch.graph_map(plain.get(), target.get(), strategy.get(), part.data());
+  }
+  if (failed != 0)
+    throw std::runtime_error("scotch found no mapping");
+  return {part.begin(), part.end()};
+}
+
+/// Pinned ranks first, then by falling traffic those that Scotch placed on a device still free;
+/// what is left goes where it costs least beside the ranks already placed.
+class Repair {
+public:
+  Repair(const Qap &qap, const std::vector<std::int64_t> &raw)
+      : qap_(qap), placement_(qap.size(), Qap::no_pin), taken_(qap.size(), false) {
+    for (std::uint32_t r = 0; r < qap.size(); ++r) {
+      if (!qap.free_rank(r))
+        seat(r, qap.pinned[r]);
+    }
+    std::vector<std::uint32_t> homeless;
+    for (const std::uint32_t rank : by_traffic()) {
+      const std::int64_t device = raw[rank];
+      const bool exists = device >= 0 && device < static_cast<std::int64_t>(qap.size());
+      if (exists && !taken_[static_cast<std::size_t>(device)])
+        seat(rank, static_cast<std::uint32_t>(device));
+      else
+        homeless.push_back(rank);
+    }
+    for (const std::uint32_t rank : homeless)
+      seat(rank, cheapest_free(rank));
+  }
+
+  [[nodiscard]] const Assignment &placement() const { return placement_; }
+
+private:
+  void seat(std::uint32_t rank, std::uint32_t device) {
+    placement_[rank] = device;
+    taken_[device] = true;
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> by_traffic() const {
+    std::vector<double> total(qap_.size(), 0);
+    std::vector<std::uint32_t> ranks;
+    for (std::uint32_t r = 0; r < qap_.size(); ++r) {
+      for (std::size_t s = 0; s < qap_.size(); ++s)
+        total[r] += qap_.flow(r, s) + qap_.flow(s, r);
+      if (qap_.free_rank(r))
+        ranks.push_back(r);
+    }
+    std::stable_sort(ranks.begin(), ranks.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return total[a] > total[b]; });
+    return ranks;
+  }
+
+  [[nodiscard]] std::uint32_t cheapest_free(std::uint32_t rank) const {
+    std::uint32_t best = 0;
+    double least = unlimited;
+    for (std::uint32_t d = 0; d < qap_.size(); ++d) {
+      if (taken_[d])
+        continue;
+      double cost = 0;
+      for (std::size_t s = 0; s < qap_.size(); ++s) {
+        if (placement_[s] != Qap::no_pin)
+          cost += qap_.flow(rank, s) * qap_.distance(d, placement_[s]) +
+                  qap_.flow(s, rank) * qap_.distance(placement_[s], d);
+      }
+      if (cost < least) {
+        least = cost;
+        best = d;
+      }
+    }
+    return best;
+  }
+
+  const Qap &qap_;
+  Assignment placement_;
+  std::vector<bool> taken_;
+};
+
+} // namespace
+
+bool scotch_available() { return ScotchLibrary::instance() != nullptr; }
+
+ScotchAnswer scotch_map(const Qap &qap, std::uint64_t seed) {
+  const ScotchLibrary *library = ScotchLibrary::instance();
+  if (library == nullptr)
+    throw std::runtime_error("the scotch library was not found");
+  ScotchAnswer answer;
+  answer.raw = library->number_size == sizeof(std::int32_t)
+                   ? run<std::int32_t>(*library, qap, seed)
+                   : run<std::int64_t>(*library, qap, seed);
+  answer.placement = Repair(qap, answer.raw).placement();
+  for (std::size_t r = 0; r < qap.active; ++r)
+    answer.moved += static_cast<std::int64_t>(answer.placement[r]) != answer.raw[r] ? 1U : 0U;
+  return answer;
+}
+
+} // namespace toposeat

@@ -1,0 +1,49 @@
+// The functions of libscotch that are used, looked up at run time. Declared here from the Scotch
+// user's manual (libScotch reference), with all its objects opaque and allocated by itself.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace toposeat {
+
+template <class Number> struct ScotchFunctions {
+  using Object = void *;
+  int (*graph_build)(Object, Number base, Number vertices, const Number *begin, const Number *end,
+                     const Number *loads, const Number *labels, Number arcs, const Number *targets,
+                     const Number *arc_loads);
+  int (*graph_map)(Object graph, Object target, Object strategy, Number *part);
+  int (*target_build)(Object target, Object graph, Number listed, const Number *list,
+                      Object strategy);
+  void (*random_seed)(Number);
+};
+
+class ScotchLibrary {
+public:
+  using Object = void *;
+  using Make = Object (*)();
+  using Start = int (*)(Object);
+  using Stop = void (*)(Object);
+
+  /// Looked for once per process; nullptr if there is none.
+  static const ScotchLibrary *instance();
+
+  Make graph_make, target_make, strategy_make, context_make;
+  Start graph_init, target_init, strategy_init, context_init;
+  Stop graph_exit, target_exit, strategy_exit, context_exit;
+  void (*memory_free)(void *);
+  void (*random_reset)();
+  int (*context_threads)(Object, int threads, const int *cores); // may be missing
+  int (*context_bind)(Object context, Object graph, Object bound);
+  std::size_t number_size; // of SCOTCH_Num
+
+  template <class Number> [[nodiscard]] ScotchFunctions<Number> functions() const;
+
+private:
+  bool load();
+  [[nodiscard]] void *find(const char *name) const;
+  void *handle_ = nullptr;
+};
+
+} // namespace toposeat

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/solve.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "job.hpp"
+#include "toposeat/finalists.hpp"
+#include "toposeat/rng.hpp"
+#include "toposeat/scotch.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t largest_plateau = 64; // devices for which equally good placements are timed
+
+std::string percent(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * ratio);
+  return text;
+}
+
+Assignment random_placement(const Job &job) {
+  Rng rng(job.request.seed);
+  std::vector<std::uint32_t> free;
+  const auto &pinned = job.machine.pinned;
+  for (std::uint32_t d = 0; d < job.devices(); ++d) {
+    if (std::find(pinned.begin(), pinned.end(), d) == pinned.end())
+      free.push_back(d);
+  }
+  const std::vector<std::uint32_t> order = rng.permutation(free.size());
+  Assignment placement;
+  std::size_t next = 0;
+  for (std::uint32_t r = 0; r < job.request.traffic.ranks; ++r)
+    placement.push_back(pinned[r] != Qap::no_pin ? pinned[r] : free[order[next++]]);
+  return placement;
+}
+
+Found from_scotch(const Job &job, MapAnswer &answer) {
+  const ScotchAnswer scotch = scotch_map(job.qap, job.request.seed);
+  if (scotch.moved > 0)
+    answer.notes.push_back("scotch did not answer one-to-one: " + std::to_string(scotch.moved) +
+                           " of its ranks were moved to free devices");
+  return {job.unpadded(scotch.placement), quick_bound(job, job.request.objective), "scotch"};
+}
+
+Found candidate(const Job &job, MapAnswer &answer) {
+  const Objective objective = job.request.objective;
+  switch (job.request.method) {
+  case Method::keep_default:
+    return {job.home, quick_bound(job, objective), "default"};
+  case Method::random:
+    return {random_placement(job), quick_bound(job, objective), "random"};
+  case Method::scotch:
+    return from_scotch(job, answer);
+  case Method::automatic:
+  case Method::exact:
+  case Method::search:
+    break;
+  }
+  if (objective == Objective::cost)
+    return solve_cost(job);
+  return objective == Objective::congestion ? solve_congestion(job) : solve_time(job);
+}
+
+/// Never slower than the default, and the default itself where nothing is gained.
+class Guard {
+public:
+  Guard(const Job &job, MapAnswer &answer)
+      : job_(job), answer_(answer), home_value_(job.value(job.request.objective, job.home)),
+        home_s_(job.value(Objective::time, job.home)) {}
+
+  Assignment choose(const Found &found) {
+    const double value = job_.value(job_.request.objective, found.placement);
+    if (!less_by_tolerance(value, home_value_)) {
+      const bool optimal = found.lower_bound && !less_by_tolerance(*found.lower_bound, home_value_);
+      return keep(optimal ? "default is already optimal"
+                          : "kept the default: no better placement was found");
+    }
+    if (job_.request.objective == Objective::time)
+      return found.placement;
+    const Assignment fastest = among_equals(found.placement);
+    const double seconds = job_.value(Objective::time, fastest);
+    if (!less_by_tolerance(home_s_, seconds))
+      return fastest;
+    return keep("kept the default: the placement with " + percent(1 - value / home_value_) +
+                " less " + word() + " is predicted " + percent(seconds / home_s_ - 1) + " slower");
+  }
+
+private:
+  std::string word() const {
+    return job_.request.objective == Objective::cost ? "cost" : "congestion";
+  }
+
+  Assignment keep(const std::string &why) {
+    answer_.notes.push_back(why);
+    return job_.home;
+  }
+
+  /// Placements as good by the objective, the fastest of them; harder where the guard would fail.
+  Assignment among_equals(const Assignment &placement) const {
+    const double seconds = job_.value(Objective::time, placement);
+    const bool slower = less_by_tolerance(home_s_, seconds);
+    // The congestion solvers have minimised the mean too: only a failing guard may undo that.
+    const bool worthwhile = slower || job_.request.objective == Objective::cost;
+    if (!worthwhile || job_.devices() > largest_plateau)
+      return placement;
+    const auto value = [&](const Assignment &each) {
+      return job_.value(job_.request.objective, each);
+    };
+    const Deadline end = Deadline::in(std::max(0.02, 0.2 * job_.request.budget_s));
+    return fastest_of_equals(job_.loads, placement, value, slower ? 2000 : 48, end);
+  }
+
+  const Job &job_;
+  MapAnswer &answer_;
+  double home_value_;
+  double home_s_;
+};
+
+} // namespace
+
+Assignment default_assignment(const MapRequest &request) {
+  std::vector<bool> taken(request.network.devices, false);
+  for (const std::uint32_t pin : request.pinned) {
+    if (pin < taken.size())
+      taken[pin] = true;
+  }
+  std::vector<std::uint32_t> free;
+  const std::size_t listed =
+      request.devices.empty() ? request.network.devices : request.devices.size();
+  for (std::size_t i = 0; i < listed; ++i) {
+    const std::uint32_t device =
+        request.devices.empty() ? static_cast<std::uint32_t>(i) : request.devices[i];
+    if (!taken[device])
+      free.push_back(device);
+  }
+  Assignment placement;
+  std::size_t next = 0;
+  for (std::uint32_t r = 0; r < request.traffic.ranks; ++r) {
+    const bool pinned = !request.pinned.empty() && request.pinned[r] != Qap::no_pin;
+    placement.push_back(pinned ? request.pinned[r] : free.at(next++));
+  }
+  return placement;
+}
+
+MapAnswer solve(const MapRequest &request) {
+  const Deadline deadline = Deadline::in(request.budget_s);
+  const Job job(request, deadline);
+  MapAnswer answer;
+  const Found found = candidate(job, answer);
+  const bool free_choice =
+      request.method != Method::keep_default && request.method != Method::random;
+  const Assignment chosen = free_choice ? Guard(job, answer).choose(found) : found.placement;
+  answer.device_of_rank = job.machine.original(chosen, request.traffic.ranks);
+  answer.kept_default = chosen == job.home;
+  answer.value = job.value(request.objective, chosen);
+  answer.solver = found.solver;
+  answer.lower_bound = found.lower_bound;
+  if (answer.lower_bound) {
+    answer.proved = !less_by_tolerance(*answer.lower_bound, answer.value);
+    if (answer.proved)
+      answer.lower_bound = answer.value;
+  }
+  return answer;
+}
+
+} // namespace toposeat

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include <algorithm>
+
+#include "job.hpp"
+#include "toposeat/subset_dp.hpp"
+#include "toposeat/swap_search.hpp"
+#include "toposeat/tabu.hpp"
+
+namespace toposeat {
+namespace {
+
+/// How much of each search feeds the pool, and how many placements are timed afterwards.
+struct Effort {
+  std::uint64_t moves;
+  std::uint64_t exchanges;
+  std::uint64_t timings;
+};
+
+Effort effort_of(const Job &job) {
+  if (job.devices() <= 8)
+    return {200, 300, 200};
+  const double scale = job.effort();
+  const auto n = static_cast<double>(job.devices());
+  const auto count = [&](double all) { return static_cast<std::uint64_t>(all * scale); };
+  return {count(std::min(300 * n, 1e7 / (n * n))), count(std::min(600 * n, 4e4)),
+          count(std::min(200 * n, 2e4 * 16 / n))};
+}
+
+void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
+  const auto add = [&](const Assignment &placement, double /*cost*/) {
+    finalists.add(job.unpadded(placement));
+  };
+  const Assignment start = job.padded(job.home);
+  if (job.may_enumerate()) {
+    if (const auto tree = cost_tree(job.qap)) {
+      if (const auto best = min_sum_on_tree(*tree, job.qap))
+        add(best->placement, best->value);
+    }
+  }
+  TabuOptions options;
+  options.seed = job.request.seed;
+  options.moves = effort.moves;
+  options.visit = add;
+  add(tabu_search(job.qap, start, options, job.deadline.within(0.3 * job.request.budget_s))
+          .placement,
+      0);
+}
+
+/// Returns the best proved lower bound of the maximum congestion.
+double add_congestion_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
+  double bound = congestion_bound(job);
+  if (job.may_enumerate() && link_tree(job.machine.network)) {
+    const Found found = solve_congestion(job);
+    finalists.add(found.placement);
+    bound = std::max(bound, found.lower_bound.value_or(0));
+  }
+  SwapOptions options;
+  options.seed = job.request.seed;
+  options.exchanges = effort.exchanges;
+  options.visit = [&](const Assignment &placement) { finalists.add(placement); };
+  for (const Assignment &start : {job.home, Assignment(finalists.best())}) {
+    finalists.add(search_congestion(job.loads, start, options,
+                                    job.deadline.within(0.2 * job.request.budget_s))
+                      .placement);
+  }
+  return bound;
+}
+
+} // namespace
+
+Found solve_time(const Job &job) {
+  const Effort effort = effort_of(job);
+  Finalists finalists(job.loads, job.home);
+  double bound = job.floor.time_s;
+  const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
+  if (open()) {
+    add_cost_candidates(job, effort, finalists);
+    const double links = add_congestion_candidates(job, effort, finalists);
+    bound = std::max(bound, time_bound(job, links));
+  }
+  if (open())
+    finalists.refine(3, effort.timings, job.deadline);
+  const bool branch = job.request.method == Method::exact || job.devices() <= 8;
+  if (open() && branch && job.may_enumerate()) {
+    const BoundedAnswer proved = branch_on_time(job.loads, finalists.best(), bound, job.deadline);
+    finalists.add(proved.placement);
+    const bool improved = less_by_tolerance(proved.value, finalists.best_score().flow_s);
+    return {improved ? proved.placement : finalists.best(), proved.lower_bound, "branch and bound"};
+  }
+  return {finalists.best(), bound, open() ? "search" : "search met a bound"};
+}
+
+} // namespace toposeat
