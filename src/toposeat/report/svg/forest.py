@@ -134,11 +134,9 @@ def _may_hang(above: Node, below: Node) -> bool:
 
 
 def _seat_beside(nodes: dict[str, Node], roots: list[Node], nic: str, device: str) -> None:
-    for node in [*nodes.values()]:
-        if nodes[device] in node.children:
-            node.children.insert(node.children.index(nodes[device]) + 1, nodes[nic])
-            return
-    roots.append(nodes[nic])
+    lists = [node.children for node in nodes.values()] + [roots]
+    beside = next(siblings for siblings in lists if nodes[device] in siblings)
+    beside.insert(beside.index(nodes[device]) + 1, nodes[nic])
 
 
 def _sorted(

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report import samples
+from tests.report.markup import Page, assert_nothing_from_outside
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import PairTable, Traffic
+from toposeat.report import Section, html_page
+
+EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
+
+
+def gain() -> tuple[Topology, Traffic, MappingResult]:
+    tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
+    return tree, traffic, samples.mapping(tree, traffic, samples.K80_PLACED)
+
+
+def page_of(*sections: Section, **options: str) -> Page:
+    text = html_page(sections, **options)
+    assert text.startswith("<!DOCTYPE html>")
+    assert_nothing_from_outside(text)
+    return Page(text.removeprefix("<!DOCTYPE html>"))
+
+
+def test_a_gain_shows_everything() -> None:
+    commands = ("toposeat run -p app.place -- mpirun -n 16 ./halo3d",)
+    page = page_of(
+        Section(*gain(), commands=commands),
+        title="halo3d, 16 ranks",
+        subtitle="mpirun -n 16 ./halo3d",
+        created="2026-11-20 22:00 UTC",
+    )
+    for words in (
+        "halo3d, 16 ranks",
+        "mpirun -n 16 ./halo3d",
+        "2026-11-20 22:00 UTC",
+        "Predicted gain from moving 14 of 16 ranks",
+        "Proved optimal for worst link congestion",
+        "Predicted (nothing here was measured)",
+        "The machine, before and after",
+        "Congestion per link (predicted)",
+        "device memory, placed order",
+        "host memory, by rank",
+        "Time in MPI per rank (measured while profiling)",
+        "Messages by size",
+        "Where the numbers come from",
+        "122 nominal, 0 measured, 0 user",
+        commands[0],
+    ):
+        assert words in page.words, words
+    # two drawings with all devices, every one with a rank; bars in pairs
+    assert page.classes("device") >= 32
+    assert sum(title.startswith("device ") for title in page.titles) == 32
+    for rank in range(16):
+        assert sum(
+            f"\nrank {rank}" in t and t.endswith((str(rank), "(moved)")) for t in page.titles
+        )
+    assert page.classes("fill-before") == page.classes("fill-after") == 14
+
+
+def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
+    tree, traffic = samples.small_tree(), samples.stencil((4,))
+    page = page_of(Section(tree, traffic, samples.mapping(tree, traffic, range(4))))
+    assert "No gain: the default placement is kept" in page.words
+    assert page.classes("machine") == 1
+    assert page.classes("fill-after") == 0
+    assert page.classes("moved") == 0
+
+
+def test_several_machines_have_their_own_parts() -> None:
+    tree, traffic, result = gain()
+    box = samples.switch_box()
+    other = samples.mapping(box, traffic, range(16))
+    page = page_of(Section(tree, traffic, result), Section(box, traffic, other))
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {"s1", "s2"} <= set(ids)
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert links == ["#s1", "#s2"]
+    targets = [attrs["for"] for tag, attrs in page.tags if tag == "label"]
+    assert set(targets) <= set(ids)
+
+
+def test_hostile_names_never_become_markup() -> None:
+    tree, traffic, result = gain()
+    hostile = replace(
+        tree,
+        name=EVIL,
+        description=EVIL,
+        origin=EVIL,
+        devices=tuple(replace(d, name=EVIL, uuid=EVIL) for d in tree.devices),
+        components=tuple(replace(c, name=EVIL) for c in tree.components),
+        links=tuple(replace(li, name=EVIL) for li in tree.links),
+        report=(EVIL,),
+        sources=("https://example.org/" + EVIL,),
+    )
+    bad_traffic = Traffic(
+        ranks=16, origin=EVIL, tables=traffic.tables, collective_model=EVIL, report=(EVIL,)
+    )
+    bad_result = replace(
+        result, solver=EVIL, notes=(EVIL,), certificate=replace(result.certificate, reason=EVIL)
+    )
+    run = replace(samples.run_record(), command=(EVIL,), host=EVIL, notes=(EVIL,))
+    text = html_page(
+        [Section(hostile, bad_traffic, bad_result, run=run, title=EVIL, commands=(EVIL,))],
+        title=EVIL,
+        subtitle=EVIL,
+        created=EVIL,
+    )
+    assert_nothing_from_outside(text)
+    page = Page(text.removeprefix("<!DOCTYPE html>"))
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert not any(tag == "img" for tag, _ in page.tags)
+    assert EVIL in page.words
+
+
+def test_the_policy_forbids_fetching() -> None:
+    page = page_of(Section(samples.small_tree()))
+    policies = [
+        attrs["content"]
+        for tag, attrs in page.tags
+        if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"]
+
+
+def test_unicode_is_kept() -> None:
+    tree = replace(samples.small_tree(), name="机器-Gerät")
+    text = html_page([Section(tree)], title="Überblick 日本 🚀")
+    assert "Überblick 日本 🚀" in text
+    assert "机器-Gerät" in text
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        Section(samples.one_device()),
+        Section(traffic=Traffic(ranks=1, origin="quiet", tables={})),
+        Section(traffic=samples.timed(samples.stencil((2, 2)))),
+        Section(run=samples.run_record()),
+        Section(samples.cluster(), samples.stencil((4, 4, 4))),
+        Section(
+            placement=Placement(
+                seats=(Seat(rank=0, local_rank=0, index=0),),
+                devices_of_host={"*": (HostDevice(index=0),)},
+            )
+        ),
+    ],
+    ids=["one device", "no traffic", "profile", "run", "cluster", "placement"],
+)
+def test_parts_alone(section: Section) -> None:
+    page = page_of(section)
+    assert section.heading in page.words
+
+
+def test_empty_traffic_on_a_machine() -> None:
+    tree = samples.small_tree()
+    quiet = Traffic(ranks=4, origin="quiet", tables={samples.DEVICE_P2P: PairTable.empty()})
+    page = page_of(Section(tree, quiet, samples.mapping(tree, quiet, range(4))))
+    assert "No link carries anything." in page.words
+    assert "Nothing was sent." in page.words
+
+
+def test_64_devices_and_ranks() -> None:
+    cluster, traffic = samples.cluster(8, 8), samples.stencil((4, 4, 4))
+    result = samples.mapping(cluster, traffic, range(63, -1, -1), proved=False)
+    page = page_of(Section(cluster, traffic, result))
+    for host in range(8):
+        for index in range(8):
+            assert f"node{host:02d}:D{index}" in page.words
+    drawn = [t for t in page.titles if "\nrank " in t]
+    assert len(drawn) == 128
+    assert {t.split("rank ")[1].split()[0] for t in drawn} == {str(n) for n in range(64)}
+
+
+def test_run_is_measured_and_apart_from_predictions() -> None:
+    page = page_of(Section(*gain(), run=samples.run_record()))
+    assert "The run (measured)" in page.words
+    assert "wall time 61.3 s, exit code 0" in page.words
+    assert "mismatch; device 0000:05:00.0 instead of 0000:06:00.0" in page.words
+    assert "1 rank as placed, 1 rank mismatch, 1 rank not checked" in page.words
+
+
+def test_mapping_needs_its_machine() -> None:
+    _, traffic, result = gain()
+    with pytest.raises(ValueError, match="with its topology"):
+        Section(None, traffic, result)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.report import samples
+from tests.report.markup import Page
+from toposeat.model.traffic import HISTOGRAM_BUCKETS, PairTable, RankInfo
+from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
+from toposeat.report.svg.chart import paired_bars, size_histogram, time_bars
+from toposeat.report.svg.heat_map import heat_map
+
+
+def widths(page: Page, name: str) -> list[float]:
+    return [float(a["width"] or 0) for _, a in page.tags if name in (a.get("class") or "").split()]
+
+
+def test_bars_share_one_scale() -> None:
+    page = Page(paired_bars([(0, "a", 4.0, 1.0), (1, "b", 2.0, 0.0)]))
+    before, after = widths(page, "fill-before"), widths(page, "fill-after")
+    assert before[0] == 2 * before[1] == 4 * after[0]
+    assert after[1] == 0
+    assert "a: default 4.00 s, placed 1.00 s" in page.titles
+    assert "idle" in page.words
+
+
+def test_bars_of_a_kept_default_are_single() -> None:
+    page = Page(paired_bars([(0, "a", 4.0, 4.0)], both=False))
+    assert page.classes("fill-before") == 1
+    assert page.classes("fill-after") == 0
+
+
+def test_heat_map_shows_every_pair_where_it_is() -> None:
+    table = samples.stencil((4,)).mapped_table()
+    page = Page(heat_map(table, 4, label="x", order=[3, 1, 0, 2]))
+    assert sorted(page.titles) == sorted(
+        f"rank {a} -> {b}: 1.00 MiB" for a, b in zip(table.source, table.target, strict=True)
+    )
+    cells = {
+        title: (float(attrs["x"] or 0), float(attrs["y"] or 0))
+        for title, attrs in zip(
+            page.titles,
+            [a for _, a in page.tags if (a.get("class") or "").startswith("heat-7")],
+            strict=True,
+        )
+    }
+    assert cells["rank 3 -> 2: 1.00 MiB"] == (3 * 26 + 0.5, 0 * 26 + 0.5)
+    assert cells["rank 0 -> 1: 1.00 MiB"] == (1 * 26 + 0.5, 2 * 26 + 0.5)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 41, 64, 1000])
+def test_heat_map_of_any_size_is_small(ranks: int) -> None:
+    near = np.arange(ranks - 1)
+    table = PairTable.from_pairs(near, near + 1, np.full(ranks - 1, 4096), np.ones(ranks - 1))
+    text = heat_map(table, ranks, label="x")
+    page = Page(text)
+    size = float(page.tags[0][1]["width"] or 0)
+    assert 0 < size <= 380
+    assert len(text) < 60_000
+
+
+def test_blocks_keep_the_sum() -> None:
+    table = samples.stencil((8, 8, 4)).mapped_table()
+    matrix, block = block_matrix(table, 256, 64)
+    assert (matrix.shape, block) == ((64, 64), 4)
+    assert matrix.sum() == table.bytes.sum()
+
+
+def test_heat_scale() -> None:
+    assert heat_scale(np.zeros((2, 2), dtype=np.int64)) == HeatScale(0.0, 0.0)
+    assert HeatScale(0.0, 0.0).level(0) == 0
+    scale = heat_scale(np.array([[1, 10**9]]))
+    assert scale.level(10**9) == LEVELS - 1
+    assert scale.level(1) == 1
+    assert scale.level(0) == 0
+    flat = heat_scale(np.array([[7, 7]]))
+    assert flat.level(7) == LEVELS - 1
+
+
+def test_histogram_columns_follow_counts() -> None:
+    device, host = [0] * HISTOGRAM_BUCKETS, [0] * HISTOGRAM_BUCKETS
+    device[11], host[11], host[0] = 300, 100, 1
+    chart = size_histogram(device, host)
+    assert chart is not None
+    page = Page(chart)
+    assert "1 KiB and up: 300 device, 100 host messages" in page.titles
+    assert "empty: 0 device, 1 host messages" in page.titles
+    assert size_histogram([0] * HISTOGRAM_BUCKETS, [0] * HISTOGRAM_BUCKETS) is None
+
+
+def test_time_bars() -> None:
+    assert time_bars([]) is None
+    assert time_bars([RankInfo(rank=0)]) is None
+    chart = time_bars([RankInfo(rank=7, wall_s=2, mpi_s=1, finalized=False)])
+    assert chart is not None
+    assert "rank 7: 50 % of 2.00 s in MPI (did not reach MPI_Finalize)" in Page(chart).titles

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.report import samples
+from tests.report.markup import Page, assert_nothing_from_outside
+from toposeat.model.topology import Topology
+from toposeat.report import topology_svg
+from toposeat.report.svg.machine import Seating, congestion_step, machine_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [samples.one_device, samples.small_tree, samples.mesh_8, samples.switch_box, samples.cluster],
+)
+def test_standalone_file_is_xml_with_every_device(machine: Callable[[], Topology]) -> None:
+    topology = machine()
+    text = topology_svg(topology)
+    root = ElementTree.fromstring(text.split("?>", 1)[1])
+    assert root.tag == f"{SVG}svg"
+    devices = [g for g in root.iter(f"{SVG}g") if g.get("class") == "device"]
+    names = [t.text for g in devices for t in g.iter(f"{SVG}text") if "big" in t.get("class", "")]
+    assert sorted(names, key=str) == sorted(f"D{d.index}" for d in topology.devices)
+    links = [g for g in root.iter(f"{SVG}g") if g.get("class") == "link"]
+    assert sorted(int(g.get("data-link", "-1")) for g in links) == list(range(len(topology.links)))
+    assert_nothing_from_outside(text)
+
+
+def test_tooltips_tell_capacity_and_source() -> None:
+    page = Page(topology_svg(samples.small_tree()))
+    assert (
+        "cross-socket package 0 - package 1\n10.0 GB/s per direction (nominal)\n"
+        "10.0 GB/s both together (nominal)"
+    ) in page.titles
+    assert "device 0\nTesla K80\n0000:04:00.0\nGPU-00000000" in page.titles
+
+
+def test_names_from_a_file_stay_text() -> None:
+    evil = '"><script>alert(1)</script><g a="&amp;'
+    tree = samples.small_tree()
+    hostile = replace(
+        tree,
+        name=evil,
+        devices=tuple(replace(d, name=evil, uuid=evil) for d in tree.devices),
+        components=tuple(replace(c, name=evil) for c in tree.components),
+        links=tuple(replace(li, name=evil) for li in tree.links),
+    )
+    text = topology_svg(hostile)
+    assert "<script" not in text
+    page = Page(text)
+    assert any(evil in title for title in page.titles)
+
+
+def test_seats_and_loads_are_drawn() -> None:
+    tree, traffic = samples.small_tree(), samples.stencil((3,))
+    result = samples.mapping(tree, traffic, (0, 1, 3))
+    seating = Seating(
+        rank_of_device={0: 0, 1: 1, 3: 2},
+        moved=frozenset({3}),
+        evaluation=result.placed,
+        top_s=result.placed.max_congestion_s,
+    )
+    page = Page(machine_svg(tree, label="placed", seating=seating))
+    assert page.classes("moved") == 1
+    assert page.classes("idle") == 1
+    assert "device 3\nTesla K80\n0000:07:00.0\nGPU-00000003\nrank 2 (moved)" in page.titles
+    assert "device 2\nTesla K80\n0000:06:00.0\nGPU-00000002\nno rank" in page.titles
+    assert page.classes("busiest") == 1
+    assert "210 us" in page.svg_text
+    predicted = [
+        title for title in page.titles if "predicted: 2.00 MiB, congestion 210 us" in title
+    ]
+    assert len(predicted) == 1
+    assert page.classes("load-6") == 1
+    assert page.classes("load-0") > 0
+
+
+def test_steps_are_proportional() -> None:
+    assert [congestion_step(v, 6.0) for v in (0, 0.1, 1.5, 3.5, 6.0)] == [0, 1, 2, 4, 6]
+    assert congestion_step(1.0, 0.0) == 0
