@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
@@ -44,46 +45,68 @@ def link(
     )
 
 
+# Bandwidth of a single flow by level, relative to level 0 (Faraji et al., section 5.1.1).
+RATIOS = (1.0, 2.47, 4.22, 4.47)
+
+
 def paper_tree() -> Topology:
     """The 16-GPU node of Faraji et al. as their congestion figures see it.
 
     GPU -[L0]- board switch -[L1]- PCIe switch -[L2]- root complex -[L3]- root complex, with the
     bandwidth of L3 as the unit and both directions of every link summed.
     """
-    bandwidth = (4.47, 4.47 / 2.47, 4.47 / 4.22, 1.0)
-    links, components = [], []
-    for level, (width, kind, name) in enumerate(
-        (
-            (2, ComponentKind.SWITCH, "board"),
-            (4, ComponentKind.SWITCH, "switch"),
-            (8, ComponentKind.HOST_BRIDGE, "root"),
-        )
-    ):
-        lower = "g" if level == 0 else ("board", "switch")[level - 1]
-        components += [Component(id=f"{name}{i}", kind=kind) for i in range(16 // width)]
-        links += [
-            link(
-                f"L{level}-{i}",
-                (f"{lower}{i}", f"{name}{i // 2}"),
-                FAR_MORE,
-                combined=bandwidth[level],
-            )
-            for i in range(16 * 2 // width)
-        ]
-    links.append(
-        link("L3-0", ("root0", "root1"), FAR_MORE, combined=bandwidth[3], kind=LinkKind.SMP)
+    combined = [RATIOS[3] / ratio for ratio in RATIOS]
+    return _tree("paper", lambda level: {"forward": FAR_MORE, "combined": combined[level]})
+
+
+def mixed_tree(*, bandwidth: float, latency: float) -> Topology:
+    """The same node as the link model that reproduces the paper's times has it: full duplex.
+
+    Shared capacity of level l is share_l x bandwidth / ratio_l with shares 1, 1, 2, 4.47, and a
+    pair of level l has the cap bandwidth / ratio_l. All routes have the one latency.
+    """
+    shares = (1.0, 1.0, 2.0, 4.47)
+    return _tree(
+        "mixed",
+        lambda level: {
+            "forward": shares[level] * bandwidth / RATIOS[level],
+            "latency": latency / 2 if level == 0 else 0.0,
+        },
+        caps=[bandwidth / ratio for ratio in RATIOS],
     )
+
+
+def _tree(
+    name: str,
+    numbers: Callable[[int], dict[str, Any]],  # arguments of `link`
+    caps: Sequence[float] | None = None,
+) -> Topology:
+    parts = (
+        ("board", ComponentKind.SWITCH),
+        ("switch", ComponentKind.SWITCH),
+        ("root", ComponentKind.HOST_BRIDGE),
+    )
+    links, components, lower = [], [], "g"
+    for level, (upper, kind) in enumerate(parts):
+        count = 16 >> level
+        components += [Component(id=f"{upper}{i}", kind=kind) for i in range(count // 2)]
+        links += [
+            link(f"L{level}-{i}", (f"{lower}{i}", f"{upper}{i // 2}"), **numbers(level))
+            for i in range(count)
+        ]
+        lower = upper
+    links.append(link("L3-0", ("root0", "root1"), **numbers(3), kind=LinkKind.SMP))
     return Topology(
-        name="paper",
+        name=name,
         origin="test",
         devices=tuple(device(i) for i in range(16)),
         components=tuple(components),
         links=tuple(links),
-        routes=tuple(_tree_route(i, j) for i in range(16) for j in range(16) if i != j),
+        routes=tuple(_tree_route(i, j, caps) for i in range(16) for j in range(16) if i != j),
     )
 
 
-def _tree_route(source: int, target: int) -> Route:
+def _tree_route(source: int, target: int, caps: Sequence[float] | None) -> Route:
     up, down, level = [], [], 0
     here, there = source, target
     while here != there and level < 3:
@@ -91,49 +114,70 @@ def _tree_route(source: int, target: int) -> Route:
         down.append(f"L{level}-{there}")
         here, there, level = here // 2, there // 2, level + 1
     top = ["L3-0"] if here != there else []
+    crossed = level - 1 + len(top)
     return Route(
         source=f"g{source}",
         target=f"g{target}",
         links=(*up, *top, *reversed(down)),
-        path_class=(PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.SYS)[
-            level - 1 + bool(top)
-        ],
+        path_class=(PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.SYS)[crossed],
+        cap_bytes_per_s=None if caps is None else nominal(caps[crossed]),
     )
 
 
 def two_switches(
-    *, uplink: float, combined: float | None = None, far_cap: float | None = None, latency: float
+    *,
+    uplink: float,
+    combined: float | None = None,
+    far_cap: float | None = None,
+    latency: float,
+    uplink_latency: float | None = None,
+    unit: float = 1,
 ) -> Topology:
-    """Devices 0, 1 on switch s and 2, 3 on switch t, ports of 100 bytes/s, one uplink s - t."""
+    """Devices 0, 1 on switch s and 2, 3 on switch t, ports of 100 bytes/s, one uplink s - t.
+
+    `latency` is that of a near pair; the uplink adds its own (the same if not given). `unit`
+    multiplies all bandwidths.
+    """
     links = [
-        link(f"p{i}", (f"g{i}", "s" if i < 2 else "t"), 100, latency=latency / 2) for i in range(4)
+        link(f"p{i}", (f"g{i}", "s" if i < 2 else "t"), 100 * unit, latency=latency / 2)
+        for i in range(4)
     ]
     links.append(
-        link("up", ("s", "t"), uplink, combined=combined, latency=latency, kind=LinkKind.SMP)
+        link(
+            "up",
+            ("s", "t"),
+            uplink * unit,
+            combined=None if combined is None else combined * unit,
+            latency=latency if uplink_latency is None else uplink_latency,
+            kind=LinkKind.SMP,
+        )
     )
     return Topology(
         name="two switches",
         origin="test",
         devices=tuple(device(i) for i in range(4)),
-        components=(
-            Component(id="s", kind=ComponentKind.SWITCH),
-            Component(id="t", kind=ComponentKind.SWITCH),
-        ),
+        components=tuple(Component(id=name, kind=ComponentKind.SWITCH) for name in "st"),
         links=tuple(links),
         routes=tuple(
-            Route(
-                source=f"g{i}",
-                target=f"g{j}",
-                links=(f"p{i}", f"p{j}") if i // 2 == j // 2 else (f"p{i}", "up", f"p{j}"),
-                path_class=PathClass.PIX if i // 2 == j // 2 else PathClass.SYS,
-                cap_bytes_per_s=nominal(far_cap)
-                if far_cap is not None and i // 2 != j // 2
-                else None,
-            )
+            _near(i, j) if i // 2 == j // 2 else _far(i, j, far_cap, unit)
             for i in range(4)
             for j in range(4)
             if i != j
         ),
+    )
+
+
+def _near(i: int, j: int) -> Route:
+    return Route(source=f"g{i}", target=f"g{j}", links=(f"p{i}", f"p{j}"), path_class=PathClass.PIX)
+
+
+def _far(i: int, j: int, cap: float | None, unit: float) -> Route:
+    return Route(
+        source=f"g{i}",
+        target=f"g{j}",
+        links=(f"p{i}", "up", f"p{j}"),
+        path_class=PathClass.SYS,
+        cap_bytes_per_s=None if cap is None else nominal(cap * unit),
     )
 
 

@@ -1,0 +1,105 @@
+"""Max-min fair flow time once more, slowly and exactly.
+
+Shares nothing with the core. Rates are found level by level from the textbook statement ("raise all
+rates together; whoever meets a full constraint or its cap stops"), in `fractions.Fraction`, so that
+nothing rounds and ties are ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from toposeat.model.topology import Topology
+
+Constraint = tuple[str, str]  # link id, "forward" | "backward" | "combined"
+
+
+@dataclass(frozen=True)
+class ReferenceFlow:
+    bytes: Fraction
+    start: Fraction
+    cap: Fraction | None
+    uses: tuple[Constraint, ...]
+
+
+def reference_finish(
+    topology: Topology,
+    flows: Sequence[tuple[int, int, int, int]],
+    device_of_rank: Sequence[int],
+) -> list[Fraction]:
+    """Finish of each (source rank, target rank, bytes, messages)."""
+    capacity = _capacities(topology)
+    todo = {
+        number: _flow(
+            topology,
+            (topology.devices[device_of_rank[a]].id, topology.devices[device_of_rank[b]].id),
+            size,
+            messages,
+        )
+        for number, (a, b, size, messages) in enumerate(flows)
+    }
+    left = {number: flow.bytes for number, flow in todo.items()}
+    finish = {number: flow.start for number, flow in todo.items() if flow.bytes == 0}
+    now = Fraction(0)
+    while len(finish) < len(todo):
+        running = {n: f for n, f in todo.items() if n not in finish and f.start <= now}
+        coming = [f.start for n, f in todo.items() if n not in finish and f.start > now]
+        rate = _rates(running, capacity)
+        moments = [now + left[n] / rate[n] for n in running] + coming
+        then = min(moments)
+        for n in running:
+            left[n] -= rate[n] * (then - now)
+            if left[n] == 0:
+                finish[n] = then
+        now = then
+    return [finish[n] for n in sorted(finish)]
+
+
+def _capacities(topology: Topology) -> dict[Constraint, Fraction]:
+    result = {}
+    for link in topology.links:
+        result[link.id, "forward"] = Fraction(link.forward_bytes_per_s.value)
+        result[link.id, "backward"] = Fraction(link.backward_bytes_per_s.value)
+        if link.combined_bytes_per_s is not None:
+            result[link.id, "combined"] = Fraction(link.combined_bytes_per_s.value)
+    return result
+
+
+def _flow(topology: Topology, pair: tuple[str, str], size: int, messages: int) -> ReferenceFlow:
+    route = topology.route_of_pair[pair]
+    uses: list[Constraint] = []
+    latency = Fraction(0)
+    here = route.source
+    for name in route.links:
+        (link,) = [each for each in topology.links if each.id == name]
+        forward = link.ends[0] == here
+        here = link.ends[1] if forward else link.ends[0]
+        latency += Fraction(link.latency_s.value)
+        uses.append((name, "forward" if forward else "backward"))
+        if link.combined_bytes_per_s is not None:
+            uses.append((name, "combined"))
+    cap = None if route.cap_bytes_per_s is None else Fraction(route.cap_bytes_per_s.value)
+    return ReferenceFlow(Fraction(size), messages * latency, cap, tuple(uses))
+
+
+def _rates(
+    flows: Mapping[int, ReferenceFlow], capacity: Mapping[Constraint, Fraction]
+) -> dict[int, Fraction]:
+    fixed: dict[int, Fraction] = {}
+    while len(fixed) < len(flows):
+        free = [n for n in flows if n not in fixed]
+        level_of: dict[Constraint, Fraction] = {}
+        for constraint, size in capacity.items():
+            users = sum(flows[n].uses.count(constraint) for n in free)
+            if users:
+                taken = sum(flows[n].uses.count(constraint) * x for n, x in fixed.items())
+                level_of[constraint] = (size - taken) / users
+        caps = [cap for n in free if (cap := flows[n].cap) is not None]
+        level = min([*level_of.values(), *caps])
+        full = {constraint for constraint, reached in level_of.items() if reached == level}
+        for n in free:
+            if flows[n].cap == level or full.intersection(flows[n].uses):
+                fixed[n] = level
+    return fixed

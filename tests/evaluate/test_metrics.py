@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.evaluate.machines import device, paper_tree, two_switches
+from toposeat.errors import InputError, UsageError
+from toposeat.evaluate import METRICS, cost_matrix
+from toposeat.model.quantity import nominal
+from toposeat.model.topology import Topology
+
+
+def test_bandwidth_of_the_paper_is_its_published_ratios() -> None:
+    cost = cost_matrix(paper_tree(), "bandwidth")
+    assert cost[0, [1, 2, 4, 8]] == pytest.approx([1, 2.47, 4.22, 4.47])
+    assert np.array_equal(cost, cost.T)
+    assert not cost.diagonal().any()
+
+
+def test_distance_counts_levels_from_the_far_end() -> None:
+    # Levels 0..3 have the values 4, 3, 2, 1 (maximum number of levels minus the level).
+    cost = cost_matrix(paper_tree(), "distance")
+    assert cost[0, [1, 2, 4, 8]] == pytest.approx([1, 4 / 3, 2, 4])
+
+
+def test_latency_is_relative_to_the_nearest_pair() -> None:
+    cost = cost_matrix(two_switches(uplink=50, latency=0.5), "latency")
+    assert cost[0].tolist() == [0, 1, 2, 2]  # 0.5 s in a switch, 1 s over the uplink
+
+
+def test_bandwidth_is_the_narrowest_of_cap_links_and_combined_capacity() -> None:
+    assert cost_matrix(two_switches(uplink=50, latency=0))[0, 2] == 2
+    assert cost_matrix(two_switches(uplink=50, combined=25, latency=0))[0, 2] == 4
+    assert cost_matrix(two_switches(uplink=50, far_cap=10, latency=0))[0, 2] == 10
+
+
+def test_directions_differ() -> None:
+    machine = two_switches(uplink=50, latency=0)
+    slow_back = tuple(
+        dataclasses.replace(each, backward_bytes_per_s=nominal(10)) if each.id == "up" else each
+        for each in machine.links
+    )
+    cost = cost_matrix(dataclasses.replace(machine, links=slow_back))
+    assert (cost[0, 2], cost[2, 0]) == (2, 10)
+
+
+def test_bad_input() -> None:
+    machine = two_switches(uplink=50, latency=0)
+    with pytest.raises(UsageError, match="unknown metric 'speed'") as caught:
+        cost_matrix(machine, "speed")
+    assert all(name in caught.value.hint for name in METRICS)
+    with pytest.raises(InputError, match="g0 -> g1 has no latency"):
+        cost_matrix(machine, "latency")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_one_device_has_no_pairs(metric: str) -> None:
+    alone = Topology(name="alone", origin="test", devices=(device(0),))
+    assert cost_matrix(alone, metric).tolist() == [[0]]
