@@ -95,7 +95,9 @@ class Exec:
             timeout=60,
             check=False,
         )
-        outcome = Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+        outcome = Outcome(
+            done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+        )
         if check:
             assert outcome.code == 0, outcome.stderr
         return outcome

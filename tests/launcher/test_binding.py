@@ -1,0 +1,227 @@
+"""CPU set, memory policy and NIC variables, read back by the kernel's own account."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.support import Exec, placement_text, seat_line
+
+CPUS = sorted(os.sched_getaffinity(0))
+STATUS = ("grep", "Cpus_allowed_list", "/proc/self/status")
+needs_two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="this process may use one CPU only")
+
+
+def allowed(stdout: str) -> str:
+    return stdout.split()[1]
+
+
+@needs_two_cpus
+@pytest.mark.parametrize("cpu", CPUS[:2])
+def test_the_program_runs_on_the_cpus_of_its_seat(launcher: Exec, cpu: int) -> None:
+    text = placement_text([seat_line(0, 0, cpus=str(cpu))])
+    done = launcher.run("-m", launcher.place(text), *STATUS)
+    assert allowed(done.stdout) == str(cpu)
+    assert done.stderr == ""
+
+
+@needs_two_cpus
+def test_a_cpu_set_is_never_widened(launcher: Exec, exec_program: Path) -> None:
+    text = placement_text([seat_line(0, 0, cpus=f"{CPUS[0]}-{CPUS[1]}")])
+    line = ["taskset", "-c", str(CPUS[1]), exec_program, "-m", launcher.place(text), *STATUS]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert allowed(done.stdout) == str(CPUS[1])
+    assert "may use only some" in done.stderr
+
+
+@needs_two_cpus
+def test_cpus_that_were_taken_away_are_said_and_left_alone(
+    launcher: Exec, exec_program: Path
+) -> None:
+    place = launcher.place(placement_text([seat_line(0, 0, cpus=str(CPUS[0]))]))
+    line = ["taskset", "-c", str(CPUS[1]), exec_program, "-m", place]
+    done = subprocess.run([*line, *STATUS], capture_output=True, text=True, check=True)
+    assert allowed(done.stdout) == str(CPUS[1])
+    assert f"CPUs {CPUS[0]} are not among those this process may use ({CPUS[1]})" in done.stderr
+    strict = subprocess.run([*line, "--strict", *STATUS], capture_output=True, check=False)
+    assert strict.returncode == 1
+
+
+def test_cpus_this_machine_does_not_have_are_said(launcher: Exec) -> None:
+    text = placement_text([seat_line(0, 0, cpus="8000-8191")])
+    done = launcher.run("-m", launcher.place(text), *STATUS)
+    assert "CPUs 8000-8191 are not among those" in done.warnings[0]
+
+
+def test_a_seat_without_cpus_leaves_them_alone(launcher: Exec) -> None:
+    done = launcher.run("-m", launcher.place(placement_text([seat_line(0, 0)])), *STATUS)
+    own = Path("/proc/self/status").read_text()
+    assert f"Cpus_allowed_list:\t{allowed(done.stdout)}\n" in own
+    assert done.stderr == ""
+
+
+# ---- cpu-only: ranks move to where the device they will pick is ----
+
+
+@needs_two_cpus
+def test_cpu_only_takes_the_cpus_of_the_device_that_the_program_counts(launcher: Exec) -> None:
+    first, second = CPUS[:2]
+    seats = [seat_line(0, 1, cpus=str(first)), seat_line(1, 0, cpus=str(second))]
+    place = launcher.place(placement_text(seats))
+    for rank, cpu in ((0, second), (1, first)):
+        env = {"PMI_RANK": str(rank), "PMI_SIZE": "2", "MPI_LOCALRANKID": str(rank)}
+        done = launcher.run("-m", place, "--visibility", "cpu-only", *STATUS, env=env)
+        assert allowed(done.stdout) == str(cpu)
+        assert f"this rank will use device {rank}, not {1 - rank}" in done.warnings[0]
+
+
+@needs_two_cpus
+def test_cpu_only_with_devices_in_order_is_silent(launcher: Exec) -> None:
+    seats = [seat_line(0, 0, cpus=str(CPUS[0])), seat_line(1, 1, cpus=str(CPUS[1]))]
+    env = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}
+    place = launcher.place(placement_text(seats))
+    done = launcher.run("-m", place, "--visibility", "cpu-only", *STATUS, env=env)
+    assert (allowed(done.stdout), done.stderr) == (str(CPUS[1]), "")
+
+
+# ---- memory policy ----
+
+
+def memory_policy_allowed() -> bool:
+    """Whether a child may set its policy (containers without CAP_SYS_NICE may not)."""
+    code = "import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(238, 0, None, 0) != 0)"
+    return os.uname().machine == "x86_64" and os.system(f"python3 -c '{code}'") == 0
+
+
+needs_policy = pytest.mark.skipif(
+    not memory_policy_allowed() or not Path("/sys/devices/system/node/node0").is_dir(),
+    reason="set_mempolicy is forbidden here, or there are no NUMA nodes",
+)
+
+
+@pytest.fixture
+def policy(launcher: Exec) -> Callable[..., list[str]]:
+    """Seats a rank and gives back the policy that its report read back, and the warnings."""
+
+    def seat(node: str, *options: str) -> list[str]:
+        place = launcher.place(placement_text([seat_line(0, 0, node=node)]))
+        folder = launcher.folder / "reports"
+        folder.mkdir(exist_ok=True)
+        done = launcher.run("-m", place, *options, "--report", folder, "true")
+        return [done.report(folder)["memory_policy"][0], *done.warnings]
+
+    return seat
+
+
+@needs_policy
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "preferred:0"),
+        (("--memory-policy", "bind"), "bind:0"),
+        (("--memory-policy=none",), "default"),
+    ],
+)
+def test_memory_is_taken_from_the_node_of_the_seat(
+    policy: Callable[..., list[str]], options: tuple[str, ...], expected: str
+) -> None:
+    assert policy("0", *options) == [expected]
+
+
+@needs_policy
+def test_the_program_inherits_the_policy(launcher: Exec) -> None:
+    place = launcher.place(placement_text([seat_line(0, 0, node="0")]))
+    code = (
+        "import ctypes, os\n"
+        "mode, nodes = ctypes.c_int(), (ctypes.c_ulong * 16)()\n"
+        "call = ctypes.CDLL(None).syscall\n"
+        "assert call(239, ctypes.byref(mode), nodes, 1024, 0, 0) == 0\n"
+        "print(mode.value, nodes[0])"
+    )
+    done = launcher.run("-m", place, "python3", "-c", code)
+    assert done.stdout == "1 1\n"  # MPOL_PREFERRED, node 0
+
+
+def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) -> None:
+    found = policy("1023")
+    assert "NUMA node 1023 does not exist here" in found[1]
+
+
+# ---- NIC ----
+
+
+@pytest.mark.parametrize(
+    ("nic", "expected"),
+    [
+        ("mlx5_3", {"UCX_NET_DEVICES": "mlx5_3:1", "PSM3_NIC": "mlx5_3"}),
+        ("mlx5_3:2", {"UCX_NET_DEVICES": "mlx5_3:2", "PSM3_NIC": "mlx5_3"}),
+        ("lo", {"UCX_NET_DEVICES": "lo", "PSM3_NIC": "lo"}),
+        ("hfi1_0", {}),
+        ("cxi0", {}),  # no CPU set: the NUMA policy could stop the job
+    ],
+)
+def test_libraries_are_pointed_at_the_nic(
+    launcher: Exec, nic: str, expected: dict[str, str]
+) -> None:
+    found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)])).variables
+    names = {"UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY", "NCCL_IB_HCA"}
+    assert {name: found[name] for name in names & set(found)} == expected
+
+
+@pytest.mark.skipif(
+    not Path("/sys/devices/system/node/node0/cpulist").exists(), reason="no NUMA nodes here"
+)
+def test_cray_mpich_picks_by_numa_node_where_the_cpus_are_in_one(launcher: Exec) -> None:
+    cpu = Path("/sys/devices/system/node/node0/cpulist").read_text().strip().split("-")[0]
+    if not cpu.isdigit() or int(cpu) not in CPUS:
+        pytest.skip("the first CPU of node 0 is not for this process")
+    text = placement_text([seat_line(0, 0, nic="cxi0", cpus=cpu)])
+    assert launcher.variables(text).variables["MPICH_OFI_NIC_POLICY"] == "NUMA"
+
+
+def test_what_the_user_set_stays(launcher: Exec) -> None:
+    text = placement_text([seat_line(0, 0, nic="mlx5_3")])
+    done = launcher.variables(text, env={"UCX_NET_DEVICES": "mlx5_0:1"})
+    assert done.variables["UCX_NET_DEVICES"] == "mlx5_0:1"
+    assert "was set before and stays" in done.stderr
+    assert done.warnings == []
+
+
+def test_the_report_tells_what_is(launcher: Exec) -> None:
+    folder = launcher.folder / "reports"
+    folder.mkdir()
+    text = placement_text([seat_line(0, 2, cpus=str(CPUS[0]), nic="mlx5_3")])
+    done = launcher.run(
+        *("-m", launcher.place(text), "--report", folder, "sh", "-c", "echo $$"),
+        env={"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"},
+    )
+    report = done.report(folder)
+    expected = {
+        "rank": ["0"],
+        "launcher": ["hydra"],
+        "rank_source": ["PMI_RANK"],
+        "local_rank_source": ["MPI_LOCALRANKID"],
+        "seated": ["yes"],
+        "visibility": ["permute"],
+        "device_pci": ["0000:88:00.0"],
+        "visible_devices": ["2,0,1,3"],
+        "nic": ["UCX_NET_DEVICES=mlx5_3:1", "PSM3_NIC=mlx5_3"],
+        "pid": [done.stdout.strip()],
+        "host": [os.uname().nodename],
+        "cpus": [str(CPUS[0])],
+    }
+    assert {key: report[key] for key in expected} == expected
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_report_that_cannot_be_written_stops_nothing_but_strict(launcher: Exec) -> None:
+    place = launcher.place(placement_text([seat_line(0, 0)]))
+    gone = launcher.folder / "gone"
+    done = launcher.run("-m", place, "--report", gone, "echo", "ran")
+    assert done.stdout == "ran\n"
+    assert "cannot write the report" in done.warnings[0]
+    assert launcher.run("-m", place, "--report", gone, "--strict", "true", check=False).code == 1
