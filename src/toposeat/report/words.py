@@ -140,12 +140,12 @@ def link_medium(link: Link) -> str:
 
 
 def link_words(topology: Topology, link_id: str) -> str:
-    """One link in words: `QPI package 0 - package 1`."""
+    """One link in words: `QPI: package 0 - package 1`."""
     link = topology.link_of_id.get(link_id)
     if link is None:
         return clean(link_id)
     near, far = (vertex_words(topology, end) for end in link.ends)
-    return f"{link_medium(link)} {near} - {far}"
+    return f"{link_medium(link)}: {near} - {far}"
 
 
 def devices_words(topology: Topology) -> str:
@@ -321,31 +321,36 @@ def verdict_words(result: MappingResult) -> str:
         if result.certificate.proved:
             return f"No gain: the default placement is kept, it is proved optimal for {goal}."
         return f"No gain: the default placement is kept, nothing better was found for {goal}."
-    before, after = result.default, result.placed
-    changes = (
-        _change_words("link time", before.predicted_s, after.predicted_s),
-        _change_words("worst link congestion", before.max_congestion_s, after.max_congestion_s),
-    )
     ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
-    return f"Predicted {outcome_word(result)} from moving {ranks}: {changes[0]}, {changes[1]}."
+    changes = ", ".join(_change_words(*figure) for figure in _figures_of_merit(result))
+    return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."
+
+
+def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:
+    """What the outcome is judged by, before and after: times, and the cost where it was asked."""
+    before, after = result.default, result.placed
+    figures = [
+        ("link time", before.predicted_s, after.predicted_s),
+        ("worst link congestion", before.max_congestion_s, after.max_congestion_s),
+    ]
+    if result.objective == "cost":
+        figures.insert(0, ("bytes x pair cost", before.cost, after.cost))
+    return figures
 
 
 def outcome_word(result: MappingResult) -> str:
     """`gain`, `loss` (a solver that was asked for a bad placement gives one) or `change`."""
-    pairs = (
-        (result.default.predicted_s, result.placed.predicted_s),
-        (result.default.max_congestion_s, result.placed.max_congestion_s),
-    )
-    signs = {(after > before) - (after < before) for before, after in pairs} - {0}
+    figures = _figures_of_merit(result)
+    signs = {(after > before) - (after < before) for _, before, after in figures} - {0}
     return {frozenset({-1}): "gain", frozenset({1}): "loss"}.get(frozenset(signs), "change")
 
 
 def _change_words(name: str, before: float, after: float) -> str:
     """`link time 5.03 ms to 1.68 ms (-67 %)`."""
+    show = format_bytes if name == "bytes x pair cost" else format_seconds
     if before == after:
-        return f"{name} unchanged ({format_seconds(before)})"
-    change = format_change(before, after)
-    return f"{name} {format_seconds(before)} to {format_seconds(after)} ({change})"
+        return f"{name} unchanged ({show(before)})"
+    return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
 
 
 def table_rows(before: Evaluation, after: Evaluation) -> list[tuple[str, str, str, str]]:

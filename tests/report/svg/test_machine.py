@@ -35,7 +35,7 @@ def test_standalone_file_is_xml_with_every_device(machine: Callable[[], Topology
 def test_tooltips_tell_capacity_and_source() -> None:
     page = Page(topology_svg(samples.small_tree()))
     assert (
-        "cross-socket package 0 - package 1\n10.0 GB/s per direction (nominal)\n"
+        "cross-socket: package 0 - package 1\n10.0 GB/s per direction (nominal)\n"
         "10.0 GB/s both together (nominal)"
     ) in page.titles
     assert "device 0\nTesla K80\n0000:04:00.0\nGPU-00000000" in page.titles

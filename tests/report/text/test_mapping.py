@@ -28,7 +28,7 @@ worst link congestion  5.03 ms  1.68 ms   -67 %  <- objective
 mean link congestion   1.05 ms   517 us   -51 %
 hop-bytes              592 MiB  352 MiB   -41 %
 bytes x pair cost      592 MiB  352 MiB   -41 %
-Busiest link: cross-socket package 0 - package 1 (in both)
+Busiest link: cross-socket: package 0 - package 1 (in both)
 
 Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %), worst
           link congestion 5.03 ms to 1.68 ms (-67 %).
@@ -99,6 +99,6 @@ def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
     assert lines[4].split()[:4] == ["default", "210", "us", "1.00"]
     assert lines[5].split()[:4] == ["bad.place", "629", "us", "3.00"]
     assert lines[6] == "Busiest link"
-    assert lines[8].split() == ["bad.place", *["cross-socket", "package", "0", "-", "package", "1"]]
+    assert lines[8].split() == ["bad.place", *["cross-socket:", "package", "0", "-", "package", "1"]]
     assert lines[-1] == "relative: link time over that of default; nothing was measured"
     assert "measured" not in "\n".join(lines[:-1])

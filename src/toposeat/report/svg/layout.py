@@ -13,7 +13,7 @@ from toposeat.report.svg.forest import LEAF_LEVEL, SWITCH_LEVEL, Forest, Node, b
 BAR_HEIGHT = 24.0
 LINK_HEIGHT = 34.0  # of a tree link between two rows
 DEVICE_HEIGHT = 62.0
-MARGIN = 16.0
+MARGIN = 6.0
 _PAD = 10.0  # from a frame to what it holds
 _BAND_WIDTH = 1200.0
 _MOST_IN_LINE = 24  # devices of one host

@@ -199,7 +199,7 @@ def _box(
     if isinstance(vertex, Device):
         return _device(topology, box, vertex, seating)
     if isinstance(vertex, Nic):
-        return _nic(box, vertex)
+        return _nic(box, vertex, named=_nic_names_fit(topology, box))
     name = component_words(vertex)
     title = f"{vertex_words(topology, vertex.id)} ({COMPONENT_WORDS[vertex.kind]})"
     return element(
@@ -265,7 +265,11 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
     )
 
 
-def _nic(box: Box, nic: Nic) -> Markup:
+def _nic_names_fit(topology: Topology, box: Box) -> bool:
+    return all(6.2 * len(nic.name) <= box.width - 2 for nic in topology.nics)
+
+
+def _nic(box: Box, nic: Nic, *, named: bool) -> Markup:
     name = nic.name or f"N{nic.index}"
     return element(
         "g",
@@ -276,7 +280,7 @@ def _nic(box: Box, nic: Nic) -> Markup:
         element(
             "text",
             {"class": "small", "x": box.middle, "y": box.y + 42},
-            name if 6.2 * len(name) <= box.width - 2 else str(nic.index),
+            name if named else str(nic.index),
         ),
     )
 
