@@ -170,6 +170,7 @@ def _add_kfd_devices(found: _Found, gpus: tuple[KfdGpu, ...]) -> dict[int, str]:
                 numa_node=function.numa_node if function else None,
                 cpus=function.cpus if function else None,
                 memory_bytes=gpu.memory_bytes,
+                forwards=gpu.forwards,
             ),
             None,
         )
@@ -208,6 +209,12 @@ def _add_xgmi(builder: GraphBuilder, gpus: tuple[KfdGpu, ...], ids: dict[int, st
                 latency_s=k.LATENCY_XGMI,
                 name="xGMI",
             )
+    far = sum(peer in ids for gpu in gpus for peer in gpu.far_peers) // 2
+    if far:
+        builder.report.append(
+            f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
+            " what lies between"
+        )
     if unstated:
         builder.report.append(
             f"KFD does not state the bandwidth of {unstated} xGMI links:"

@@ -12,11 +12,15 @@ from toposeat.topology.sysfs import read_line
 _XGMI = 11  # CRAT link type; 2 is PCIe
 # The driver counts 15 per xGMI hop, and 13 inside a package; more means that others lie between.
 _DIRECT_WEIGHT = 15
+_FORWARDING_GFX = 90010  # MI200: its dies relay traffic of others
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KfdGpu:
-    """One GPU node. `peers` maps node numbers of direct xGMI peers to bytes/s (0: not stated)."""
+    """One GPU node. `peers` maps node numbers of direct xGMI peers to bytes/s (0: not stated).
+
+    `far_peers` are those that xGMI reaches, but not over a link of their own.
+    """
 
     node: int
     pci_bus_id: str
@@ -24,6 +28,8 @@ class KfdGpu:
     memory_bytes: int | None
     unique_id: int
     peers: dict[int, float]
+    far_peers: tuple[int, ...]
+    forwards: bool
 
 
 def read_kfd(root: Path = Path("/sys")) -> tuple[KfdGpu, ...]:
@@ -42,6 +48,7 @@ def _gpu(entry: Path) -> KfdGpu | None:
     if not properties.get("simd_count"):
         return None
     location = properties.get("location_id", 0)
+    links = _xgmi_links(entry)
     bus = f"{properties.get('domain', 0):04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
     return KfdGpu(
         node=int(entry.name),
@@ -49,7 +56,15 @@ def _gpu(entry: Path) -> KfdGpu | None:
         name=read_line(entry / "name") or "",
         memory_bytes=_memory(entry),
         unique_id=properties.get("unique_id", 0),
-        peers=_peers(entry),
+        peers={
+            link["node_to"]: link.get("max_bandwidth", 0) * 1e6
+            for link in links
+            if link.get("weight", 0) <= _DIRECT_WEIGHT
+        },
+        far_peers=tuple(
+            link["node_to"] for link in links if link.get("weight", 0) > _DIRECT_WEIGHT
+        ),
+        forwards=properties.get("gfx_target_version") == _FORWARDING_GFX,
     )
 
 
@@ -60,13 +75,9 @@ def _memory(entry: Path) -> int | None:
     return total or None
 
 
-def _peers(entry: Path) -> dict[int, float]:
-    peers: dict[int, float] = {}
-    for path in sorted((entry / "io_links").glob("*/properties")):
-        link = _properties(path)
-        if link.get("type") == _XGMI and link.get("weight", 0) <= _DIRECT_WEIGHT:
-            peers[link.get("node_to", -1)] = link.get("max_bandwidth", 0) * 1e6
-    return peers
+def _xgmi_links(entry: Path) -> list[dict[str, int]]:
+    links = [_properties(path) for path in sorted((entry / "io_links").glob("*/properties"))]
+    return [link for link in links if link.get("type") == _XGMI and "node_to" in link]
 
 
 def _properties(path: Path) -> dict[str, int]:

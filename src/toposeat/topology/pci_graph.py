@@ -125,15 +125,23 @@ class PciGraphWriter:
         return added + (speed if above == bridge else 0.0)
 
     def _bytes_per_s(self, chain: Sequence[str], endpoint: Endpoint) -> float:
-        """The narrowest link of a contracted chain, at the speed that its two ends can reach."""
-        speeds: list[float] = []
+        """The narrowest link of a contracted chain.
+
+        A link has two ends, the port above and the function below it: of a whole chain, the first
+        and second, third and fourth function and so on. It runs as its slower, narrower end can.
+        """
+        whole = (*endpoint.function.bridges, endpoint.function.pci_bus_id)
+        ends: dict[int, list[PciDevice]] = {}
         for bus in chain:
             function = self.machine.pci.get(bus)
-            if function is None or function.generation is None:
-                continue
-            width = function.width or function.max_width or 16
-            speeds.append(k.pcie_bytes_per_s(function.generation, min(width, 32)))
-            self.generations.append(function.generation)
+            if function is not None and function.generation is not None:
+                ends.setdefault(whole.index(bus) // 2, []).append(function)
+        speeds: list[float] = []
+        for functions in ends.values():
+            generation = min(f.generation for f in functions if f.generation is not None)
+            width = min(f.width or f.max_width or 16 for f in functions)
+            speeds.append(k.pcie_bytes_per_s(generation, width))
+            self.generations.append(generation)
         if speeds:
             return min(speeds)
         self.unknown_links.append(endpoint.id)

@@ -1,0 +1,199 @@
+"""A machine that is not there: sysfs written to a folder, NVML and KFD as their documentation says.
+
+The PCI trees are built as Linux shows them: root port, switch upstream port, downstream ports.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_ulong
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pynvml
+
+GPU_CLASS, NIC_CLASS, BRIDGE_CLASS = "0x030200", "0x020700", "0x060400"
+NVIDIA, AMD, MELLANOX, PLX = "0x10de", "0x1002", "0x15b3", "0x10b5"
+
+
+@dataclass
+class FakeSysfs:
+    """Writes files below `root`."""
+
+    root: Path
+
+    def write(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text + "\n")
+
+    def pci(
+        self,
+        path: str,
+        *,
+        vendor: str,
+        pci_class: str,
+        node: int = -1,
+        cpus: str = "",
+        speed: str = "8.0 GT/s PCIe",
+        width: int = 16,
+    ) -> None:
+        """One function at `path`, e.g. `pci0000:00/0000:00:02.0/0000:04:00.0`."""
+        folder = f"devices/{path}"
+        bus = path.rsplit("/", 1)[1]
+        for name, text in {
+            "vendor": vendor,
+            "device": "0x1db1",
+            "class": pci_class,
+            "numa_node": str(node),
+            "local_cpulist": cpus,
+            "max_link_speed": speed,
+            "current_link_speed": "2.5 GT/s PCIe",  # idle
+            "current_link_width": str(width),
+            "max_link_width": str(width),
+        }.items():
+            self.write(f"{folder}/{name}", text)
+        link = self.root / "bus" / "pci" / "devices" / bus
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(f"../../../{folder}")
+
+    def adapter(self, kind: str, name: str, pci_path: str) -> None:
+        """A device of class infiniband or net on a PCI function."""
+        folder = self.root / "devices" / pci_path / kind / name
+        folder.mkdir(parents=True)
+        (folder / "device").symlink_to("../..")
+        entry = self.root / "class" / kind / name
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        entry.symlink_to(folder)
+
+    def numa(self, node: int, cpus: str, package: int) -> None:
+        self.write(f"devices/system/node/node{node}/cpulist", cpus)
+        if cpus:
+            first = cpus.replace(",", "-").split("-")[0]
+            path = f"devices/system/cpu/cpu{first}/topology/physical_package_id"
+            self.write(path, str(package))
+
+    def switch(
+        self,
+        root_port: str,
+        bus: int,
+        endpoints: list[tuple[str, str, str]],
+        *,
+        node: int,
+        cpus: str,
+    ) -> list[str]:
+        """A switch below a root port; endpoints are (bus id, vendor, class). Returns paths."""
+        base = root_port
+        self.pci(base, vendor="0x8086", pci_class=BRIDGE_CLASS, node=node)
+        upper = f"{base}/0000:{bus:02x}:00.0"
+        self.pci(upper, vendor=PLX, pci_class=BRIDGE_CLASS, node=node)
+        paths = []
+        for number, (bus_id, vendor, pci_class) in enumerate(endpoints):
+            lower = f"{upper}/0000:{bus + 1:02x}:{number + 4:02x}.0"
+            self.pci(lower, vendor=PLX, pci_class=BRIDGE_CLASS, node=node)
+            path = f"{lower}/{bus_id}"
+            self.pci(path, vendor=vendor, pci_class=pci_class, node=node, cpus=cpus)
+            paths.append(path)
+        return paths
+
+
+@dataclass
+class FakeGpu:
+    """What the fake NVML tells of one GPU. Links are (remote bus id, remote type)."""
+
+    pci: str
+    name: str = "Tesla V100-SXM2-16GB"
+    uuid: str = "GPU-00000000-0000-0000-0000-000000000000"
+    links: list[tuple[str, int]] = field(default_factory=list)
+    inactive: int = 0
+    mig: bool = False
+    link_version: int = 2
+
+
+class FakeNvml:
+    """The functions of pynvml that discovery uses, over a list of GPUs.
+
+    `distance(i, j)` gives the common ancestor; functions named in `unsupported` raise as the
+    library does; `present=False` is a node without the driver.
+    """
+
+    NVMLError = pynvml.NVMLError
+
+    def __init__(self, gpus, *, distance=None, unsupported=(), present=True, as_bytes=False):
+        self.gpus = list(gpus)
+        self.distance = distance or (lambda i, j: 50)
+        self.unsupported = set(unsupported)
+        self.present = present
+        self.as_bytes = as_bytes
+        self.open = 0
+
+    def __getattribute__(self, name):
+        if name.startswith("nvml") and name in object.__getattribute__(self, "unsupported"):
+
+            def refuse(*_):
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+            return refuse
+        return object.__getattribute__(self, name)
+
+    def _text(self, text):
+        return text.encode() if self.as_bytes else text
+
+    def nvmlInit(self):
+        if not self.present:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        self.open += 1
+
+    def nvmlShutdown(self):
+        self.open -= 1
+
+    def nvmlSystemGetDriverVersion(self):
+        return self._text("550.163.01")
+
+    def nvmlDeviceGetCount(self):
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return index
+
+    def nvmlDeviceGetName(self, handle):
+        return self._text(self.gpus[handle].name)
+
+    def nvmlDeviceGetUUID(self, handle):
+        return self._text(self.gpus[handle].uuid)
+
+    def nvmlDeviceGetPciInfo(self, handle):
+        return SimpleNamespace(busId=self._text("0000" + self.gpus[handle].pci.upper()))
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        return SimpleNamespace(total=16 << 30)
+
+    def nvmlDeviceGetMigMode(self, handle):
+        return [int(self.gpus[handle].mig)] * 2
+
+    def nvmlDeviceGetCpuAffinity(self, handle, words):
+        return (c_ulong * words)(0xF)
+
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, handle):
+        return 3
+
+    def nvmlDeviceGetNvLinkState(self, handle, link):
+        gpu = self.gpus[handle]
+        if link >= len(gpu.links) + gpu.inactive:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        return int(link < len(gpu.links))
+
+    def nvmlDeviceGetNvLinkVersion(self, handle, link):
+        return self.gpus[handle].link_version
+
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, handle, link):
+        return SimpleNamespace(busId=self._text("0000" + self.gpus[handle].links[link][0].upper()))
+
+    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle, link):
+        return self.gpus[handle].links[link][1]
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, a, b):
+        return self.distance(a, b)
+
+    def nvmlDeviceGetP2PStatus(self, a, b, capability):
+        return 0 if (a < 4) == (b < 4) else 3
