@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -190,3 +192,17 @@ def test_mapping_needs_its_machine() -> None:
     _, traffic, result = gain()
     with pytest.raises(ValueError, match="with its topology"):
         Section(None, traffic, result)
+
+
+def test_styles_of_the_page_do_not_reach_into_drawings() -> None:
+    """`.switch` once hid the drawn switches on paper: figure.css alone styles drawings."""
+    page = page_of(Section(*gain()))
+    depth_classes = {
+        name
+        for tag, attrs in page.tags
+        if tag in {"g", "rect", "text", "path"}
+        for name in (attrs.get("class") or "").split()
+    }
+    page_css = (files("toposeat.report.html") / "page.css").read_text(encoding="utf-8")
+    styled = set(re.findall(r"\.([a-z][\w-]*)", page_css))
+    assert depth_classes & styled <= {"moved", "bar-row", "hit-row", "lit", "device"}

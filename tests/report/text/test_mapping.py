@@ -99,6 +99,9 @@ def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
     assert lines[4].split()[:4] == ["default", "210", "us", "1.00"]
     assert lines[5].split()[:4] == ["bad.place", "629", "us", "3.00"]
     assert lines[6] == "Busiest link"
-    assert lines[8].split() == ["bad.place", *["cross-socket:", "package", "0", "-", "package", "1"]]
+    assert lines[8].split() == [
+        "bad.place",
+        *["cross-socket:", "package", "0", "-", "package", "1"],
+    ]
     assert lines[-1] == "relative: link time over that of default; nothing was measured"
     assert "measured" not in "\n".join(lines[:-1])

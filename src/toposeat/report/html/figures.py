@@ -58,7 +58,7 @@ def _radio(key: str, view: str, words: str, checked: bool) -> Markup:
     return joined(
         [
             element("input", {**box, "checked": checked}),
-            element("label", {"for": name, "class": "switch"}, words),
+            element("label", {"for": name, "class": "toggle"}, words),
         ]
     )
 
