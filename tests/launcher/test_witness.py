@@ -1,0 +1,220 @@
+"""The witness library: what a rank had in the end, from inside, with a stand-in CUDA driver."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.support import Exec, placement_text, seat_line
+
+# Answers as the driver would: device i has PCI bus id 00000000:1i:00.0; ACTIVE lists those with a
+# primary context, CURRENT is the calling thread's; RESULT is the error of every call.
+FAKE_DRIVER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int number(const char *name, int otherwise) {
+  const char *text = getenv(name);
+  return text == NULL ? otherwise : atoi(text);
+}
+static int result(void) { return number("FAKE_RESULT", 0); }
+int cuDeviceGetCount(int *count) { *count = 4; return result(); }
+int cuDeviceGet(int *device, int ordinal) { *device = 100 + ordinal; return result(); }
+int cuCtxGetDevice(int *device) {
+  *device = 100 + number("FAKE_CURRENT", -1);
+  return *device < 100 ? 201 : result();
+}
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+  const char *list = getenv("FAKE_ACTIVE");
+  *flags = 0;
+  *active = list != NULL && strchr(list, '0' + device - 100) != NULL;
+  return result();
+}
+int cuDeviceGetPCIBusId(char *text, int size, int device) {
+  snprintf(text, (size_t)size, "00000000:1%d:00.0", device - 100);
+  return result();
+}
+int cuInit(unsigned flags) { (void)flags; abort(); /* the witness must never initialise */ }
+"""
+
+APPLICATION = r"""
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "load") == 0 && dlopen("libcuda.so.1", RTLD_NOW) == NULL) return 9;
+    if (strcmp(argv[i], "fork") == 0 && fork() == 0) exit(0);
+    if (strcmp(argv[i], "chdir") == 0 && chdir("/") != 0) return 8;
+    if (strcmp(argv[i], "crash") == 0) abort();
+    if (strcmp(argv[i], "_exit") == 0) _exit(4);
+  }
+  while (wait(NULL) > 0) {}
+  return 3;
+}
+"""
+
+# An application and its MPI library, bound as an extension module binds it: the library is private.
+FAKE_MPI = r"""
+#include <stdio.h>
+int PMPI_Finalize(void) { return puts("finalized") < 0; }
+int MPI_Finalize(void) { return PMPI_Finalize(); }
+"""
+PLUGIN = r"""
+int MPI_Finalize(void);
+int finish(void);
+int finish(void) { return MPI_Finalize(); }
+"""
+HOST = r"""
+#include <dlfcn.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  int (*finish)(void);
+  if (argc != 2 || plugin == NULL) return 9;
+  void *symbol = dlsym(plugin, "finish");
+  memcpy(&finish, &symbol, sizeof finish);
+  return finish();
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("witness")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+
+    def build(name: str, source: str, *flags: str) -> None:
+        (folder / f"{name}.c").write_text(source)
+        line = [compiler, "-o", str(folder / name), str(folder / f"{name}.c"), *flags]
+        subprocess.run([*line, "-ldl"], check=True)
+
+    shared = ("-shared", "-fPIC")
+    build("libcuda.so.1", FAKE_DRIVER, *shared)
+    build("application", APPLICATION)
+    build("libmpi.so", FAKE_MPI, *shared, "-Wl,-soname,libmpi.so")
+    rpath = f"-Wl,-rpath,{folder}"
+    build("plugin.so", PLUGIN, *shared, f"-L{folder}", "-lmpi", rpath)
+    build("host", HOST)
+    build("direct", PLUGIN + "int main(void) { return finish(); }", f"-L{folder}", "-lmpi", rpath)
+    return folder
+
+
+class Rank:
+    """Runs a program as rank 0 with reports, and reads its witnesses."""
+
+    def __init__(self, launcher: Exec, programs: Path, witness: Path) -> None:
+        self.launcher, self.programs, self.witness = launcher, programs, witness
+        self.folder = launcher.folder / "reports"
+        self.folder.mkdir()
+        self.code = 0
+        self.stdout = ""
+
+    def run(self, *line: str | Path, **env: str) -> list[dict[str, str]]:
+        place = self.launcher.place(placement_text([seat_line(0, 0)]))
+        done = self.launcher.run(
+            *("-m", place, "--report", self.folder, "--witness", self.witness, "--", *line),
+            env={"LD_LIBRARY_PATH": str(self.programs), **env},
+            check=False,
+        )
+        self.code, self.stdout = done.code, done.stdout
+        assert done.stderr == ""
+        found = []
+        for path in sorted(self.folder.glob("*.witness")):
+            lines = path.read_text().splitlines()
+            assert lines[0] == "# toposeat/witness/1"
+            found.append(
+                {key: value for key, _, value in (row.partition("\t") for row in lines[1:])}
+            )
+        return found
+
+    def application(self, *words: str, **env: str) -> list[dict[str, str]]:
+        return self.run(self.programs / "application", *words, **env)
+
+
+@pytest.fixture
+def rank(launcher: Exec, programs: Path, witness_library: Path) -> Rank:
+    return Rank(launcher, programs, witness_library)
+
+
+def test_a_program_without_a_driver_says_so(rank: Rank) -> None:
+    (found,) = rank.application()
+    assert (found["rank"], found["when"], found["cuda"]) == ("0", "exit", "not loaded")
+    assert (
+        found["cpus"]
+        == Path("/proc/self/status").read_text().split("Cpus_allowed_list:\t")[1].split("\n")[0]
+    )
+    assert rank.code == 3
+
+
+@pytest.mark.parametrize(
+    ("env", "devices"),
+    [
+        ({"FAKE_ACTIVE": "2"}, "00000000:12:00.0"),
+        ({"FAKE_ACTIVE": "03"}, "00000000:10:00.0,00000000:13:00.0"),
+        ({"FAKE_CURRENT": "1"}, "00000000:11:00.0"),
+        ({}, ""),
+    ],
+)
+def test_devices_with_a_context_are_named(rank: Rank, env: dict[str, str], devices: str) -> None:
+    (found,) = rank.application("load", "chdir", **env)
+    assert (found["cuda"], found["cuda_devices"]) == ("asked", devices)
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [(3, "not initialised"), (4, "already shut down"), (999, "error 999")],
+)
+def test_a_driver_that_refuses_proves_nothing_and_harms_nothing(
+    rank: Rank, error: int, word: str
+) -> None:
+    (found,) = rank.application("load", FAKE_ACTIVE="0", FAKE_RESULT=str(error))
+    assert found["cuda"] == word
+    assert "cuda_devices" not in found
+    assert rank.code == 3
+
+
+def test_a_forked_child_is_silent(rank: Rank) -> None:
+    assert len(rank.application("load", "fork", FAKE_ACTIVE="1")) == 1
+
+
+@pytest.mark.parametrize(("word", "code"), [("crash", -6), ("_exit", 4)])
+def test_a_rank_that_ends_abruptly_leaves_no_witness(rank: Rank, word: str, code: int) -> None:
+    assert rank.application(word) == []
+    assert rank.code == code
+
+
+def test_processes_behind_a_script_count_if_they_use_a_device(rank: Rank) -> None:
+    line = f"{rank.programs}/application; {rank.programs}/application load; exit 5"
+    found = rank.run("sh", "-c", line, FAKE_ACTIVE="3")
+    assert rank.code == 5
+    # The shell is the rank and ends without running destructors; only its second child used a GPU.
+    assert [each["cuda_devices"] for each in found] == ["00000000:13:00.0"]
+
+
+@pytest.mark.parametrize("program", [["direct"], ["host", "plugin.so"]])
+def test_mpi_finalize_is_seen_and_done_also_for_a_private_library(
+    rank: Rank, program: list[str]
+) -> None:
+    (found,) = rank.run(*(rank.programs / name for name in program))
+    assert (found["when"], rank.stdout, rank.code) == ("MPI_Finalize", "finalized\n", 0)
+
+
+def test_an_end_bound_anew_is_seen(rank: Rank) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{cpus[-1]}])"
+    (found,) = rank.run("python3", "-c", code)
+    assert found["cpus"] == str(cpus[-1])
+
+
+def test_a_folder_that_vanished_stops_nothing(rank: Rank) -> None:
+    assert rank.run("sh", "-c", f"rm -r {rank.folder}; exit 6") == []
+    assert rank.code == 6
