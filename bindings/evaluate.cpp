@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
+#include <stdexcept>
 
 #include "bindings.hpp"
 #include "toposeat/assignment.hpp"
@@ -29,6 +30,76 @@ DoubleArray bytes_of(const Congestion &congestion, double toposeat::LinkBytes::*
 std::optional<std::uint32_t> unless_none(std::uint32_t number) {
   return number == toposeat::no_link ? std::nullopt : std::optional(number);
 }
+
+using Assignments = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+/// Calls `value` with each row of `assignments`, checked, without the interpreter's lock.
+template <typename Value>
+DoubleArray for_each(const Network &network, const RankTraffic &traffic,
+                     const Assignments &assignments, Value value) {
+  std::vector<double> results(assignments.shape(0));
+  {
+    const nb::gil_scoped_release release;
+    Assignment device_of_rank(assignments.shape(1));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::uint32_t *row = assignments.data() + i * assignments.shape(1);
+      device_of_rank.assign(row, row + assignments.shape(1));
+      toposeat::check_assignment(network, traffic.ranks, device_of_rank);
+      results[i] = value(device_of_rank);
+    }
+  }
+  return as_array(std::move(results));
+}
+
+DoubleArray flow_time_each(const Network &network, const RankTraffic &traffic,
+                           const Assignments &assignments) {
+  toposeat::FlowModel model(network, traffic);
+  return for_each(network, traffic, assignments,
+                  [&](const Assignment &each) { return model.seconds(each); });
+}
+
+DoubleArray max_congestion_each(const Network &network, const RankTraffic &traffic,
+                                const Assignments &assignments) {
+  return for_each(network, traffic, assignments, [&](const Assignment &each) {
+    return toposeat::congestion(network, traffic, each).max_s;
+  });
+}
+
+DoubleArray max_congestion_walk(const Network &network, const RankTraffic &traffic,
+                                const Assignment &device_of_rank, const Assignments &swaps) {
+  if (swaps.shape(1) != 2)
+    throw std::invalid_argument("expected two devices in each row");
+  std::vector<double> results(swaps.shape(0));
+  {
+    const nb::gil_scoped_release release;
+    toposeat::LinkLoads loads(network, traffic, device_of_rank);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      loads.exchange(swaps(i, 0), swaps(i, 1));
+      loads.commit();
+      results[i] = loads.max_s();
+    }
+  }
+  return as_array(std::move(results));
+}
+
+constexpr const char *flow_time_each_doc =
+    "flow_time of each row of a (placements, ranks) array.\n\n"
+    "Raises:\n"
+    "    ValueError: unless each row names a different device for each rank.";
+
+constexpr const char *max_congestion_each_doc =
+    "Highest congestion of a link for each row of a (placements, ranks) array.\n\n"
+    "Raises:\n"
+    "    ValueError: unless each row names a different device for each rank.";
+
+constexpr const char *max_congestion_walk_doc =
+    "Highest congestion of a link after each of a series of exchanges.\n\n"
+    "Each row of `exchanges` names two devices: whatever sits on them changes places, starting "
+    "from\n"
+    "`device_of_rank`. Costs in proportion to what moves, not to the traffic.\n\n"
+    "Raises:\n"
+    "    ValueError: if device_of_rank does not fit or an exchange names a device that does not "
+    "exist.";
 
 constexpr const char *congestion_doc =
     "Bytes and congestion of every link under an assignment.\n\n"
@@ -97,6 +168,12 @@ void bind_evaluate(nb::module_ &module) {
              congestion_doc, Release());
   module.def("flow_time", &toposeat::flow_time, "network"_a, "traffic"_a, "device_of_rank"_a,
              flow_time_doc, Release());
+  module.def("flow_time_each", &flow_time_each, "network"_a, "traffic"_a, "placements"_a,
+             flow_time_each_doc);
+  module.def("max_congestion_each", &max_congestion_each, "network"_a, "traffic"_a, "placements"_a,
+             max_congestion_each_doc);
+  module.def("max_congestion_walk", &max_congestion_walk, "network"_a, "traffic"_a,
+             "device_of_rank"_a, "exchanges"_a, max_congestion_walk_doc);
   module.def("flow_times", &toposeat::flow_times, "network"_a, "traffic"_a, "device_of_rank"_a,
              flow_times_doc, Release());
 }

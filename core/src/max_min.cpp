@@ -76,7 +76,7 @@ void MaxMinSystem::use(std::uint32_t id, double capacity) {
 }
 
 void MaxMinSystem::close() {
-  bound_by_constraints();
+  bound_time();
   list_users();
   by_bound_.resize(bound_.size());
   std::iota(by_bound_.begin(), by_bound_.end(), 0U);
@@ -85,18 +85,13 @@ void MaxMinSystem::close() {
   });
 }
 
-/// A constraint that all its variables together cannot fill, even each at the rate it has alone,
-/// never stops anything: most links of a machine, in particular those with a single variable.
-void MaxMinSystem::bound_by_constraints() {
+void MaxMinSystem::bound_time() {
   lower_bound_ = 0;
-  for (std::uint32_t v = 0; v < bound_.size(); ++v) {
+  for (std::size_t v = 0; v < bound_.size(); ++v) {
     lower_bound_ = std::max(lower_bound_, start_[v] + volume_[v] / bound_[v]);
-    for (const std::uint32_t c : elements(v))
-      constraints_[c].demand += bound_[v];
   }
-  for (Constraint &each : constraints_) {
+  for (const Constraint &each : constraints_) {
     lower_bound_ = std::max(lower_bound_, each.earliest + each.volume / each.capacity);
-    each.slack = each.demand <= each.capacity;
   }
 }
 
@@ -123,15 +118,19 @@ std::span<const std::uint32_t> MaxMinSystem::elements(std::uint32_t variable) co
 void MaxMinSystem::start(std::uint32_t variable) {
   state_[variable] = State::frozen;
   ++running_;
-  for (const std::uint32_t c : elements(variable))
+  for (const std::uint32_t c : elements(variable)) {
     ++constraints_[c].running;
+    constraints_[c].demand += bound_[variable];
+  }
 }
 
 void MaxMinSystem::finish(std::uint32_t variable) {
   state_[variable] = State::idle;
   --running_;
-  for (const std::uint32_t c : elements(variable))
+  for (const std::uint32_t c : elements(variable)) {
     --constraints_[c].running;
+    constraints_[c].demand -= bound_[variable];
+  }
 }
 
 void MaxMinSystem::fill() {
@@ -148,14 +147,17 @@ void MaxMinSystem::fill() {
   }
 }
 
+/// A constraint that its variables together cannot fill, even each at the rate it has alone, stops
+/// nothing now: most links of a machine, in particular those with a single variable.
 void MaxMinSystem::grow_from_zero() {
   live_.clear();
   for (std::uint32_t c = 0; c < constraints_.size(); ++c) {
     const Constraint &each = constraints_[c];
+    if (each.running == 0 || each.demand <= each.capacity)
+      continue;
     left_[c] = each.capacity;
     growing_[c] = each.running;
-    if (each.running > 0 && !each.slack)
-      live_.push_back(c);
+    live_.push_back(c);
   }
   for (State &each : state_) {
     if (each == State::frozen)

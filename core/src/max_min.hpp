@@ -49,14 +49,13 @@ private:
     double capacity = 0;
     double volume = 0;   // of all its variables
     double earliest = 0; // start of the first of them
-    double demand = 0;   // sum of their bounds
+    double demand = 0;   // sum of the bounds of those that run
     std::uint32_t users = 0;
     std::uint32_t running = 0;
-    bool slack = false; // can never be full: left out
   };
 
   void use(std::uint32_t constraint, double capacity);
-  void bound_by_constraints();
+  void bound_time();
   void list_users();
   void grow_from_zero();
   [[nodiscard]] double smallest_share();

@@ -126,10 +126,91 @@ def flow_time(network: Network, traffic: RankTraffic, device_of_rank: Sequence[i
         ValueError: unless device_of_rank names a different device for each rank.
     """
 
+def flow_time_each(network: Network, traffic: RankTraffic, placements: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    flow_time of each row of a (placements, ranks) array.
+
+    Raises:
+        ValueError: unless each row names a different device for each rank.
+    """
+
+def max_congestion_each(network: Network, traffic: RankTraffic, placements: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    Highest congestion of a link for each row of a (placements, ranks) array.
+
+    Raises:
+        ValueError: unless each row names a different device for each rank.
+    """
+
+def max_congestion_walk(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int], exchanges: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    Highest congestion of a link after each of a series of exchanges.
+
+    Each row of `exchanges` names two devices: whatever sits on them changes places, starting from
+    `device_of_rank`. Costs in proportion to what moves, not to the traffic.
+
+    Raises:
+        ValueError: if device_of_rank does not fit or an exchange names a device that does not exist.
+    """
+
 def flow_times(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> FlowTimes:
     """
     As flow_time, with the finish of each flow and what limited the last one.
 
     Raises:
         ValueError: unless device_of_rank names a different device for each rank.
+    """
+
+class MapAnswer:
+    """Result of map_ranks()."""
+
+    @property
+    def device_of_rank(self) -> list[int]: ...
+
+    @property
+    def value(self) -> float:
+        """Of the objective asked for."""
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No placement has less; None if not known."""
+
+    @property
+    def proved(self) -> bool:
+        """Value and lower bound agree within 1e-9."""
+
+    @property
+    def kept_default(self) -> bool: ...
+
+    @property
+    def solver(self) -> str: ...
+
+    @property
+    def notes(self) -> list[str]: ...
+
+def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, objective: str, solver: str, budget_s: float, seed: int, devices: Sequence[int], pins: Sequence[tuple[int, int]]) -> MapAnswer:
+    """
+    Chooses a device for every rank.
+
+    `cost` is devices x devices, the relative cost of a byte between two devices. `devices` lists
+    those that may be used, in default order (none: all); `pins` holds (rank, device) pairs.
+    Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.
+
+    Raises:
+        ValueError: if the ranks do not fit, or devices and pins contradict each other.
+        RuntimeError: if Scotch was asked for and is missing or fails.
+    """
+
+def default_ranks(network: Network, traffic: RankTraffic, *, devices: Sequence[int], pins: Sequence[tuple[int, int]]) -> list[int]:
+    """Rank i on the i-th allowed device that no other rank is pinned to."""
+
+def scotch_available() -> bool:
+    """Whether libscotch can be loaded."""
+
+def scotch_raw(traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int) -> tuple[list[int], list[int]]:
+    """
+    Scotch's own answer, one-to-one or not, and the repaired one, for comparisons.
+
+    Raises:
+        RuntimeError: if the library is missing or fails.
     """

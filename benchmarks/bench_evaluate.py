@@ -1,0 +1,101 @@
+"""Microseconds per evaluation of one placement: the core alone, and called through Python.
+
+Every figure is the median over the rounds of the mean over a batch of random placements, with the
+range of the rounds beside it. All the core's rows of a case see the same placements.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from toposeat import _core
+from toposeat.evaluate import compile_network, compile_traffic, evaluate
+from toposeat.profile.patterns import pattern_traffic
+from toposeat.topology import read_topology
+
+ROUNDS = 15
+PLACEMENTS = 400
+CASES = (
+    ("k80-16", "stencil2d:4x4"),
+    ("k80-16", "stencil3d:2x2x4,weight=3"),
+    ("k80-16", "alltoall:4x2x2"),
+    ("k80-16", "alltoall:16"),
+    ("dgx-1v", "stencil3d:2x2x2"),
+    ("dgx-2", "stencil3d:2x2x4,wrap"),
+)
+
+
+def microseconds(action: Callable[[], object], evaluations: int) -> list[float]:
+    """Time per evaluation of each round."""
+    action()  # not counted: first use of memory and code
+    rounds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        action()
+        rounds.append((time.perf_counter() - start) * 1e6 / evaluations)
+    return rounds
+
+
+def shown(rounds: list[float]) -> str:
+    return f"{statistics.median(rounds):.2f} ({min(rounds):.2f} .. {max(rounds):.2f})"
+
+
+def measure(machine_name: str, pattern: str) -> list[str]:
+    machine, traffic = read_topology(machine_name), pattern_traffic(pattern)
+    network, flows = compile_network(machine), compile_traffic(traffic)
+    random = np.random.default_rng(1)
+    devices = len(machine.devices)
+    placements = np.array(
+        [random.permutation(devices)[: traffic.ranks] for _ in range(PLACEMENTS)], np.uint32
+    )
+    exchanges = np.array([random.permutation(devices)[:2] for _ in range(PLACEMENTS)], np.uint32)
+    default = list(range(traffic.ranks))
+    defaults = np.tile(np.array(default, np.uint32), (PLACEMENTS, 1))
+    flow, congestion = _core.flow_time_each, _core.max_congestion_each
+    return [
+        machine_name,
+        pattern,
+        str(len(flows)),
+        shown(microseconds(lambda: congestion(network, flows, placements), PLACEMENTS)),
+        shown(
+            microseconds(
+                lambda: _core.max_congestion_walk(network, flows, default, exchanges), PLACEMENTS
+            )
+        ),
+        shown(microseconds(lambda: flow(network, flows, defaults), PLACEMENTS)),
+        shown(microseconds(lambda: flow(network, flows, placements), PLACEMENTS)),
+        shown(microseconds(lambda: _core.flow_time(network, flows, default), 1)),
+        shown(microseconds(lambda: evaluate(machine, traffic, default), 1)),
+    ]
+
+
+def main() -> None:
+    table = Table(
+        title=f"microseconds per evaluation, median (min .. max) of {ROUNDS} rounds",
+        title_justify="left",
+    )
+    for column in (
+        "machine",
+        "traffic",
+        "flows",
+        "congestion",
+        "congestion after an exchange",
+        "flow time, default",
+        "flow time, random",
+        "flow time, one call",
+        "evaluate() of nouns",
+    ):
+        table.add_column(column, justify="left" if column in ("machine", "traffic") else "right")
+    for case in CASES:
+        table.add_row(*measure(*case))
+    Console(width=200).print(table)
+
+
+if __name__ == "__main__":
+    main()
