@@ -32,7 +32,7 @@ _OTHER_LINK_PENALTY_S = 1e-3
 class GraphBuilder:
     """A topology under construction; ids of links are made from their ends.
 
-    `pair_fraction` is what a single flow reaches of the links below it, by path class.
+    `pair_fraction` is what a single flow reaches of the PCIe links it uses, by path class.
     """
 
     host: str = ANY_HOST
@@ -290,9 +290,12 @@ class GraphBuilder:
         narrowest = min(
             min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value) for link in links
         )
-        flow = min(self.flow_of_link.get(link.id, link.forward_bytes_per_s.value) for link in links)
-        if not all(link.kind in DEVICE_LINKS for link in links):
-            flow *= self.pair_fraction.get(path_class, 1.0)
+        fraction = self.pair_fraction.get(path_class, 1.0)
+        flow = min(
+            self.flow_of_link.get(link.id, link.forward_bytes_per_s.value)
+            * (fraction if link.kind is LinkKind.PCIE else 1.0)
+            for link in links
+        )
         return nominal(flow) if flow < narrowest else None
 
 
