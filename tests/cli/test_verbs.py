@@ -1,0 +1,129 @@
+"""The verbs through `main`, on machines without GPUs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toposeat.cli.main import main
+from toposeat.topology import catalogue_names
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
+    assert main([*argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def smp_bytes(evaluation: Any) -> float:
+    return float(sum(link["bytes"] for link in evaluation["links"] if link["kind"] == "smp"))
+
+
+def test_the_papers_weighted_stencil(capsys: pytest.CaptureFixture[str]) -> None:
+    """Seed paper, Fig. 7: the cross-socket link goes from 1600 to 264, six times less."""
+    result = run_json(
+        capsys,
+        *("map", "stencil3d:2x2x4,weight=3", "-t", "k80-16"),
+        *("--objective", "cost", "--metric", "bandwidth"),
+    )
+    assert result["certificate"]["proved"] is True
+    assert smp_bytes(result["default"]) == 6 * smp_bytes(result["placed"]) > 0
+    assert result["placed"]["predicted_s"] <= result["default"]["predicted_s"]
+    assert sorted(result["device_of_rank"]) == list(range(16))
+
+
+def test_the_papers_graph_and_the_congestion_objective(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pattern = "stencil3d:2x2x4,weight=3"
+    cost = run_json(capsys, "map", pattern, "-t", "k80-16-faraji", "--objective", "cost")
+    congestion = run_json(
+        capsys, "map", pattern, "-t", "k80-16-faraji", "--objective", "congestion"
+    )
+    assert congestion["certificate"]["proved"] is True
+    assert (
+        congestion["placed"]["max_congestion_s"]
+        < cost["placed"]["max_congestion_s"]
+        < cost["default"]["max_congestion_s"]
+    )
+
+
+def test_the_wrapped_stencil_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(capsys, "map", "stencil2d:4x4,wrap", "-t", "k80-16", "--objective", "cost")
+    assert result["device_of_rank"] == list(range(16))
+    assert result["certificate"]["proved"] is True
+
+
+@pytest.mark.parametrize("name", catalogue_names())
+def test_every_machine_is_mapped_and_never_slower(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    devices = len(run_json(capsys, "discover", "-t", name)["devices"])
+    result = run_json(
+        capsys, "map", f"random:{devices},seed=3,degree=3", "-t", name, "--budget", "0.3"
+    )
+    assert result["placed"]["predicted_s"] <= result["default"]["predicted_s"] * (1 + 1e-9)
+
+
+def test_discover_saves_what_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.json"
+    assert main(["discover", "-t", "dgx-1v", "-o", str(path)]) == 0
+    assert "Next: toposeat map" in capsys.readouterr().err
+    assert run_json(capsys, "discover", "-t", str(path)) == run_json(
+        capsys, "discover", "-t", "dgx-1v"
+    )
+
+
+def test_compare_and_report_read_what_map_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, page = tmp_path / "a.place", tmp_path / "a.html"
+    saved = tmp_path / "mapping.json"
+    argv = ["map", "stencil2d:2x4,weight=3", "-t", "dgx-1v", "-o", str(place)]
+    assert main([*argv, "--html", str(page), "--json"]) == 0
+    result = capsys.readouterr().out
+    saved.write_text(result)
+    compared = run_json(
+        capsys,
+        *("compare", str(place), "-t", "dgx-1v", "--traffic", "stencil2d:2x4,weight=3"),
+    )
+    predicted = {entry["name"]: entry["predicted_s"] for entry in compared["predicted"]}
+    assert predicted[str(place)] == pytest.approx(json.loads(result)["placed"]["predicted_s"])
+    assert predicted["default"] == pytest.approx(json.loads(result)["default"]["predicted_s"])
+    assert "<svg" in page.read_text()
+    shown = run_json(capsys, "report", str(place))
+    assert len(shown["seats"]) == 8
+    assert main(["report", str(saved), "-t", "dgx-1v", "--traffic", "ring:8"]) == 0
+    assert "placed" in capsys.readouterr().out
+    second = tmp_path / "b.html"
+    argv = ["report", str(place), "-t", "dgx-1v", "--traffic", "stencil2d:2x4,weight=3"]
+    assert main([*argv, "--format", "html", "-o", str(second)]) == 0
+    assert "<svg" in second.read_text()
+
+
+def test_pins_and_device_lists_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(
+        capsys,
+        *("map", "ring:4", "-t", "dgx-1v", "--devices", "1,2,4-6", "--pin", "2=5"),
+    )
+    assert set(result["device_of_rank"]) <= {1, 2, 4, 5, 6}
+    assert result["device_of_rank"][2] == 5
+
+
+def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    findings = run_json(capsys, "doctor")["findings"]
+    topics = {each["topic"] for each in findings}
+    assert {"host", "GPUs", "launchers", "toposeat"} <= topics
+    assert all(each["status"] in {"ok", "missing", "doubt"} for each in findings)
+    assert main(["doctor"]) == 0
+    assert "GPUs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["discover", "map", "run", "profile", "tune", "report", "demo"])
+def test_every_verb_explains_itself(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([verb, "--help"])
+    assert caught.value.code == 0
+    assert f"toposeat {verb}" in capsys.readouterr().out
