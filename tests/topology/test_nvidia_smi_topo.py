@@ -291,7 +291,8 @@ def test_one_blank_between_numa_node_and_gpu_numa_id() -> None:
 def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
     text = (
         "\x1b[4mGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
-        "GPU0\t X \tPIX\t0-47\t0\t\tN/A\nNIC0\tPIX\t X \t\t\t\t\n\nNIC Legend:\n\n  NIC0: mlx5_bond_0\n"
+        "GPU0\t X \tPIX\t0-47\t0\t\tN/A\nNIC0\tPIX\t X \t\t\t\t\n"
+        "\nNIC Legend:\n\n  NIC0: mlx5_bond_0\n"
     )
     matrix = parse_topo_matrix(text)
     assert (matrix.nic_names, matrix.numa_affinity, matrix.report) == (("mlx5_bond_0",), (0,), ())
