@@ -52,5 +52,7 @@ def test_numbers_are_short() -> None:
 
 def test_fitted_text() -> None:
     assert fitted("package 0", 200, 11) == "package 0"
-    assert fitted("a very long name of a switch", 70, 11) == "a very l…"
+    assert fitted("a very long name of a switch", 70, 11) == "a very lo…"
+    assert fitted("host bridge 0", 85, 11) == "host bridge 0"
+    assert fitted("日本日本", 30, 11) == "日…"
     assert fitted("name", 3, 11) == ""

@@ -69,7 +69,7 @@ def paired_bars(rows: Sequence[tuple[int, str, float, float]], *, both: bool = T
                 element(
                     "text",
                     {"class": "end", "x": _NAMES - 10, "y": label_y},
-                    fitted(name, _NAMES - 10, 10.4),
+                    fitted(name, _NAMES - 10, 11),
                 ),
                 *bars,
             )

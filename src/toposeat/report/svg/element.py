@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from html import escape
 
@@ -70,10 +71,26 @@ def number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
+def text_width(text: str, size: float) -> float:
+    """About how wide `text` is at font size `size`, for a wide sans-serif font (DejaVu Sans)."""
+    return size * sum(_em(char) for char in text)
+
+
+def _em(char: str) -> float:
+    if char in "ijlI.,:;'|! ()[]-/":
+        return 0.37
+    if char in "mwMW@%":
+        return 0.92
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.05
+    return 0.68 if char.isupper() else 0.62
+
+
 def fitted(text: str, width: float, size: float) -> str:
-    """`text` cut with an ellipsis so that it is about `width` wide at font size `size`."""
+    """`text` cut with an ellipsis so that it is no wider than `width` at font size `size`."""
     text = clean(text)
-    room = int(width / (0.64 * size))
-    if len(text) <= room:
+    if text_width(text, size) <= width:
         return text
-    return text[: max(1, room - 1)].rstrip() + "…" if room >= 2 else ""
+    while text and text_width(text, size) + size > width:
+        text = text[:-1]
+    return text.rstrip() + "…" if text else ""

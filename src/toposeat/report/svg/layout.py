@@ -19,6 +19,7 @@ _BAND_WIDTH = 1200.0
 _MOST_IN_LINE = 24  # devices of one host
 _LEAST_DEVICE = 46.0
 _LEAST_NIC = 38.0
+_LEAST_BAR = 96.0
 _BAND_GAP = 34.0
 _HOST_CAPTION = 26.0
 _SMP_GAP = 92.0  # room for a label on the link between two packages
@@ -270,13 +271,15 @@ class _Band:
         pad = _PAD if framed else 0.0
         start = x
         x += pad
+        if all(child.level == LEAF_LEVEL for child in node.children):
+            x += max(0.0, (_LEAST_BAR - self._leaf_widths(node)) / 2)  # few leaves stand centred
         for number, child in enumerate(node.children):
             if number and (child.children or node.children[number - 1].children):
                 x += self._gap_between(node.children[number - 1], child)
             x = self._place_tree(child, x)
             if child.link is not None:
                 self.layout.tree_links[child.link] = (node.vertex, child.vertex)
-        x = max(x, start + pad + 96.0)
+        x = max(x, start + pad + _LEAST_BAR)
         row = self.rows.row(node)
         y = self.top + row * self.pitch
         left = start + pad
@@ -289,6 +292,10 @@ class _Band:
             frame = Frame(framed, "", start, y - _PAD, x - start, bottom - y + _PAD)
             self.layout.frames.insert(0 if framed == "package" else len(self.layout.frames), frame)
         return x
+
+    def _leaf_widths(self, node: Node) -> float:
+        sizes = self.sizes
+        return sum(sizes.nic if c.vertex in self.nics else sizes.device for c in node.children)
 
     def _gap_between(self, left: Node, right: Node) -> float:
         ends = {left.vertex, right.vertex}

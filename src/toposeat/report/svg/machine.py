@@ -9,7 +9,16 @@ from importlib.resources import files
 
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
-from toposeat.report.svg.element import Attributes, Child, Markup, element, fitted, joined, markup
+from toposeat.report.svg.element import (
+    Attributes,
+    Child,
+    Markup,
+    element,
+    fitted,
+    joined,
+    markup,
+    text_width,
+)
 from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
 from toposeat.report.svg.wire import Wire, wires
 from toposeat.report.units import format_bytes, format_rate, format_seconds
@@ -199,7 +208,7 @@ def _box(
     if isinstance(vertex, Device):
         return _device(topology, box, vertex, seating)
     if isinstance(vertex, Nic):
-        return _nic(box, vertex, named=_nic_names_fit(topology, box))
+        return _nic(box, vertex, named=bool(vertex.name) and _nic_names_fit(topology, box))
     name = component_words(vertex)
     title = f"{vertex_words(topology, vertex.id)} ({COMPONENT_WORDS[vertex.kind]})"
     return element(
@@ -210,7 +219,7 @@ def _box(
         element(
             "text",
             {"x": box.middle, "y": box.y + box.height / 2 + 4},
-            fitted(name, box.width - 6, 11),
+            fitted(name, box.width - 5, 11),
         ),
     )
 
@@ -253,7 +262,7 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
             {
                 "class": "big tight" if 12.5 * len(big) > box.width - 6 else "big",
                 "x": box.middle,
-                "y": box.y + (38 if head else 30),
+                "y": box.y + (38 if head else 30 if small else 38),
             },
             big,
         ),
@@ -266,7 +275,12 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
 
 
 def _nic_names_fit(topology: Topology, box: Box) -> bool:
-    return all(6.2 * len(nic.name) <= box.width - 2 for nic in topology.nics)
+    """One choice for all NICs: names only where each has one that fits and says more than NIC."""
+    return all(
+        text_width(nic.name, 9.5) <= box.width - 2 and not nic.name.upper().startswith("NIC")
+        for nic in topology.nics
+        if nic.name
+    )
 
 
 def _nic(box: Box, nic: Nic, *, named: bool) -> Markup:
@@ -287,7 +301,7 @@ def _nic(box: Box, nic: Nic, *, named: bool) -> Markup:
 
 def _level_words(wire: Wire, loads: Mapping[str, LinkLoad], seating: Seating | None) -> Markup:
     """What a link between two bars is called, above it, and how busy it is, below."""
-    medium = fitted(link_medium(wire.link), wire.room, 10)
+    medium = fitted(link_medium(wire.link), wire.room, 11)
     above = element(
         "text", {"class": "wire-name", "x": wire.label_x, "y": wire.label_y - 11}, medium
     )
