@@ -90,7 +90,7 @@ TEST_CASE("link loads: swap, move and who sits where", "[congestion]") {
   CHECK(loads.rank_on(0) == LinkLoads::nobody);
   CHECK(loads.rank_on(3) == 0);
   CHECK(loads.bytes()[machine.uplink].backward == 300);
-  loads.swap(1, 2);
+  loads.swap_ranks(1, 2);
   CHECK(loads.device_of_rank() == Assignment{3, 2, 1});
   CHECK(loads.bytes()[machine.uplink].backward == 0);
   loads.undo();

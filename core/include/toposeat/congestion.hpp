@@ -66,7 +66,7 @@ public:
   void exchange(std::uint32_t device_a, std::uint32_t device_b);
 
   /// The two ranks change devices.
-  void swap(std::uint32_t rank_a, std::uint32_t rank_b) {
+  void swap_ranks(std::uint32_t rank_a, std::uint32_t rank_b) {
     exchange(device_of_rank_[rank_a], device_of_rank_[rank_b]);
   }
 
