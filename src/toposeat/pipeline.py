@@ -193,8 +193,8 @@ def placement_of(
         "objective": result.objective,
         "solver": result.solver,
         "certificate": result.certificate.word,
-        "predicted_s default": f"{result.default.predicted_s:.6g}",
-        "predicted_s placed": f"{result.placed.predicted_s:.6g}",
+        "predicted_s_default": f"{result.default.predicted_s:.6g}",
+        "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
     return mapping.seat_ranks(machine, traffic.ranks, result.device_of_rank, metadata=metadata)

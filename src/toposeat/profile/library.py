@@ -152,9 +152,19 @@ class _Elf:
     run_path: tuple[str, ...]
 
 
-@cache
 def _read_elf(path: Path) -> _Elf | None:
     """What the dynamic section says; None for a file that is no ELF."""
+    try:
+        written = path.stat().st_mtime_ns
+    except OSError:
+        return None
+    return _read_elf_as_written(path, written)
+
+
+@cache
+def _read_elf_as_written(path: Path, written: int) -> _Elf | None:
+    """Cached by time of change: a program may be compiled again, for another MPI."""
+    del written
     try:
         with path.open("rb") as stream:
             dynamic = ELFFile(stream).get_section_by_name(".dynamic")
