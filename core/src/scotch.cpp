@@ -83,11 +83,14 @@ std::vector<std::int64_t> run(const ScotchLibrary &library, const Qap &qap, std:
   const Handle machine_graph(library, library.graph_make, library.graph_init, library.graph_exit);
   const Handle plain(library, library.graph_make, library.graph_init, library.graph_exit);
   const Handle target(library, library.target_make, library.target_init, library.target_exit);
-  const Handle strategy(library, library.strategy_make, library.strategy_init,
-                        library.strategy_exit);
+  // One each: an empty strategy becomes one of splitting or one of mapping where it is first used.
+  const Handle splitting(library, library.strategy_make, library.strategy_init,
+                         library.strategy_exit);
+  const Handle mapping(library, library.strategy_make, library.strategy_init,
+                       library.strategy_exit);
   build(scotch, machine_graph, machine);
   build(scotch, plain, traffic);
-  if (scotch.target_build(target.get(), machine_graph.get(), 0, nullptr, strategy.get()) != 0)
+  if (scotch.target_build(target.get(), machine_graph.get(), 0, nullptr, splitting.get()) != 0)
     throw std::runtime_error("scotch refused the machine");
 
   std::vector<Number> part(qap.size(), 0);
@@ -96,12 +99,14 @@ std::vector<std::int64_t> run(const ScotchLibrary &library, const Qap &qap, std:
     // Scotch 7 takes all cores otherwise, and its answer depends on how many there are.
     const Handle context(library, library.context_make, library.context_init, library.context_exit);
     const Handle bound(library, library.graph_make, library.graph_init, library.graph_exit);
-    library.context_threads(context.get(), 1, nullptr);
-    if (library.context_bind(context.get(), plain.get(), bound.get()) != 0)
+    // The context's own generator starts where `random_seed` put the global one.
+    if (library.context_threads(context.get(), 1, nullptr) != 0 ||
+        library.context_random(context.get()) != 0 ||
+        library.context_bind(context.get(), plain.get(), bound.get()) != 0)
       throw std::runtime_error("scotch refused one thread");
-    failed = scotch.graph_map(bound.get(), target.get(), strategy.get(), part.data());
+    failed = scotch.graph_map(bound.get(), target.get(), mapping.get(), part.data());
   } else {
-    failed = scotch.graph_map(plain.get(), target.get(), strategy.get(), part.data());
+    failed = scotch.graph_map(plain.get(), target.get(), mapping.get(), part.data());
   }
   if (failed != 0)
     throw std::runtime_error("scotch found no mapping");

@@ -60,6 +60,7 @@ bool ScotchLibrary::load() {
   const bool contexts = assign(context_make, find("SCOTCH_contextAlloc")) &&
                         assign(context_init, find("SCOTCH_contextInit")) &&
                         assign(context_exit, find("SCOTCH_contextExit")) &&
+                        assign(context_random, find("SCOTCH_contextRandomClone")) &&
                         assign(context_bind, find("SCOTCH_contextBindGraph")) &&
                         assign(context_threads, find("SCOTCH_contextThreadSpawn"));
   if (!contexts)

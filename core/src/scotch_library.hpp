@@ -35,6 +35,7 @@ public:
   void (*memory_free)(void *);
   void (*random_reset)();
   int (*context_threads)(Object, int threads, const int *cores); // may be missing
+  int (*context_random)(Object);                                 // a generator of its own
   int (*context_bind)(Object context, Object graph, Object bound);
   std::size_t number_size; // of SCOTCH_Num
 

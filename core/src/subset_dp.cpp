@@ -365,8 +365,12 @@ private:
     const Stage &stage = stages_[index(number)];
     if (stage.parts.empty())
       return Bound(std::vector<double>(index(ranks_), 0.0));
-    if (stage.leaf >= 0)
-      return Bound(least_shares({stage.leaf}));
+    if (stage.leaf >= 0) {
+      std::vector<double> shares;
+      for (int r = 0; r < ranks_; ++r)
+        shares.push_back(leaf_value(stage, RankSet{1} << r));
+      return Bound(shares);
+    }
     const std::vector<int> parts = stage.parts;
     return Bound(least_shares(parts));
   }

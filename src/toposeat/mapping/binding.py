@@ -1,0 +1,153 @@
+"""What a rank gets besides its device: CPUs, memory node and NIC near it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from toposeat.errors import InputError
+from toposeat.mapping.cpu_share import format_cpus, parse_cpus, share_cpus
+from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.topology import ComponentKind, Device, Nic, PathClass, Topology
+
+_NEARNESS = {path: place for place, path in enumerate(PathClass)}
+
+
+def seat_ranks(
+    topology: Topology,
+    traffic_ranks: int,
+    device_of_rank: Sequence[int],
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> Placement:
+    """Complete a mapping to a placement.
+
+    CPUs are the near CPUs of the rank's device, within one NUMA node, shared out evenly and
+    disjointly among the ranks that have the same ones. The memory node is the device's. The NIC is
+    the nearest by path class; among equally near ones the one with fewest ranks so far. What the
+    topology does not know stays None.
+
+    Args:
+        topology: the machine.
+        traffic_ranks: how many ranks there are.
+        device_of_rank: for each rank a position in `topology.devices`.
+        metadata: kept in the placement.
+
+    Raises:
+        InputError: if there is not one device of its own for every rank.
+    """
+    devices = _devices_of_ranks(topology, traffic_ranks, device_of_rank)
+    cpus = _cpus_of_ranks(topology, devices)
+    nics = _nics_of_ranks(topology, devices)
+    on_host: Counter[str] = Counter()
+    seats = []
+    for rank, device in enumerate(devices):
+        seats.append(
+            Seat(
+                rank=rank,
+                host=device.host,
+                local_rank=on_host[device.host],
+                pci_bus_id=device.pci_bus_id,
+                uuid=device.uuid,
+                index=device.index,
+                cpus=cpus.get(rank),
+                memory_node=device.numa_node,
+                nic=nics.get(rank),
+            )
+        )
+        on_host[device.host] += 1
+    vendors = {device.vendor.value for device in devices}
+    return Placement(
+        seats=tuple(seats),
+        devices_of_host=_devices_of_hosts(topology),
+        vendor=vendors.pop() if len(vendors) == 1 else "unknown",
+        metadata=dict(metadata or {}),
+    )
+
+
+def _devices_of_ranks(
+    topology: Topology, ranks: int, device_of_rank: Sequence[int]
+) -> list[Device]:
+    positions = [int(device) for device in device_of_rank]
+    fits = len(set(positions)) == len(positions) == ranks and all(
+        0 <= position < len(topology.devices) for position in positions
+    )
+    if not fits:
+        raise InputError(
+            f"expected a different device of {topology.name!r} for each of {ranks} ranks",
+            hint="map again for this traffic and topology: toposeat map",
+        )
+    return [topology.devices[position] for position in positions]
+
+
+def _devices_of_hosts(topology: Topology) -> dict[str, tuple[HostDevice, ...]]:
+    return {
+        host: tuple(
+            HostDevice(index=device.index, pci_bus_id=device.pci_bus_id, uuid=device.uuid)
+            for device in sorted(topology.devices, key=lambda each: each.index)
+            if device.host == host
+        )
+        for host in topology.hosts
+    }
+
+
+def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, str]:
+    shares: dict[int, str] = {}
+    for host in topology.hosts:
+        pools = {}
+        for rank, device in enumerate(devices):
+            pool = _near_cpus(topology, device) if device.host == host else ()
+            if pool:
+                pools[rank] = pool
+        shares.update((rank, format_cpus(cpus)) for rank, cpus in share_cpus(pools).items())
+    return shares
+
+
+def _near_cpus(topology: Topology, device: Device) -> tuple[int, ...]:
+    """CPUs near a device and inside its NUMA node, as far as both are known."""
+    near = parse_cpus(device.cpus) if device.cpus else ()
+    node = _cpus_of_node(topology, device)
+    if near and node:
+        return tuple(cpu for cpu in near if cpu in set(node)) or node
+    return near or node
+
+
+def _cpus_of_node(topology: Topology, device: Device) -> tuple[int, ...]:
+    if device.numa_node is None:
+        return ()
+    for component in topology.components:
+        if (
+            component.kind is ComponentKind.NUMA
+            and component.host == device.host
+            and component.numa_node == device.numa_node
+            and component.cpus
+        ):
+            return parse_cpus(component.cpus)
+    return ()
+
+
+def _nics_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, str]:
+    used: Counter[str] = Counter()
+    chosen: dict[int, str] = {}
+    for rank, device in enumerate(devices):
+        nearest = _nearest_nics(topology, device)
+        if not nearest:
+            continue
+        nic = min(nearest, key=lambda each: used[each.id])  # the first of the least used
+        used[nic.id] += 1
+        chosen[rank] = nic.name or nic.id
+    return chosen
+
+
+def _nearest_nics(topology: Topology, device: Device) -> list[Nic]:
+    """The NICs with the best path class; none if no path to a NIC is known."""
+    classes = {}
+    for nic in topology.nics:
+        route = topology.route_of_pair.get((device.id, nic.id))
+        if nic.host == device.host and route is not None:
+            classes[nic.id] = route.path_class
+    known = [path for path in classes.values() if path is not PathClass.UNKNOWN]
+    if not known:
+        return []
+    best = min(known, key=_NEARNESS.__getitem__)
+    return [nic for nic in topology.nics if classes.get(nic.id) is best]

@@ -1,0 +1,215 @@
+"""The registry of solvers, and one call for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from toposeat import _core
+from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.evaluate import compile_network, compile_traffic, cost_matrix, evaluate
+from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import Traffic
+
+OBJECTIVES: Mapping[str, str] = MappingProxyType(
+    {
+        "time": "seconds until the last transfer ends, by the flow model",
+        "congestion": "seconds of the busiest link, then the mean over links",
+        "cost": "sum of bytes x relative cost of the pair",
+    }
+)
+
+SOLVERS: Mapping[str, str] = MappingProxyType(
+    {
+        "auto": "exact where that is quick, else search, then a proof as far as the budget goes",
+        "exact": "spend the whole budget on a proof",
+        "search": "local search only; bounds still give a gap",
+        "scotch": "libscotch, if installed; repaired to one rank per device",
+        "default": "rank i on the i-th device",
+        "random": "a random placement (for comparisons: may be slower than the default)",
+    }
+)
+
+
+def map_traffic(
+    topology: Topology,
+    traffic: Traffic,
+    *,
+    objective: str = "time",
+    metric: str = "bandwidth",
+    solver: str = "auto",
+    budget_s: float = 1.0,
+    seed: int = 1,
+    devices: Sequence[int] | None = None,
+    pins: Mapping[int, int] | None = None,
+) -> MappingResult:
+    """Choose a device for every rank.
+
+    Except with `random`, the placement is never predicted to be slower than the default one, and it
+    is the default one if nothing is gained by the objective asked for.
+
+    Args:
+        topology: the machine; more devices than ranks: the best subset is used.
+        traffic: who talks to whom.
+        objective: one of `OBJECTIVES`.
+        metric: of the pairwise cost, see `evaluate.cost_matrix`.
+        solver: one of `SOLVERS`.
+        budget_s: seconds after which the best placement so far is returned.
+        seed: same seed, same answer, unless the budget cuts a search short.
+        devices: positions in `topology.devices` that may be used, in default order; None: all.
+        pins: device position by rank, for ranks that must not move.
+
+    Raises:
+        UsageError: on an unknown name, or devices and pins that contradict each other.
+        ToposeatError: if the ranks do not fit on the devices.
+        UnavailableError: if Scotch is asked for and its library is not installed.
+    """
+    _check_names(objective, solver)
+    allowed = _check_devices(topology, traffic.ranks, devices)
+    pinned = _check_pins(traffic.ranks, allowed, pins or {})
+    _check_seed(seed)
+    network = compile_network(topology)
+    flows = compile_traffic(traffic)
+    cost = cost_matrix(topology, metric)
+    if solver == "scotch" and not _core.scotch_available():
+        raise UnavailableError(
+            "the Scotch library (libscotch) was not found",
+            hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
+        )
+    begin = time.perf_counter()
+    try:
+        answer = _core.map_ranks(
+            network,
+            flows,
+            cost,
+            objective=objective,
+            solver=solver,
+            budget_s=budget_s,
+            seed=seed,
+            devices=allowed,
+            pins=pinned,
+        )
+    except RuntimeError as error:  # only Scotch can refuse what was checked above
+        raise ToposeatError(str(error), hint="use --solver auto") from error
+    seconds = time.perf_counter() - begin
+    default = _core.default_ranks(network, flows, devices=allowed, pins=pinned)
+    before = evaluate(topology, traffic, default, metric=metric)
+    after = (
+        before
+        if list(before.device_of_rank) == list(answer.device_of_rank)
+        else evaluate(topology, traffic, answer.device_of_rank, metric=metric)
+    )
+    return MappingResult(
+        device_of_rank=after.device_of_rank,
+        default=before,
+        placed=after,
+        certificate=_certificate(objective, answer, after),
+        objective=objective,
+        metric=metric,
+        solver=_solver_name(solver, answer.solver),
+        solve_seconds=seconds,
+        seed=seed,
+        notes=(*_pin_notes(pinned), *answer.notes),
+    )
+
+
+def _check_names(objective: str, solver: str) -> None:
+    for what, name, known in (("objective", objective, OBJECTIVES), ("solver", solver, SOLVERS)):
+        if name not in known:
+            raise UsageError(f"unknown {what} {name!r}", hint=f"choose one of {', '.join(known)}")
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed {seed} is out of range", hint="use a whole number >= 0")
+
+
+def _check_devices(topology: Topology, ranks: int, devices: Sequence[int] | None) -> list[int]:
+    present = len(topology.devices)
+    allowed = list(range(present)) if devices is None else [int(device) for device in devices]
+    for position, device in enumerate(allowed):
+        if not 0 <= device < present:
+            raise UsageError(
+                f"device {device} does not exist in {topology.name!r}",
+                hint=f"it has devices 0 to {present - 1}",
+            )
+        if device in allowed[:position]:
+            raise UsageError(
+                f"device {device} is listed twice", hint="list each device that may be used once"
+            )
+    if ranks > len(allowed):
+        what = f"the {present} devices of {topology.name!r}"
+        if devices is not None:
+            what = f"the {len(allowed)} devices that were allowed"
+        raise ToposeatError(
+            f"{ranks} ranks do not fit on {what}",
+            hint="one rank per device: use fewer ranks, more devices, or another topology",
+        )
+    return allowed
+
+
+def _check_pins(ranks: int, allowed: list[int], pins: Mapping[int, int]) -> list[tuple[int, int]]:
+    owner: dict[int, int] = {}
+    for rank, device in sorted(pins.items()):
+        if not 0 <= rank < ranks:
+            raise UsageError(f"there is no rank {rank} to pin", hint=f"ranks are 0 to {ranks - 1}")
+        if device not in allowed:
+            raise UsageError(
+                f"rank {rank} is pinned to device {device}, which may not be used",
+                hint="pin to one of the allowed devices",
+            )
+        if device in owner:
+            raise UsageError(
+                f"ranks {owner[device]} and {rank} are both pinned to device {device}",
+                hint="one rank per device",
+            )
+        owner[device] = rank
+    return sorted((int(rank), int(device)) for rank, device in pins.items())
+
+
+def _certificate(objective: str, answer: _core.MapAnswer, placed: Evaluation) -> Certificate:
+    """What the core proved, with the value as the evaluation states it."""
+    value = {
+        "cost": placed.cost,
+        "congestion": placed.max_congestion_s,
+        "time": placed.predicted_s,
+    }[objective]
+    bound = value if answer.proved else answer.lower_bound
+    gap: float | None = None
+    if answer.proved:
+        gap = 0.0
+    elif bound is not None and bound > 0:
+        gap = max(0.0, value / bound - 1)
+    return Certificate(
+        objective=objective,
+        proved=answer.proved,
+        value=value,
+        lower_bound=bound,
+        gap=gap,
+        reason=_reason(objective, answer),
+    )
+
+
+def _reason(objective: str, answer: _core.MapAnswer) -> str:
+    if answer.proved:
+        if answer.solver == "tree":
+            return "every nested grouping of the ranks on this tree was covered"
+        if answer.solver == "branch and bound":
+            return "every placement was covered by branch and bound"
+        return "the value meets a lower bound"
+    if answer.lower_bound is None:
+        return "too large for a lower bound"
+    return f"no placement can have a {objective} below the lower bound; the truth lies between"
+
+
+def _solver_name(asked: str, used: str) -> str:
+    """`auto (tree)`: what was asked for, and what answered."""
+    return asked if asked == used else f"{asked} ({used})"
+
+
+def _pin_notes(pinned: list[tuple[int, int]]) -> tuple[str, ...]:
+    if not pinned:
+        return ()
+    return ("the default shown keeps the pinned ranks where they are pinned",)
