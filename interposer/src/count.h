@@ -108,8 +108,9 @@ static inline uint64_t tps__slot_home(uint64_t key) {
 
 /* One message of `bytes` under a slot key. */
 static inline void tps__count_key(uint64_t key, uint64_t bytes) {
-  struct tps_slot *slot = &tps__process.slots[tps__slot_home(key)];
-  if (tps__unlikely(__atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)) {
+  uint64_t home = tps__slot_home(key);
+  struct tps_slot *slot = &tps__process.slots[home];
+  if (tps__unlikely(__atomic_load_n(&tps__process.keys[home], __ATOMIC_ACQUIRE) != key)) {
     slot = tps__slot_insert(key);
     if (slot == NULL) {
       tps__bump(&tps__process.header->lost_messages, 1);

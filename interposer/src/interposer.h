@@ -39,6 +39,7 @@ struct tps_process {
   bool recording;
   struct tps_header *header; /* set once, before `recording` */
   struct tps_slot *slots;
+  uint64_t *keys; /* private copy of the slots' keys: 0 also says that the slot has no page yet */
   uint64_t slot_mask;
   bool concurrent; /* MPI_THREAD_MULTIPLE */
   int gpu;         /* enum tps_gpu; read in the fast path */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The record file: created sparse, mapped shared, filled in place. Before a page is used for the first
- * time it is populated through madvise, which reports a full file system as an error where a plain
- * store would raise SIGBUS in the application.
+ * The record file: created sparse, mapped shared, filled in place. Before a page is touched for the first
+ * time, even for reading, it is populated through madvise, which reports a full file system as an error
+ * where a plain access would raise SIGBUS in the application. What is in use is therefore kept in
+ * private memory as well (`keys`, `event_used`).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@
 #define RUNS UINT64_C(65536)
 
 static char *base; /* start of the mapping */
+static bool event_used[EVENTS];
 
 static uint64_t next_power_of_two(uint64_t value) {
   uint64_t power = 1;
@@ -97,7 +100,9 @@ bool tps__record_create(const char *directory, int rank, int size) {
     tps__warn(&said, "cannot create %s (%s): not recording", path, strerror(errno));
     return false;
   }
-  if (!populate(mapping, TPS_HEADER_RESERVED)) {
+  tps__process.keys = calloc(layout.slots.capacity, sizeof *tps__process.keys);
+  if (tps__process.keys == NULL || !populate(mapping, TPS_HEADER_RESERVED)) {
+    free(tps__process.keys);
     munmap(mapping, end);
     unlink(path);
     return false;
@@ -114,17 +119,21 @@ struct tps_slot *tps__slot_insert(uint64_t key) {
   uint64_t mask = tps__process.slot_mask;
   uint64_t home = tps__slot_home(key);
   for (uint64_t step = 0; step <= mask; ++step) {
-    struct tps_slot *slot = &tps__process.slots[(home + step) & mask];
-    uint64_t seen = __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE);
+    uint64_t place = (home + step) & mask;
+    struct tps_slot *slot = &tps__process.slots[place];
+    uint64_t *claim = &tps__process.keys[place];
+    uint64_t seen = __atomic_load_n(claim, __ATOMIC_ACQUIRE);
     if (seen == key)
       return slot;
     if (seen != 0)
       continue;
     if (!populate(slot, sizeof *slot))
       return NULL;
-    if (__atomic_compare_exchange_n(&slot->key, &seen, key, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE) ||
-        seen == key)
+    bool claimed = __atomic_compare_exchange_n(claim, &seen, key, false, __ATOMIC_ACQ_REL,
+                                               __ATOMIC_ACQUIRE);
+    if (claimed)
+      __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
+    if (claimed || seen == key)
       return slot;
   }
   return NULL;
@@ -142,18 +151,36 @@ static bool same_shape(const struct tps_event *event, const struct tps_event_sha
          event->bytes == shape->bytes && event->by_class == by_class;
 }
 
-/* The event of this shape, or a free one; NULL when neither is there. Under the lock. */
-static struct tps_event *find_event(const struct tps_event_shape *shape, uint8_t by_class) {
-  struct tps_event *events =
-      (struct tps_event *)(void *)(base + tps__process.header->events.offset);
+static struct tps_event *event_at(uint64_t place) {
+  return (struct tps_event *)(void *)(base + tps__process.header->events.offset) + place;
+}
+
+/* Where the event of this shape is, or the free place for it; EVENTS if neither. Under the lock. */
+static uint64_t find_event(const struct tps_event_shape *shape, uint8_t by_class) {
   uint64_t hash = mix(mix(shape->bytes, (uint64_t)shape->operation << 32 | shape->communicator),
                       (uint64_t)(uint32_t)shape->root << 8 | (uint64_t)(shape->space << 1) | by_class);
   for (uint64_t step = 0; step < EVENTS; ++step) {
-    struct tps_event *event = &events[(hash + step) % EVENTS];
-    if (!event->used || same_shape(event, shape, by_class))
-      return event;
+    uint64_t place = (hash + step) % EVENTS;
+    if (!event_used[place] || same_shape(event_at(place), shape, by_class))
+      return place;
   }
-  return NULL;
+  return EVENTS;
+}
+
+/* Fills a free place. False: there is no space for it. */
+static bool claim_event(uint64_t place, const struct tps_event_shape *shape, uint8_t by_class) {
+  struct tps_event *event = event_at(place);
+  if (!populate(event, sizeof *event))
+    return false;
+  *event = (struct tps_event){.communicator = shape->communicator,
+                              .operation = shape->operation,
+                              .space = shape->space,
+                              .by_class = by_class,
+                              .root = shape->root,
+                              .bytes = shape->bytes};
+  __atomic_store_n(&event->used, 1u, __ATOMIC_RELEASE);
+  event_used[place] = true;
+  return true;
 }
 
 void tps__event_add(const struct tps_event_shape *shape) {
@@ -161,23 +188,19 @@ void tps__event_add(const struct tps_event_shape *shape) {
   struct tps_event_shape wanted = *shape;
   uint8_t by_class = 0;
   tps__lock();
-  struct tps_event *event = find_event(&wanted, by_class);
-  if (event == NULL || (!event->used && used >= EVENTS / 4 * 3)) {
+  uint64_t place = find_event(&wanted, by_class);
+  if (place == EVENTS || (!event_used[place] && used >= EVENTS / 4 * 3)) {
     by_class = 1;
     wanted.bytes = tps__bucket(shape->bytes);
-    event = find_event(&wanted, by_class);
+    place = find_event(&wanted, by_class);
   }
-  if (event != NULL && !event->used && populate(event, sizeof *event)) {
-    *event = (struct tps_event){.communicator = wanted.communicator,
-                                .operation = wanted.operation,
-                                .space = wanted.space,
-                                .by_class = by_class,
-                                .root = wanted.root,
-                                .bytes = wanted.bytes};
-    __atomic_store_n(&event->used, 1u, __ATOMIC_RELEASE);
+  bool known = place < EVENTS && event_used[place];
+  if (!known && place < EVENTS && claim_event(place, &wanted, by_class)) {
+    known = true;
     used += 1;
   }
-  if (event != NULL && event->used) {
+  if (known) {
+    struct tps_event *event = event_at(place);
     event->calls += 1;
     event->bytes_total += shape->bytes;
   } else {
@@ -234,7 +257,7 @@ uint32_t tps__communicator_add(const struct tps_group *group, const char *name) 
   }
   if (!room) {
     header->runs_used = first_run;
-    tps__warn(&said, "too many communicators: later ones are not described in the record");
+    tps__warn(&said, "no room for another communicator: later ones are not described in the record");
     return TPS_NO_COMMUNICATOR;
   }
   *entry = (struct tps_communicator){.size = (uint32_t)group->size,

@@ -1,0 +1,128 @@
+"""ABI facts, wrong libraries, programs without MPI, and hostile surroundings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, run_ranks
+from tests.support.mpi import MpiToolchain
+from toposeat import _native_path
+from toposeat.profile import read_records
+
+ABI = Path(__file__).resolve().parents[2] / "interposer" / "abi"
+LIBRARIES = ("lib/libtoposeat_ompi.so", "lib/libtoposeat_mpich.so")
+OPTIONS = ("--grid", "1x1x2", "--mode", "all", "--iterations", "2", "--bytes", "10")
+
+
+@pytest.mark.mpi
+def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
+    header = ABI / ("ompi.h" if mpi.family == "openmpi" else "mpich.h")
+    program = compile_c(mpi, PROGRAMS / "constants.c", build_dir, f'-DABI_HEADER="{header}"')
+    done = subprocess.run([program], env=dict(mpi.env), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.mpi
+def test_wrong_library_gets_out_of_the_way(
+    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
+) -> None:
+    wrong = next(p for p in map(_native_path, LIBRARIES) if p != library(mpi))
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
+    done = run_ranks(mpi, 2, [program, *OPTIONS], tmp_path / "records", preload=wrong)
+    assert done.returncode == 0
+    assert done.stdout.count("halo3d ") == 5
+    said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
+    assert sorted(line.split(":")[1] for line in said) == [" rank 0", " rank 1"]
+    assert all("not recording" in line for line in said)
+    assert list((tmp_path / "records").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize(
+    "command",
+    [["/bin/true"], ["bash", "-c", "echo hello"], [sys.executable, "-c", "print('hello')"]],
+)
+def test_programs_without_mpi_do_not_notice(name: str, command: list[str], tmp_path: Path) -> None:
+    env = {**os.environ, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
+    plain = subprocess.run(command, env=env, capture_output=True, check=True)
+    env["LD_PRELOAD"] = str(_native_path(name))
+    done = subprocess.run(command, env=env, capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (plain.stdout, plain.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_library_links_no_mpi(name: str) -> None:
+    done = subprocess.run(
+        ["ldd", _native_path(name)], capture_output=True, text=True, check=True
+    ).stdout
+    assert "libmpi" not in done
+    assert "cuda" not in done
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-mpich", "debian-openmpi"], indirect=True)
+@pytest.mark.parametrize("directory", ["", "/nonexistent/folder", "/proc/self", "x" * 5000])
+def test_unusable_folder(
+    mpi: MpiToolchain, directory: str, examples_dir: Path, build_dir: Path
+) -> None:
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
+    env = {
+        **mpi.env,
+        "TOPOSEAT_PROFILE_DIR": directory,
+        "LD_PRELOAD": str(library(mpi)),
+    }
+    line = [program, "--grid", "1x1x1", "--mode", "isend"]  # a single process, no launcher
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("halo3d isend")
+    said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
+    assert len(said) == 1
+    assert said[0].endswith("not recording")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-mpich", "debian-openmpi"], indirect=True)
+def test_full_file_system(
+    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(small)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("cannot mount a small tmpfs here")
+    try:
+        program = compile_c(
+            mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror"
+        )
+        line = [program, "--grid", "1x1x1", "--mode", "isend", "--wrap"]
+        env = {
+            **mpi.env,
+            "TOPOSEAT_PROFILE_DIR": str(small),
+            "LD_PRELOAD": str(library(mpi)),
+        }
+        done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "no space left" in done.stderr
+        traffic = read_records(small)
+        assert any("could not be" in line for line in traffic.report)
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_truth_file_is_rank_by_rank(
+    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
+) -> None:
+    """The oracle of the other tests: neighbours of an open 1x1x2 grid are just each other."""
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
+    run_ranks(mpi, 2, [program, *OPTIONS, "--truth", tmp_path / "truth"], tmp_path / "records")
+    sent, messages = read_truth(tmp_path / "truth", 2)[0]
+    assert sent.tolist() == [[0, 100], [100, 0]]  # 5 modes x 2 iterations x 10 bytes
+    assert messages.tolist() == [[0, 10], [10, 0]]

@@ -1,0 +1,123 @@
+"""A program that uses every kind of call, against its own books."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
+from tests.support.mpi import MpiToolchain
+from toposeat.profile.record import Kind, RankRecord, read_record
+
+pytestmark = pytest.mark.mpi
+
+RANKS = 5
+
+
+def tables(records: list[RankRecord]) -> np.ndarray:
+    """(kind, bytes or messages, source, target) from the raw records: no model in between."""
+    seen = np.zeros((3, 2, RANKS, RANKS), dtype=np.int64)
+    for record in records:
+        for kind, peer, size, count in zip(
+            record.kind, record.peer, record.bytes, record.messages, strict=True
+        ):
+            source, target = record.rank, peer
+            row = kind
+            if kind == Kind.ONE_SIDED_FROM:
+                row, source, target = Kind.ONE_SIDED, peer, record.rank
+            seen[row, :, source, target] += (size, count)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def records(
+    mpi: MpiToolchain, build_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[RankRecord], Path]:
+    folder = tmp_path_factory.mktemp("every")
+    program = compile_c(mpi, PROGRAMS / "every_call.c", build_dir)
+    truth = folder / "truth"
+    done = run_ranks(mpi, RANKS, [program, truth], folder / "records")
+    assert done.returncode == 0, done.stderr
+    found = [read_record(path) for path in sorted((folder / "records").iterdir())]
+    assert len(found) == RANKS
+    return [record for record in found if record is not None], truth
+
+
+def test_every_cell(records: tuple[list[RankRecord], Path]) -> None:
+    found, truth = records
+    expected = read_truth(truth, RANKS, kinds=3)
+    assert (expected[:, 0].sum(axis=(1, 2)) > 0).all()
+    assert (tables(found) == expected).all()
+
+
+def test_histogram_adds_up(records: tuple[list[RankRecord], Path]) -> None:
+    for record in records[0]:
+        assert (record.histogram.sum(axis=1) == record.messages).all()
+        low = (record.histogram * np.array([0, *(1 << np.arange(64, dtype=object))])).sum(axis=1)
+        assert all(low <= record.bytes)
+
+
+def test_collective_events(records: tuple[list[RankRecord], Path]) -> None:
+    for record in records[0]:
+        events = Counter[tuple[str, int, int, int]]()
+        for event in record.events:
+            size = record.communicators[event.communicator].size
+            assert size == RANKS
+            events[event.operation, event.root, event.bytes, event.communicator] += event.calls
+        by_name = Counter[str]()
+        for (name, *_), calls in events.items():
+            by_name[name] += calls
+        large = by_name.pop("exscan", 0)  # MPI 4 part of the program
+        assert by_name.pop("bcast") == 4 + 5 * large
+        assert by_name == {
+            "barrier": 16,  # 8 on the world, 8 on the reversed communicator
+            "allreduce": 1,
+            "gather": 1,
+            "scatter": 1,
+            "allgather": 1,
+            "alltoall": 1,
+            "alltoallv": 2,
+            "scatterv": 1,
+            "reduce": 1,
+            "scan": 1,
+            "neighbor_alltoall": 1,
+            "neighbor_allgather": 1,
+            "neighbor_alltoallv": 1,
+        }
+
+
+def test_communicators_and_roots(records: tuple[list[RankRecord], Path]) -> None:
+    for record in records[0]:
+        members = [c.ranks() for c in record.communicators]
+        assert members[0] == tuple(range(RANKS))
+        assert tuple(reversed(range(RANKS))) in members
+        bcast = [e for e in record.events if e.operation == "bcast" and e.bytes == 32]
+        assert [(e.root, e.calls) for e in bcast] == [(RANKS - 2, 4)]
+        reduce = [e for e in record.events if e.operation == "reduce"]
+        assert [(e.root, e.bytes) for e in reduce] == [(2, 8)]
+
+
+def test_nothing_lost(records: tuple[list[RankRecord], Path]) -> None:
+    for record in records[0]:
+        assert (record.lost_messages, record.lost_bytes, record.lost_events) == (0, 0, 0)
+        assert record.calls > 100
+
+
+def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    ranks, messages, threads = 2, 200, 4
+    program = compile_c(mpi, PROGRAMS / "threads.c", build_dir, "-pthread")
+    done = run_ranks(mpi, ranks, [program, str(messages)], tmp_path / "records")
+    assert done.returncode == 0, done.stderr
+    if done.stdout.strip() != "multiple":
+        pytest.skip(f"{mpi.name} does not provide MPI_THREAD_MULTIPLE")
+    for path in (tmp_path / "records").iterdir():
+        record = read_record(path)
+        assert record is not None
+        selves = -(-messages // 16)
+        peers = dict(zip(record.peer.tolist(), record.messages.tolist(), strict=True))
+        assert peers == {1 - record.rank: threads * messages, record.rank: selves}
+        sizes = dict(zip(record.peer.tolist(), record.bytes.tolist(), strict=True))
+        assert sizes == {1 - record.rank: (1 + 2 + 3 + 4) * messages, record.rank: 5 * selves}

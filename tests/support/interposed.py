@@ -1,0 +1,74 @@
+"""Compiling test programs and running them under the interposer, without its own launcher."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.support.mpi import MpiToolchain
+from toposeat import _native_path
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
+TIMEOUT_S = 90
+
+
+def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> Path:
+    """Compile once per session, MPI and set of options."""
+    mark = hashlib.sha256(repr((mpi.name, str(source), options)).encode()).hexdigest()[:12]
+    program = folder / f"{source.stem}-{mark}"
+    if not program.exists():
+        compiler = mpi.fortran if source.suffix == ".f90" else mpi.mpicc
+        assert compiler is not None
+        line = [str(compiler), "-O1", *options, "-o", str(program), str(source)]
+        done = subprocess.run(
+            line, env=dict(mpi.env), cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    return program
+
+
+def library(mpi: MpiToolchain) -> Path:
+    """The interposer library that fits."""
+    return _native_path(f"lib/libtoposeat_{'ompi' if mpi.family == 'openmpi' else 'mpich'}.so")
+
+
+def run_ranks(
+    mpi: MpiToolchain,
+    ranks: int,
+    program: Sequence[str | Path],
+    records: Path,
+    *,
+    preload: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run `program` on `ranks` ranks with the interposer preloaded, whatever its exit code."""
+    records.mkdir(exist_ok=True)
+    env = shutil.which("env")
+    assert env is not None
+    words = [str(word) for word in program]
+    line = [
+        *(str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), env),
+        f"TOPOSEAT_PROFILE_DIR={records}",
+        f"LD_PRELOAD={preload or library(mpi)}",
+        *words,
+    ]
+    return subprocess.run(
+        line,
+        env={**mpi.env, "TMPDIR": os.environ.get("TMPDIR", "/tmp")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def read_truth(path: Path, ranks: int, kinds: int = 1) -> NDArray[np.int64]:
+    """What a test program says it sent: (kinds, 2, ranks, ranks); bytes, then messages."""
+    return np.fromfile(path, dtype=np.int64).reshape(kinds, 2, ranks, ranks)
