@@ -89,8 +89,8 @@ TEST_CASE("sums of latencies tie although their rounding differs", "[routes]") {
 }
 
 TEST_CASE("whole picoseconds are the nearest ones", "[routes]") {
-  // 1.7 us is a little less than 1700000 ps in doubles; twice it must tie with 3.4 us
-  const RouteGraph graph{{{0, 2, 1.7e-6, 1}, {2, 1, 1.7e-6, 1}, {0, 1, 3.4e-6, 1}},
+  // 1.7 * 1e-6 is a little less than 1700000 ps in doubles; twice it must tie with 3.4 us.
+  const RouteGraph graph{{{0, 2, 1.7 * 1e-6, 1}, {2, 1, 1.7 * 1e-6, 1}, {0, 1, 3.4 * 1e-6, 1}},
                          {false, false, true}};
   CHECK(route(graph, 0, 1) == LinkPath{2});
 }
