@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * 3-D halo exchange with weighted dimensions: every rank of a grid sends one face to each neighbour per
- * iteration; faces along dimension d have bytes x weight[d]. Ranks are row-major, the first
+ * 3-D halo exchange with weighted dimensions: every rank of a grid sends one face to each neighbour
+ * per iteration; faces along dimension d have bytes x weight[d]. Ranks are row-major, the first
  * dimension slowest. With --truth the program writes down what it sent to whom, as it goes.
  */
 #define _DEFAULT_SOURCE /* ftruncate, mmap, sleep */
@@ -56,7 +56,8 @@ static void fail(const char *message) {
 
 static void usage(void) {
   fail("usage: halo3d [--grid 2x2x4] [--weights 3,1,1] [--bytes N] [--iterations N] [--wrap] "
-       "[--mode isend|persistent|sendrecv|put|neighbor|all] [--truth FILE] [--kill-rank R] [--abort-rank R]");
+       "[--mode isend|persistent|sendrecv|put|neighbor|all] [--truth FILE] [--kill-rank R] "
+       "[--abort-rank R]");
 }
 
 static int positive(const char *text) {
@@ -125,8 +126,9 @@ static struct options parse_options(int argc, char **argv) {
 }
 
 /*
- * The truth file is binary: two size x size int64 matrices, bytes then messages, row = sender. Every rank
- * maps the file and writes its own rows only, so no rank waits for another and none loses its counts.
+ * The truth file is binary: two size x size int64 matrices, bytes then messages, row = sender.
+ * Every rank maps the file and writes its own rows only, so no rank waits for another and none
+ * loses its counts.
  */
 static struct truth open_truth(const char *path, int rank, int size) {
   struct truth truth = {0};
@@ -204,7 +206,8 @@ static void run_persistent(struct exchange *e) {
   MPI_Request requests[2 * FACES];
   MPI_Status statuses[2 * FACES];
   for (int f = 0; f < FACES; ++f) {
-    MPI_Recv_init(e->in[f], e->length[f], MPI_BYTE, e->peer[f], f ^ 1, MPI_COMM_WORLD, &requests[f]);
+    MPI_Recv_init(e->in[f], e->length[f], MPI_BYTE, e->peer[f], f ^ 1, MPI_COMM_WORLD,
+                  &requests[f]);
     MPI_Send_init(e->out[f], e->length[f], MPI_BYTE, e->peer[f], f, MPI_COMM_WORLD,
                   &requests[FACES + f]);
   }

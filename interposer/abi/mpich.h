@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The facts of the MPICH ABI (libmpi.so.12, Debian's libmpich.so.12; MPICH 3.1 to 5, Intel MPI, MVAPICH) that
- * the interposer needs. Handles are ints. tests/interposer/test_abi.py compares every constant with
- * the mpi.h of each MPI on the machine.
+ * The facts of the MPICH ABI (libmpi.so.12, Debian's libmpich.so.12; MPICH 3.1 to 5, Intel MPI,
+ * MVAPICH) that the interposer needs. Handles are ints. tests/interposer/test_abi.py compares every
+ * constant with the mpi.h of each MPI on the machine.
  */
 #ifndef TOPOSEAT_ABI_H
 #define TOPOSEAT_ABI_H
@@ -33,8 +33,8 @@ typedef int abi_handle;
 #define ABI_MAX_LIBRARY_VERSION_STRING 8192
 
 /*
- * Size of a predefined type that the handle itself tells; 0: ask PMPI_Type_size. Predefined basic types are
- * 0x4c00SSNN with SS the size in bytes (MPI_INT is 0x4c000405).
+ * Size of a predefined type that the handle itself tells; 0: ask PMPI_Type_size. Predefined basic
+ * types are 0x4c00SSNN with SS the size in bytes (MPI_INT is 0x4c000405).
  */
 static inline int abi_builtin_size(abi_handle datatype) {
   uint32_t bits = (uint32_t)datatype;

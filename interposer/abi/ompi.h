@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The facts of Open MPI's ABI (libmpi.so.40: 4.x and 5.x) that the interposer needs. Handles are pointers;
- * predefined ones are the addresses of data symbols, found at run time. tests/interposer/test_abi.py
- * compares every constant with the mpi.h of each MPI on the machine.
+ * The facts of Open MPI's ABI (libmpi.so.40: 4.x and 5.x) that the interposer needs. Handles are
+ * pointers; predefined ones are the addresses of data symbols, found at run time.
+ * tests/interposer/test_abi.py compares every constant with the mpi.h of each MPI on the machine.
  */
 #ifndef TOPOSEAT_ABI_H
 #define TOPOSEAT_ABI_H

@@ -2,8 +2,8 @@
 /*
  * Layout of one rank's traffic record, `rank-<rank>-<pid>.tpsrec`.
  *
- * The file is sparse and mapped MAP_SHARED by the rank that writes it, so what was counted survives the
- * rank's death by any signal. Sections, each found by the offsets in the header:
+ * The file is sparse and mapped MAP_SHARED by the rank that writes it, so what was counted survives
+ * the rank's death by any signal. Sections, each found by the offsets in the header:
  *
  *   header          one struct tps_header
  *   slots           open-addressed table of struct tps_slot, key 0 = free
@@ -11,16 +11,17 @@
  *   communicators   array of struct tps_communicator, the first `communicators_used` are valid
  *   runs            array of struct tps_run, the first `runs_used` are valid
  *
- * All numbers are in the writer's byte order (`byte_order` tells). Counters only grow. A rank killed
- * between two stores of one message can leave `messages` one ahead of `bytes`; nothing else can tear.
+ * All numbers are in the writer's byte order (`byte_order` tells). Counters only grow. A rank
+ * killed between two stores of one message can leave `messages` one ahead of `bytes`; nothing else
+ * can tear.
  *
- * Threads: below MPI_THREAD_MULTIPLE the application itself keeps MPI calls of a process apart, and the
- * counters are plain stores. Under MPI_THREAD_MULTIPLE (flag TPS_FLAG_CONCURRENT) every counter is
- * updated by an atomic addition, slots are claimed by compare-and-swap, and events, communicators and
- * persistent requests are guarded by a mutex; no count is lost.
+ * Threads: below MPI_THREAD_MULTIPLE the application itself keeps MPI calls of a process apart, and
+ * the counters are plain stores. Under MPI_THREAD_MULTIPLE (flag TPS_FLAG_CONCURRENT) every counter
+ * is updated by an atomic addition, slots are claimed by compare-and-swap, and events,
+ * communicators and persistent requests are guarded by a mutex; no count is lost.
  *
- * `state` stays TPS_STATE_RUNNING until MPI_Finalize returns: a record in that state belongs to a rank
- * that died or was killed, and holds what it had done up to that moment.
+ * `state` stays TPS_STATE_RUNNING until MPI_Finalize returns: a record in that state belongs to a
+ * rank that died or was killed, and holds what it had done up to that moment.
  */
 #ifndef TOPOSEAT_RECORD_H
 #define TOPOSEAT_RECORD_H
@@ -44,7 +45,12 @@ enum tps_flag {
 };
 
 /* Who asked for the bytes. FROM: the flow is from the peer to this rank (MPI_Get). */
-enum tps_kind { TPS_POINT_TO_POINT = 0, TPS_COLLECTIVE = 1, TPS_ONE_SIDED = 2, TPS_ONE_SIDED_FROM = 3 };
+enum tps_kind {
+  TPS_POINT_TO_POINT = 0,
+  TPS_COLLECTIVE = 1,
+  TPS_ONE_SIDED = 2,
+  TPS_ONE_SIDED_FROM = 3
+};
 
 enum tps_space { TPS_HOST = 0, TPS_DEVICE = 1 };
 
@@ -79,9 +85,9 @@ enum tps_operation {
 #undef TPS_OPERATION_MEMBER
 };
 
-#define TPS_HISTOGRAM_BUCKETS 65u     /* bucket = bit length of the size; 0 = empty message */
-#define TPS_PEER_OUTSIDE 0x7fffffffu  /* a peer that is not in this rank's MPI_COMM_WORLD */
-#define TPS_MEMBER_OUTSIDE (-1)       /* the same, in a communicator's members */
+#define TPS_HISTOGRAM_BUCKETS 65u       /* bucket = bit length of the size; 0 = empty message */
+#define TPS_PEER_OUTSIDE 0x7fffffffu    /* a peer that is not in this rank's MPI_COMM_WORLD */
+#define TPS_MEMBER_OUTSIDE (-1)         /* the same, in a communicator's members */
 #define TPS_NO_COMMUNICATOR 0xffffffffu /* the communicator table was full */
 #define TPS_NO_ROOT (-1)
 #define TPS_KEY_USED (UINT64_C(1) << 63)
@@ -97,9 +103,10 @@ struct tps_slot {
 static_assert(sizeof(struct tps_slot) == 576, "slot layout");
 
 /*
- * All calls of one collective with one shape. `bytes` is one call's contribution (see the operations in
- * calls.tsv). When the table is three quarters full, further shapes are merged by size class: then
- * `by_class` is 1, `bytes` is the class (bit length) and bytes_total / calls is the mean.
+ * All calls of one collective with one shape. `bytes` is one call's contribution (see the
+ * operations in calls.tsv). When the table is three quarters full, further shapes are merged by
+ * size class: then `by_class` is 1, `bytes` is the class (bit length) and bytes_total / calls is
+ * the mean.
  */
 struct tps_event {
   uint32_t used;
@@ -125,7 +132,8 @@ struct tps_communicator {
 };
 static_assert(sizeof(struct tps_communicator) == 64, "communicator layout");
 
-/* World ranks first, first + stride, ... (`count` of them); first = TPS_MEMBER_OUTSIDE with stride 0. */
+/* World ranks first, first + stride, ... (`count` of them); first = TPS_MEMBER_OUTSIDE with stride
+ * 0. */
 struct tps_run {
   int32_t first;
   int32_t stride;
@@ -156,17 +164,20 @@ struct tps_header {
   struct tps_section runs;
   uint32_t communicators_used;
   uint32_t runs_used;
-  /* Clocks: ticks are of the time stamp counter (or ns where there is none), ns are CLOCK_MONOTONIC. */
+  /* Clocks: ticks are of the time stamp counter (or ns where there is none), ns are
+   * CLOCK_MONOTONIC. */
   uint64_t start_ticks;
   uint64_t start_ns;
   uint64_t last_ticks; /* at MPI_Finalize, or at the last of the marks set every few milliseconds */
   uint64_t last_ns;
   uint64_t mpi_ticks; /* inside recorded MPI calls, summed over threads */
   uint64_t calls;     /* recorded MPI calls of all kinds */
-  uint64_t lost_messages; /* could not be counted: table full, no memory or no space in the folder */
+  uint64_t
+      lost_messages; /* could not be counted: table full, no memory or no space in the folder */
   uint64_t lost_bytes;
   uint64_t lost_events;
-  int32_t device_ordinal; /* of the first device buffer, as the application numbers devices; -1 none */
+  int32_t
+      device_ordinal; /* of the first device buffer, as the application numbers devices; -1 none */
   int32_t visible_devices; /* how many devices the runtime shows; -1 not asked */
   char device_pci[32];     /* PCI bus id of that device; empty when not known */
   char host[64];

@@ -45,7 +45,8 @@ void tps__on_exchange(const void *origin, abi_count count, tps_word datatype, co
 
 void tps__on_barrier(tps_word comm);
 void tps__on_bcast(const void *buffer, abi_count count, tps_word datatype, int root, tps_word comm);
-/* gather, allgather, alltoall: one block per rank, or per pair. root = TPS_NO_ROOT where there is none */
+/* gather, allgather, alltoall: one block per rank, or per pair. root = TPS_NO_ROOT where there is
+ * none */
 void tps__on_blocks(enum tps_operation operation, const void *sendbuf, abi_count sendcount,
                     tps_word sendtype, const void *recvbuf, abi_count recvcount, tps_word recvtype,
                     int root, tps_word comm);
@@ -53,17 +54,18 @@ void tps__on_blocks(enum tps_operation operation, const void *sendbuf, abi_count
 void tps__on_gatherv(enum tps_operation operation, const void *sendbuf, abi_count sendcount,
                      tps_word sendtype, const void *recvbuf, struct tps_counts recvcounts,
                      tps_word recvtype, int root, tps_word comm);
-void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype, const void *recvbuf,
-                     abi_count recvcount, tps_word recvtype, int root, tps_word comm);
+void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype,
+                     const void *recvbuf, abi_count recvcount, tps_word recvtype, int root,
+                     tps_word comm);
 void tps__on_scatterv(const void *sendbuf, struct tps_counts sendcounts, tps_word sendtype,
                       const void *recvbuf, abi_count recvcount, tps_word recvtype, int root,
                       tps_word comm);
 void tps__on_alltoallv(const void *sendbuf, struct tps_counts sendcounts, tps_word sendtype,
                        const void *recvbuf, struct tps_counts recvcounts, tps_word recvtype,
                        tps_word comm);
-void tps__on_alltoallw(const void *sendbuf, struct tps_counts sendcounts, const abi_handle *sendtypes,
-                       const void *recvbuf, struct tps_counts recvcounts,
-                       const abi_handle *recvtypes, tps_word comm);
+void tps__on_alltoallw(const void *sendbuf, struct tps_counts sendcounts,
+                       const abi_handle *sendtypes, const void *recvbuf,
+                       struct tps_counts recvcounts, const abi_handle *recvtypes, tps_word comm);
 /* reduce, allreduce, scan, exscan, reduce_scatter_block */
 void tps__on_reduce(enum tps_operation operation, const void *sendbuf, const void *recvbuf,
                     abi_count count, tps_word datatype, int root, tps_word comm);
@@ -72,8 +74,8 @@ void tps__on_reduce_scatter(const void *sendbuf, const void *recvbuf, struct tps
 /* neighbour collectives: exact edges by the communicator's topology, and one event */
 void tps__on_neighbor(enum tps_operation operation, const void *sendbuf, abi_count sendcount,
                       tps_word sendtype, tps_word comm);
-void tps__on_neighbor_alltoallv(const void *sendbuf, struct tps_counts sendcounts, tps_word sendtype,
-                                tps_word comm);
+void tps__on_neighbor_alltoallv(const void *sendbuf, struct tps_counts sendcounts,
+                                tps_word sendtype, tps_word comm);
 void tps__on_neighbor_alltoallw(const void *sendbuf, struct tps_counts sendcounts,
                                 const abi_handle *sendtypes, tps_word comm);
 

@@ -38,7 +38,8 @@ static bool is_spawned(void) {
 #else
   abi_handle null = ABI_COMM_NULL;
 #endif
-  return tps__mpi.Comm_get_parent != NULL && tps__mpi.Comm_get_parent(&parent) == 0 && parent != null;
+  return tps__mpi.Comm_get_parent != NULL && tps__mpi.Comm_get_parent(&parent) == 0 &&
+         parent != null;
 }
 
 static void describe(struct tps_header *header) {
@@ -62,7 +63,8 @@ static void describe(struct tps_header *header) {
     header->flags |= TPS_FLAG_SPAWNED;
 }
 
-/* Creates the record of this rank. False: something is wrong, it was said, and nothing is recorded. */
+/* Creates the record of this rank. False: something is wrong, it was said, and nothing is recorded.
+ */
 static bool start_recording(void) {
   static bool said;
   const char *directory = getenv(DIRECTORY_VARIABLE);

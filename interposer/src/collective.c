@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Collectives: one event per call. Who really sends to whom is the MPI's choice of algorithm, so events
- * are expanded offline by a stated model (profile/collectives.py). Where MPI's own semantics fix who
- * owes what to whom, the edges are counted here as well: alltoallv, alltoallw and scatterv (at the root),
- * without what a rank keeps, and the neighbour collectives, with it.
+ * Collectives: one event per call. Who really sends to whom is the MPI's choice of algorithm, so
+ * events are expanded offline by a stated model (profile/collectives.py). Where MPI's own semantics
+ * fix who owes what to whom, the edges are counted here as well: alltoallv, alltoallw and scatterv
+ * (at the root), without what a rank keeps, and the neighbour collectives, with it.
  */
 #include "actions.h"
 
@@ -23,7 +23,8 @@ static abi_count count_sum(struct tps_counts counts, int length) {
   return sum;
 }
 
-/* World rank of `root`, or TPS_NO_ROOT (none; MPI_ROOT and MPI_PROC_NULL of inter-communicators). */
+/* World rank of `root`, or TPS_NO_ROOT (none; MPI_ROOT and MPI_PROC_NULL of inter-communicators).
+ */
 static int32_t world_root(const struct tps_comm *comm, int root) {
   if (root < 0 || root >= comm->peers->size)
     return TPS_NO_ROOT;
@@ -54,7 +55,8 @@ static bool is_root(const struct tps_comm *comm, int root) {
   return comm->peers->inter ? root == ABI_ROOT : root == comm->my_rank;
 }
 
-/* In a rooted collective over an inter-communicator, the root's group minus the root does nothing. */
+/* In a rooted collective over an inter-communicator, the root's group minus the root does nothing.
+ */
 static bool takes_part(const struct tps_comm *comm, int root) {
   return !comm->peers->inter || root != ABI_PROC_NULL;
 }
@@ -65,7 +67,8 @@ void tps__on_barrier(tps_word comm) {
     add_event(over, TPS_OP_barrier, TPS_NO_ROOT, NULL, 0);
 }
 
-void tps__on_bcast(const void *buffer, abi_count count, tps_word datatype, int root, tps_word comm) {
+void tps__on_bcast(const void *buffer, abi_count count, tps_word datatype, int root,
+                   tps_word comm) {
   const struct tps_comm *over = find(comm);
   if (over != NULL && takes_part(over, root))
     add_event(over, TPS_OP_bcast, root, buffer, tps__bytes(count, datatype));
@@ -100,8 +103,9 @@ void tps__on_gatherv(enum tps_operation operation, const void *sendbuf, abi_coun
     add_event(over, operation, root, sendbuf, tps__bytes(sendcount, sendtype));
 }
 
-void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype, const void *recvbuf,
-                     abi_count recvcount, tps_word recvtype, int root, tps_word comm) {
+void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype,
+                     const void *recvbuf, abi_count recvcount, tps_word recvtype, int root,
+                     tps_word comm) {
   const struct tps_comm *over = find(comm);
   if (over == NULL || !takes_part(over, root))
     return;
@@ -111,9 +115,10 @@ void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype
     add_event(over, TPS_OP_scatter, root, recvbuf, tps__bytes(recvcount, recvtype));
 }
 
-/* What this rank owes every peer: exact edges, without the block it keeps. Returns the whole sum. */
-static uint64_t count_blocks(const struct tps_comm *comm, const void *buffer, struct tps_counts counts,
-                             tps_word one_type, const abi_handle *types) {
+/* What this rank owes every peer: exact edges, without the block it keeps. Returns the whole sum.
+ */
+static uint64_t count_blocks(const struct tps_comm *comm, const void *buffer,
+                             struct tps_counts counts, tps_word one_type, const abi_handle *types) {
   uint64_t sum = 0;
   int space = tps__space_of(buffer, 1);
   for (int peer = 0; peer < comm->peers->size; ++peer) {
@@ -159,12 +164,12 @@ void tps__on_alltoallv(const void *sendbuf, struct tps_counts sendcounts, tps_wo
                      placed ? recvtype : sendtype, NULL, comm);
 }
 
-void tps__on_alltoallw(const void *sendbuf, struct tps_counts sendcounts, const abi_handle *sendtypes,
-                       const void *recvbuf, struct tps_counts recvcounts,
-                       const abi_handle *recvtypes, tps_word comm) {
+void tps__on_alltoallw(const void *sendbuf, struct tps_counts sendcounts,
+                       const abi_handle *sendtypes, const void *recvbuf,
+                       struct tps_counts recvcounts, const abi_handle *recvtypes, tps_word comm) {
   bool placed = in_place(sendbuf);
-  on_alltoall_blocks(TPS_OP_alltoallw, placed ? recvbuf : sendbuf, placed ? recvcounts : sendcounts, 0,
-                     placed ? recvtypes : sendtypes, comm);
+  on_alltoall_blocks(TPS_OP_alltoallw, placed ? recvbuf : sendbuf, placed ? recvcounts : sendcounts,
+                     0, placed ? recvtypes : sendtypes, comm);
 }
 
 void tps__on_reduce(enum tps_operation operation, const void *sendbuf, const void *recvbuf,
@@ -184,7 +189,8 @@ void tps__on_reduce_scatter(const void *sendbuf, const void *recvbuf, struct tps
               tps__bytes(count_sum(recvcounts, over->local_size), datatype));
 }
 
-/* Sums what goes to each neighbour: `counts` with one type or several, or the same `block` to each. */
+/* Sums what goes to each neighbour: `counts` with one type or several, or the same `block` to each.
+ */
 static void on_neighbours(enum tps_operation operation, const void *sendbuf, uint64_t block,
                           const struct tps_counts *counts, tps_word one_type,
                           const abi_handle *types, tps_word comm) {
@@ -214,8 +220,8 @@ void tps__on_neighbor(enum tps_operation operation, const void *sendbuf, abi_cou
   on_neighbours(operation, sendbuf, tps__bytes(sendcount, sendtype), NULL, 0, NULL, comm);
 }
 
-void tps__on_neighbor_alltoallv(const void *sendbuf, struct tps_counts sendcounts, tps_word sendtype,
-                                tps_word comm) {
+void tps__on_neighbor_alltoallv(const void *sendbuf, struct tps_counts sendcounts,
+                                tps_word sendtype, tps_word comm) {
   on_neighbours(TPS_OP_neighbor_alltoallv, sendbuf, 0, &sendcounts, sendtype, NULL, comm);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * From handles to world ranks. Every live handle that was used has a struct tps_comm, found by handle and
- * dropped when the handle is freed, because MPI reuses handles. Groups are shared by content, so that a
- * program that makes and frees communicators all day fills no table.
+ * From handles to world ranks. Every live handle that was used has a struct tps_comm, found by
+ * handle and dropped when the handle is freed, because MPI reuses handles. Groups are shared by
+ * content, so that a program that makes and frees communicators all day fills no table.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,7 @@ static int *translate(abi_handle group, int size) {
   if (done) {
     for (int i = 0; i < size; ++i)
       from[i] = i;
-    done = size == 0 ||
-           tps__mpi.Group_translate_ranks(group, size, from, world_group, to) == 0;
+    done = size == 0 || tps__mpi.Group_translate_ranks(group, size, from, world_group, to) == 0;
   }
   free(from);
   if (!done) {
@@ -223,8 +222,7 @@ static bool graph_neighbours(struct tps_comm *comm) {
   if (tps__mpi.Graph_neighbors_count(handle, comm->my_rank, &degree) != 0)
     return false;
   comm->out = malloc(sizeof *comm->out * ((size_t)degree + 1));
-  if (comm->out == NULL ||
-      tps__mpi.Graph_neighbors(handle, comm->my_rank, degree, comm->out) != 0)
+  if (comm->out == NULL || tps__mpi.Graph_neighbors(handle, comm->my_rank, degree, comm->out) != 0)
     return false;
   comm->in_degree = comm->out_degree = degree;
   return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The fast path: what runs for every recorded call. Everything here is inlined into the wrappers. */
+/* The fast path: what runs for every recorded call. Everything here is inlined into the wrappers.
+ */
 #ifndef TOPOSEAT_COUNT_H
 #define TOPOSEAT_COUNT_H
 
@@ -129,9 +130,10 @@ static inline int tps__space_of(const void *buffer, uint64_t bytes) {
   return tps__gpu_space(buffer);
 }
 
-/* One message to (or, for TPS_ONE_SIDED_FROM, from) rank `peer` of `group`. PROC_NULL is no message. */
-static inline void tps__count(const struct tps_group *group, int peer, enum tps_kind kind, int space,
-                              uint64_t bytes) {
+/* One message to (or, for TPS_ONE_SIDED_FROM, from) rank `peer` of `group`. PROC_NULL is no
+ * message. */
+static inline void tps__count(const struct tps_group *group, int peer, enum tps_kind kind,
+                              int space, uint64_t bytes) {
   if (peer < 0 || peer >= group->size)
     return;
   int world = group->identity ? peer : group->world[peer];

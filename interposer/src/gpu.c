@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Device or host, asked of a GPU runtime that the application itself has loaded; none is ever loaded here.
+ * Device or host, asked of a GPU runtime that the application itself has loaded; none is ever
+ * loaded here.
  *
- * Answers are kept per thread: one device allocation, and single pages. Nothing tells this library when
- * memory is freed (a statically linked CUDA runtime frees through function pointers), so an answer
- * expires after TPS_ANSWER_TICKS (15 to 70 ms). A buffer that is freed and whose address comes back
- * as the other kind of memory within that time is counted in the wrong space; its bytes are not lost.
- * Level Zero needs the application's context for this question: its buffers are counted as host memory
- * and the record says so.
+ * Answers are kept per thread: one device allocation, and single pages. Nothing tells this library
+ * when memory is freed (a statically linked CUDA runtime frees through function pointers), so an
+ * answer expires after TPS_ANSWER_TICKS (15 to 70 ms). A buffer that is freed and whose address
+ * comes back as the other kind of memory within that time is counted in the wrong space; its bytes
+ * are not lost. Level Zero needs the application's context for this question: its buffers are
+ * counted as host memory and the record says so.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -59,8 +60,7 @@ static bool look_for_hip(void) {
   static const struct {
     const char *name;
     int device_memory;
-  } names[] = {
-      {"libamdhip64.so.7", 2}, {"libamdhip64.so.6", 2}, {"libamdhip64.so.5", 1}};
+  } names[] = {{"libamdhip64.so.7", 2}, {"libamdhip64.so.6", 2}, {"libamdhip64.so.5", 1}};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     void *library = loaded(names[i].name);
     if (library == NULL)

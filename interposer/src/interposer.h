@@ -2,8 +2,9 @@
 /*
  * Inside of the interposer. A generated wrapper (calls.tsv, generate.py) does, for every MPI call:
  *
- *   find the real function; if this is a call from inside another wrapped call, or nothing is recorded,
- *   go straight to it; otherwise time it and, when it returned MPI_SUCCESS, run the row's action.
+ *   find the real function; if this is a call from inside another wrapped call, or nothing is
+ * recorded, go straight to it; otherwise time it and, when it returned MPI_SUCCESS, run the row's
+ * action.
  *
  * By-value handles travel through wrappers as full registers (`tps_word`), so that a library of the
  * wrong ABI passes the calls of the other ABI through unharmed: it only has to keep quiet.
@@ -22,9 +23,9 @@
 #define tps__likely(x) __builtin_expect(!!(x), 1)
 #define tps__unlikely(x) __builtin_expect(!!(x), 0)
 
-typedef uintptr_t tps_word;           /* a by-value handle, whatever its width in the caller's ABI */
-typedef void tps_function(void);      /* any function, cast before the call */
-typedef long long abi_count;          /* MPI_Count in both ABIs on 64-bit Linux */
+typedef uintptr_t tps_word;      /* a by-value handle, whatever its width in the caller's ABI */
+typedef void tps_function(void); /* any function, cast before the call */
+typedef long long abi_count;     /* MPI_Count in both ABIs on 64-bit Linux */
 _Static_assert(sizeof(void *) == 8 && sizeof(abi_count) == 8, "64-bit platforms only");
 
 /* ---- process-wide state (state.c, attach.c) ---- */
@@ -41,9 +42,9 @@ struct tps_process {
   struct tps_slot *slots;
   uint64_t *keys; /* private copy of the slots' keys: 0 also says that the slot has no page yet */
   uint64_t slot_mask;
-  bool concurrent; /* MPI_THREAD_MULTIPLE */
-  int gpu;         /* enum tps_gpu; read in the fast path */
-  uint64_t beat;   /* ticks of the last mark */
+  bool concurrent;     /* MPI_THREAD_MULTIPLE */
+  int gpu;             /* enum tps_gpu; read in the fast path */
+  uint64_t beat;       /* ticks of the last mark */
   uint64_t generation; /* changes whenever a communicator or window handle dies */
   int mode;
 };
@@ -78,7 +79,7 @@ extern _Thread_local struct tps_thread tps__thread __attribute__((tls_model("ini
 
 /* Writes one line to stderr, with the rank; at most once per `*said`. Never to stdout. */
 void tps__warn(bool *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void tps__lock(void);   /* guards the maps below; a no-op unless concurrent */
+void tps__lock(void); /* guards the maps below; a no-op unless concurrent */
 void tps__unlock(void);
 
 /* Starts recording if MPI is initialised and everything is in order. True: recording. */
@@ -196,7 +197,8 @@ struct tps_narrowing {
   int *arrays[8];
 };
 int tps__narrow_one(struct tps_narrowing *state, abi_count value);
-const int *tps__narrow_many(struct tps_narrowing *state, const void *values, enum tps_extent extent);
+const int *tps__narrow_many(struct tps_narrowing *state, const void *values,
+                            enum tps_extent extent);
 void tps__narrow_end(struct tps_narrowing *state);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort: the wrappers that calls.tsv calls `byhand`. */
+/* MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort: the wrappers that calls.tsv calls
+ * `byhand`. */
 #include "count.h"
 
 #define ALIAS(name) __attribute__((alias(name)))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * X_c calls on an MPI that has only X (Open MPI before 6). A program built against newer headers refers to
- * X_c weakly and would do without; once this library defines X_c it must work, so the counts are
- * converted and X is called. Counts beyond INT_MAX are refused with an MPI error, as they would be.
+ * X_c calls on an MPI that has only X (Open MPI before 6). A program built against newer headers
+ * refers to X_c weakly and would do without; once this library defines X_c it must work, so the
+ * counts are converted and X is called. Counts beyond INT_MAX are refused with an MPI error, as
+ * they would be.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -59,7 +60,8 @@ static int length_of(const struct tps_narrowing *state, enum tps_extent extent) 
   return peers_of(state->comm);
 }
 
-const int *tps__narrow_many(struct tps_narrowing *state, const void *values, enum tps_extent extent) {
+const int *tps__narrow_many(struct tps_narrowing *state, const void *values,
+                            enum tps_extent extent) {
   if (values == NULL)
     return NULL;
   const abi_count *wide = values;
@@ -76,8 +78,8 @@ const int *tps__narrow_many(struct tps_narrowing *state, const void *values, enu
 }
 
 /*
- * Nonblocking calls may read the arrays until they complete, which is not watched here: the last KEPT
- * arrays stay alive. Those of persistent requests stay for good.
+ * Nonblocking calls may read the arrays until they complete, which is not watched here: the last
+ * KEPT arrays stay alive. Those of persistent requests stay for good.
  */
 static void keep(int *array) {
   static int *kept[KEPT];

@@ -55,8 +55,8 @@ tps_function *tps__find(const char *name) {
 }
 
 /*
- * Data through RTLD_DEFAULT, never RTLD_NEXT: a copy relocation moves Open MPI's predefined objects into
- * the executable, and libmpi's own copy is stale then.
+ * Data through RTLD_DEFAULT, never RTLD_NEXT: a copy relocation moves Open MPI's predefined objects
+ * into the executable, and libmpi's own copy is stale then.
  */
 void *tps__find_data(const char *name) {
   void *address = dlsym(RTLD_DEFAULT, name);
@@ -130,8 +130,8 @@ static bool resolve_all(void) {
 }
 
 /*
- * Right is: the process has an MPI; it is Open MPI exactly if this is the Open MPI library; and it is not
- * reached through the standard ABI (libmpi_abi), whose handles are a third kind.
+ * Right is: the process has an MPI; it is Open MPI exactly if this is the Open MPI library; and it
+ * is not reached through the standard ABI (libmpi_abi), whose handles are a third kind.
  */
 bool tps__right_abi(void) {
   static bool said;
@@ -142,8 +142,12 @@ bool tps__right_abi(void) {
   bool is_ompi = tps__find_data("ompi_mpi_comm_world") != NULL;
   bool is_standard = strstr(file, "libmpi_abi") == file;
   if (is_standard || is_ompi != (ABI_IS_OMPI != 0)) {
-    tps__warn(&said, "this is the " ABI_NAME " library but the program runs on %s (%s): not recording",
-              is_standard ? "the standard MPI ABI" : is_ompi ? "Open MPI" : "another MPI", file);
+    tps__warn(&said,
+              "this is the " ABI_NAME " library but the program runs on %s (%s): not recording",
+              is_standard ? "the standard MPI ABI"
+              : is_ompi   ? "Open MPI"
+                          : "another MPI",
+              file);
     return false;
   }
   if (!resolve_all()) {

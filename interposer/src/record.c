@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The record file: created sparse, mapped shared, filled in place. Before a page is touched for the first
- * time, even for reading, it is populated through madvise, which reports a full file system as an error
- * where a plain access would raise SIGBUS in the application. What is in use is therefore kept in
- * private memory as well (`keys`, `event_used`).
+ * The record file: created sparse, mapped shared, filled in place. Before a page is touched for the
+ * first time, even for reading, it is populated through madvise, which reports a full file system
+ * as an error where a plain access would raise SIGBUS in the application. What is in use is
+ * therefore kept in private memory as well (`keys`, `event_used`).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,8 @@ static uint64_t next_power_of_two(uint64_t value) {
 
 static uint64_t page_up(uint64_t value) { return (value + 4095u) & ~UINT64_C(4095); }
 
-/* Makes the pages of [start, start + length) writable for good. False: there is no space for them. */
+/* Makes the pages of [start, start + length) writable for good. False: there is no space for them.
+ */
 static bool populate(const void *start, size_t length) {
   static bool said;
   uintptr_t low = (uintptr_t)start & ~(uintptr_t)4095;
@@ -55,7 +56,8 @@ static struct tps_section section(uint64_t *end, uint64_t capacity, uint64_t str
   return made;
 }
 
-/* Eight keys (kind x space) per rank find a free home each, up to 2^17 ranks; beyond, they share. */
+/* Eight keys (kind x space) per rank find a free home each, up to 2^17 ranks; beyond, they share.
+ */
 static uint64_t slots_for(int size) {
   uint64_t wanted = next_power_of_two(((uint64_t)size + 1) * 8);
   return wanted < MIN_SLOTS ? MIN_SLOTS : wanted > MAX_SLOTS ? MAX_SLOTS : wanted;
@@ -79,8 +81,8 @@ static void *map_new_file(const char *path, uint64_t length) {
 bool tps__record_create(const char *directory, int rank, int size) {
   static bool said;
   char path[PATH_MAX];
-  int length =
-      snprintf(path, sizeof path, "%s/rank-%d-%d" TPS_RECORD_SUFFIX, directory, rank, (int)getpid());
+  int length = snprintf(path, sizeof path, "%s/rank-%d-%d" TPS_RECORD_SUFFIX, directory, rank,
+                        (int)getpid());
   if (length < 0 || (size_t)length >= sizeof path) {
     tps__warn(&said, "the folder for records has too long a name: not recording");
     return false;
@@ -129,8 +131,8 @@ struct tps_slot *tps__slot_insert(uint64_t key) {
       continue;
     if (!populate(slot, sizeof *slot))
       return NULL;
-    bool claimed = __atomic_compare_exchange_n(claim, &seen, key, false, __ATOMIC_ACQ_REL,
-                                               __ATOMIC_ACQUIRE);
+    bool claimed =
+        __atomic_compare_exchange_n(claim, &seen, key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     if (claimed)
       __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
     if (claimed || seen == key)
@@ -157,8 +159,9 @@ static struct tps_event *event_at(uint64_t place) {
 
 /* Where the event of this shape is, or the free place for it; EVENTS if neither. Under the lock. */
 static uint64_t find_event(const struct tps_event_shape *shape, uint8_t by_class) {
-  uint64_t hash = mix(mix(shape->bytes, (uint64_t)shape->operation << 32 | shape->communicator),
-                      (uint64_t)(uint32_t)shape->root << 8 | (uint64_t)(shape->space << 1) | by_class);
+  uint64_t hash =
+      mix(mix(shape->bytes, (uint64_t)shape->operation << 32 | shape->communicator),
+          (uint64_t)(uint32_t)shape->root << 8 | (uint64_t)(shape->space << 1) | by_class);
   for (uint64_t step = 0; step < EVENTS; ++step) {
     uint64_t place = (hash + step) % EVENTS;
     if (!event_used[place] || same_shape(event_at(place), shape, by_class))
@@ -213,13 +216,13 @@ static int member(const struct tps_group *group, int rank) {
   return group->identity ? rank : group->world[rank];
 }
 
-/* Appends the longest run from `rank` on; returns how many ranks it covers, 0 when there is no room. */
+/* Appends the longest run from `rank` on; returns how many ranks it covers, 0 when there is no
+ * room. */
 static int add_run(const struct tps_group *group, int rank) {
   struct tps_header *header = tps__process.header;
   if (header->runs_used >= RUNS)
     return 0;
-  struct tps_run *run =
-      (struct tps_run *)(void *)(base + header->runs.offset) + header->runs_used;
+  struct tps_run *run = (struct tps_run *)(void *)(base + header->runs.offset) + header->runs_used;
   if (!populate(run, sizeof *run))
     return 0;
   int first = member(group, rank);
@@ -257,7 +260,8 @@ uint32_t tps__communicator_add(const struct tps_group *group, const char *name) 
   }
   if (!room) {
     header->runs_used = first_run;
-    tps__warn(&said, "no room for another communicator: later ones are not described in the record");
+    tps__warn(&said,
+              "no room for another communicator: later ones are not described in the record");
     return TPS_NO_COMMUNICATOR;
   }
   *entry = (struct tps_communicator){.size = (uint32_t)group->size,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Persistent requests. At X_init the row's action runs with a capture in place, which notes what one start
- * means (pairs and at most one event); MPI_Start counts it. Nothing is counted at X_init itself.
+ * Persistent requests. At X_init the row's action runs with a capture in place, which notes what
+ * one start means (pairs and at most one event); MPI_Start counts it. Nothing is counted at X_init
+ * itself.
  */
 #include <stdlib.h>
 

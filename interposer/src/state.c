@@ -26,7 +26,8 @@ void tps__unlock(void) {
 
 /* The rank for a message: from the record, or before that from the launcher. */
 static int rank_for_message(void) {
-  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                      "SLURM_PROCID"};
   const struct tps_header *header = tps__process.header;
   if (header != NULL)
     return header->rank;
@@ -54,6 +55,7 @@ void tps__warn(bool *said, const char *format, ...) {
   if (length > sizeof line - 2)
     length = sizeof line - 2;
   line[length] = '\n';
-  ssize_t written = write(STDERR_FILENO, line, length + 1); /* one write: lines of ranks do not mix */
+  ssize_t written =
+      write(STDERR_FILENO, line, length + 1); /* one write: lines of ranks do not mix */
   (void)written;
 }

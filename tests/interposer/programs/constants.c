@@ -34,7 +34,8 @@ int main(void) {
   VALUE(CART);
   VALUE(DIST_GRAPH);
   VALUE(THREAD_MULTIPLE);
-  same("MPI_ERR_UNSUPPORTED_OPERATION", ABI_ERR_UNSUPPORTED_OPERATION, MPI_ERR_UNSUPPORTED_OPERATION);
+  same("MPI_ERR_UNSUPPORTED_OPERATION", ABI_ERR_UNSUPPORTED_OPERATION,
+       MPI_ERR_UNSUPPORTED_OPERATION);
   same("MPI_IN_PLACE", ABI_IN_PLACE, (long long)(intptr_t)MPI_IN_PLACE);
   same("MPI_SUCCESS", 0, MPI_SUCCESS);
   if (MPI_MAX_OBJECT_NAME > ABI_MAX_OBJECT_NAME)
@@ -46,12 +47,14 @@ int main(void) {
   extern struct ompi_predefined_communicator_t ompi_mpi_comm_world, ompi_mpi_comm_null;
   same("MPI_COMM_WORLD", (long long)(intptr_t)&ompi_mpi_comm_world,
        (long long)(intptr_t)MPI_COMM_WORLD);
-  same("MPI_COMM_NULL", (long long)(intptr_t)&ompi_mpi_comm_null, (long long)(intptr_t)MPI_COMM_NULL);
+  same("MPI_COMM_NULL", (long long)(intptr_t)&ompi_mpi_comm_null,
+       (long long)(intptr_t)MPI_COMM_NULL);
 #else
   VALUE(COMM_WORLD);
   VALUE(COMM_NULL);
 #endif
-  static const MPI_Datatype types[] = {MPI_CHAR, MPI_INT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_BYTE, MPI_2INT};
+  static const MPI_Datatype types[] = {MPI_CHAR,        MPI_INT,  MPI_DOUBLE,
+                                       MPI_LONG_DOUBLE, MPI_BYTE, MPI_2INT};
   static const int sizes[] = {1, 4, 8, 16, 1, 8};
   for (int i = 0; i < 6; ++i) {
     int ours = abi_builtin_size((abi_handle)types[i]);

@@ -22,8 +22,8 @@ int main(int argc, char **argv) {
   int right = (rank + 1) % size, left = (rank + size - 1) % size;
   for (int i = 0; i < 3000; ++i) {
     char *from = i % 3 == 0 ? host : device;
-    MPI_Sendrecv(from + (i * 64) % (LENGTH - 64), 64, MPI_BYTE, right, 0, host, 64, MPI_BYTE, left, 0,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(from + (i * 64) % (LENGTH - 64), 64, MPI_BYTE, right, 0, host, 64, MPI_BYTE, left,
+                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   MPI_Allreduce(MPI_IN_PLACE, device, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (driver != NULL && rank == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Uses every kind of call once or a few times and writes what it owes to whom: for each of the three kinds
- * (point-to-point, collective, one-sided) a size x size matrix of bytes, then of messages, int64, row =
- * sender. Run with 4 ranks or more. Ends with code 1 if MPI delivered wrong data.
+ * Uses every kind of call once or a few times and writes what it owes to whom: for each of the
+ * three kinds (point-to-point, collective, one-sided) a size x size matrix of bytes, then of
+ * messages, int64, row = sender. Run with 4 ranks or more. Ends with code 1 if MPI delivered wrong
+ * data.
  */
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
@@ -20,11 +21,13 @@ static long long *truth;
 static char buffer[1 << 16], other[1 << 16];
 
 static long long *cell(enum kind kind, int messages, int from, int to) {
-  return truth + (((size_t)kind * 2 + (size_t)messages) * (size_t)size + (size_t)from) * (size_t)size +
+  return truth +
+         (((size_t)kind * 2 + (size_t)messages) * (size_t)size + (size_t)from) * (size_t)size +
          (size_t)to;
 }
 
-/* Counts at the sender; a get is noted by the origin in the target's row, so the adds are atomic. */
+/* Counts at the sender; a get is noted by the origin in the target's row, so the adds are atomic.
+ */
 static void owe(enum kind kind, int from, int to, long long bytes) {
   __atomic_fetch_add(cell(kind, 0, from, to), bytes, __ATOMIC_RELAXED);
   __atomic_fetch_add(cell(kind, 1, from, to), 1, __ATOMIC_RELAXED);
@@ -55,14 +58,30 @@ static void send_modes(MPI_Comm comm, const int *world_of) {
     MPI_Barrier(comm); /* the receive is posted: ready mode is allowed */
     out = MPI_REQUEST_NULL;
     switch (mode) {
-    case 0: MPI_Send(buffer, n, MPI_INT, right, mode, comm); break;
-    case 1: MPI_Bsend(buffer, n, MPI_INT, right, mode, comm); break;
-    case 2: MPI_Ssend(buffer, n, MPI_INT, right, mode, comm); break;
-    case 3: MPI_Rsend(buffer, n, MPI_INT, right, mode, comm); break;
-    case 4: MPI_Isend(buffer, n, MPI_INT, right, mode, comm, &out); break;
-    case 5: MPI_Ibsend(buffer, n, MPI_INT, right, mode, comm, &out); break;
-    case 6: MPI_Issend(buffer, n, MPI_INT, right, mode, comm, &out); break;
-    default: MPI_Irsend(buffer, n, MPI_INT, right, mode, comm, &out); break;
+    case 0:
+      MPI_Send(buffer, n, MPI_INT, right, mode, comm);
+      break;
+    case 1:
+      MPI_Bsend(buffer, n, MPI_INT, right, mode, comm);
+      break;
+    case 2:
+      MPI_Ssend(buffer, n, MPI_INT, right, mode, comm);
+      break;
+    case 3:
+      MPI_Rsend(buffer, n, MPI_INT, right, mode, comm);
+      break;
+    case 4:
+      MPI_Isend(buffer, n, MPI_INT, right, mode, comm, &out);
+      break;
+    case 5:
+      MPI_Ibsend(buffer, n, MPI_INT, right, mode, comm, &out);
+      break;
+    case 6:
+      MPI_Issend(buffer, n, MPI_INT, right, mode, comm, &out);
+      break;
+    default:
+      MPI_Irsend(buffer, n, MPI_INT, right, mode, comm, &out);
+      break;
     }
     owe(P2P, rank, to, 4 * n);
     MPI_Wait(&in, &status);
@@ -144,7 +163,8 @@ static void inter_communicator(void) {
   MPI_Comm_rank(across, &me);
   MPI_Comm_remote_size(across, &remote);
   if (me < remote) {
-    MPI_Sendrecv(buffer, 13, MPI_BYTE, me, 6, other, 13, MPI_BYTE, me, 6, across, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(buffer, 13, MPI_BYTE, me, 6, other, 13, MPI_BYTE, me, 6, across,
+                 MPI_STATUS_IGNORE);
     owe(P2P, rank, 2 * me + 1 - rank % 2, 13);
   }
   MPI_Comm_free(&across);
@@ -206,7 +226,8 @@ static void one_sided(void) {
   MPI_Win win;
   long *memory;
   int to = (rank + 1) % size, from = (rank + 2) % size;
-  MPI_Win_allocate(64 * sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+  MPI_Win_allocate(64 * sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                   &win);
   memset(memory, 0, 64 * sizeof *memory);
   MPI_Win_fence(0, win);
   MPI_Put(buffer, 4, MPI_LONG, to, 0, 4, MPI_LONG, win);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A stand-in for libcuda.so.1 with one device allocation, whose address range the program declares. It
- * answers the driver calls that the interposer asks, and counts them.
+ * A stand-in for libcuda.so.1 with one device allocation, whose address range the program declares.
+ * It answers the driver calls that the interposer asks, and counts them.
  */
 #include <stddef.h>
 #include <stdint.h>

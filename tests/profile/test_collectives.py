@@ -1,0 +1,157 @@
+"""The algorithm models really do what their collective promises: simulated with blocks of data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toposeat.model.traffic import CollectiveEvent, Communicator, MemorySpace, PairTable
+from toposeat.profile.collectives import EXACT, MODEL, expand_collectives
+
+ROOTED = ["bcast", "reduce", "gather", "scatter", "gatherv"]
+sizes = st.integers(0, 1 << 20)
+groups = st.permutations(range(9)).flatmap(
+    lambda order: st.integers(1, 9).map(lambda n: tuple(order[:n]))
+)
+
+
+def expand(
+    operation: str, members: tuple[int, ...], size: int, root: int = -1, calls: int = 1
+) -> PairTable:
+    events = [
+        CollectiveEvent(
+            communicator=5,
+            operation=operation,
+            rank=rank,
+            root=root,
+            space=MemorySpace.DEVICE,
+            bytes=size,
+            calls=calls,
+        )
+        for rank in members
+    ]
+    tables = expand_collectives(events, [Communicator(id=5, ranks=members)])
+    assert set(tables) <= {MemorySpace.DEVICE}
+    return tables.get(MemorySpace.DEVICE, PairTable.empty())
+
+
+def out_and_in(table: PairTable) -> tuple[dict[int, int], dict[int, int]]:
+    sent, received = defaultdict[int, int](int), defaultdict[int, int](int)
+    for source, target, size in zip(table.source, table.target, table.bytes, strict=True):
+        assert source != target
+        sent[int(source)] += int(size)
+        received[int(target)] += int(size)
+    return sent, received
+
+
+@given(groups, sizes, st.data())
+def test_bcast_reaches_everybody_once(
+    members: tuple[int, ...], size: int, data: st.DataObject
+) -> None:
+    root = data.draw(st.sampled_from(members))
+    table = expand("bcast", members, size, root)
+    assert sorted(table.target) == sorted(set(members) - {root})
+    assert (table.bytes == size).all()
+    reached = {root}
+    for _ in members:
+        reached |= {int(t) for s, t in zip(table.source, table.target, strict=True) if s in reached}
+    assert reached == set(members)
+
+
+@given(groups, sizes, st.data())
+def test_trees_conserve_blocks(members: tuple[int, ...], size: int, data: st.DataObject) -> None:
+    """Gather: a rank sends on what it received and its own; scatter: the same backwards."""
+    root = data.draw(st.sampled_from(members))
+    sent, received = out_and_in(expand("gather", members, size, root))
+    for rank in members:
+        keeps = size * len(members) if rank == root else 0
+        assert received[rank] + size == sent[rank] + keeps
+    sent, received = out_and_in(expand("scatter", members, size, root))
+    for rank in members:
+        gets = size * len(members) if rank == root else received[rank]
+        assert gets == sent[rank] + size
+
+
+@given(groups, sizes)
+def test_reduce_and_bcast_are_mirror_images(members: tuple[int, ...], size: int) -> None:
+    down = expand("bcast", members, size, members[0])
+    up = expand("reduce", members, size, members[0])
+    mirrored = PairTable.from_pairs(up.target, up.source, up.bytes, up.messages)
+    assert mirrored == down
+
+
+@given(groups, sizes)
+def test_ring_totals(members: tuple[int, ...], size: int) -> None:
+    """Ring allreduce moves exactly 2 (n - 1) times the vector, whatever the rounding."""
+    n = len(members)
+    assert expand("allreduce", members, size).bytes.sum() == 2 * (n - 1) * size
+    assert expand("reduce_scatter", members, size).bytes.sum() == (n - 1) * size
+    assert expand("allgather", members, size).bytes.sum() == n * (n - 1) * size
+    assert expand("alltoall", members, size).bytes.sum() == n * (n - 1) * size
+    assert expand("scan", members, size).bytes.sum() == (n - 1) * size
+
+
+@given(groups, sizes, st.integers(1, 1000))
+def test_calls_multiply(members: tuple[int, ...], size: int, calls: int) -> None:
+    for operation in ("allreduce", "alltoall", "barrier", "allgatherv", "gather"):
+        one, many = (expand(operation, members, size, members[-1], c) for c in (1, calls))
+        assert (many.bytes == one.bytes * calls).all()
+        assert (many.messages == one.messages * calls).all()
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 7, 8])
+def test_barrier_is_dissemination(members: int) -> None:
+    table = expand("barrier", tuple(range(members)), 0)
+    rounds = (members - 1).bit_length()
+    assert table.bytes.sum() == 0
+    assert table.messages.sum() == rounds * members
+    assert (0, 1) in set(zip(table.source.tolist(), table.target.tolist(), strict=True))
+
+
+def test_allgatherv_passes_on_every_block_but_the_neighbours_own() -> None:
+    members = (2, 0, 1)
+    events = [
+        CollectiveEvent(
+            communicator=0,
+            operation="allgatherv",
+            rank=rank,
+            root=-1,
+            space=MemorySpace.HOST,
+            bytes=10**rank,
+            calls=1,
+        )
+        for rank in members
+    ]
+    (table,) = expand_collectives(events, [Communicator(id=0, ranks=members)]).values()
+    assert table.dense_bytes(3).tolist() == [[0, 101, 0], [0, 0, 11], [110, 0, 0]]
+    assert table.messages.tolist() == [2, 2, 2]
+
+
+def test_exact_ones_and_strangers_add_nothing() -> None:
+    for operation in EXACT:
+        assert len(expand(operation, (0, 1, 2), 100)) == 0
+    event = CollectiveEvent(
+        communicator=1,
+        operation="bcast",
+        rank=0,
+        root=0,
+        space=MemorySpace.HOST,
+        bytes=8,
+        calls=1,
+    )
+    assert expand_collectives([event], [Communicator(id=0, ranks=(0, 1))]) == {}
+
+
+@pytest.mark.parametrize("operation", ["barrier", *ROOTED, "allreduce", "alltoall", "scan"])
+def test_alone_nobody_sends(operation: str) -> None:
+    assert len(expand(operation, (3,), 100, 3)) == 0
+
+
+def test_every_operation_is_named_in_the_model() -> None:
+    from toposeat.profile.record import OPERATIONS
+
+    for operation in OPERATIONS.values():
+        assert operation in MODEL or operation.startswith("neighbor"), operation
