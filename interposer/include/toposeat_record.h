@@ -80,7 +80,7 @@ enum tps_space { TPS_HOST = 0, TPS_DEVICE = 1 };
   X(22, neighbor_alltoallw)
 
 enum tps_operation {
-#define TPS_OPERATION_MEMBER(number, name) TPS_OP_##name = number,
+#define TPS_OPERATION_MEMBER(number, name) TPS_OP_##name = (number),
   TPS_OPERATIONS(TPS_OPERATION_MEMBER)
 #undef TPS_OPERATION_MEMBER
 };

@@ -204,13 +204,14 @@ static bool cart_neighbours(struct tps_comm *comm) {
   comm->out = malloc(sizeof *comm->out * ((size_t)dimensions * 2 + 1));
   if (comm->out == NULL)
     return false;
+  int *next = comm->out; /* MPI's order: below, above, per dimension */
   for (int d = 0; d < dimensions; ++d) {
     int below = ABI_PROC_NULL;
     int above = ABI_PROC_NULL;
     if (tps__mpi.Cart_shift(handle, d, 1, &below, &above) != 0)
       return false;
-    comm->out[2 * d] = below;
-    comm->out[2 * d + 1] = above;
+    *next++ = below;
+    *next++ = above;
   }
   comm->in_degree = comm->out_degree = 2 * dimensions;
   return true;

@@ -35,10 +35,8 @@ static struct {
 } runtime;
 
 static tps_function *symbol(void *library, const char *name) {
-  void *address = dlsym(library, name);
-  tps_function *function;
-  memcpy(&function, &address, sizeof function);
-  return function;
+  union tps_address found = {.object = dlsym(library, name)};
+  return found.function;
 }
 
 static void *loaded(const char *name) { return dlopen(name, RTLD_NOLOAD | RTLD_LAZY); }

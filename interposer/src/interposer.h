@@ -23,7 +23,12 @@
 #define tps__likely(x) __builtin_expect(!!(x), 1)
 #define tps__unlikely(x) __builtin_expect(!!(x), 0)
 
-typedef uintptr_t tps_word;      /* a by-value handle, whatever its width in the caller's ABI */
+typedef uintptr_t tps_word; /* a by-value handle, whatever its width in the caller's ABI */
+/* What dlsym returns: object and function pointers have one size wherever there is dlsym. */
+union tps_address {
+  void *object;
+  void (*function)(void);
+};
 typedef void tps_function(void); /* any function, cast before the call */
 typedef long long abi_count;     /* MPI_Count in both ABIs on 64-bit Linux */
 _Static_assert(sizeof(void *) == 8 && sizeof(abi_count) == 8, "64-bit platforms only");

@@ -17,20 +17,14 @@ static const char *base_name(const char *path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* Object and function pointers have one size on every platform with dlsym. */
-static tps_function *as_function(void *address) {
-  tps_function *function;
-  memcpy(&function, &address, sizeof function);
-  return function;
-}
-
-static int visit(struct dl_phdr_info *info, size_t size, void *result) {
+static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
   (void)size;
+  (void)unused;
   if (info->dlpi_name == NULL || strncmp(base_name(info->dlpi_name), "libmpi", 6) != 0)
     return 0;
   void *handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
   if (handle != NULL && dlsym(handle, "PMPI_Init") != NULL) {
-    *(void **)result = handle; /* kept open on purpose: it stays loaded anyway */
+    library = handle; /* kept open on purpose: it stays loaded anyway */
     return 1;
   }
   if (handle != NULL)
@@ -40,39 +34,33 @@ static int visit(struct dl_phdr_info *info, size_t size, void *result) {
 
 static void find_library(void) {
   if (dlsym(RTLD_NEXT, "PMPI_Init") == NULL)
-    dl_iterate_phdr(visit, &library);
+    dl_iterate_phdr(visit, NULL);
 }
 
-tps_function *tps__find(const char *name) {
-  void *address = dlsym(RTLD_NEXT, name);
-  if (address == NULL) {
+/* `name` in the global scope from `scope` on, else in a libmpi that was loaded privately. */
+static union tps_address find_symbol(void *scope, const char *name) {
+  union tps_address found = {.object = dlsym(scope, name)};
+  if (found.object == NULL) {
     /* Loaded RTLD_LOCAL, as a dependency of a Python module: not in the global scope. */
     pthread_once(&library_once, find_library);
     if (library != NULL)
-      address = dlsym(library, name);
+      found.object = dlsym(library, name);
   }
-  return as_function(address);
+  return found;
 }
+
+tps_function *tps__find(const char *name) { return find_symbol(RTLD_NEXT, name).function; }
 
 /*
  * Data through RTLD_DEFAULT, never RTLD_NEXT: a copy relocation moves Open MPI's predefined objects
  * into the executable, and libmpi's own copy is stale then.
  */
-void *tps__find_data(const char *name) {
-  void *address = dlsym(RTLD_DEFAULT, name);
-  if (address == NULL) {
-    pthread_once(&library_once, find_library);
-    if (library != NULL)
-      address = dlsym(library, name);
-  }
-  return address;
-}
+void *tps__find_data(const char *name) { return find_symbol(RTLD_DEFAULT, name).object; }
 
 const char *tps__file_of(tps_function *function) {
   Dl_info info;
-  void *address;
-  memcpy(&address, &function, sizeof address);
-  if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL)
+  union tps_address address = {.function = function};
+  if (function == NULL || dladdr(address.object, &info) == 0 || info.dli_fname == NULL)
     return "";
   return base_name(info.dli_fname);
 }
@@ -124,7 +112,7 @@ static bool resolve_all(void) {
     tps_function *function = tps__find(wanted[i].name);
     if (function == NULL && !wanted[i].optional)
       return false;
-    memcpy((char *)&tps__mpi + wanted[i].offset, &function, sizeof function);
+    memcpy((char *)&tps__mpi + wanted[i].offset, (const void *)&function, sizeof function);
   }
   return true;
 }

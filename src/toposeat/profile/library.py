@@ -35,7 +35,7 @@ _ABI_OF_LAUNCHER = {
     LauncherKind.MPICH: "mpich",
     LauncherKind.INTEL: "mpich",
 }
-# Not the language bindings of Open MPI (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
+# Not Open MPI's language bindings (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
 _MPI_SONAME = re.compile(r"^libmpi(ch|_abi|_cray|_gnu\w*|_intel|_nvidia|_ibm)?\.so(\.\d+)*$")
 _STANDARD_ABI = re.compile(r"^libmpi_abi\.so")
 _SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
