@@ -75,12 +75,14 @@ static bool check_local_rank(const struct tps_seat *seat, const struct tps_ident
   if (identity->local_rank == (long)seat->local_rank)
     return true;
   bool matters = mode == TPS_PERMUTE || mode == TPS_CPU_ONLY;
-  tps_warn(messages, "local rank %ld of this job is local rank %lu in the placement%s",
+  /* Open MPI 5 numbers local ranks by core where it maps by core, not by rank. */
+  bool openmpi = strcmp(identity->launcher, "openmpi") == 0;
+  tps_warn(messages, "local rank %ld of this job is local rank %lu in the placement%s%s",
            identity->local_rank, seat->local_rank,
-           matters
-               ? "; started without placement (map ranks to nodes as the placement does, or use "
-                 "--visibility mask)"
-               : "");
+           matters ? "; started without placement: use --visibility mask, or order the ranks of a "
+                     "node as the placement does"
+                   : "",
+           matters && openmpi ? " (mpirun --rank-by slot)" : "");
   return !matters;
 }
 

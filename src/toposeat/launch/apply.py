@@ -46,6 +46,15 @@ _NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
     LauncherKind.INTEL: ("-genv", "I_MPI_PIN", "0"),
     LauncherKind.SRUN: ("--cpu-bind=none",),
 }
+# Open MPI 5 maps by core or package and then numbers the ranks of a node in that order, so that
+# local rank 1 may be rank 2. Without options of the user that say otherwise, keep them in order.
+_RANK_IN_ORDER = ("--rank-by", "slot")
+_ORDERING_OPTIONS = frozenset(
+    {
+        *("map-by", "mapby", "rank-by", "rankby", "rankfile", "rf", "ppr", "N", "npernode"),
+        *("pernode", "npersocket", "bynode", "byslot", "bycore", "cpus-per-proc", "cpus-per-rank"),
+    }
+)
 _BINDING_VARIABLES: Mapping[LauncherKind, tuple[str, ...]] = {
     LauncherKind.OPENMPI: (
         "OMPI_MCA_hwloc_base_binding_policy",
@@ -143,14 +152,26 @@ def _launcher_arguments(
 ) -> tuple[Sequence[str], tuple[str, ...]]:
     """What to add behind the launcher's name, and warnings."""
     if all(seat.cpus is None for seat in placement.seats):
-        return (), ()  # toposeat binds nothing, so the launcher may
+        return _ordering_arguments(line), ()  # toposeat binds nothing, so the launcher may
     given = [
         *line.binding_options,
         *(name for name in _BINDING_VARIABLES.get(line.kind, ()) if environment.get(name)),
     ]
     if given:
-        return (), (
+        return _ordering_arguments(line), (
             f"the launcher binds processes itself ({', '.join(given)}): a rank keeps only those"
             " CPUs of its seat that the launcher leaves it",
         )
-    return _NO_BINDING.get(line.kind, ()), ()
+    return (*_NO_BINDING.get(line.kind, ()), *_ordering_arguments(line)), ()
+
+
+def _ordering_arguments(line: LaunchLine) -> Sequence[str]:
+    if line.kind is not LauncherKind.OPENMPI:
+        return ()
+    names = {option.name for option in line.options}
+    by_variable = any(
+        option.name.endswith("mca") and option.values[0].startswith("rmaps_")
+        for option in line.options
+        if option.values
+    )
+    return () if names & _ORDERING_OPTIONS or by_variable else _RANK_IN_ORDER

@@ -31,6 +31,11 @@ _RECORDED_PREFIXES = (
     *("LD_PRELOAD", "TOPOSEAT_"),
 )
 
+# Launcher options with which a relative path of the program is not relative to this process.
+_DIRECTORY_OPTIONS = frozenset(
+    {"wdir", "wd", "path", "chdir", "D", "cwd", "set-cwd-to-session-dir"}
+)
+
 
 def run_placed(
     argv: Sequence[str],
@@ -104,13 +109,21 @@ def run_placed(
 
 
 def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
-    """Refuse a missing launcher; a program behind one is looked up on the node that runs it."""
-    first = line.argv[0]
-    if shutil.which(first, path=variables.get("PATH")) is None:
-        what = "program" if line.kind is LauncherKind.NONE else "launcher"
-        raise MissingProgramError(
-            f"{what} {first!r} not found", hint="check the name, or load its module"
-        )
+    """Refuse a missing launcher, and a missing program where it is named by its path.
+
+    A program named without a path may be found on the compute nodes only.
+    """
+    words = [("launcher", line.launcher[0])] if line.launcher else []
+    program = line.program[0]
+    elsewhere = any(option.name in _DIRECTORY_OPTIONS for option in line.options)
+    if not line.launcher or ("/" in program and not (elsewhere and not program.startswith("/"))):
+        words.append(("program", program))
+    for what, word in words:
+        if shutil.which(word, path=variables.get("PATH")) is None:
+            raise MissingProgramError(
+                f"{what} {word!r} not found or not executable",
+                hint="check the name, or load its module",
+            )
 
 
 @contextmanager

@@ -1,0 +1,114 @@
+"""The launcher's own arguments beside toposeat-exec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toposeat import _native_path
+from toposeat.launch import ExecOptions, LauncherKind, PlacedCommand, parse_launch_line
+from toposeat.launch.apply import placed_command
+from toposeat.model.placement import Placement
+
+Place = Callable[..., tuple[Placement, Path]]
+KINDS = {
+    "ompi": LauncherKind.OPENMPI,
+    "hydra": LauncherKind.MPICH,
+    "impi": LauncherKind.INTEL,
+    "srun": LauncherKind.SRUN,
+    "flux": LauncherKind.FLUX,
+    "torchrun": LauncherKind.TORCHRUN,
+}
+
+
+def command(
+    placed: tuple[Placement, Path], text: str, env: dict[str, str] | None = None, **options: object
+) -> PlacedCommand:
+    line = parse_launch_line(text.split(), identify=lambda name: KINDS.get(name, LauncherKind.NONE))
+    return placed_command(line, *placed, ExecOptions(**options), environment=env or {})  # type: ignore[arg-type]
+
+
+def shown(found: PlacedCommand, path: Path) -> str:
+    """The command with the long paths abbreviated."""
+    words = " ".join(found.argv)
+    return words.replace(str(_native_path("bin/toposeat-exec")), "TE").replace(str(path), "PLACE")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ompi -n 2 app x", "ompi --bind-to none --rank-by slot -n 2 TE -m PLACE -- app x"),
+        ("hydra -n 2 app", "hydra -bind-to none -n 2 TE -m PLACE -- app"),
+        ("impi -n 2 app", "impi -genv I_MPI_PIN 0 -n 2 TE -m PLACE -- app"),
+        ("srun -n2 app", "srun --cpu-bind=none -n2 TE -m PLACE -- app"),
+        ("flux run -n2 app", "flux run -n2 TE -m PLACE -- app"),
+        (
+            "torchrun --nproc-per-node 2 t.py",
+            "torchrun --nproc-per-node 2 --no-python TE -m PLACE --local-rank-env LOCAL_RANK --"
+            " python3 -u t.py",
+        ),
+    ],
+)
+def test_binding_is_taken_from_the_launcher(place: Place, text: str, expected: str) -> None:
+    placed = place(2, bind=True)
+    found = command(placed, text)
+    assert shown(found, placed[1]) == expected
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "said"),
+    [
+        ("ompi -n 2 --bind-to core app", {}, "bind-to"),
+        ("ompi -n 2 app", {"OMPI_MCA_hwloc_base_binding_policy": "core"}, "OMPI_MCA"),
+        ("hydra -n 2 -bind-to core app", {}, "bind-to"),
+        ("impi -n 2 app", {"I_MPI_PIN": "1"}, "I_MPI_PIN"),
+        ("srun -n2 --cpu-bind=cores app", {}, "cpu-bind"),
+        ("torchrun --nproc-per-node 2 --numa-binding node t.py", {}, "numa-binding"),
+    ],
+)
+def test_two_binders_are_not_stacked_silently(
+    place: Place, text: str, env: dict[str, str], said: str
+) -> None:
+    placed = place(2, bind=True)
+    found = command(placed, text, env)
+    assert "none" not in found.argv
+    assert len(found.notes) == 1
+    assert said in found.notes[0]
+
+
+def test_a_placement_without_cpus_leaves_binding_to_the_launcher(place: Place) -> None:
+    placed = place(2)
+    found = command(placed, "ompi -n 2 --bind-to core app")
+    assert (shown(found, placed[1]), found.notes) == (
+        "ompi --rank-by slot -n 2 --bind-to core TE -m PLACE -- app",
+        (),
+    )
+
+
+def test_options_reach_toposeat_exec(place: Place, tmp_path: Path) -> None:
+    placed = place(2)
+    found = command(
+        placed,
+        "ompi app",
+        visibility="mask",
+        strict=True,
+        ids="uuid",
+        memory_policy="bind",
+        report_dir=tmp_path,
+    )
+    witness = _native_path("lib/libtoposeat_witness.so")
+    assert shown(found, placed[1]) == (
+        "ompi --rank-by slot TE -m PLACE --visibility mask --ids uuid --memory-policy bind"
+        f" --report {tmp_path} --witness {witness} --strict -- app"
+    )
+
+
+@pytest.mark.parametrize(
+    "option", ["--map-by node", "--rank-by node", "-N 2", "--mca rmaps_base_mapping_policy node"]
+)
+def test_an_order_of_ones_own_stays(place: Place, option: str) -> None:
+    found = command(place(2), f"ompi {option} app")
+    assert "slot" not in found.argv

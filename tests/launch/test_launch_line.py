@@ -1,0 +1,219 @@
+"""Finding launcher, program and ranks in a launch line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toposeat.errors import MissingProgramError, ToposeatError, UsageError
+from toposeat.launch import LauncherKind, LaunchLine, parse_launch_line, wrap_with_exec
+from toposeat.launch.option_tables import FLUX_RUN, INTEL, MPICH, OPENMPI, SRUN, OptionTable
+
+KINDS = {
+    "ompirun": LauncherKind.OPENMPI,
+    "hydra": LauncherKind.MPICH,
+    "impi": LauncherKind.INTEL,
+    "srun": LauncherKind.SRUN,
+    "flux": LauncherKind.FLUX,
+    "torchrun": LauncherKind.TORCHRUN,
+}
+
+
+def parse(words: str | list[str]) -> LaunchLine:
+    argv = words.split() if isinstance(words, str) else words
+    return parse_launch_line(argv, identify=lambda name: KINDS.get(name, LauncherKind.NONE))
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("ompirun -n 8 | ./app -n 3", 8),
+        ("ompirun -np 8 --oversubscribe -x FOO --mca a b | ./app args", 8),
+        ("ompirun --np 4 -x FOO=bar -mca btl ^openib --map-by ppr:2:node | ./app", 4),
+        ("ompirun --map-by core --bind-to core -H a:2,b:2 -c 4 | app", 4),
+        ("ompirun --np=4 --prtemca x y --display map | app", 4),
+        ("ompirun -n 4 -- | app", 4),
+        ("ompirun --hostfile hosts -N 2 | app", None),
+        ("ompirun | app", None),
+        ("hydra -n 4 -genv A B -genvall -ppn 2 -hosts a,b | app -genv", 4),
+        ("hydra -np=4 -l -outfile-pattern out.%r | app", 4),
+        ("hydra --n 4 -env A B -bind-to core:2 -map-by hwthread | app", 4),
+        ("hydra -f hosts -n 3 -rankmap 0,1,0 -print-all-exitcodes | app", 3),
+        ("impi -n 4 -perhost 2 -genvlist A,B -genv I_MPI_PIN 0 -trace | app", 4),
+        ("srun -n 8 | app", 8),
+        ("srun -n8 -N2 --gpus-per-node=4 | app -n 1", 8),
+        ("srun -ln8 -u | app", 8),
+        ("srun -lun 8 | app", 8),
+        ("srun --ntasks 8 --mpi=pmix --cpu-bind=none --exclusive | app", 8),
+        ("srun -N 2 --ntasks-per-node 4 --pty | app", 8),
+        ("srun -N 1-2 --ntasks-per-node=4 | app", None),
+        ("srun --hint nomultithread -t 10 -A acct | app", None),
+        ("flux run -n 8 -o cpu-affinity=off -g1 -c 2 | app", 8),
+        ("flux mini run -N 2 --tasks-per-node=4 | app", None),
+        ("torchrun --nproc-per-node=8 | train.py --nnodes 3", 8),
+        ("torchrun --nproc_per_node 4 --nnodes 2 --rdzv-backend c10d | train.py", 8),
+        ("torchrun --standalone --nproc-per-node gpu | train.py", None),
+        ("torchrun --nnodes 1:4 --nproc-per-node 8 | train.py", None),
+        ("torchrun | train.py", 1),
+        ("python3 -m torch.distributed.run --nproc-per-node 2 -m | pkg.train x", 2),
+        ("| ./app -n 8 --flag", 1),
+    ],
+)
+def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> None:
+    before, _, after = text.partition("|")
+    line = parse(before.split() + after.split())
+    assert line.launcher == tuple(before.split())
+    assert line.program == tuple(after.split())
+    assert line.ranks == ranks
+    assert line.argv == tuple(before.split() + after.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "no command"),
+        ("ompirun", "no program behind ompirun"),
+        ("ompirun -n 8", "no program behind ompirun"),
+        ("ompirun -n", "misses its argument"),
+        ("ompirun --mca a", "misses its argument"),
+        ("ompirun -n eight app", "positive integer, not 'eight'"),
+        ("ompirun -n 0 app", "positive integer, not '0'"),
+        ("ompirun -n -4 app", "positive integer, not '-4'"),
+        ("ompirun -n 2 a : -n 3 b", "several programs"),
+        ("ompirun --app file", "several programs"),
+        ("hydra -n 2 a : -n 3 b", "several programs"),
+        ("hydra -configfile f", "several programs"),
+        ("srun -n 2 --multi-prog conf", "several programs"),
+        ("srun -n 2 a : -n 1 b", "several programs"),
+        ("flux run --cc 1-4 app", "several jobs"),
+        ("flux submit -n 8 app", "does not start ranks itself"),
+        ("flux", "does not start ranks itself"),
+        ("ompirun --brand-new-option value ./app", "unknown option '--brand-new-option'"),
+        ("srun -y 3 app", "unknown option '-y'"),
+    ],
+)
+def test_what_cannot_be_taken_apart_is_refused_with_a_hint(text: str, cause: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert cause in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("middle", "count"),
+    [("--brand-new", 1), ("--brand-new far", 2), ("--brand-new=far", 1), ("--brand-new -n 2", 1)],
+)
+def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(
+    middle: str, count: int
+) -> None:
+    line = parse(f"ompirun {middle} sh -c x")
+    assert line.program == ("sh", "-c", "x")
+    assert len(line.options) == len(middle.split()) - count + 1 - (middle.count("-n 2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "binding"),
+    [
+        ("ompirun -n 1 app", ()),
+        ("ompirun --bind-to core app", ("bind-to",)),
+        ("ompirun -bind-to core app", ("bind-to",)),
+        ("ompirun --mca hwloc_base_binding_policy core app", ("mca hwloc_base_binding_policy",)),
+        ("ompirun --rankfile f app", ("rankfile",)),
+        ("hydra -bind-to core app", ("bind-to",)),
+        ("srun --cpu-bind=map_cpu:0,1 app", ("cpu-bind",)),
+        ("torchrun --numa-binding node t.py", ("numa-binding",)),
+        ("./app --bind-to core", ()),
+    ],
+)
+def test_binding_by_the_launcher_is_noticed(text: str, binding: tuple[str, ...]) -> None:
+    assert parse(text).binding_options == binding
+
+
+TABLES = {
+    "ompirun": OPENMPI,
+    "hydra": MPICH,
+    "impi": INTEL,
+    "srun": SRUN,
+    "flux run": FLUX_RUN,
+}
+
+
+@pytest.mark.parametrize("launcher", TABLES)
+@given(data=st.data())
+def test_known_options_never_hide_the_program(launcher: str, data: st.DataObject) -> None:
+    table: OptionTable = TABLES[launcher]
+    names = sorted(set(table.arity) - table.ranks - set(table.many))
+    words = launcher.split()
+    for name in data.draw(st.lists(st.sampled_from(names), max_size=8)):
+        words.append(f"-{name}" if len(name) == 1 else f"--{name}")
+        words += data.draw(
+            st.lists(
+                st.sampled_from(["value", "3", "-1", "a=b", "--x"]),
+                min_size=table.arity[name],
+                max_size=table.arity[name],
+            )
+        )
+    program = ["./app", *data.draw(st.lists(st.sampled_from(["-n", "4", "--", "x"])))]
+    line = parse([*words, *program])
+    assert line.program == tuple(program)
+    assert line.launcher == tuple(words)
+
+
+@given(st.lists(st.text(max_size=6), max_size=6), st.sampled_from([*KINDS, "app"]))
+def test_any_words_give_a_line_or_a_clean_error(words: list[str], launcher: str) -> None:
+    try:
+        line = parse([launcher, *words])
+    except ToposeatError as error:
+        assert error.hint
+    else:
+        assert [*line.launcher, *line.program] == [launcher, *words]
+
+
+# ---- wrapping ----
+
+
+def test_the_program_is_wrapped_where_it_starts() -> None:
+    line = parse("ompirun -n 2 -x A ./app -m x")
+    assert wrap_with_exec(line, ["toposeat-exec", "-m", "p"]) == (
+        ["ompirun", "-n", "2", "-x", "A", "toposeat-exec", "-m", "p", "--", "./app", "-m", "x"]
+    )
+    assert wrap_with_exec(parse("./app x"), ["TE"]) == ["TE", "--", "./app", "x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "torchrun --nproc-per-node=2 t.py x",
+            "torchrun --nproc-per-node=2 --no-python TE -- python3 -u t.py x",
+        ),
+        ("torchrun -m pkg.mod x", "torchrun --no-python TE -- python3 -u -m pkg.mod x"),
+        ("torchrun --no-python ./app x", "torchrun --no-python TE -- ./app x"),
+        (
+            "/py/python3 -m torch.distributed.run -m pkg x",
+            "/py/python3 -m torch.distributed.run --no-python TE -- /py/python3 -u -m pkg x",
+        ),
+    ],
+)
+def test_torchrun_starts_the_wrapper_instead_of_python(text: str, expected: str) -> None:
+    assert wrap_with_exec(parse(text), ["TE"]) == expected.split()
+
+
+def test_torchruns_own_interpreter_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torchrun").write_text("#!/opt/venv/bin/python3.12\n")
+    (tmp_path / "torchrun").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert wrap_with_exec(parse("torchrun t.py"), ["TE"])[4:] == [
+        "/opt/venv/bin/python3.12",
+        "-u",
+        "t.py",
+    ]
+
+
+def test_a_missing_launcher_is_said() -> None:
+    with pytest.raises(MissingProgramError, match="launcher '/nowhere/mpirun' not found"):
+        parse_launch_line(["/nowhere/mpirun", "-n", "2", "./app"])

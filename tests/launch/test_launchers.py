@@ -1,0 +1,68 @@
+"""Which MPI an `mpirun` belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat.errors import UsageError
+from toposeat.launch import LauncherKind, identify_launcher
+
+
+def test_installed_launchers_are_told_apart(
+    mpi: MpiToolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in mpi.env.items():
+        monkeypatch.setenv(name, value)
+    assert identify_launcher(str(mpi.mpirun)).value == mpi.family
+
+
+def script(folder: Path, name: str, answer: str) -> str:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("mpirun (Open MPI) 5.0.11", LauncherKind.OPENMPI),
+        ("mpirun.openmpi (OpenRTE) 4.1.4", LauncherKind.OPENMPI),
+        ("prterun (PRRTE) 4.0.0", LauncherKind.OPENMPI),
+        ("HYDRA build details:\n    Version: 4.0.2", LauncherKind.MPICH),
+        (
+            "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260101\nCopyright",
+            LauncherKind.INTEL,
+        ),
+    ],
+)
+def test_the_answer_to_version_decides(tmp_path: Path, answer: str, kind: LauncherKind) -> None:
+    assert identify_launcher(script(tmp_path, "mpirun", answer)) is kind
+
+
+def test_a_link_to_a_known_launcher_needs_no_question(tmp_path: Path) -> None:
+    script(tmp_path, "orterun", "nothing of use")
+    (tmp_path / "mpiexec").symlink_to(tmp_path / "orterun")
+    assert identify_launcher(str(tmp_path / "mpiexec")) is LauncherKind.OPENMPI
+
+
+def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"answers 'Acme MPI 1\.0'"):
+        identify_launcher(script(tmp_path, "mpirun", "Acme MPI 1.0\nmore"))
+    with pytest.raises(UsageError, match="jsrun are not understood"):
+        identify_launcher("/opt/ibm/jsrun")
+
+
+def test_a_script_that_cannot_be_started_is_said(tmp_path: Path) -> None:
+    (tmp_path / "mpirun").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "mpirun").chmod(0o755)
+    with pytest.raises(UsageError, match="cannot find out which MPI"):
+        identify_launcher(str(tmp_path / "mpirun"))
+
+
+def test_other_programs_are_no_launchers() -> None:
+    assert identify_launcher("./app") is LauncherKind.NONE
+    assert identify_launcher("python3") is LauncherKind.NONE

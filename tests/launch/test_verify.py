@@ -1,0 +1,184 @@
+"""Verdicts from what ranks left behind: no claim without evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toposeat.launch import read_reports, verify
+from toposeat.model.placement import Placement, Seat
+from toposeat.model.run_record import RealisedSeat, Verdict
+
+PCI = ("0000:1a:00.0", "0000:3d:00.0")
+
+
+def placement(**changes: object) -> Placement:
+    values: dict[str, object] = {"cpus": "0-3", "memory_node": 0, "nic": "mlx5_0", **changes}
+    seats = tuple(
+        Seat(rank=i, local_rank=i, index=i, pci_bus_id=PCI[i], **values)  # type: ignore[arg-type]
+        for i in range(2)
+    )
+    return Placement(seats=seats, devices_of_host={}, vendor="nvidia")
+
+
+SEAT = {
+    "rank": "0",
+    "local_rank": "0",
+    "seated": "yes",
+    "visibility": "permute",
+    "visible_devices": "0,1",
+    "nearby_rank": "0",
+    "nic": "UCX_NET_DEVICES=mlx5_0:1",
+    "host": "n1",
+    "pid": "77",
+    "cpus": "0-3",
+    "memory_policy": "preferred:0",
+}
+WITNESS = {
+    "rank": "0",
+    "when": "MPI_Finalize",
+    "cpus": "0-3",
+    "memory_policy": "preferred:0",
+    "cuda": "asked",
+    "cuda_devices": "00000000:1A:00.0",
+}
+
+
+def write(path: Path, schema: str, values: dict[str, str], *more: tuple[str, str]) -> None:
+    rows = [*values.items(), *more]
+    path.write_text(f"# toposeat/{schema}/1\n" + "".join(f"{k}\t{v}\n" for k, v in rows))
+
+
+def first(
+    folder: Path,
+    seat: dict[str, str] | None = None,
+    witness: dict[str, str] | None = None,
+    *more: tuple[str, str],
+    place: Placement | None = None,
+) -> RealisedSeat:
+    """The verdict on rank 0."""
+    if seat is not None:
+        write(folder / "rank-0.seat", "report", {**SEAT, **seat}, *more)
+    if witness is not None:
+        write(folder / "rank-0-77.witness", "witness", {**WITNESS, **witness})
+    return verify(place or placement(), read_reports(folder))[0]
+
+
+def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path: Path) -> None:
+    found = first(tmp_path, {}, {})
+    assert (found.verdict, found.differences) == (Verdict.AS_PLACED, ())
+    assert (found.host, found.local_rank, found.pid) == ("n1", 0, 77)
+    assert (found.pci_bus_id, found.visible_devices) == (PCI[0], "0,1")
+    assert (found.cpus, found.memory_policy) == ("0-3", "preferred:0")
+    assert found.nic == "UCX_NET_DEVICES=mlx5_0:1"
+
+
+@pytest.mark.parametrize(
+    ("witness", "why"),
+    [
+        (None, "left no witness"),
+        ({"cuda": "not loaded", "cuda_devices": ""}, "loaded no CUDA driver"),
+        ({"cuda": "not initialised", "cuda_devices": ""}, "did not initialise"),
+        ({"cuda": "already shut down", "cuda_devices": ""}, "had shut down"),
+        ({"cuda": "error 999", "cuda_devices": ""}, "CUDA driver: error 999"),
+        ({"cuda_devices": ""}, "made no context on any device"),
+        ({"cuda_devices": "nonsense"}, "made no context on any device"),
+    ],
+)
+def test_without_evidence_of_the_device_nothing_is_claimed(
+    tmp_path: Path, witness: dict[str, str] | None, why: str
+) -> None:
+    found = first(tmp_path, {}, witness)
+    assert found.verdict is Verdict.NOT_CHECKED
+    assert found.pci_bus_id is None
+    assert len(found.differences) == 1
+    assert found.differences[0].startswith("not checked: device (")
+    assert why in found.differences[0]
+
+
+@pytest.mark.parametrize(
+    ("seat", "witness", "cause"),
+    [
+        ({}, {"cuda_devices": PCI[1]}, f"used device {PCI[1]}, placed on {PCI[0]}"),
+        ({}, {"cpus": "0-7"}, "runs on CPUs 0-7, placed on 0-3; it was bound to 0-3 and later"),
+        ({"cpus": "4"}, {"cpus": "4"}, "runs on CPUs 4, placed on 0-3"),
+        ({}, {"memory_policy": "default"}, "memory policy is default, placed on NUMA node 0"),
+        ({"nic": "UCX_NET_DEVICES=mlx5_7:1"}, {}, "placed on mlx5_0"),
+        ({"seated": "no"}, {}, "started without placement"),
+        ({"warning": "cannot bind"}, {}, "cannot bind"),
+    ],
+)
+def test_what_differs_is_a_mismatch_in_words(
+    tmp_path: Path, seat: dict[str, str], witness: dict[str, str], cause: str
+) -> None:
+    found = first(tmp_path, seat, witness)
+    assert found.verdict is Verdict.MISMATCH
+    assert any(cause in each for each in found.differences)
+
+
+def test_fewer_cpus_than_placed_and_a_second_context_are_remarks(tmp_path: Path) -> None:
+    found = first(tmp_path, {}, {"cpus": "2", "cuda_devices": f"{PCI[0]},{PCI[1]}"})
+    assert found.verdict is Verdict.AS_PLACED
+    assert found.differences == ("runs on CPUs 2 of 0-3", f"also has a context on {PCI[1]}")
+
+
+def test_cpu_only_is_held_against_the_seat_of_the_device_that_is_used(tmp_path: Path) -> None:
+    seats = placement().seats
+    other = Seat(rank=1, local_rank=1, index=1, pci_bus_id=PCI[1], cpus="4-7", memory_node=1)
+    place = Placement(seats=(seats[0], other), devices_of_host={})
+    seat = {"nearby_rank": "1", "cpus": "4-7", "memory_policy": "preferred:1"}
+    found = first(tmp_path, seat, {"cpus": "4-7", "memory_policy": "preferred:1"}, place=place)
+    assert found.verdict is Verdict.AS_PLACED
+
+
+def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path: Path) -> None:
+    place = Placement(
+        seats=(Seat(rank=0, local_rank=0, index=0),), devices_of_host={}, vendor="nvidia"
+    )
+    found = first(tmp_path, {}, {}, place=place)
+    assert found.verdict is Verdict.NOT_CHECKED
+    assert "does not know its PCI bus id" in found.differences[0]
+
+
+def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path: Path) -> None:
+    nothing = verify(placement(), read_reports(tmp_path))
+    assert [each.verdict for each in nothing] == [Verdict.NOT_CHECKED] * 2
+    assert "no rank left a report" in nothing[0].differences[0]
+    write(tmp_path / "rank-0.seat", "report", SEAT)
+    missing = verify(placement(), read_reports(tmp_path))[1]
+    assert missing.verdict is Verdict.MISMATCH
+    assert "this rank left no report, others did" in missing.differences[0]
+
+
+def test_the_witness_at_finalize_counts_before_one_at_exit(tmp_path: Path) -> None:
+    write(tmp_path / "rank-0.seat", "report", SEAT)
+    write(tmp_path / "rank-0-1.witness", "witness", WITNESS)
+    write(tmp_path / "rank-0-2.witness", "witness", {**WITNESS, "when": "exit", "cpus": "9"})
+    assert verify(placement(), read_reports(tmp_path))[0].cpus == "0-3"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"# toposeat/report/9\nrank\t0\n",
+        b"# toposeat/report/1\nrank\t0",
+        b"# toposeat/report/1\nrank 0\n",
+        b"# toposeat/report/1\nrank\t-1\n",
+        b"# toposeat/report/1\nrank\t1e3\n",
+        b"# toposeat/report/1\n" + b"x\ty\n" * 300_000,
+        b"\xff\xfe\x00",
+    ],
+)
+def test_damaged_reports_are_named_not_trusted(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "rank-0.seat").write_bytes(content)
+    (tmp_path / ".rank-1.seat.123").write_bytes(b"half")
+    found = read_reports(tmp_path)
+    assert found.unreadable == ("rank-0.seat",)
+    assert found.ranks == {}
+
+
+def test_escapes_are_undone(tmp_path: Path) -> None:
+    write(tmp_path / "rank-0.seat", "report", {**SEAT, "warning": r"a\x09b\\x0a"})
+    assert read_reports(tmp_path).ranks[0].value("warning") == "a\tb\\x0a"
