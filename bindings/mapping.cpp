@@ -82,7 +82,7 @@ std::vector<std::uint32_t>
 default_ranks(const Network &network, const RankTraffic &traffic,
               const std::vector<std::uint32_t> &devices,
               const std::vector<std::tuple<std::uint32_t, std::uint32_t>> &pins) {
-  MapRequest request{network, traffic, Matrix(), devices, as_pins(traffic.ranks, pins)};
+  const MapRequest request{network, traffic, Matrix(), devices, as_pins(traffic.ranks, pins)};
   return toposeat::default_assignment(request);
 }
 

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "catch.hpp"
+#include "toposeat/congestion.hpp"
+#include "toposeat/cut_tree.hpp"
+#include "toposeat/flow.hpp"
+#include "toposeat/rng.hpp"
+#include "toposeat/solve.hpp"
+#include "toposeat/subset_dp.hpp"
+
+using namespace toposeat;
+
+namespace {
+
+struct PairRoute {
+  std::vector<LinkUse> uses;
+  double cap = unlimited;
+  double latency = 1e-6;
+};
+
+Network network_of(std::uint32_t devices, std::vector<LinkCapacity> links,
+                   const std::vector<PairRoute> &routes) {
+  Network network;
+  network.devices = devices;
+  network.links = std::move(links);
+  network.route_begin.push_back(0);
+  for (const PairRoute &route : routes) {
+    network.route_uses.insert(network.route_uses.end(), route.uses.begin(), route.uses.end());
+    network.route_begin.push_back(static_cast<std::uint32_t>(network.route_uses.size()));
+    network.cap.push_back(route.cap);
+    network.latency.push_back(route.latency);
+  }
+  network.validate();
+  return network;
+}
+
+/// Every pair of devices has a link of its own kind or goes over one or two shared ones.
+Network random_mesh(std::uint32_t devices, Rng &rng) {
+  std::vector<LinkCapacity> links;
+  for (int i = 0; i < 10; ++i) {
+    links.push_back({1.0 + rng.below(5), 1.0 + rng.below(5),
+                     rng.below(2) == 0 ? unlimited : 1.0 + rng.below(6)});
+  }
+  std::vector<PairRoute> routes(std::size_t{devices} * devices);
+  for (std::uint32_t a = 0; a < devices; ++a) {
+    for (std::uint32_t b = 0; b < devices; ++b) {
+      if (a == b)
+        continue;
+      PairRoute &route = routes[a * devices + b];
+      const std::uint32_t first = rng.below(10);
+      route.uses.push_back({first, rng.below(2) == 0});
+      if (rng.below(2) == 0)
+        route.uses.push_back({(first + 1 + rng.below(9)) % 10, rng.below(2) == 0});
+      route.latency = 0.01 * rng.below(4);
+      if (rng.below(3) == 0)
+        route.cap = 0.5 + rng.below(3);
+    }
+  }
+  return network_of(devices, links, routes);
+}
+
+///        [6]              links 0..3 (4..) to the devices, two uplinks, one link between the
+///        halves;
+///      /     \            the uplinks have a capacity for both directions together
+///   [4]       [5]
+///   / \       / \         all with different capacities, so that no two subtrees are alike
+///  d.. d     d.. d
+Network random_tree(const std::vector<std::uint32_t> &sizes, Rng &rng) {
+  const std::uint32_t devices = std::accumulate(sizes.begin(), sizes.end(), 0U);
+  std::vector<std::uint32_t> block;
+  for (std::uint32_t s = 0; s < sizes.size(); ++s)
+    block.insert(block.end(), sizes[s], s);
+  std::vector<LinkCapacity> links;
+  for (std::uint32_t i = 0; i < devices + sizes.size(); ++i) {
+    const bool half = rng.below(2) == 0;
+    links.push_back({2.0 + rng.below(2), 2.0 + rng.below(2), half ? 3.0 : unlimited});
+  }
+  std::vector<PairRoute> routes(std::size_t{devices} * devices);
+  for (std::uint32_t a = 0; a < devices; ++a) {
+    for (std::uint32_t b = 0; b < devices; ++b) {
+      if (a == b)
+        continue;
+      PairRoute &route = routes[a * devices + b];
+      route.uses = {{a, false}};
+      if (block[a] != block[b]) {
+        route.uses.push_back({devices + block[a], false});
+        route.uses.push_back({devices + block[b], true});
+        route.latency = 2e-6;
+      }
+      route.uses.push_back({b, true});
+    }
+  }
+  return network_of(devices, links, routes);
+}
+
+RankTraffic random_traffic(std::uint32_t ranks, Rng &rng, std::uint32_t sparsity) {
+  RankTraffic traffic{ranks, {}};
+  for (std::uint32_t i = 0; i < ranks; ++i) {
+    for (std::uint32_t j = 0; j < ranks; ++j) {
+      if (i != j && rng.below(sparsity) == 0)
+        traffic.flows.push_back(
+            {i, j, static_cast<double>(rng.below(20)), static_cast<double>(rng.below(3))});
+    }
+  }
+  return traffic;
+}
+
+struct Optimum {
+  double cost = unlimited;
+  double max_s = unlimited;
+  double mean_s = unlimited; // among those with the least maximum
+  double flow_s = unlimited;
+};
+
+Optimum brute_force(const Network &network, const RankTraffic &traffic, const Matrix &cost) {
+  Assignment all(network.devices);
+  std::iota(all.begin(), all.end(), 0U);
+  const Qap qap = make_qap(traffic, cost);
+  Optimum best;
+  do {
+    const Assignment placement(all.begin(), all.begin() + traffic.ranks);
+    const Congestion loads = congestion(network, traffic, placement);
+    if (loads.max_s < best.max_s * (1 - 1e-12)) {
+      best.max_s = loads.max_s;
+      best.mean_s = loads.mean_s;
+    } else if (loads.max_s <= best.max_s * (1 + 1e-12)) {
+      best.mean_s = std::min(best.mean_s, loads.mean_s);
+    }
+    best.cost = std::min(best.cost, qap_cost(qap, all));
+    best.flow_s = std::min(best.flow_s, flow_time(network, traffic, placement));
+  } while (std::next_permutation(all.begin(), all.end()));
+  return best;
+}
+
+Matrix random_cost(std::size_t size, Rng &rng) {
+  Matrix cost(size);
+  for (double &value : cost.values)
+    value = 1 + rng.below(5);
+  return cost;
+}
+
+MapAnswer solved(const Network &network, const RankTraffic &traffic, const Matrix &cost,
+                 Objective objective, Method method = Method::automatic) {
+  MapRequest request{network, traffic, cost, {}, {}, objective, method, 20, 1};
+  return solve(request);
+}
+
+/// The guard may keep the default for cost and congestion; for time it cannot be in the way.
+void check_against(const Network &network, const RankTraffic &traffic, Rng &rng) {
+  const Matrix cost = random_cost(network.devices, rng);
+  const Optimum best = brute_force(network, traffic, cost);
+  Assignment home(traffic.ranks);
+  std::iota(home.begin(), home.end(), 0U);
+  const double home_s = flow_time(network, traffic, home);
+
+  const MapAnswer time = solved(network, traffic, cost, Objective::time);
+  CHECK(time.proved);
+  CHECK(time.value == Approx(best.flow_s));
+  CHECK(flow_time(network, traffic, time.device_of_rank) == Approx(time.value));
+
+  for (const Objective objective : {Objective::cost, Objective::congestion}) {
+    const double optimum = objective == Objective::cost ? best.cost : best.max_s;
+    const MapAnswer answer = solved(network, traffic, cost, objective);
+    CHECK(flow_time(network, traffic, answer.device_of_rank) <= home_s * (1 + 1e-9));
+    REQUIRE(answer.lower_bound);
+    if (answer.proved) {
+      CHECK(answer.value == Approx(optimum));
+    } else {
+      CHECK(answer.kept_default);
+      CHECK(*answer.lower_bound == Approx(optimum));
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("every objective equals brute force on random meshes", "[map]") {
+  Rng rng(101);
+  for (int k = 0; k < 10; ++k) {
+    const std::uint32_t devices = k % 2 == 0 ? 6 : 7;
+    const Network network = random_mesh(devices, rng);
+    const RankTraffic traffic = random_traffic(k % 3 == 0 ? devices - 1 : devices, rng, 2);
+    check_against(network, traffic, rng);
+  }
+}
+
+TEST_CASE("every objective equals brute force on random trees", "[map]") {
+  Rng rng(202);
+  for (const auto &sizes : std::vector<std::vector<std::uint32_t>>{
+           {3, 3}, {2, 2, 2}, {1, 2, 4}, {6}, {2, 5}, {1, 1, 4}}) {
+    const Network network = random_tree(sizes, rng);
+    REQUIRE(link_tree(network));
+    check_against(network, random_traffic(network.devices, rng, 2), rng);
+  }
+}
+
+TEST_CASE("congestion on a tree: least maximum, then least mean", "[map]") {
+  Rng rng(303);
+  for (int k = 0; k < 6; ++k) {
+    const Network network = random_tree({2, 2, 3}, rng);
+    const RankTraffic traffic = random_traffic(7, rng, 2);
+    const Optimum best = brute_force(network, traffic, random_cost(7, rng));
+    const auto tree = link_tree(network);
+    REQUIRE(tree);
+    const Qap qap = make_qap(traffic, Matrix(7));
+    const auto least = min_max_on_tree(*tree, qap);
+    REQUIRE(least);
+    CHECK(least->value == Approx(best.max_s));
+    const auto both = min_sum_on_tree(*tree, qap, unlimited, least->value * (1 + 1e-12));
+    REQUIRE(both);
+    const Congestion loads = congestion(network, traffic, both->placement);
+    CHECK(loads.max_s == Approx(best.max_s));
+    CHECK(loads.mean_s == Approx(best.mean_s));
+  }
+}
+
+TEST_CASE("congestion on a mesh: least maximum, then least mean", "[map]") {
+  Rng rng(404);
+  for (int k = 0; k < 6; ++k) {
+    const Network network = random_mesh(6, rng);
+    const RankTraffic traffic = random_traffic(6, rng, 2);
+    const Optimum best = brute_force(network, traffic, random_cost(6, rng));
+    const MapAnswer answer = solved(network, traffic, random_cost(6, rng), Objective::congestion);
+    const Congestion loads = congestion(network, traffic, answer.device_of_rank);
+    if (!answer.kept_default) {
+      CHECK(loads.max_s == Approx(best.max_s));
+      CHECK(loads.mean_s == Approx(best.mean_s));
+    }
+  }
+}
+
+TEST_CASE("links of a mesh that separate devices bound its congestion", "[map]") {
+  Rng rng(505);
+  for (int k = 0; k < 5; ++k) {
+    const Network network = random_mesh(6, rng);
+    const RankTraffic traffic = random_traffic(6, rng, 2);
+    const Optimum best = brute_force(network, traffic, random_cost(6, rng));
+    CHECK_FALSE(link_tree(network));
+    const MapAnswer answer =
+        solved(network, traffic, random_cost(6, rng), Objective::congestion, Method::search);
+    REQUIRE(answer.lower_bound);
+    CHECK(*answer.lower_bound <= best.max_s * (1 + 1e-9));
+    CHECK(answer.value >= best.max_s * (1 - 1e-9));
+    const MapAnswer time =
+        solved(network, traffic, random_cost(6, rng), Objective::time, Method::search);
+    REQUIRE(time.lower_bound);
+    CHECK(*time.lower_bound <= best.flow_s * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("requests that contradict themselves are refused", "[map]") {
+  Rng rng(1);
+  const Network network = random_mesh(4, rng);
+  const RankTraffic traffic = random_traffic(4, rng, 1);
+  MapRequest request{network, traffic, Matrix(4), {}, {}};
+  request.devices = {0, 1, 2};
+  CHECK_THROWS_AS(solve(request), std::invalid_argument);
+  request.devices = {0, 1, 2, 2};
+  CHECK_THROWS_AS(solve(request), std::invalid_argument);
+  request.devices.clear();
+  request.pinned = {1, 1, Qap::no_pin, Qap::no_pin};
+  CHECK_THROWS_AS(solve(request), std::invalid_argument);
+}

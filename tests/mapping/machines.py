@@ -1,0 +1,146 @@
+"""Small machines for the mapping tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.model.quantity import nominal
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    Route,
+    Topology,
+)
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+
+
+def traffic_of(matrix: NDArray[np.int64]) -> Traffic:
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    return Traffic(ranks=len(matrix), origin="test", tables={key: PairTable.from_dense(matrix)})
+
+
+def tree_topology(
+    arities: Sequence[int], shared: Sequence[float], caps: Sequence[float] | None = None
+) -> Topology:
+    """A regular tree; the uplink of a level-l block carries `shared[l]`, both directions together.
+
+    `arities` go from the leaves up; with `caps`, a pair whose lowest common ancestor is at level l
+    has a flow limit of `caps[l]`. The two blocks below the root of a machine with as many shared
+    values as arities are joined by one link, as two sockets are.
+    """
+    devices = int(np.prod(arities))
+    sizes = [int(np.prod(arities[:level])) for level in range(len(arities) + 1)]
+    links: dict[str, Link] = {}
+    components: dict[str, Component] = {}
+
+    def vertex(device: int, level: int) -> str:
+        if level == 0:
+            return f"d{device}"
+        name = f"s{level}.{device // sizes[level]}"
+        components[name] = Component(id=name, kind=ComponentKind.SWITCH)
+        return name
+
+    def link(low: str, high: str, level: int) -> str:
+        name = f"L{level}:{low}-{high}"
+        links[name] = Link(
+            id=name,
+            kind=LinkKind.PCIE if level < len(arities) - 1 else LinkKind.SMP,
+            ends=(low, high),
+            forward_bytes_per_s=nominal(shared[level]),
+            backward_bytes_per_s=nominal(shared[level]),
+            combined_bytes_per_s=nominal(shared[level]),
+            latency_s=nominal(0.0),
+        )
+        return name
+
+    routes = []
+    top = len(arities) - 1
+    for a in range(devices):
+        for b in range(devices):
+            if a == b:
+                continue
+            meet = next(lv for lv in range(1, len(sizes)) if a // sizes[lv] == b // sizes[lv])
+            climb = min(meet, top)
+            up = [link(vertex(a, lv), vertex(a, lv + 1), lv) for lv in range(climb)]
+            down = [link(vertex(b, lv), vertex(b, lv + 1), lv) for lv in range(climb)]
+            across = []
+            if meet > top:
+                ends = sorted([vertex(a, top), vertex(b, top)])
+                across = [link(ends[0], ends[1], top)]
+            routes.append(
+                Route(
+                    source=f"d{a}",
+                    target=f"d{b}",
+                    links=(*up, *across, *reversed(down)),
+                    cap_bytes_per_s=nominal(caps[meet - 1]) if caps else None,
+                )
+            )
+    return Topology(
+        name="tree",
+        origin="test",
+        devices=tuple(Device(id=f"d{i}", index=i) for i in range(devices)),
+        components=tuple(components.values()),
+        links=tuple(links.values()),
+        routes=tuple(routes),
+    )
+
+
+def random_topology(rng: np.random.Generator, devices: int) -> Topology:
+    """Devices around a few switches, with direct links, asymmetric capacities and pair caps."""
+    hubs = [Component(id=f"s{i}", kind=ComponentKind.SWITCH) for i in range(3)]
+    links: dict[str, Link] = {}
+
+    def link(a: str, b: str) -> str:
+        low, high = sorted((a, b))
+        name = f"{low}-{high}"
+        if name not in links:
+            forward, backward = (float(rng.integers(1, 9)) * 1e9 for _ in range(2))
+            both = float(rng.integers(1, 12)) * 1e9
+            links[name] = Link(
+                id=name,
+                kind=LinkKind.PCIE,
+                ends=(low, high),
+                forward_bytes_per_s=nominal(forward),
+                backward_bytes_per_s=nominal(backward),
+                combined_bytes_per_s=nominal(both) if rng.random() < 0.5 else None,
+                latency_s=nominal(float(rng.integers(1, 4)) * 1e-6),
+            )
+        return name
+
+    home = rng.integers(0, 3, devices)
+    routes = []
+    for a in range(devices):
+        for b in range(devices):
+            if a == b:
+                continue
+            if (a * b + a + b) % 3 == 0:
+                path = [link(f"d{a}", f"d{b}")]
+            else:
+                path = [link(f"d{a}", f"s{home[a]}")]
+                if home[a] != home[b]:
+                    path.append(link(f"s{home[a]}", f"s{home[b]}"))
+                path.append(link(f"s{home[b]}", f"d{b}"))
+            cap = nominal(float(rng.integers(1, 9)) * 1e9) if rng.random() < 0.4 else None
+            routes.append(
+                Route(source=f"d{a}", target=f"d{b}", links=tuple(path), cap_bytes_per_s=cap)
+            )
+    return Topology(
+        name="random",
+        origin="test",
+        devices=tuple(Device(id=f"d{i}", index=i) for i in range(devices)),
+        components=tuple(hubs),
+        links=tuple(links.values()),
+        routes=tuple(routes),
+    )
+
+
+def random_traffic(rng: np.random.Generator, ranks: int, density: float) -> Traffic:
+    matrix = rng.integers(1, 100, (ranks, ranks)) * 10_000 * (rng.random((ranks, ranks)) < density)
+    np.fill_diagonal(matrix, 0)
+    return traffic_of(matrix.astype(np.int64))

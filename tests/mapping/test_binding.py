@@ -1,0 +1,184 @@
+"""CPU sets, memory nodes and NICs of placements."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toposeat.errors import InputError
+from toposeat.mapping import seat_ranks
+from toposeat.mapping.cpu_share import format_cpus, parse_cpus, share_cpus
+from toposeat.model.quantity import nominal
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    Nic,
+    PathClass,
+    Route,
+    Topology,
+    Vendor,
+)
+from toposeat.topology import read_topology
+
+pools = st.dictionaries(
+    st.integers(0, 20), st.sets(st.integers(0, 40), min_size=1).map(lambda s: tuple(sorted(s)))
+)
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_cpu_lists_round_trip(cpus: set[int]) -> None:
+    assert parse_cpus(format_cpus(sorted(cpus))) == tuple(sorted(cpus))
+
+
+def test_bad_cpu_list() -> None:
+    with pytest.raises(ValueError, match="not a CPU list"):
+        parse_cpus("7-3")
+
+
+@given(pools)
+def test_shares_are_subsets_and_never_empty(pools: dict[int, tuple[int, ...]]) -> None:
+    shares = share_cpus(pools)
+    assert shares.keys() == pools.keys()
+    for rank, cpus in shares.items():
+        assert cpus
+        assert set(cpus) <= set(pools[rank])
+
+
+@given(st.integers(1, 16), st.integers(0, 64))
+def test_equal_pools_are_shared_evenly(ranks: int, extra: int) -> None:
+    pool = tuple(range(100, 100 + ranks + extra))
+    shares = share_cpus(dict.fromkeys(range(ranks), pool))
+    given = [cpu for cpus in shares.values() for cpu in cpus]
+    assert sorted(given) == list(pool)
+    sizes = {len(cpus) for cpus in shares.values()}
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_both_threads_of_a_core_stay_together() -> None:
+    pool = parse_cpus("0-7,32-39")  # 32 is the second thread of core 0
+    shares = share_cpus({0: pool, 1: pool})
+    assert [format_cpus(shares[rank]) for rank in (0, 1)] == ["0-3,32-35", "4-7,36-39"]
+
+
+def test_fewer_cpus_than_ranks_are_shared_singly() -> None:
+    shares = share_cpus(dict.fromkeys(range(5), (4, 5)))
+    assert [shares[rank] for rank in range(5)] == [(4,), (5,), (4,), (5,), (4,)]
+
+
+def test_overlapping_pools_stay_disjoint() -> None:
+    shares = share_cpus({0: (0, 1, 2, 3), 1: (2, 3), 2: (8, 9)})
+    assert shares == {0: (0, 1), 1: (2, 3), 2: (8, 9)}
+
+
+def two_sockets() -> Topology:
+    """Four devices and three NICs; NICs a and b hang at socket 0 beside devices 0 and 1."""
+    links = []
+    routes = []
+
+    def join(a: str, b: str, path: PathClass) -> None:
+        name = f"{a}-{b}"
+        links.append(
+            Link(
+                id=name,
+                kind=LinkKind.PCIE,
+                ends=(a, b),
+                forward_bytes_per_s=nominal(1e9),
+                backward_bytes_per_s=nominal(1e9),
+                latency_s=nominal(1e-6),
+            )
+        )
+        routes.append(Route(source=a, target=b, links=(name,), path_class=path))
+
+    for device in range(4):
+        for nic, home in (("a", 0), ("b", 0), ("c", 1)):
+            near = PathClass.PXB if device // 2 == home else PathClass.SYS
+            join(f"d{device}", nic, near)
+    return Topology(
+        name="two sockets",
+        origin="test",
+        devices=tuple(
+            Device(
+                id=f"d{i}",
+                index=i,
+                host="n1",
+                vendor=Vendor.NVIDIA,
+                pci_bus_id=f"0000:0{i}:00.0",
+                uuid=f"GPU-{i}",
+                numa_node=i // 2,
+                cpus="0-15" if i < 2 else "8-31",
+            )
+            for i in range(4)
+        ),
+        nics=tuple(
+            Nic(id=name, index=i, host="n1", name=f"mlx5_{i}") for i, name in enumerate("abc")
+        ),
+        components=tuple(
+            Component(
+                id=f"numa{i}",
+                kind=ComponentKind.NUMA,
+                host="n1",
+                numa_node=i,
+                cpus=f"{16 * i}-{16 * i + 15}",
+            )
+            for i in range(2)
+        ),
+        links=tuple(links),
+        routes=tuple(routes),
+    )
+
+
+def test_seats_follow_the_device() -> None:
+    placement = seat_ranks(two_sockets(), 4, [2, 0, 3, 1], metadata={"why": "test"})
+    assert placement.vendor == "nvidia"
+    assert placement.metadata == {"why": "test"}
+    assert [seat.index for seat in placement.seats] == [2, 0, 3, 1]
+    assert [seat.local_rank for seat in placement.seats] == [0, 1, 2, 3]
+    assert [seat.uuid for seat in placement.seats] == ["GPU-2", "GPU-0", "GPU-3", "GPU-1"]
+    # Device 2 is near CPUs 8-31, but its NUMA node has 16-31 only.
+    assert [seat.cpus for seat in placement.seats] == ["16-23", "0-7", "24-31", "8-15"]
+    assert [seat.memory_node for seat in placement.seats] == [1, 0, 1, 0]
+    assert [seat.nic for seat in placement.seats] == ["mlx5_2", "mlx5_0", "mlx5_2", "mlx5_1"]
+    assert [device.index for device in placement.devices_of_host["n1"]] == [0, 1, 2, 3]
+
+
+def test_unknown_stays_unknown() -> None:
+    bare = Topology(
+        name="bare",
+        origin="test",
+        devices=tuple(Device(id=f"d{i}", index=i) for i in range(2)),
+        nics=(Nic(id="n", index=0),),
+    )
+    placement = seat_ranks(bare, 2, [1, 0])
+    for seat in placement.seats:
+        assert (seat.cpus, seat.memory_node, seat.nic, seat.uuid) == (None, None, None, None)
+
+
+def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue() -> None:
+    for name in ("dgx-1v", "dgx-a100", "k80-16", "mi250x-8"):
+        machine = read_topology(name)
+        ranks = len(machine.devices)
+        placement = seat_ranks(machine, ranks, list(reversed(range(ranks))))
+        nodes = {
+            part.numa_node: set(parse_cpus(part.cpus))
+            for part in machine.components
+            if part.kind is ComponentKind.NUMA and part.cpus
+        }
+        taken: set[int] = set()
+        for seat in placement.seats:
+            if seat.cpus is None:
+                continue
+            cpus = set(parse_cpus(seat.cpus))
+            assert not cpus & taken
+            taken |= cpus
+            if seat.memory_node in nodes:
+                assert cpus <= nodes[seat.memory_node]
+
+
+@pytest.mark.parametrize("devices", [[0, 0], [0], [0, 9]])
+def test_wrong_mappings_are_refused(devices: list[int]) -> None:
+    with pytest.raises(InputError, match="expected a different device"):
+        seat_ranks(two_sockets(), 2, devices)

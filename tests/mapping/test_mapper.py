@@ -1,0 +1,239 @@
+"""map_traffic: names, constraints, the guard, determinism, budget."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.mapping.machines import random_topology, random_traffic, traffic_of, tree_topology
+from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.evaluate import evaluate
+from toposeat.mapping import OBJECTIVES, map_traffic, mapper, scotch_available
+from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.traffic import Traffic
+from toposeat.topology import read_topology
+
+CHOOSING = ["auto", "exact", "search"]
+
+
+def value(evaluation: Evaluation, objective: str) -> float:
+    return {
+        "cost": evaluation.cost,
+        "congestion": evaluation.max_congestion_s,
+        "time": evaluation.predicted_s,
+    }[objective]
+
+
+def check(result: MappingResult) -> None:
+    """What holds for every result."""
+    certificate = result.certificate
+    assert len(set(result.device_of_rank)) == len(result.device_of_rank)
+    assert result.placed.device_of_rank == result.device_of_rank
+    assert certificate.value == value(result.placed, result.objective)
+    if certificate.lower_bound is not None:
+        assert certificate.lower_bound <= certificate.value * (1 + 1e-9)
+    if certificate.proved:
+        assert certificate.gap == 0
+    if not result.solver.startswith("random"):
+        assert result.placed.predicted_s <= result.default.predicted_s * (1 + 1e-9)
+        assert value(result.placed, result.objective) <= value(result.default, result.objective) * (
+            1 + 1e-9
+        )
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_brute_force(objective: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    machine = random_topology(rng, 5)
+    traffic = random_traffic(rng, 4 if seed == 0 else 5, 0.6)
+    everything = [
+        evaluate(machine, traffic, placement)
+        for placement in itertools.permutations(range(5), traffic.ranks)
+    ]
+    optimum = min(value(each, objective) for each in everything)
+    result = map_traffic(machine, traffic, objective=objective, budget_s=20)
+    check(result)
+    assert result.certificate.lower_bound == pytest.approx(optimum)
+    if result.certificate.proved:
+        assert result.certificate.value == pytest.approx(optimum)
+    else:  # the optimum would be slower than the default
+        assert objective != "time"
+        assert "slower" in result.notes[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)))
+def test_names_of_ranks_do_not_matter(seed: int, objective: str) -> None:
+    rng = np.random.default_rng(seed)
+    machine = random_topology(rng, 5)
+    matrix = random_traffic(rng, 5, 0.5).mapped_table().dense_bytes(5)
+    order = rng.permutation(5)
+    first = map_traffic(machine, traffic_of(matrix), objective=objective, budget_s=20)
+    second = map_traffic(
+        machine, traffic_of(matrix[np.ix_(order, order)]), objective=objective, budget_s=20
+    )
+    # The guard may keep the default, which is another one: the bound is the optimum either way.
+    assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("solver", [*CHOOSING, "default", "random"])
+@pytest.mark.parametrize("machine", ["dgx-1v", "k80-16"])
+def test_every_solver_answers(machine: str, solver: str, objective: str) -> None:
+    topology = read_topology(machine)
+    traffic = random_traffic(np.random.default_rng(7), len(topology.devices) - 2, 0.3)
+    result = map_traffic(topology, traffic, objective=objective, solver=solver, budget_s=0.3)
+    check(result)
+    assert result.certificate.word in ("proved", "gap")
+    assert result.solver.startswith(solver)
+    if solver == "default":
+        assert result.device_of_rank == tuple(range(traffic.ranks))
+
+
+@pytest.mark.parametrize("solver", ["auto", "search", "random"])
+def test_a_seed_gives_one_answer(solver: str) -> None:
+    machine = read_topology("dgx-2")
+    traffic = random_traffic(np.random.default_rng(3), 12, 0.4)
+    answers = {
+        map_traffic(
+            machine, traffic, objective="time", solver=solver, seed=5, budget_s=5
+        ).device_of_rank
+        for _ in range(2)
+    }
+    assert len(answers) == 1
+
+
+def test_random_differs_by_seed() -> None:
+    machine = read_topology("k80-16")
+    traffic = random_traffic(np.random.default_rng(3), 16, 0.4)
+    answers = {
+        map_traffic(machine, traffic, solver="random", seed=seed).device_of_rank
+        for seed in range(4)
+    }
+    assert len(answers) == 4
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_devices_and_pins_are_kept(objective: str) -> None:
+    machine = read_topology("k80-16")
+    traffic = random_traffic(np.random.default_rng(1), 6, 0.7)
+    allowed = [15, 3, 2, 8, 9, 1, 0]
+    result = map_traffic(machine, traffic, objective=objective, devices=allowed, pins={2: 9, 5: 15})
+    check(result)
+    assert set(result.device_of_rank) <= set(allowed)
+    assert result.device_of_rank[2] == 9
+    assert result.device_of_rank[5] == 15
+    assert result.default.device_of_rank == (3, 2, 9, 8, 1, 15)
+    best = min(
+        value(evaluate(machine, traffic, placement), objective)
+        for placement in itertools.permutations(allowed, 6)
+        if placement[2] == 9 and placement[5] == 15
+    )
+    assert result.certificate.lower_bound == pytest.approx(best)
+
+
+def test_best_subset_of_devices() -> None:
+    machine = read_topology("dgx-1v")
+    pair = np.zeros((2, 2), np.int64)
+    pair[0, 1] = pair[1, 0] = 10**9
+    result = map_traffic(machine, traffic_of(pair), objective="time")
+    fastest = min(
+        evaluate(machine, traffic_of(pair), each).predicted_s
+        for each in itertools.permutations(range(8), 2)
+    )
+    assert result.placed.predicted_s == pytest.approx(fastest)
+    assert result.placed.predicted_s < result.default.predicted_s
+
+
+def test_no_traffic_keeps_the_default() -> None:
+    silent = traffic_of(np.zeros((8, 8), np.int64))
+    for objective in OBJECTIVES:
+        result = map_traffic(read_topology("dgx-1v"), silent, objective=objective)
+        assert result.device_of_rank == tuple(range(8))
+        assert result.certificate.proved
+        assert result.notes == ("default is already optimal",)
+
+
+def test_the_cheapest_placement_is_not_taken_if_it_is_slower() -> None:
+    # Cost likes all pairs on nearest devices; a narrow shared uplink makes that slow.
+    rng = np.random.default_rng(0)
+    slower = 0
+    for _ in range(40):
+        machine = random_topology(rng, 5)
+        traffic = random_traffic(rng, 5, 0.5)
+        result = map_traffic(machine, traffic, objective="cost")
+        check(result)
+        slower += any("slower" in note for note in result.notes)
+    assert slower > 0
+
+
+def test_budget_is_respected() -> None:
+    machine = tree_topology([4, 4, 4, 2], [4e9, 3e9, 2e9, 1e9])
+    traffic = random_traffic(np.random.default_rng(2), 128, 0.1)
+    for objective in OBJECTIVES:
+        begin = time.perf_counter()
+        result = map_traffic(machine, traffic, objective=objective, budget_s=0.2)
+        check(result)
+        assert result.solve_seconds < 30  # generous: the machine may be busy
+        assert time.perf_counter() - begin < 60
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"objective": "speed"}, UsageError, "unknown objective 'speed'"),
+        ({"solver": "magic"}, UsageError, "unknown solver 'magic'"),
+        ({"metric": "colour"}, UsageError, "colour"),
+        ({"devices": [0, 1, 1]}, UsageError, "device 1 is listed twice"),
+        ({"devices": [0, 99]}, UsageError, "device 99 does not exist"),
+        ({"devices": [0, 1]}, ToposeatError, "4 ranks do not fit on the 2 devices"),
+        ({"pins": {7: 0}}, UsageError, "no rank 7"),
+        ({"pins": {0: 3, 1: 3}}, UsageError, "both pinned to device 3"),
+        ({"pins": {0: 9}}, UsageError, "pinned to device 9"),
+        ({"seed": -1}, UsageError, "seed"),
+    ],
+)
+def test_mistakes_are_named(options: dict[str, object], error: type, words: str) -> None:
+    traffic = random_traffic(np.random.default_rng(0), 4, 0.5)
+    with pytest.raises(error, match=words) as caught:
+        map_traffic(read_topology("dgx-1v"), traffic, **options)  # type: ignore[arg-type]
+    assert caught.value.hint
+
+
+def test_more_ranks_than_devices() -> None:
+    traffic = random_traffic(np.random.default_rng(0), 9, 0.5)
+    with pytest.raises(ToposeatError, match="9 ranks do not fit on the 8 devices") as caught:
+        map_traffic(read_topology("dgx-1v"), traffic)
+    assert "one rank per device" in caught.value.hint
+
+
+def test_missing_scotch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapper._core, "scotch_available", lambda: False)
+    with pytest.raises(UnavailableError) as caught:
+        map_traffic(read_topology("dgx-1v"), ring(8), solver="scotch")
+    assert "libscotch-dev" in caught.value.hint
+
+
+def ring(ranks: int) -> Traffic:
+    matrix = np.roll(np.eye(ranks, dtype=np.int64), 1, axis=1) * 1_000_000
+    return traffic_of(matrix + matrix.T)
+
+
+@pytest.mark.skipif(not scotch_available(), reason="libscotch is not installed")
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("seed", range(3))
+def test_scotch_answers_are_one_to_one(objective: str, seed: int) -> None:
+    machine = read_topology("dgx-2")
+    traffic = random_traffic(np.random.default_rng(seed), 13, 0.5)
+    options = {"objective": objective, "solver": "scotch", "seed": seed}
+    result = map_traffic(machine, traffic, pins={3: 7}, **options)  # type: ignore[arg-type]
+    check(result)
+    assert result.device_of_rank[3] == 7
+    again = map_traffic(machine, traffic, pins={3: 7}, **options)  # type: ignore[arg-type]
+    assert again.device_of_rank == result.device_of_rank

@@ -1,0 +1,91 @@
+"""Mappings of the 16-GPU node in Faraji et al. (2017), with its own link ratios and volumes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.mapping.machines import traffic_of, tree_topology
+from toposeat.mapping import map_traffic
+from toposeat.model.evaluation import Evaluation
+from toposeat.model.topology import LinkKind
+from toposeat.profile import pattern_traffic
+from toposeat.topology import read_topology
+
+# Bandwidths relative to the cross-socket link, from the boards up.
+RATIOS = (4.47, 4.47 / 2.47, 4.47 / 4.22, 1.0)
+
+
+def levels(evaluation: Evaluation) -> list[float]:
+    """Largest congestion of each level, truncated as the paper prints it."""
+    worst = [0.0] * len(RATIOS)
+    for link in evaluation.links:
+        level = int(link.link[1])
+        worst[level] = max(worst[level], link.congestion_s)
+    return [int(value + 1e-6) for value in worst]
+
+
+def volumes(pattern: str) -> np.ndarray:
+    """Traffic normalised to 0..100 and truncated to integers."""
+    matrix = pattern_traffic(pattern).mapped_table().dense_bytes(16)
+    return (matrix * 100 // matrix.max()).astype(np.int64)
+
+
+# (default, optimum of the sum); None where several optima differ in that level.
+TABLE = {
+    "stencil2d:4x4": ([178, 552, 1510, 800], [178, 552, 755, 800]),
+    "stencil2d:4x4,wrap": ([178, 663, 1510, 1600], [178, 663, 1510, 1600]),
+    "stencil3d:2x2x4": ([178, 552, 1510, 1600], [178, None, None, 800]),
+    "stencil3d:2x2x4,wrap": ([134, 552, 1510, 1600], [134, 442, 755, 800]),
+    "stencil2d:4x4,weight=3": ([119, 478, 1510, 800], [119, 256, 498, 264]),
+    "stencil3d:2x2x4,weight=3": ([89, 330, 1004, 1600], [89, 218, None, 264]),
+    "stencil3d:2x2x4,weight=3,wrap": ([73, 329, 1004, 1600], [73, 143, 241, 256]),
+    "alltoall:4x2x2": ([134, 663, 2265, 3200], [134, 442, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("pattern", TABLE)
+def test_congestion_by_level(pattern: str) -> None:
+    machine = tree_topology([2, 2, 2, 2], RATIOS, RATIOS)
+    result = map_traffic(machine, traffic_of(volumes(pattern)), objective="cost")
+    default, optimum = TABLE[pattern]
+    assert result.certificate.proved
+    assert levels(result.default) == default
+    found = levels(result.placed)
+    assert [b for a, b in zip(optimum, found, strict=True) if a is not None] == [
+        a for a in optimum if a is not None
+    ]
+
+
+def test_congestion_objective_goes_below_the_papers_optimum() -> None:
+    machine = tree_topology([2, 2, 2, 2], RATIOS, RATIOS)
+    traffic = traffic_of(volumes("stencil3d:2x2x4,weight=3"))
+    congestion = map_traffic(machine, traffic, objective="congestion")
+    cost = map_traffic(machine, traffic, objective="cost")
+    assert congestion.certificate.proved
+    assert congestion.placed.max_congestion_s <= cost.placed.max_congestion_s
+    assert congestion.placed.max_congestion_s < 498  # the sum's optimum in the paper
+    assert congestion.placed.max_congestion_s < 1600  # the default
+
+
+def smp_bytes(evaluation: Evaluation) -> float:
+    return sum(link.bytes for link in evaluation.links if link.kind is LinkKind.SMP)
+
+
+def test_catalogue_node_sends_six_times_less_between_sockets() -> None:
+    machine = read_topology("k80-16")
+    traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
+    result = map_traffic(machine, traffic, objective="cost", metric="bandwidth")
+    assert result.certificate.proved
+    assert smp_bytes(result.default) == 6 * smp_bytes(result.placed)
+    assert result.placed.predicted_s < result.default.predicted_s
+
+
+@pytest.mark.parametrize("objective", ["cost", "congestion"])
+def test_wrapped_plane_is_kept_where_it_is(objective: str) -> None:
+    result = map_traffic(
+        read_topology("k80-16"), pattern_traffic("stencil2d:4x4,wrap"), objective=objective
+    )
+    assert result.certificate.proved
+    assert result.device_of_rank == tuple(range(16))
+    assert result.notes == ("default is already optimal",)
