@@ -135,7 +135,7 @@ def test_usage_errors(
 
 
 def test_unknown_machine_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    refused(capsys, ["discover", "-t", "dgx-1w"], 1, "dgx-1v")
+    refused(capsys, ["discover", "-t", "dgx-1w"], 2, "dgx-1v")
 
 
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

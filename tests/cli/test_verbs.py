@@ -37,17 +37,20 @@ def test_the_papers_weighted_stencil(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_papers_graph_and_the_congestion_objective(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The paper's own cost optimum loads its level 2 with 498 in units where 3 MiB are 100.
+
+    Ours does not: among placements of the same proved cost it takes the least congested.
+    """
     pattern = "stencil3d:2x2x4,weight=3"
     cost = run_json(capsys, "map", pattern, "-t", "k80-16-faraji", "--objective", "cost")
     congestion = run_json(
         capsys, "map", pattern, "-t", "k80-16-faraji", "--objective", "congestion"
     )
     assert congestion["certificate"]["proved"] is True
-    assert (
-        congestion["placed"]["max_congestion_s"]
-        < cost["placed"]["max_congestion_s"]
-        < cost["default"]["max_congestion_s"]
-    )
+    paper_s = 498 / 100 * 3 * 2**20 / 1e9
+    assert congestion["placed"]["max_congestion_s"] < 0.8 * paper_s
+    assert congestion["placed"]["max_congestion_s"] <= cost["placed"]["max_congestion_s"]
+    assert cost["placed"]["max_congestion_s"] < cost["default"]["max_congestion_s"]
 
 
 def test_the_wrapped_stencil_is_kept(capsys: pytest.CaptureFixture[str]) -> None:

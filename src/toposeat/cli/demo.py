@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toposeat.cli.command import Command, add_force_option, print_json, show, tell
+from toposeat.cli.page import page_text
 from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class DemoCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Compile, run, profile, map, report."""
-        from toposeat import launch, report  # noqa: PLC0415
+        from toposeat import launch, pipeline, report  # noqa: PLC0415
         from toposeat.model.files import write_atomically  # noqa: PLC0415
 
         folder: Path = args.output
@@ -49,11 +50,23 @@ class DemoCommand(Command):
         outcome = _first_that_works(folder, launch.require_installations())
         page = folder / "report.html"
         sections = [report.Section(m.topology, outcome.traffic, m.result) for m in outcome.machines]
-        write_atomically(page, report.html_page(sections), overwrite=True)
+        text = page_text(
+            sections,
+            title="toposeat demo",
+            subtitle=f"{pipeline.shell_line(outcome.command)} ({outcome.mpi}); the profile was "
+            "recorded here through host memory, the machines are catalogue entries with nominal "
+            "numbers, and everything about them is predicted",
+            commands=["toposeat tune -- mpirun -n 8 ./app", "toposeat run -- mpirun -n 8 ./app"],
+        )
+        write_atomically(page, text, overwrite=True)
         if args.json:
             print_json(_document(outcome, page))
         else:
             show(sys.stdout, report.render_traffic_text, outcome.traffic)
+            sys.stdout.write(
+                "\nThe profile above was recorded here, from host memory. The machines below are\n"
+                "catalogue entries with nominal numbers: everything said of them is predicted.\n"
+            )
             for m in outcome.machines:
                 sys.stdout.write("\n")
                 show(sys.stdout, report.render_mapping_text, m.result, m.topology, outcome.traffic)

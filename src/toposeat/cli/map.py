@@ -16,6 +16,7 @@ from toposeat.cli.command import (
     show,
     tell,
 )
+from toposeat.cli.page import page_text, write_page
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class MapCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
         from toposeat import mapping, pipeline, profile, report, topology  # noqa: PLC0415
-        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+        from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
         for target in (args.output, args.html):
@@ -86,9 +87,14 @@ class MapCommand(Command):
                 f"Next: toposeat run -p {args.output} -- mpirun -n {traffic.ranks} ./app",
             )
         if args.html is not None:
-            page = report.html_page([report.Section(machine, traffic, result)])
-            write_atomically(args.html, page, overwrite=args.force)
-            tell(f"Wrote {args.html}")
+            place = args.output or "app.place"
+            page = page_text(
+                [report.Section(machine, traffic, result)],
+                title=f"{traffic.ranks} ranks on {machine.name}",
+                subtitle=f"traffic: {args.traffic}",
+                commands=[f"toposeat run -p {place} -- mpirun -n {traffic.ranks} ./app"],
+            )
+            write_page(args.html, page, overwrite=args.force)
         return 0
 
 

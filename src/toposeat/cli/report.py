@@ -15,13 +15,14 @@ from toposeat.cli.command import (
     style_of,
     tell,
 )
+from toposeat.cli.page import page_text
 from toposeat.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from toposeat.model.placement import Placement
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
-    from toposeat.report import TextStyle
+    from toposeat.report import Section, TextStyle
 
 
 class ReportCommand(Command):
@@ -119,6 +120,19 @@ class _Files:
                 results.append(pipeline.assess(self.topology, self.traffic, devices))
         return results
 
+    def sections(self) -> list[Section]:
+        """What the page shows: machine, traffic and each result, then the runs."""
+        from toposeat.report import Section  # noqa: PLC0415
+
+        complete = self.topology is not None and self.traffic is not None
+        results = self.mapping_results() if complete else []
+        sections = [Section(self.topology, self.traffic, result) for result in results]
+        if not results and (self.topology is not None or self.traffic is not None):
+            sections.append(Section(self.topology, self.traffic))
+        if not complete:
+            sections += [Section(placement=placement) for _, placement in self.placements]
+        return sections + [Section(run=record) for record in self.runs]
+
 
 def _style_for(output: Path | None) -> TextStyle:
     from toposeat.report import TextStyle  # noqa: PLC0415
@@ -150,14 +164,7 @@ def _render(found: _Files, form: str, style: TextStyle) -> str:
     from toposeat import report  # noqa: PLC0415
 
     if form == "html":
-        if found.topology is None:
-            raise UsageError(
-                "an html report needs the machine", hint="add the topology file, or -t SRC"
-            )
-        results = found.mapping_results() or [None]
-        return report.html_page(
-            [report.Section(found.topology, found.traffic, result) for result in results]
-        )
+        return page_text(found.sections(), title="toposeat report")
     if form == "svg":
         if found.topology is None:
             raise UsageError("an svg shows a machine", hint="add the topology file, or -t SRC")

@@ -16,6 +16,7 @@ from toposeat.cli.command import (
     show,
     tell,
 )
+from toposeat.cli.page import page_text, write_page
 
 
 class TuneCommand(Command):
@@ -40,7 +41,7 @@ class TuneCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
         from toposeat import pipeline, report  # noqa: PLC0415
-        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+        from toposeat.model.files import check_writable  # noqa: PLC0415
 
         launch = require_launch(args, self.name)
         if args.html is not None:
@@ -62,9 +63,13 @@ class TuneCommand(Command):
                 sys.stdout, report.render_mapping_text, tuned.result, tuned.topology, tuned.traffic
             )
         if args.html is not None:
-            page = report.html_page([report.Section(tuned.topology, tuned.traffic, tuned.result)])
-            write_atomically(args.html, page, overwrite=args.force)
-            tell(f"Wrote {args.html}")
+            page = page_text(
+                [report.Section(tuned.topology, tuned.traffic, tuned.result)],
+                title=f"{pipeline.program_name(launch)} on {tuned.topology.name}",
+                subtitle=pipeline.shell_line(launch),
+                commands=[f"toposeat run -- {pipeline.shell_line(launch)}"],
+            )
+            write_page(args.html, page, overwrite=args.force)
         tell(
             f"Wrote {tuned.placement_path}",
             f"Next: toposeat run -- {pipeline.shell_line(launch)}",

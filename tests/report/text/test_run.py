@@ -13,10 +13,11 @@ Measured  wall time 61.3 s, exit code 0
 
 rank  host    pci           cpus  verdict
    0  node07  0000:04:00.0  0-3   as placed
-   1  node07  0000:05:00.0  -     mismatch: device 0000:05:00.0 instead of 0000:06:00.0
+   1  node07  0000:05:00.0  -     mismatch
    2  node07  -             -     not checked
 
 Verification: 1 rank as placed, 1 rank mismatch, 1 rank not checked
+- rank 1: device 0000:05:00.0 instead of 0000:06:00.0
 """
 
 

@@ -34,6 +34,7 @@ def render_run_text(record: RunRecord, style: TextStyle | None = None) -> str:
     ]
     if record.seats:
         parts += ["", _seats(record), "", Text(verification_words(record))]
+        parts += sentences(_differences(record))
     parts += sentences(record.notes)
     return lay_out(parts, style)
 
@@ -45,6 +46,29 @@ def verification_words(record: RunRecord) -> str:
     counts = Counter(seat.verdict for seat in record.seats)
     parts = [f"{plural(counts[v], 'rank')} {v.value}" for v in Verdict if counts[v]]
     return "Verification: " + ", ".join(parts)
+
+
+def _differences(record: RunRecord) -> list[str]:
+    """What differs, each once, with the ranks it holds for."""
+    ranks_of: dict[str, list[int]] = {}
+    for seat in record.seats:
+        for difference in seat.differences:
+            ranks_of.setdefault(difference, []).append(seat.rank)
+    return [
+        f"{'rank' if len(ranks) == 1 else 'ranks'} {_ranges(ranks)}: {difference}"
+        for difference, ranks in ranks_of.items()
+    ]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
 def _seats(record: RunRecord) -> RenderableType:
@@ -60,9 +84,6 @@ def _seats(record: RunRecord) -> RenderableType:
 
 
 def _row(seat: RealisedSeat) -> tuple[str | Text, ...]:
-    verdict = seat.verdict.value
-    if seat.differences:
-        verdict += ": " + "; ".join(clean(d) for d in seat.differences)
     return (
         str(seat.rank),
         seat.host or "-",
@@ -71,5 +92,5 @@ def _row(seat: RealisedSeat) -> tuple[str | Text, ...]:
         seat.cpus or "-",
         seat.memory_policy or "-",
         seat.nic or "-",
-        Text(verdict, style=_STYLE_OF_VERDICT[seat.verdict]),
+        Text(seat.verdict.value, style=_STYLE_OF_VERDICT[seat.verdict]),
     )

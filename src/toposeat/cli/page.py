@@ -1,0 +1,38 @@
+"""The report page as the verbs write it: with a heading, the time, and what to type next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toposeat.cli.command import tell
+
+if TYPE_CHECKING:
+    from toposeat.report import Section
+
+
+def page_text(
+    sections: Sequence[Section], *, title: str, subtitle: str = "", commands: Sequence[str] = ()
+) -> str:
+    """The HTML of `sections`, stamped with this host and the present time (UTC)."""
+    from toposeat.report import html_page  # noqa: PLC0415
+
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return html_page(
+        sections,
+        title=title,
+        subtitle=subtitle,
+        created=f"{now} on {os.uname().nodename}",
+        commands=commands,
+    )
+
+
+def write_page(path: Path, text: str, *, overwrite: bool) -> None:
+    """Write a page and say so."""
+    from toposeat.model.files import write_atomically  # noqa: PLC0415
+
+    write_atomically(path, text, overwrite=overwrite)
+    tell(f"Wrote {path}")
