@@ -24,7 +24,9 @@ class DiscoverCommand(Command):
         """Declare this verb's options."""
         add_topology_option(parser, required=False)
         add_output_option(parser, "the topology")
-        parser.add_argument("--format", choices=("text", "json", "svg"), default="text")
+        parser.add_argument(
+            "--format", choices=("text", "json", "svg"), default="text", help="default: text"
+        )
         parser.add_argument(
             "--list", action="store_true", help="list the catalogue of known machines"
         )

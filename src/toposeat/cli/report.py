@@ -37,7 +37,12 @@ class ReportCommand(Command):
         parser.add_argument(
             "--traffic", metavar="F", help="a profile, CSV matrix or pattern for a placement"
         )
-        parser.add_argument("--format", choices=("text", "json", "html", "svg"), default="text")
+        parser.add_argument(
+            "--format",
+            choices=("text", "json", "html", "svg"),
+            default="text",
+            help="default: text",
+        )
         add_output_option(parser, "the report")
 
     def run(self, args: argparse.Namespace) -> int:
