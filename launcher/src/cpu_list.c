@@ -25,7 +25,8 @@ static bool read_cpu(const char **at, unsigned long *cpu) {
 }
 
 bool tps_cpus_parse(struct tps_cpus *cpus, const char *list) {
-  memset(cpus, 0, sizeof *cpus);
+  if (cpus != NULL)
+    memset(cpus, 0, sizeof *cpus);
   for (const char *at = list;; at++) {
     unsigned long first, last;
     if (!read_cpu(&at, &first))
@@ -36,7 +37,7 @@ bool tps_cpus_parse(struct tps_cpus *cpus, const char *list) {
       if (!read_cpu(&at, &last) || last < first)
         return false;
     }
-    for (unsigned long cpu = first; cpu <= last; cpu++)
+    for (unsigned long cpu = first; cpus != NULL && cpu <= last; cpu++)
       cpus->words[cpu / WORD_BITS] |= 1UL << (cpu % WORD_BITS);
     if (*at == '\0')
       return true;

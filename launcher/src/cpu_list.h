@@ -13,6 +13,7 @@ struct tps_cpus {
   unsigned long words[TPS_CPU_WORDS];
 };
 
+/* False if `list` is no such list. Only checks it where `cpus` is NULL. */
 bool tps_cpus_parse(struct tps_cpus *cpus, const char *list);
 void tps_cpus_format(const struct tps_cpus *cpus, struct tps_text *text);
 bool tps_cpus_is_empty(const struct tps_cpus *cpus);

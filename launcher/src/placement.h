@@ -52,8 +52,9 @@ const struct tps_seat *tps_placement_find_local(const struct tps_placement *plac
 /* Number of seats on `host`. */
 size_t tps_placement_count_on(const struct tps_placement *placement, const char *host);
 
-/* All devices of `host`, in index order: its '# devices' line, else that of '*', else the devices
-   of its seats. The caller frees them; there is at least one. */
+/* All devices of `host`, in index order: its first '# devices' line (the Python reader refuses a
+   second one, which would cost a comparison of all hosts with all here), else that of '*', else the
+   devices of its seats. The caller frees them; there is at least one. */
 struct tps_device *tps_placement_devices_on(const struct tps_placement *placement, const char *host,
                                             size_t *count);
 

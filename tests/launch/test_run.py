@@ -231,7 +231,7 @@ def test_missing_launchers_and_programs_are_said(place: Place, tmp_path: Path) -
 def test_a_path_that_does_not_exist_is_said_before_anything_starts(
     mpi: MpiToolchain, place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(MissingProgramError, match="program './app' not found"):
+    with pytest.raises(MissingProgramError, match=r"program '\./app' not found"):
         run_placed(line(mpi, 1, "./app"), *place(1), environment=mpi.env)
     (tmp_path / "app").write_text("#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
     (tmp_path / "app").chmod(0o755)
