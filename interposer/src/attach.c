@@ -85,8 +85,9 @@ static bool start_recording(void) {
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();
   tps__process.beat = header->start_ticks;
-  __atomic_thread_fence(__ATOMIC_RELEASE);
-  memcpy(header->magic, TPS_RECORD_MAGIC, sizeof header->magic);
+  uint64_t magic;
+  memcpy(&magic, TPS_RECORD_MAGIC, sizeof magic);
+  __atomic_store_n((uint64_t *)(void *)header->magic, magic, __ATOMIC_RELEASE);
   return true;
 }
 

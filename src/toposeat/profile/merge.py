@@ -252,6 +252,11 @@ def _describe(records: Sequence[RankRecord], report: list[str]) -> None:
     events = sum(r.lost_events for r in records)
     if events:
         report.append(f"{events} collective calls could not be recorded")
+    _say(
+        report,
+        having(lambda r: any(event.by_class for event in r.events)),
+        "made collectives of very many sizes: some are merged by size class",
+    )
     outside = Counter[str]()
     for record in records:
         away = record.peer == OUTSIDE

@@ -165,6 +165,7 @@ class RecordedEvent:
     bytes: int  # of one call
     calls: int
     bytes_total: int
+    by_class: bool = False  # calls of one size class were merged; `bytes` is their mean
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
@@ -453,4 +454,5 @@ def _event(reader: _Reader, entry: Any, communicators: int) -> RecordedEvent:
         bytes=(total // calls if calls else 0) if by_class else int(entry["bytes"]),
         calls=calls,
         bytes_total=total,
+        by_class=by_class,
     )

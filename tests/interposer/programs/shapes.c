@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* More shapes of a collective than a record has room for, and as many short-lived communicators. */
+#include <mpi.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  int count = 9000;
+  MPI_Init(&argc, &argv);
+  char *buffer = calloc(1, (size_t)count);
+  for (int i = 0; i < count; ++i)
+    MPI_Bcast(buffer, i, MPI_BYTE, 0, MPI_COMM_WORLD);
+  for (int i = 0; i < count; ++i) {
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Barrier(copy);
+    MPI_Comm_free(&copy);
+  }
+  free(buffer);
+  MPI_Finalize();
+  return 0;
+}
