@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from toposeat.errors import InputError
 from toposeat.mapping import seat_ranks
-from toposeat.mapping.cpu_share import format_cpus, parse_cpus, share_cpus
+from toposeat.mapping.cpu_share import share_cpus
+from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Component,
@@ -31,12 +32,12 @@ pools = st.dictionaries(
 
 @given(st.sets(st.integers(0, 300), min_size=1))
 def test_cpu_lists_round_trip(cpus: set[int]) -> None:
-    assert parse_cpus(format_cpus(sorted(cpus))) == tuple(sorted(cpus))
+    assert parse_cpu_list(format_cpu_list(sorted(cpus))) == tuple(sorted(cpus))
 
 
 def test_bad_cpu_list() -> None:
     with pytest.raises(ValueError, match="not a CPU list"):
-        parse_cpus("7-3")
+        parse_cpu_list("7-3")
 
 
 @given(pools)
@@ -59,9 +60,9 @@ def test_equal_pools_are_shared_evenly(ranks: int, extra: int) -> None:
 
 
 def test_both_threads_of_a_core_stay_together() -> None:
-    pool = parse_cpus("0-7,32-39")  # 32 is the second thread of core 0
+    pool = parse_cpu_list("0-7,32-39")  # 32 is the second thread of core 0
     shares = share_cpus({0: pool, 1: pool})
-    assert [format_cpus(shares[rank]) for rank in (0, 1)] == ["0-3,32-35", "4-7,36-39"]
+    assert [format_cpu_list(shares[rank]) for rank in (0, 1)] == ["0-3,32-35", "4-7,36-39"]
 
 
 def test_fewer_cpus_than_ranks_are_shared_singly() -> None:
@@ -163,7 +164,7 @@ def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue() -> None:
         ranks = len(machine.devices)
         placement = seat_ranks(machine, ranks, list(reversed(range(ranks))))
         nodes = {
-            part.numa_node: set(parse_cpus(part.cpus))
+            part.numa_node: set(parse_cpu_list(part.cpus))
             for part in machine.components
             if part.kind is ComponentKind.NUMA and part.cpus
         }
@@ -171,7 +172,7 @@ def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue() -> None:
         for seat in placement.seats:
             if seat.cpus is None:
                 continue
-            cpus = set(parse_cpus(seat.cpus))
+            cpus = set(parse_cpu_list(seat.cpus))
             assert not cpus & taken
             taken |= cpus
             if seat.memory_node in nodes:

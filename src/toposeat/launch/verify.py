@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toposeat.launch.rank_report import RankReports, ReportFolder, first_value
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.run_record import RealisedSeat, Verdict
 from toposeat.model.topology import canonical_pci
@@ -116,10 +117,10 @@ def _compare_cpus(
     if got is None:
         findings.unknown.append("CPU set (it could not be read)")
         return
-    wanted, have = set(_cpus(nearby.cpus)), set(_cpus(got))
+    wanted, have = _cpus(nearby.cpus), _cpus(got)
     if have - wanted:
         text = f"runs on CPUs {got}, placed on {nearby.cpus}"
-        if at_start is not None and not set(_cpus(at_start)) - wanted:
+        if at_start is not None and not _cpus(at_start) - wanted:
             text += f"; it was bound to {at_start} and later bound anew, as MPI libraries do"
         findings.mismatches.append(text)
     elif have != wanted:
@@ -192,12 +193,12 @@ def _used_devices(own: RankReports) -> set[str]:
     return used
 
 
-def _cpus(text: str) -> Iterator[int]:
+def _cpus(text: str) -> frozenset[int]:
     """The members of a Linux CPU list; nothing for what is not one."""
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            yield from range(int(first), int(last or first) + 1)
+    try:
+        return frozenset(parse_cpu_list(text))
+    except ValueError:
+        return frozenset()
 
 
 def _optional_int(text: str | None) -> int | None:

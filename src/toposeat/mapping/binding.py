@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from toposeat.errors import InputError
-from toposeat.mapping.cpu_share import format_cpus, parse_cpus, share_cpus
+from toposeat.mapping.cpu_share import share_cpus
+from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import ComponentKind, Device, Nic, PathClass, Topology
 
@@ -99,13 +100,13 @@ def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
             pool = _near_cpus(topology, device) if device.host == host else ()
             if pool:
                 pools[rank] = pool
-        shares.update((rank, format_cpus(cpus)) for rank, cpus in share_cpus(pools).items())
+        shares.update((rank, format_cpu_list(cpus)) for rank, cpus in share_cpus(pools).items())
     return shares
 
 
 def _near_cpus(topology: Topology, device: Device) -> tuple[int, ...]:
     """CPUs near a device and inside its NUMA node, as far as both are known."""
-    near = parse_cpus(device.cpus) if device.cpus else ()
+    near = parse_cpu_list(device.cpus) if device.cpus else ()
     node = _cpus_of_node(topology, device)
     if near and node:
         return tuple(cpu for cpu in near if cpu in set(node)) or node
@@ -122,7 +123,7 @@ def _cpus_of_node(topology: Topology, device: Device) -> tuple[int, ...]:
             and component.numa_node == device.numa_node
             and component.cpus
         ):
-            return parse_cpus(component.cpus)
+            return parse_cpu_list(component.cpus)
     return ()
 
 

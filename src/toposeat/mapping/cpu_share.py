@@ -5,27 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 
-def parse_cpus(text: str) -> tuple[int, ...]:
-    """The CPUs of a Linux CPU list, ascending.
-
-    Raises:
-        ValueError: if `text` is not such a list.
-    """
-    cpus: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        low, high = int(first), int(last if dash else first)
-        if high < low:
-            raise ValueError(f"not a CPU list: {text!r}")
-        cpus.update(range(low, high + 1))
-    return tuple(sorted(cpus))
-
-
-def format_cpus(cpus: Sequence[int]) -> str:
-    """The shortest Linux CPU list of ascending CPUs."""
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in _runs(cpus))
-
-
 def share_cpus(pools: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
     """Give each rank its part of the CPUs near its device.
 

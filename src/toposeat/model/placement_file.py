@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.files import read_text, write_atomically
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import ANY_HOST, Vendor, canonical_pci
@@ -27,7 +28,6 @@ _HOST = re.compile(r"\*|[A-Za-z0-9_.-]{1,255}", re.ASCII)
 _UUID = re.compile(r"[A-Za-z0-9_./-]{1,128}", re.ASCII)
 _NIC = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 _KEY = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
-_CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESERVED_KEYS = frozenset({"vendor", "devices"})
 _VENDOR_HINT = "expected " + ", ".join(vendor.value for vendor in Vendor)
@@ -142,15 +142,10 @@ def _format_seat(seat: Seat) -> list[str]:
 
 
 def _is_cpu_list(text: str) -> bool:
-    for part in text.split(","):
-        match = _CPU_RANGE.fullmatch(part)
-        if match is None:
-            return False
-        first = int(match[1])
-        last = int(match[2]) if match[2] is not None else first
-        if not first <= last < MAX_CPUS:
-            return False
-    return True
+    try:
+        return parse_cpu_list(text)[-1] < MAX_CPUS
+    except ValueError:
+        return False
 
 
 @dataclass

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.quantity import Quantity
 
 ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, not a named one
@@ -105,6 +106,10 @@ class Device:
     memory_bytes: int | None = None
     forwards: bool = False
 
+    def __post_init__(self) -> None:
+        _check_pci(self.pci_bus_id)
+        _check_cpus(self.cpus)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Nic:
@@ -116,6 +121,9 @@ class Nic:
     name: str = ""
     pci_bus_id: str | None = None
     numa_node: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_pci(self.pci_bus_id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,6 +137,10 @@ class Component:
     pci_bus_id: str | None = None
     numa_node: int | None = None
     cpus: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_pci(self.pci_bus_id)
+        _check_cpus(self.cpus)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -239,6 +251,16 @@ class Topology:
     def hosts(self) -> tuple[str, ...]:
         """Host names in the order in which devices name them."""
         return tuple(dict.fromkeys(d.host for d in self.devices))
+
+
+def _check_pci(text: str | None) -> None:
+    if text is not None and canonical_pci(text) != text:
+        raise ValueError(f"write PCI bus id {text!r} as {canonical_pci(text)!r}")
+
+
+def _check_cpus(text: str | None) -> None:
+    if text is not None:
+        parse_cpu_list(text)
 
 
 def _check_unique(what: str, ids: Iterable[str]) -> None:

@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import canonical_pci
-from toposeat.topology.cpu_list import parse_cpu_list
 from toposeat.topology.nvidia_smi_text import Line, Table, clean_lines, find_table, header_after
 from toposeat.topology.relation import Relation, RelationMatrix, relation_of_token
 

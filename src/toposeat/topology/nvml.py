@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from toposeat.model.cpu_list import cpu_list_of_mask
 from toposeat.model.topology import PathClass, canonical_pci
-from toposeat.topology.cpu_list import cpu_list_of_mask
 
 MAX_LINKS = 36  # Blackwell has 18; the library answers "invalid argument" beyond what a device has
 _REMOTE_GPU, _REMOTE_CPU, _REMOTE_SWITCH = 0, 1, 2

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import canonical_pci
-from toposeat.topology.cpu_list import parse_cpu_list
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)

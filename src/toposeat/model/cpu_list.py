@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-_LIST = re.compile(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", re.ASCII)
+_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 MAX_CPU = 65535
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a Linux CPU list, ascending.
+    """The CPUs of a Linux CPU list, ascending, each once; people may write them in any order.
 
     Raises:
-        ValueError: not a list, or one that the kernel would not print (overlap, falling ranges).
+        ValueError: not a list, a falling range, or a number beyond `MAX_CPU`.
     """
-    if not _LIST.fullmatch(text):
-        raise ValueError(f"not a CPU list: {text!r}")
-    cpus: list[int] = []
+    cpus: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        low, high = int(first), int(last or first)
-        if high < low or high > MAX_CPU or (cpus and low <= cpus[-1]):
-            raise ValueError(f"not a CPU list: {text!r}")
-        cpus.extend(range(low, high + 1))
-    return tuple(cpus)
+        match = _RANGE.fullmatch(part)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not low <= high <= MAX_CPU:
+            raise ValueError(f"not a CPU list: {text[:80]!r}")
+        cpus.update(range(low, high + 1))
+    return tuple(sorted(cpus))
 
 
-def format_cpu_list(cpus: tuple[int, ...]) -> str:
+def format_cpu_list(cpus: Sequence[int]) -> str:
     """The shortest Linux CPU list for ascending `cpus`."""
     parts: list[str] = []
     start = 0
