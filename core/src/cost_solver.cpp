@@ -15,7 +15,8 @@ constexpr double pairs_per_second = 1e8; // swap deltas that any machine of toda
 std::uint64_t tabu_moves(const Job &job, double share) {
   const auto n = static_cast<double>(job.devices());
   const double affordable = share * job.effort() * pairs_per_second / (n * n / 2);
-  const double useful = n <= 8 ? 40 * n : (n <= 32 ? 3000 * n * std::clamp(job.effort(), 1.0, 4.0) : 1e12);
+  const double useful =
+      n <= 8 ? 40 * n : (n <= 32 ? 3000 * n * std::clamp(job.effort(), 1.0, 4.0) : 1e12);
   return static_cast<std::uint64_t>(std::max(10 * n, std::min(affordable, useful)));
 }
 

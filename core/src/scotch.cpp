@@ -10,8 +10,10 @@
 namespace toposeat {
 namespace {
 
-constexpr double largest_load = 1e6;     // of one edge of the traffic
-constexpr double largest_distance = 1e4; // of one edge of the machine
+// Scotch multiplies loads with distances, and distances with each other, in SCOTCH_Num, which most
+// builds make 32 bits wide: larger scales overflow and give poor answers without a word.
+constexpr double total_load = 1e6;        // of all edges of the traffic
+constexpr double largest_distance = 1000; // of one edge of the machine
 
 /// A Scotch object with the life of a C++ one.
 class Handle {
@@ -42,20 +44,33 @@ template <class Number> struct Graph {
   std::vector<Number> targets;
   std::vector<Number> loads;
 
-  Graph(const Matrix &weights, double largest, bool complete) {
+  /// All pairs, the widest as `largest_distance`.
+  static Graph machine(const Matrix &distance) {
     double widest = 0;
-    for (std::size_t i = 0; i < weights.n; ++i) {
+    for (std::size_t i = 0; i < distance.n; ++i) {
       for (std::size_t j = 0; j < i; ++j)
-        widest = std::max(widest, weights(i, j) + weights(j, i));
+        widest = std::max(widest, distance(i, j) + distance(j, i));
     }
+    return Graph(distance, widest > 0 ? largest_distance / widest : 0, true);
+  }
+
+  /// Pairs that talk, all together at `total_load`.
+  static Graph traffic(const Matrix &flow) {
+    double total = 0;
+    for (const double bytes : flow.values)
+      total += bytes;
+    return Graph(flow, total > 0 ? total_load / total : 0, false);
+  }
+
+private:
+  Graph(const Matrix &weights, double scale, bool complete) {
     for (std::size_t i = 0; i < weights.n; ++i) {
       for (std::size_t j = 0; j < weights.n; ++j) {
         const double weight = weights(i, j) + weights(j, i);
         if (i == j || (!complete && !(weight > 0)))
           continue;
-        const double scaled = widest > 0 ? std::round(weight / widest * largest) : 0;
         targets.push_back(static_cast<Number>(j));
-        loads.push_back(static_cast<Number>(std::max(1.0, scaled)));
+        loads.push_back(static_cast<Number>(std::max(1.0, std::round(weight * scale))));
       }
       begin.push_back(static_cast<Number>(targets.size()));
     }
@@ -75,8 +90,8 @@ void build(const ScotchFunctions<Number> &scotch, const Handle &handle,
 template <class Number>
 std::vector<std::int64_t> run(const ScotchLibrary &library, const Qap &qap, std::uint64_t seed) {
   const ScotchFunctions<Number> scotch = library.functions<Number>();
-  const Graph<Number> machine(qap.distance, largest_distance, true);
-  const Graph<Number> traffic(qap.flow, largest_load, false);
+  const auto machine = Graph<Number>::machine(qap.distance);
+  const auto traffic = Graph<Number>::traffic(qap.flow);
   scotch.random_seed(static_cast<Number>(seed % 0x7fffffffU));
   library.random_reset();
 
