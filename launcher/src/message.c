@@ -31,28 +31,35 @@ static void keep(struct tps_messages *messages, const char *level, const char *m
   tps_text_add(&messages->lines, "\n");
 }
 
-#define FORMAT_INTO(buffer, format)                                                                \
-  char buffer[1024];                                                                               \
-  va_list arguments;                                                                               \
-  va_start(arguments, format);                                                                     \
-  vsnprintf(buffer, sizeof buffer, format, arguments);                                             \
-  va_end(arguments)
+enum { MESSAGE_SIZE = 1024 };
 
 void tps_warn(struct tps_messages *messages, const char *format, ...) {
-  FORMAT_INTO(message, format);
+  char message[MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
   messages->warnings++;
   keep(messages, "warning", message);
   print(messages, "warning", message);
 }
 
 void tps_note(struct tps_messages *messages, const char *format, ...) {
-  FORMAT_INTO(message, format);
+  char message[MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
   keep(messages, "note", message);
   if (messages->speaks)
     print(messages, "note", message);
 }
 
 void tps_error(const struct tps_messages *messages, const char *format, ...) {
-  FORMAT_INTO(message, format);
+  char message[MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
   print(messages, "error", message);
 }

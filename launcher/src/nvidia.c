@@ -33,7 +33,8 @@ static void add_path(struct tps_text *path, const char *rest) {
 static void read_field(FILE *file, const char *name, char *value, size_t size) {
   char line[256];
   value[0] = '\0';
-  rewind(file);
+  if (fseek(file, 0, SEEK_SET) != 0)
+    return;
   while (fgets(line, sizeof line, file) != NULL) {
     size_t length = strlen(name);
     if (strncmp(line, name, length) != 0 || line[length] != ':')

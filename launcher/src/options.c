@@ -157,7 +157,7 @@ static const char *valued_option(const char *argument, const char **value) {
 enum tps_parsed tps_options_parse(struct tps_options *options, int argc, char **argv, char *error,
                                   size_t error_size) {
   memset(options, 0, sizeof *options);
-  options->assignments = tps_allocate((size_t)argc, sizeof *options->assignments);
+  options->assignments = (const char **)tps_allocate((size_t)argc, sizeof *options->assignments);
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; at++) {
     const char *argument = argv[at];

@@ -77,18 +77,26 @@ static char *read_all(int file, size_t size, size_t *length) {
   return buffer;
 }
 
+/* Why `file` cannot be a placement, NULL if it can. */
+static const char *refuse_file(int file, const struct stat *status) {
+  if (file < 0)
+    return strerror(errno);
+  if (!S_ISREG(status->st_mode))
+    return "not a regular file";
+  return status->st_size > MAX_FILE_BYTES ? "too large to be a placement" : NULL;
+}
+
 static char *read_file(const char *path, size_t *length, char *error, size_t error_size) {
+  struct stat status = {0};
   int file = open(path, O_RDONLY | O_CLOEXEC);
-  struct stat status;
-  char *buffer = NULL;
-  if (file < 0 || fstat(file, &status) != 0)
-    snprintf(error, error_size, "%s: %s", path, strerror(errno));
-  else if (!S_ISREG(status.st_mode))
-    snprintf(error, error_size, "%s: not a regular file", path);
-  else if (status.st_size > MAX_FILE_BYTES)
-    snprintf(error, error_size, "%s: too large to be a placement", path);
-  else if ((buffer = read_all(file, (size_t)status.st_size, length)) == NULL)
-    snprintf(error, error_size, "%s: %s", path, strerror(errno));
+  if (file >= 0 && fstat(file, &status) != 0) {
+    close(file);
+    file = -1;
+  }
+  const char *cause = refuse_file(file, &status);
+  char *buffer = cause == NULL ? read_all(file, (size_t)status.st_size, length) : NULL;
+  if (buffer == NULL)
+    snprintf(error, error_size, "%s: %s", path, cause != NULL ? cause : strerror(errno));
   if (file >= 0)
     close(file);
   return buffer;

@@ -35,18 +35,18 @@ struct cuda {
 /* ISO C has no conversion from an object pointer to a function pointer; POSIX wants it to work. */
 static void load_symbol(void *library, const char *name, void *target) {
   void *symbol = dlsym(library, name);
-  memcpy(target, &symbol, sizeof symbol);
+  memcpy(target, (const void *)&symbol, sizeof symbol);
 }
 
 static bool find_cuda(struct cuda *cuda) {
   void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == NULL)
     return false;
-  load_symbol(library, "cuDeviceGetCount", &cuda->device_count);
-  load_symbol(library, "cuDeviceGet", &cuda->device_get);
-  load_symbol(library, "cuDevicePrimaryCtxGetState", &cuda->primary_state);
-  load_symbol(library, "cuDeviceGetPCIBusId", &cuda->pci_bus_id);
-  load_symbol(library, "cuCtxGetDevice", &cuda->context_device);
+  load_symbol(library, "cuDeviceGetCount", (void *)&cuda->device_count);
+  load_symbol(library, "cuDeviceGet", (void *)&cuda->device_get);
+  load_symbol(library, "cuDevicePrimaryCtxGetState", (void *)&cuda->primary_state);
+  load_symbol(library, "cuDeviceGetPCIBusId", (void *)&cuda->pci_bus_id);
+  load_symbol(library, "cuCtxGetDevice", (void *)&cuda->context_device);
   return cuda->device_count != NULL && cuda->device_get != NULL && cuda->primary_state != NULL &&
          cuda->pci_bus_id != NULL;
 }
@@ -197,7 +197,7 @@ int MPI_Finalize(void) {
   testify("MPI_Finalize", true);
   void *symbol = find_next("MPI_Finalize", "PMPI_Finalize", __builtin_return_address(0));
   int (*next)(void);
-  memcpy(&next, &symbol, sizeof symbol);
+  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
   return next == NULL ? 0 : next();
 }
 
@@ -206,7 +206,7 @@ static void finalize_fortran(const char *name, const char *profiling_name, const
   testify("MPI_Finalize", true);
   void *symbol = find_next(name, profiling_name, caller);
   void (*next)(int *);
-  memcpy(&next, &symbol, sizeof symbol);
+  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
   if (next != NULL)
     next(error);
 }

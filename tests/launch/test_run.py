@@ -254,6 +254,41 @@ def test_a_program_without_a_launcher_is_one_rank(
     )
 
 
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+@pytest.mark.parametrize(
+    ("active", "expected"),
+    [
+        ("$((3 - PMI_RANK))", (Verdict.AS_PLACED, "0000:13:00.0", ())),
+        (
+            "$PMI_RANK",
+            (
+                Verdict.MISMATCH,
+                "0000:10:00.0",
+                ("used device 0000:10:00.0, placed on 0000:13:00.0",),
+            ),
+        ),
+        (
+            "",
+            (
+                Verdict.NOT_CHECKED,
+                None,
+                ("not checked: device (the program made no context on any device)",),
+            ),
+        ),
+    ],
+)
+def test_what_the_driver_says_decides(
+    mpi: MpiToolchain, place: Place, programs: Path, active: str, expected: tuple[object, ...]
+) -> None:
+    environment = {**mpi.env, "LD_LIBRARY_PATH": f"{mpi.env['LD_LIBRARY_PATH']}:{programs}"}
+    script = f"FAKE_ACTIVE={active} exec {programs}/application load"
+    record = run_placed(line(mpi, 2, "sh", "-c", script), *place(2), environment=environment)
+    assert record.exit_code == 3
+    first, second = record.seats
+    assert (first.verdict, first.pci_bus_id, first.differences) == expected
+    assert second.verdict is first.verdict
+
+
 def test_without_verification_nothing_is_reported(place: Place) -> None:
     record = run_placed(["true"], *place(1), verify=False)
     assert record.seats == ()

@@ -3,109 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.launcher.support import Exec, placement_text, seat_line
-
-# Answers as the driver would: device i has PCI bus id 00000000:1i:00.0; ACTIVE lists those with a
-# primary context, CURRENT is the calling thread's; RESULT is the error of every call.
-FAKE_DRIVER = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-static int number(const char *name, int otherwise) {
-  const char *text = getenv(name);
-  return text == NULL ? otherwise : atoi(text);
-}
-static int result(void) { return number("FAKE_RESULT", 0); }
-int cuDeviceGetCount(int *count) { *count = 4; return result(); }
-int cuDeviceGet(int *device, int ordinal) { *device = 100 + ordinal; return result(); }
-int cuCtxGetDevice(int *device) {
-  *device = 100 + number("FAKE_CURRENT", -1);
-  return *device < 100 ? 201 : result();
-}
-int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
-  const char *list = getenv("FAKE_ACTIVE");
-  *flags = 0;
-  *active = list != NULL && strchr(list, '0' + device - 100) != NULL;
-  return result();
-}
-int cuDeviceGetPCIBusId(char *text, int size, int device) {
-  snprintf(text, (size_t)size, "00000000:1%d:00.0", device - 100);
-  return result();
-}
-int cuInit(unsigned flags) { (void)flags; abort(); /* the witness must never initialise */ }
-"""
-
-APPLICATION = r"""
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "load") == 0 && dlopen("libcuda.so.1", RTLD_NOW) == NULL) return 9;
-    if (strcmp(argv[i], "fork") == 0 && fork() == 0) exit(0);
-    if (strcmp(argv[i], "chdir") == 0 && chdir("/") != 0) return 8;
-    if (strcmp(argv[i], "crash") == 0) abort();
-    if (strcmp(argv[i], "_exit") == 0) _exit(4);
-  }
-  while (wait(NULL) > 0) {}
-  return 3;
-}
-"""
-
-# An application and its MPI library, bound as an extension module binds it: the library is private.
-FAKE_MPI = r"""
-#include <stdio.h>
-int PMPI_Finalize(void) { return puts("finalized") < 0; }
-int MPI_Finalize(void) { return PMPI_Finalize(); }
-"""
-PLUGIN = r"""
-int MPI_Finalize(void);
-int finish(void);
-int finish(void) { return MPI_Finalize(); }
-"""
-HOST = r"""
-#include <dlfcn.h>
-#include <string.h>
-int main(int argc, char **argv) {
-  void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  int (*finish)(void);
-  if (argc != 2 || plugin == NULL) return 9;
-  void *symbol = dlsym(plugin, "finish");
-  memcpy(&finish, &symbol, sizeof finish);
-  return finish();
-}
-"""
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("witness")
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-
-    def build(name: str, source: str, *flags: str) -> None:
-        (folder / f"{name}.c").write_text(source)
-        line = [compiler, "-o", str(folder / name), str(folder / f"{name}.c"), *flags]
-        subprocess.run([*line, "-ldl"], check=True)
-
-    shared = ("-shared", "-fPIC")
-    build("libcuda.so.1", FAKE_DRIVER, *shared)
-    build("application", APPLICATION)
-    build("libmpi.so", FAKE_MPI, *shared, "-Wl,-soname,libmpi.so")
-    rpath = f"-Wl,-rpath,{folder}"
-    build("plugin.so", PLUGIN, *shared, f"-L{folder}", "-lmpi", rpath)
-    build("host", HOST)
-    build("direct", PLUGIN + "int main(void) { return finish(); }", f"-L{folder}", "-lmpi", rpath)
-    return folder
 
 
 class Rank:
