@@ -32,7 +32,8 @@ def test_the_program_runs_on_the_cpus_of_its_seat(launcher: Exec, cpu: int) -> N
 @needs_two_cpus
 def test_a_cpu_set_is_never_widened(launcher: Exec, exec_program: Path) -> None:
     text = placement_text([seat_line(0, 0, cpus=f"{CPUS[0]}-{CPUS[1]}")])
-    line = ["taskset", "-c", str(CPUS[1]), exec_program, "-m", launcher.place(text), *STATUS]
+    place = str(launcher.place(text))
+    line = ["taskset", "-c", str(CPUS[1]), str(exec_program), "-m", place, *STATUS]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert allowed(done.stdout) == str(CPUS[1])
     assert "may use only some" in done.stderr
@@ -42,8 +43,8 @@ def test_a_cpu_set_is_never_widened(launcher: Exec, exec_program: Path) -> None:
 def test_cpus_that_were_taken_away_are_said_and_left_alone(
     launcher: Exec, exec_program: Path
 ) -> None:
-    place = launcher.place(placement_text([seat_line(0, 0, cpus=str(CPUS[0]))]))
-    line = ["taskset", "-c", str(CPUS[1]), exec_program, "-m", place]
+    place = str(launcher.place(placement_text([seat_line(0, 0, cpus=str(CPUS[0]))])))
+    line = ["taskset", "-c", str(CPUS[1]), str(exec_program), "-m", place]
     done = subprocess.run([*line, *STATUS], capture_output=True, text=True, check=True)
     assert allowed(done.stdout) == str(CPUS[1])
     assert f"CPUs {CPUS[0]} are not among those this process may use ({CPUS[1]})" in done.stderr

@@ -39,7 +39,8 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(
         [
             *(compiler, "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-sanitize-recover=all"),
-            *("-fsanitize=address,undefined", "-o", program, *sources),
+            *("-fsanitize=address,undefined", "-o", str(program)),
+            *map(str, sources),
         ],
         capture_output=True,
         text=True,
