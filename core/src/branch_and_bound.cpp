@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "toposeat/dual_ascent.hpp"
 #include "toposeat/symmetry.hpp"
@@ -167,9 +168,11 @@ private:
         consider(true, i, devices);
       consider(false, i, ranks);
     }
-    std::stable_sort(best.children.begin(), best.children.end(), [&](std::size_t a, std::size_t b) {
-      return best.by_rank ? node.leader(best.line, a) < node.leader(best.line, b)
-                          : node.leader(a, best.line) < node.leader(b, best.line);
+    const auto leader = [&](std::size_t other) {
+      return best.by_rank ? node.leader(best.line, other) : node.leader(other, best.line);
+    };
+    std::sort(best.children.begin(), best.children.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(leader(a), a) < std::pair(leader(b), b);
     });
     return best;
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <utility>
 
 namespace toposeat {
 namespace {
@@ -196,10 +197,11 @@ std::optional<CutTree>
 tree_of_blocks(std::uint32_t devices,
                const std::map<std::uint64_t, std::vector<CutTerm>> &terms_of) {
   std::vector<std::uint64_t> blocks;
+  blocks.reserve(terms_of.size());
   for (const auto &[block, terms] : terms_of)
     blocks.push_back(block);
-  std::stable_sort(blocks.begin(), blocks.end(), [](std::uint64_t a, std::uint64_t b) {
-    return std::popcount(a) > std::popcount(b);
+  std::sort(blocks.begin(), blocks.end(), [](std::uint64_t a, std::uint64_t b) {
+    return std::pair(-std::popcount(a), a) < std::pair(-std::popcount(b), b);
   });
   CutTree tree;
   tree.devices = devices;

@@ -60,8 +60,8 @@ void Finalists::add(const Assignment &placement) {
 void Finalists::refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline) {
   std::vector<std::size_t> order(placements_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return scores_[a].flow_s < scores_[b].flow_s;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(scores_[a].flow_s, a) < std::pair(scores_[b].flow_s, b);
   });
   order.resize(std::min(order.size(), starts));
   for (const std::size_t each : order) {

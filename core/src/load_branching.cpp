@@ -2,6 +2,7 @@
 #include "toposeat/load_branching.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "toposeat/congestion.hpp"
 #include "toposeat/flow.hpp"
@@ -215,8 +216,8 @@ private:
       children.push_back({std::max(bound_here(), floor(rank, device)), loads_.sum_s(), device});
       take_back(rank, device, mark);
     }
-    std::stable_sort(children.begin(), children.end(), [](const Child &a, const Child &b) {
-      return a.bound < b.bound || (a.bound == b.bound && a.sum < b.sum);
+    std::sort(children.begin(), children.end(), [](const Child &a, const Child &b) {
+      return std::tie(a.bound, a.sum, a.device) < std::tie(b.bound, b.sum, b.device);
     });
     return children;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "scotch_library.hpp"
 
@@ -168,8 +169,9 @@ private:
       if (qap_.free_rank(r))
         ranks.push_back(r);
     }
-    std::stable_sort(ranks.begin(), ranks.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return total[a] > total[b]; });
+    std::sort(ranks.begin(), ranks.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(-total[a], a) < std::pair(-total[b], b);
+    });
     return ranks;
   }
 

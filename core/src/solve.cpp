@@ -80,7 +80,7 @@ public:
     }
     if (job_.request.objective == Objective::time)
       return found.placement;
-    const Assignment fastest = among_equals(found.placement);
+    Assignment fastest = among_equals(found.placement);
     const double seconds = job_.value(Objective::time, fastest);
     if (!less_by_tolerance(home_s_, seconds))
       return fastest;

@@ -88,6 +88,7 @@ private:
       return known;
     const CutTree::Node &node = tree_.nodes[node_number];
     std::vector<int> below;
+    below.reserve(node.children.size());
     for (const std::uint32_t child : node.children)
       below.push_back(stage_of(child));
     std::sort(below.begin(), below.end());
@@ -112,7 +113,7 @@ private:
     stage.nodes = 1;
     stage.has_pins = all_pinned_ != 0;
     stage.pinned = pinned;
-    stage.parts = below;
+    stage.parts = std::move(below);
     known = add(std::move(stage));
     stage_of_key_[key] = known;
     return known;
@@ -367,6 +368,7 @@ private:
       return Bound(std::vector<double>(index(ranks_), 0.0));
     if (stage.leaf >= 0) {
       std::vector<double> shares;
+      shares.reserve(index(ranks_));
       for (int r = 0; r < ranks_; ++r)
         shares.push_back(leaf_value(stage, RankSet{1} << r));
       return Bound(shares);
@@ -413,8 +415,8 @@ private:
   /// Children in the order in which `split_stage` joined their stages.
   std::vector<std::uint32_t> ordered_children(const CutTree::Node &node) const {
     std::vector<std::uint32_t> children = node.children;
-    std::stable_sort(children.begin(), children.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return stage_of_node_[a] < stage_of_node_[b];
+    std::sort(children.begin(), children.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(stage_of_node_[a], a) < std::pair(stage_of_node_[b], b);
     });
     return children;
   }
