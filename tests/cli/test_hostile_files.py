@@ -43,7 +43,7 @@ def put(document: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_absurd_topologies_are_refused_or_mapped(

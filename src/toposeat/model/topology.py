@@ -18,6 +18,11 @@ from toposeat.model.quantity import Quantity
 
 ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, not a named one
 
+# What no link of a machine is outside of. Numbers beyond are typing errors, and their quotients
+# would overflow in the evaluators.
+BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e16)
+MAX_LATENCY_S = 3600.0
+
 _PCI = re.compile(
     r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", re.IGNORECASE | re.ASCII
 )
@@ -163,6 +168,15 @@ class Link:
     count: int = 1
     name: str = ""
 
+    def __post_init__(self) -> None:
+        for capacity in (self.forward_bytes_per_s, self.backward_bytes_per_s):
+            _check_bandwidth(capacity)
+        _check_bandwidth(self.combined_bytes_per_s)
+        if self.latency_s.value > MAX_LATENCY_S:
+            raise ValueError(
+                f"a latency of {self.latency_s.value:g} s is beyond {MAX_LATENCY_S:g} s"
+            )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
@@ -178,6 +192,9 @@ class Route:
     path_class: PathClass = PathClass.UNKNOWN
     cap_bytes_per_s: Quantity | None = None
     peer_access: bool | None = None
+
+    def __post_init__(self) -> None:
+        _check_bandwidth(self.cap_bytes_per_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +220,10 @@ class Topology:
 
     def __post_init__(self) -> None:
         _check_unique("device", (d.id for d in self.devices))
+        _check_unique("device index", (f"{d.host}:{d.index}" for d in self.devices))
+        _check_unique(
+            "PCI bus id", (f"{d.host}:{d.pci_bus_id}" for d in self.devices if d.pci_bus_id)
+        )
         _check_unique("link", (link.id for link in self.links))
         vertices = [d.id for d in self.devices]
         vertices += [n.id for n in self.nics]
@@ -251,6 +272,14 @@ class Topology:
     def hosts(self) -> tuple[str, ...]:
         """Host names in the order in which devices name them."""
         return tuple(dict.fromkeys(d.host for d in self.devices))
+
+
+def _check_bandwidth(quantity: Quantity | None) -> None:
+    low, high = BANDWIDTH_RANGE_BYTES_PER_S
+    if quantity is not None and not low <= quantity.value <= high:
+        raise ValueError(
+            f"a bandwidth of {quantity.value:g} bytes/s is not within {low:g} to {high:g}"
+        )
 
 
 def _check_pci(text: str | None) -> None:
