@@ -20,7 +20,7 @@ ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, n
 
 # What no link of a machine is outside of. Numbers beyond are typing errors, and their quotients
 # would overflow in the evaluators.
-BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e16)
+BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e30)
 MAX_LATENCY_S = 3600.0
 
 _PCI = re.compile(
