@@ -107,9 +107,9 @@ def test_signals_reach_the_application(mpi: MpiToolchain, tmp_path: Path) -> Non
     program = textwrap.dedent(
         """
         import os, signal, sys, threading
-        from toposeat.profile.run import run_through
+        from toposeat.launch import run_child
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        sys.exit(run_through(["sleep", "30"], os.environ))
+        sys.exit(run_child(["sleep", "30"], os.environ))
         """
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
+from toposeat.launch.child import run_child
 from toposeat.launch.installations import (
     MpiInstallation,
     find_installations,
@@ -29,6 +30,7 @@ __all__ = [
     "placed_command",
     "read_reports",
     "require_installations",
+    "run_child",
     "run_placed",
     "verify",
     "wrap_with_exec",

@@ -13,13 +13,13 @@ from typing import Any
 
 from toposeat.errors import MissingProgramError, ToposeatError
 
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def run_child(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
 
-    SIGINT, SIGTERM and SIGHUP go on to the child's process group while it runs.
+    SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
 
     Raises:
         MissingProgramError: it does not exist.

@@ -276,7 +276,8 @@ class Topology:
 
 def _check_bandwidth(quantity: Quantity | None) -> None:
     low, high = BANDWIDTH_RANGE_BYTES_PER_S
-    if quantity is not None and not low <= quantity.value <= high:
+    # 0 stands for "not known"; whoever needs the number then says which one is missing.
+    if quantity is not None and quantity.value and not low <= quantity.value <= high:
         raise ValueError(
             f"a bandwidth of {quantity.value:g} bytes/s is not within {low:g} to {high:g}"
         )

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 from toposeat import _native_path
-from toposeat.errors import MissingProgramError, ToposeatError
-from toposeat.launch import LaunchLine, parse_launch_line, wrap_with_exec
+from toposeat.errors import ToposeatError
+from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
 from toposeat.model.traffic import Traffic
 from toposeat.profile.library import choose_library, inspect_linkage
 from toposeat.profile.merge import read_records
@@ -25,7 +22,6 @@ from toposeat.profile.record import SUFFIX
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 _FOLDER_PREFIX = "toposeat-profile-"
 _MEMORY_FOLDER = Path("/dev/shm")
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class NothingRecordedError(ToposeatError):
@@ -66,7 +62,7 @@ def profile_run(
     library = choose_library(line, env)
     with _record_folder(directory) as folder:
         command = _under_interposer(line, library, folder)
-        exit_code = run_through(command, env)
+        exit_code = run_child(command, env)
         if not any(folder.glob(f"*{SUFFIX}")):
             raise _nothing_recorded(line, env, exit_code)
         traffic = read_records(folder)
@@ -111,39 +107,6 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_through(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command on this process's own streams and pass signals on to it.
-
-    An interrupt from the terminal reaches the command by itself, as it is in the same process
-    group; this process only has to outlive it.
-
-    Returns:
-        The exit code, 128 + n when signal n ended the command.
-
-    Raises:
-        MissingProgramError: the command does not exist.
-    """
-    try:
-        process = subprocess.Popen(list(command), env=dict(environment))
-    except FileNotFoundError as error:
-        raise MissingProgramError(
-            f"{command[0]!r} not found", hint="load the MPI module or give its full path"
-        ) from error
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        if process.poll() is None:
-            process.send_signal(number)
-
-    previous = {number: signal.signal(number, forward) for number in _FORWARDED}
-    previous[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        code = process.wait()
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    return code if code >= 0 else 128 - code
 
 
 def _nothing_recorded(
