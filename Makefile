@@ -25,7 +25,7 @@ build: ## build the package (core, bindings, interposer, launcher) and install i
 
 .PHONY: demo
 demo: setup-demo build ## the whole path on this machine, no GPU needed
-	@toposeat demo
+	@toposeat demo -f
 
 .PHONY: test
 test: setup-test build native-test ## all tests
