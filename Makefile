@@ -26,6 +26,7 @@ build: ## build the package (core, bindings, interposer, launcher) and install i
 .PHONY: demo
 demo: setup-demo build ## the whole path on this machine, no GPU needed
 	@toposeat demo -f
+	@echo 'To type these commands here: source .venv/bin/activate'
 
 .PHONY: test
 test: setup-test build native-test ## all tests
