@@ -46,8 +46,9 @@ class DemoCommand(Command):
             raise UsageError(
                 f"{folder} exists", hint="add -f to write into it again, or give -o DIR"
             )
+        installations = launch.require_installations()
         folder.mkdir(parents=True, exist_ok=True)
-        outcome = _first_that_works(folder, launch.require_installations())
+        outcome = _first_that_works(folder, installations)
         page = folder / "report.html"
         sections = [report.Section(m.topology, outcome.traffic, m.result) for m in outcome.machines]
         text = page_text(

