@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from machine import describe
 
 from toposeat import _core
 from toposeat.evaluate import compile_network, compile_traffic, evaluate
@@ -36,9 +35,9 @@ def microseconds(action: Callable[[], object], evaluations: int) -> list[float]:
     action()  # not counted: first use of memory and code
     rounds = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = time.process_time()
         action()
-        rounds.append((time.perf_counter() - start) * 1e6 / evaluations)
+        rounds.append((time.process_time() - start) * 1e6 / evaluations)
     return rounds
 
 
@@ -75,26 +74,20 @@ def measure(machine_name: str, pattern: str) -> list[str]:
     ]
 
 
+HEADER = (
+    *("machine", "traffic", "flows", "congestion", "after exchange", "time, default"),
+    *("time, random", "time, one call", "evaluate()"),
+)
+WIDTHS = (8, 25, 6, 22, 22, 25, 25, 22, 28)
+
+
 def main() -> None:
-    table = Table(
-        title=f"microseconds per evaluation, median (min .. max) of {ROUNDS} rounds",
-        title_justify="left",
-    )
-    for column in (
-        "machine",
-        "traffic",
-        "flows",
-        "congestion",
-        "congestion after an exchange",
-        "flow time, default",
-        "flow time, random",
-        "flow time, one call",
-        "evaluate() of nouns",
-    ):
-        table.add_column(column, justify="left" if column in ("machine", "traffic") else "right")
+    print(describe())
+    print(f"microseconds per evaluation, median (min .. max) of {ROUNDS} rounds")
+    print("  ".join(f"{name:{width}}" for name, width in zip(HEADER, WIDTHS, strict=True)))
     for case in CASES:
-        table.add_row(*measure(*case))
-    Console(width=200).print(table)
+        cells = zip(measure(*case), WIDTHS, strict=True)
+        print("  ".join(f"{cell:{width}}" for cell, width in cells), flush=True)
 
 
 if __name__ == "__main__":

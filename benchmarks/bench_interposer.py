@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from machine import describe  # noqa: E402
 from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi  # noqa: E402
 
 from toposeat import _native_path  # noqa: E402
@@ -114,6 +115,7 @@ def bench(mpi: MpiToolchain, folder: Path) -> None:
 
 
 def main() -> None:
+    print(describe())
     print("interposer: thread CPU time of 8-byte Irecv + Isend + Waitall to oneself, one rank")
     print(f"{'MPI':16}{'tool':14}{'ns/3 calls':>10}{'extra ns/call':>14}{'median - min':>14}")
     for name in MPI_NAMES:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from machine import describe
+
 from toposeat import _native_path
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import save_placement
@@ -117,6 +119,7 @@ def table(found: Mapping[str, list[float]]) -> str:
 
 
 def main() -> None:
+    print(describe())
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=400)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from machine import describe
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -116,10 +117,14 @@ def row(machine: str, pattern: str, repeats: int) -> str:
 
 
 def main() -> None:
+    print(describe())
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
     repeats = parser.parse_args().repeats
-    print("Mapping: CPU ms (median), cost relative to the default placement")
+    print(
+        f"mapping: CPU ms on one thread, median of {repeats} interleaved rounds; A/A and ratio are"
+        " quotients; cost relative to the default placement"
+    )
     if not scotch_available():
         print("Scotch: skipped, libscotch is not installed (Debian: libscotch-dev)")
     print(

@@ -41,6 +41,7 @@ class MapOptions:
     solver: str = "auto"
     budget_s: float = 1.0
     seed: int = 1
+    min_gain: float = 0.01
 
     @staticmethod
     def from_namespace(args: argparse.Namespace) -> MapOptions:
@@ -51,6 +52,7 @@ class MapOptions:
             solver=args.solver,
             budget_s=args.budget,
             seed=args.seed,
+            min_gain=args.min_gain / 100,
         )
 
 
@@ -107,6 +109,7 @@ def tune(
         solver=options.solver,
         budget_s=options.budget_s,
         seed=options.seed,
+        min_gain=options.min_gain,
     )
     placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
@@ -312,7 +315,7 @@ def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoO
     for name in DEMO_MACHINES:
         progress(f"Map       16 ranks onto {name} (catalogue, nominal numbers)")
         machine = topology.read_topology(name)
-        result = mapping.map_traffic(machine, traffic)
+        result = mapping.map_traffic(machine, traffic, min_gain=MapOptions.min_gain)
         placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
         path = folder / f"{name}.place"
         save_placement(placement, path, overwrite=True)

@@ -16,6 +16,7 @@ from toposeat.evaluate import evaluate
 from toposeat.mapping import OBJECTIVES, map_traffic, mapper, scotch_available
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.traffic import Traffic
+from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
 CHOOSING = ["auto", "exact", "search"]
@@ -237,3 +238,33 @@ def test_scotch_answers_are_one_to_one(objective: str, seed: int) -> None:
     assert result.device_of_rank[3] == 7
     again = map_traffic(machine, traffic, pins={3: 7}, **options)  # type: ignore[arg-type]
     assert again.device_of_rank == result.device_of_rank
+
+
+def test_gains_too_small_to_matter_keep_the_default() -> None:
+    """dgx-2 with dense random traffic: the search gains a fraction of a percent."""
+    machine, traffic = read_topology("dgx-2"), pattern_traffic("random:16,seed=1,degree=12")
+    found = map_traffic(machine, traffic)
+    gain = 1 - found.placed.predicted_s / found.default.predicted_s
+    assert 0 < gain < 0.01, "the machine of this test must offer a tiny gain"
+    kept = map_traffic(machine, traffic, min_gain=0.01)
+    assert kept.device_of_rank == tuple(range(16))
+    assert kept.placed == kept.default
+    assert not kept.certificate.proved
+    assert kept.certificate.value == kept.default.predicted_s
+    assert any("not worth moving ranks" in note for note in kept.notes)
+
+
+def test_gains_that_matter_are_taken() -> None:
+    machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
+    found = map_traffic(machine, traffic, min_gain=0.01)
+    assert found.placed.predicted_s < 0.6 * found.default.predicted_s
+
+
+def test_a_proved_optimum_not_worth_having_is_no_proof_for_the_default() -> None:
+    machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
+    kept = map_traffic(machine, traffic, objective="cost", min_gain=1.0)
+    assert kept.placed == kept.default
+    assert not kept.certificate.proved
+    assert kept.certificate.lower_bound is not None
+    assert kept.certificate.value > kept.certificate.lower_bound
+    assert kept.certificate.gap == pytest.approx(318 / 191 - 1, rel=0.01)

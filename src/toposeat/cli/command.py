@@ -59,7 +59,7 @@ def add_force_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
 
 
-def add_solver_options(parser: argparse.ArgumentParser) -> None:
+def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: float) -> None:
     """How to search for a placement."""
     # Imported here: the mapper pulls in numpy and the compiled core, which `--help` does not need.
     from toposeat.mapping import METRICS, OBJECTIVES, SOLVERS  # noqa: PLC0415
@@ -86,6 +86,14 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         help="seconds the search may take (default: 1)",
     )
     group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
+    group.add_argument(
+        "--min-gain",
+        metavar="PERCENT",
+        type=percent,
+        default=min_gain_percent,
+        help="keep the default placement if less than this share of its predicted time could be "
+        f"saved (default: {min_gain_percent:g})",
+    )
 
 
 def positive_seconds(text: str) -> float:
@@ -93,6 +101,14 @@ def positive_seconds(text: str) -> float:
     value = float(text)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
+    return value
+
+
+def percent(text: str) -> float:
+    """Type for argparse: 0 to 100."""
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"expected 0 to 100 percent, got {text}")
     return value
 
 

@@ -41,7 +41,7 @@ class MapCommand(Command):
         parser.add_argument(
             "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
         )
-        add_solver_options(parser)
+        add_solver_options(parser, min_gain_percent=0)
         parser.add_argument(
             "--devices", metavar="LIST", help="use only these devices, by index: 0-3,6"
         )
@@ -72,6 +72,7 @@ class MapCommand(Command):
             solver=args.solver,
             budget_s=args.budget,
             seed=args.seed,
+            min_gain=args.min_gain / 100,
             devices=_device_positions(args.devices, machine) if args.devices else None,
             pins=dict(_pin(text, machine) for text in args.pin),
         )

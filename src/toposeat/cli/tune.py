@@ -36,7 +36,7 @@ class TuneCommand(Command):
             "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
         )
         add_force_option(parser)
-        add_solver_options(parser)
+        add_solver_options(parser, min_gain_percent=1)
 
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
