@@ -1,4 +1,4 @@
-"""Traffic from whatever the user names: a profile, a CSV matrix, or a pattern."""
+"""Traffic from whatever the user names: a profile, a matrix, monitoring files, a pattern."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
 from toposeat.profile.csv_matrix import read_csv_matrix
+from toposeat.profile.open_mpi_monitoring import (
+    FIRST_LINE,
+    looks_like_monitoring,
+    read_monitoring,
+)
 from toposeat.profile.patterns import pattern_traffic
 
 
 def read_traffic(source: str | Path) -> Traffic:
-    """Read a profile or a CSV matrix if such a file exists, else take `source` as a pattern.
+    """Read the file that `source` names, else take it as a pattern.
+
+    Files: a profile, a CSV matrix, or any one file of a run under Open MPI's monitoring.
 
     Raises:
         InputError: the file is damaged, or of a kind that is no traffic.
@@ -28,6 +35,8 @@ def read_traffic(source: str | Path) -> Traffic:
                 path=path,
                 hint="give the profile that `toposeat profile` wrote",
             )
+        if looks_like_monitoring(_beginning(path)):
+            return read_monitoring(path)
         return read_csv_matrix(path)
     try:
         return pattern_traffic(str(source))
@@ -37,6 +46,13 @@ def read_traffic(source: str | Path) -> Traffic:
                 "no such file", path=source, hint="check the name, or give a pattern: stencil2d:4x4"
             ) from error
         raise
+
+
+def _beginning(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(len(FIRST_LINE)).decode(errors="replace")
 
 
 def _looks_like_a_file(text: str) -> bool:
