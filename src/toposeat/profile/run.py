@@ -17,6 +17,7 @@ from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_
 from toposeat.model.traffic import Traffic
 from toposeat.profile.library import choose_library, inspect_linkage
 from toposeat.profile.merge import read_records
+from toposeat.profile.recognise import with_pattern
 from toposeat.profile.record import SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
@@ -65,7 +66,7 @@ def profile_run(
         exit_code = run_child(command, env)
         if not any(folder.glob(f"*{SUFFIX}")):
             raise _nothing_recorded(line, env, exit_code)
-        traffic = read_records(folder)
+        traffic = with_pattern(read_records(folder))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     return replace(traffic, metadata=metadata), exit_code
 

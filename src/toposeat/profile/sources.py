@@ -14,6 +14,7 @@ from toposeat.profile.open_mpi_monitoring import (
     read_monitoring,
 )
 from toposeat.profile.patterns import pattern_traffic
+from toposeat.profile.recognise import with_pattern
 
 
 def read_traffic(source: str | Path) -> Traffic:
@@ -36,8 +37,8 @@ def read_traffic(source: str | Path) -> Traffic:
                 hint="give the profile that `toposeat profile` wrote",
             )
         if looks_like_monitoring(_beginning(path)):
-            return read_monitoring(path)
-        return read_csv_matrix(path)
+            return with_pattern(read_monitoring(path))
+        return with_pattern(read_csv_matrix(path))
     try:
         return pattern_traffic(str(source))
     except UsageError as error:

@@ -87,3 +87,10 @@ def test_colour_only_when_asked() -> None:
     traffic = samples.stencil((2, 2), weight=3)
     assert "\x1b[" not in render_traffic_text(traffic)
     assert "\x1b[" in render_traffic_text(traffic, TextStyle(colour=True))
+
+
+def test_a_recognised_pattern_is_said() -> None:
+    traffic = samples.stencil((4, 4))
+    assert "Pattern" not in render_traffic_text(traffic)
+    named = replace(traffic, metadata={"pattern": "2-D 4x4 halo"})
+    assert "Pattern   2-D 4x4 halo\n" in render_traffic_text(named)

@@ -137,6 +137,9 @@ def _facts(section: Section) -> Markup:
             rows += [element("dt", {}, ""), element("dd", {}, section.topology.description)]
     if section.traffic is not None:
         rows += [element("dt", {}, "Traffic"), element("dd", {}, traffic_sentence(section.traffic))]
+        if section.traffic.metadata.get("pattern"):
+            words = section.traffic.metadata["pattern"]
+            rows += [element("dt", {}, "Pattern"), element("dd", {}, words)]
     mapping = section.mapping
     if mapping is not None:
         how = f"objective {mapping.objective}, metric {mapping.metric}, solver {mapping.solver}"

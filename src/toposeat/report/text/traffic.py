@@ -34,6 +34,8 @@ def render_traffic_text(traffic: Traffic, style: TextStyle | None = None) -> str
     """Who talks to whom, how much, in what sizes, and for how much of the time."""
     style = style or TextStyle()
     parts: list[RenderableType] = [labelled("Traffic", traffic_sentence(traffic))]
+    if traffic.metadata.get("pattern"):
+        parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
     rows = _totals(traffic)
     if rows:
         header = ("kind", "memory", "bytes", "messages", "pairs")
