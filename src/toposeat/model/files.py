@@ -14,8 +14,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.part_error import PartError
 
 MAX_TEXT_BYTES = 512 * 1024 * 1024
+MAX_DEPTH = 64  # of nested JSON; our own files have six levels
+
+_INFINITY = float("inf")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_LONE_SURROGATE = re.compile(
+    r"\\u[dD][89aAbB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
+)
+_NESTING = re.compile(_STRING + r"|[\[\]{}]", re.DOTALL)
+_NUMBER = re.compile(_STRING + r"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -73,7 +83,7 @@ def replace_atomically(
 
 
 def _write_synced(path: Path, content: str | bytes) -> None:
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with path.open("wb") as out:
         out.write(data)
         out.flush()
@@ -127,19 +137,22 @@ def decode_json(text: str, kind: type[T], *, schema: str, path: str | Path) -> T
     Raises:
         InputError: with the line of the value that is wrong.
     """
+    _check_depth(text, path)
     try:
         raw = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        line = _line_of_syntax_error(text)
-        cause = "truncated JSON" if "truncated" in str(error) else "not valid JSON"
+        cause, line = _syntax_error(text, error)
         raise InputError(
             cause, path=path, line=line, hint="the file is damaged; make it again"
         ) from error
     _check_schema(raw, schema, path)
+    _check_duplicate_keys(text, path)
     try:
         return msgspec.convert(raw, kind, strict=True)
     except msgspec.ValidationError as error:
         message, where = _split_path(str(error))
+        if isinstance(error.__cause__, PartError):
+            where = [*where, *error.__cause__.part]
         raise InputError(
             message, path=path, line=_line_of_path(text, where), hint="correct that value"
         ) from error
@@ -153,16 +166,29 @@ def encode_json(value: object, *, schema: str) -> str:
 
 
 def builtins_of(value: object) -> Any:
-    """Plain dicts, lists and scalars of a noun; members that are None are left out."""
+    """Plain dicts, lists and scalars of a noun; members that are None are left out.
+
+    Names that were no UTF-8 (Python holds their bytes as lone surrogates) are written with escapes,
+    because no JSON reader would take them back.
+    """
     return _without_none(msgspec.to_builtins(value, str_keys=True))
 
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
+        return {
+            _without_none(key): _without_none(item)
+            for key, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list | tuple):
         return [_without_none(item) for item in value]
-    return value
+    return encodable(value) if isinstance(value, str) else value
+
+
+def encodable(text: str) -> str:
+    """`text` with lone surrogates escaped, so that it can be written as UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _encode_member(member: object) -> str:
@@ -201,14 +227,67 @@ def _split_path(message: str) -> tuple[str, list[str | int]]:
     return text + (suffix if steps else ""), steps
 
 
-def _line_of_syntax_error(text: str) -> int:
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return error.lineno
-    except RecursionError:
-        pass
-    return text.count("\n") + 1
+def _check_depth(text: str, path: str | Path) -> None:
+    """Refuse nesting that no file of ours has, before a recursive parser meets it."""
+    depth = 0
+    for match in _NESTING.finditer(text):
+        mark = match.group()
+        if mark in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise InputError(
+                    f"nested more than {MAX_DEPTH} levels deep",
+                    path=path,
+                    line=text.count("\n", 0, match.start()) + 1,
+                    hint="the file is damaged; make it again",
+                )
+        elif mark in "]}":
+            depth -= 1
+
+
+def _check_duplicate_keys(text: str, path: str | Path) -> None:
+    """Refuse an object that states a member twice: readers would differ on which one counts."""
+    twice: list[str] = []
+
+    def watch(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            twice.append(next(key for key in keys if keys.count(key) > 1))
+
+    json.loads(text, object_pairs_hook=watch)
+    if twice:
+        places = [m.start() for m in re.finditer(re.escape(f'"{twice[0]}"') + r"\s*:", text)]
+        raise InputError(
+            f"{twice[0][:80]!r} is stated twice",
+            path=path,
+            line=text.count("\n", 0, places[1]) + 1 if len(places) == 2 else None,
+            hint="remove one of them",
+        )
+
+
+def _syntax_error(text: str, error: msgspec.DecodeError) -> tuple[str, int]:
+    """Cause and line of what made msgspec refuse `text`."""
+    place = re.search(r"\(byte (\d+)\)", str(error))
+    if place:
+        line = text.encode("utf-8", "surrogatepass").count(b"\n", 0, int(place.group(1))) + 1
+        return "not valid JSON", line
+    if isinstance(error, msgspec.ValidationError):
+        return "a number is out of range", _line_of_number(text)
+    surrogate = _LONE_SURROGATE.search(text)  # msgspec calls it truncated
+    if surrogate:
+        line = text.count("\n", 0, surrogate.start()) + 1
+        return "not valid JSON: half of a surrogate pair", line
+    cause = "truncated JSON" if "truncated" in str(error) else "not valid JSON"
+    return cause, text.count("\n") + 1
+
+
+def _line_of_number(text: str) -> int:
+    """The line of the first number that no float can hold."""
+    for match in _NUMBER.finditer(text):
+        number = match.group(1)
+        if number is not None and (len(number) > 300 or abs(float(number)) == _INFINITY):
+            return text.count("\n", 0, match.start(1)) + 1
+    return 1
 
 
 def _line_of_path(text: str, steps: Sequence[str | int]) -> int:

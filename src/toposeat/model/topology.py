@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cached_property
 
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
 
 ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, not a named one
@@ -22,6 +23,9 @@ ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, n
 # would overflow in the evaluators.
 BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e30)
 MAX_LATENCY_S = 3600.0
+
+MAX_INDEX = 999_999_999  # what placement files and the launcher can hold
+MAX_MEMORY_BYTES = 1 << 60
 
 _PCI = re.compile(
     r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", re.IGNORECASE | re.ASCII
@@ -112,6 +116,9 @@ class Device:
     forwards: bool = False
 
     def __post_init__(self) -> None:
+        _check_number("index", self.index, MAX_INDEX)
+        _check_number("numa_node", self.numa_node, MAX_INDEX)
+        _check_number("memory_bytes", self.memory_bytes, MAX_MEMORY_BYTES)
         _check_pci(self.pci_bus_id)
         _check_cpus(self.cpus)
 
@@ -128,6 +135,8 @@ class Nic:
     numa_node: int | None = None
 
     def __post_init__(self) -> None:
+        _check_number("index", self.index, MAX_INDEX)
+        _check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
 
 
@@ -144,6 +153,7 @@ class Component:
     cpus: str | None = None
 
     def __post_init__(self) -> None:
+        _check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
         _check_cpus(self.cpus)
 
@@ -169,6 +179,10 @@ class Link:
     name: str = ""
 
     def __post_init__(self) -> None:
+        if self.ends[0] == self.ends[1]:
+            raise ValueError(f"link {self.id!r} joins {self.ends[0]!r} to itself")
+        if not 1 <= self.count <= MAX_INDEX:
+            raise ValueError(f"a link has 1 lane or more, not {self.count}")
         for capacity in (self.forward_bytes_per_s, self.backward_bytes_per_s):
             _check_bandwidth(capacity)
         _check_bandwidth(self.combined_bytes_per_s)
@@ -194,6 +208,8 @@ class Route:
     peer_access: bool | None = None
 
     def __post_init__(self) -> None:
+        if self.source == self.target:
+            raise ValueError(f"a route from {self.source!r} to itself")
         _check_bandwidth(self.cap_bytes_per_s)
 
 
@@ -219,44 +235,36 @@ class Topology:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_unique("device", (d.id for d in self.devices))
-        _check_unique("device index", (f"{d.host}:{d.index}" for d in self.devices))
+        _check_unique("device", "devices", (d.id for d in self.devices))
+        _check_unique("device index", "devices", (f"{d.host}:{d.index}" for d in self.devices))
         _check_unique(
-            "PCI bus id", (f"{d.host}:{d.pci_bus_id}" for d in self.devices if d.pci_bus_id)
+            "PCI bus id",
+            "devices",
+            (d.pci_bus_id and f"{d.host}:{d.pci_bus_id}" for d in self.devices),
         )
-        _check_unique("link", (link.id for link in self.links))
-        vertices = [d.id for d in self.devices]
-        vertices += [n.id for n in self.nics]
-        vertices += [c.id for c in self.components]
-        _check_unique("vertex", vertices)
-        known = set(vertices)
-        for link in self.links:
+        _check_unique("link", "links", (link.id for link in self.links))
+        known: set[str] = set()
+        for member, vertices in (
+            ("devices", self.devices),
+            ("nics", self.nics),
+            ("components", self.components),
+        ):
+            _check_unique("vertex", member, (v.id for v in vertices), known)
+        for number, link in enumerate(self.links):
             for end in link.ends:
                 if end not in known:
-                    raise ValueError(f"link {link.id!r} ends at unknown vertex {end!r}")
+                    raise PartError(
+                        f"link {link.id!r} ends at unknown vertex {end!r}", "links", number
+                    )
         self._check_routes(known)
 
     def _check_routes(self, known: set[str]) -> None:
         links = {link.id: link for link in self.links}
-        _check_unique("route", (f"{r.source} -> {r.target}" for r in self.routes))
-        for route in self.routes:
-            if route.source not in known or route.target not in known:
-                raise ValueError(f"route {route.source} -> {route.target} has an unknown end")
-            here = route.source
-            for link_id in route.links:
-                link = links.get(link_id)
-                if link is None:
-                    raise ValueError(
-                        f"route {route.source} -> {route.target} uses unknown link {link_id!r}"
-                    )
-                if here not in link.ends:
-                    raise ValueError(
-                        f"route {route.source} -> {route.target}: link {link_id!r} does not go on"
-                        f" from {here!r}"
-                    )
-                here = link.ends[1] if here == link.ends[0] else link.ends[0]
-            if here != route.target:
-                raise ValueError(f"route {route.source} -> {route.target} stops at {here!r}")
+        _check_unique("route", "routes", (f"{r.source} -> {r.target}" for r in self.routes))
+        for number, route in enumerate(self.routes):
+            fault = _fault_of_route(route, links, known)
+            if fault:
+                raise PartError(f"route {route.source} -> {route.target} {fault}", "routes", number)
 
     @cached_property
     def route_of_pair(self) -> Mapping[tuple[str, str], Route]:
@@ -272,6 +280,28 @@ class Topology:
     def hosts(self) -> tuple[str, ...]:
         """Host names in the order in which devices name them."""
         return tuple(dict.fromkeys(d.host for d in self.devices))
+
+
+def _fault_of_route(route: Route, links: Mapping[str, Link], known: set[str]) -> str:
+    """What is wrong with the walk from source to target; "" if nothing is."""
+    if route.source not in known or route.target not in known:
+        return "has an unknown end"
+    here = route.source
+    for link_id in route.links:
+        link = links.get(link_id)
+        if link is None:
+            return f"uses unknown link {link_id!r}"
+        if here not in link.ends:
+            return f"goes on from {here!r}, but not its link {link_id!r}"
+        here = link.ends[1] if here == link.ends[0] else link.ends[0]
+    if here != route.target:
+        return f"stops at {here!r}"
+    return "uses a link twice" if len(set(route.links)) < len(route.links) else ""
+
+
+def _check_number(what: str, value: int | None, most: int) -> None:
+    if value is not None and not 0 <= value <= most:
+        raise ValueError(f"{what} must be 0 to {most}, not {str(value)[:30]}")
 
 
 def _check_bandwidth(quantity: Quantity | None) -> None:
@@ -293,9 +323,14 @@ def _check_cpus(text: str | None) -> None:
         parse_cpu_list(text)
 
 
-def _check_unique(what: str, ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for each in ids:
+def _check_unique(
+    what: str, member: str, ids: Iterable[str | None], seen: set[str] | None = None
+) -> None:
+    """Refuse an id of the list `member` that was there before; None stands for no id."""
+    seen = set() if seen is None else seen
+    for number, each in enumerate(ids):
+        if each is None:
+            continue
         if each in seen:
-            raise ValueError(f"{what} {each!r} appears twice")
+            raise PartError(f"{what} {each!r} appears twice", member, number)
         seen.add(each)

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit length k
 
+MAX_TOTAL = 2.0**62  # bytes, or messages, of a whole job
+
 Int64Array = NDArray[np.int64]
 
 
@@ -58,6 +60,8 @@ class PairTable:
         first = np.ones(src.size, dtype=bool)
         first[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
         starts = np.flatnonzero(first)
+        if starts.size and max(size.sum(dtype=np.float64), count.sum(dtype=np.float64)) >= 2.0**63:
+            raise ValueError("bytes or messages are more than can be counted")
         if starts.size:
             size, count = np.add.reduceat(size, starts), np.add.reduceat(count, starts)
         arrays = (src[starts], dst[starts], size, count)
@@ -190,6 +194,10 @@ class Traffic:
                 raise ValueError(
                     f"{kind.value} {space.value} traffic names a rank beyond {self.ranks - 1}"
                 )
+        for name in ("bytes", "messages"):
+            total = sum(float(getattr(t, name).sum(dtype=np.float64)) for t in self.tables.values())
+            if total >= MAX_TOTAL:  # sums over tables must not wrap around
+                raise ValueError(f"{total:.3g} {name} altogether are more than can be counted")
 
     def table(
         self, *, kind: TrafficKind | None = None, space: MemorySpace | None = None

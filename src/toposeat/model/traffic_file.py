@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.model.files import replace_atomically
+from toposeat.model.files import encodable, replace_atomically
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
@@ -50,6 +50,34 @@ CREATE TABLE rank (
 CREATE TABLE report (line TEXT NOT NULL);
 """
 
+# What each column must hold, as SQL. Ranks are checked against the number of ranks, ":ranks".
+_TEXT = "typeof({0}) = 'text'"
+_COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
+_SECONDS = "typeof({0}) IN ('real', 'integer') AND {0} BETWEEN 0 AND 1e18"
+_MAYBE_COUNT = "({0} IS NULL OR typeof({0}) = 'integer' AND {0} >= 0)"
+_RANK = "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND :ranks - 1"
+_COLUMNS: dict[str, dict[str, str]] = {
+    "meta": {"key": _TEXT, "value": _TEXT},
+    "pair": {
+        "kind": _TEXT, "space": _TEXT, "source": _RANK, "target": _RANK, "bytes": _COUNT,
+        "messages": _COUNT,
+    },
+    "histogram": {"kind": _TEXT, "space": _TEXT, "bucket": _COUNT, "messages": _COUNT},
+    "communicator": {"id": "typeof({0}) = 'integer'", "name": _TEXT},
+    "member": {"communicator": "typeof({0}) = 'integer'", "position": _COUNT, "rank": _RANK},
+    "collective": {
+        "communicator": "typeof({0}) = 'integer'", "operation": _TEXT, "rank": _RANK,
+        "root": "typeof({0}) = 'integer' AND {0} BETWEEN -1 AND :ranks - 1", "space": _TEXT,
+        "bytes": _COUNT, "calls": _COUNT,
+    },
+    "rank": {
+        "rank": _RANK, "host": _TEXT, "pid": _COUNT, "finalized": _COUNT, "wall_s": _SECONDS,
+        "mpi_s": _SECONDS, "device_pci_bus_id": "({0} IS NULL OR typeof({0}) = 'text')",
+        "device_ordinal": _MAYBE_COUNT, "visible_devices": _MAYBE_COUNT,
+    },
+    "report": {"line": _TEXT},
+}  # fmt: skip
+
 
 def save_traffic(traffic: Traffic, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a profile, whole or not at all."""
@@ -71,8 +99,13 @@ def load_traffic(path: str | Path) -> Traffic:
     Raises:
         InputError: missing, damaged, truncated, of another schema, or with impossible content.
     """
-    if not Path(path).is_file():
-        raise InputError("no such file", path=path, hint="check the name")
+    try:
+        if not Path(path).is_file():
+            raise InputError("no such file", path=path, hint="check the name")
+    except OSError as error:
+        raise InputError(
+            f"cannot read: {error.strerror or error}", path=path, hint="check the name"
+        ) from error
     if not is_profile(path):
         raise InputError(
             "not a toposeat profile", path=path, hint="make one with: toposeat profile -o F -- ..."
@@ -102,15 +135,20 @@ def _fill(path: Path, traffic: Traffic) -> None:
         meta = {
             "schema": PROFILE_SCHEMA,
             "ranks": str(traffic.ranks),
-            "origin": traffic.origin,
+            "origin": encodable(traffic.origin),
             "collective_model": traffic.collective_model,
-            **{f"user.{key}": value for key, value in traffic.metadata.items()},
+            **{
+                encodable(f"user.{key}"): encodable(value)
+                for key, value in traffic.metadata.items()
+            },
         }
         database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
         database.executemany("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?)", _pair_rows(traffic))
         database.executemany("INSERT INTO histogram VALUES (?, ?, ?, ?)", _bucket_rows(traffic))
         for group in traffic.communicators:
-            database.execute("INSERT INTO communicator VALUES (?, ?)", (group.id, group.name))
+            database.execute(
+                "INSERT INTO communicator VALUES (?, ?)", (group.id, encodable(group.name))
+            )
             database.executemany(
                 "INSERT INTO member VALUES (?, ?, ?)",
                 ((group.id, position, rank) for position, rank in enumerate(group.ranks)),
@@ -126,13 +164,15 @@ def _fill(path: Path, traffic: Traffic) -> None:
             "INSERT INTO rank VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
-                    *(r.rank, r.host, r.pid, int(r.finalized), r.wall_s, r.mpi_s),
+                    *(r.rank, encodable(r.host), r.pid, int(r.finalized), r.wall_s, r.mpi_s),
                     *(r.device_pci_bus_id, r.device_ordinal, r.visible_devices),
                 )
                 for r in traffic.rank_info
             ),
         )
-        database.executemany("INSERT INTO report VALUES (?)", ((line,) for line in traffic.report))
+        database.executemany(
+            "INSERT INTO report VALUES (?)", ((encodable(line),) for line in traffic.report)
+        )
         database.commit()
 
 
@@ -149,7 +189,38 @@ def _bucket_rows(traffic: Traffic) -> Iterator[tuple[str, str, int, int]]:
             yield kind.value, space.value, bucket, int(counts[bucket])
 
 
+def _check_tables(database: sqlite3.Connection, tables: Iterable[str]) -> None:
+    """Refuse a schema that is not ours: views and virtual tables would run what a stranger wrote.
+
+    Raises:
+        ValueError: a table is missing or is none.
+    """
+    kinds = {
+        name: (kind, root)
+        for name, kind, root in database.execute("SELECT name, type, rootpage FROM sqlite_master")
+    }
+    for table in tables:
+        kind, root = kinds.get(table, ("missing", 0))
+        if kind != "table" or not root:
+            raise ValueError(f"{table!r} is no table, but {kind}")
+
+
+def _check_columns(database: sqlite3.Connection, table: str, ranks: int) -> None:
+    """Refuse values of another type or range than their column's; SQLite itself stores anything."""
+    for column, condition in _COLUMNS[table].items():
+        rule = condition.format(f'"{table}"."{column}"')
+        wrong = database.execute(
+            f'SELECT "{table}"."{column}" FROM "{table}"'
+            f" WHERE NOT ({rule}) OR ({rule}) IS NULL LIMIT 1",
+            {"ranks": ranks},
+        ).fetchone()
+        if wrong is not None:
+            raise ValueError(f"{str(wrong[0])[:40]!r} as {column} in table {table!r}")
+
+
 def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
+    _check_tables(database, ["meta"])
+    _check_columns(database, "meta", 0)
     meta: dict[str, str] = dict(database.execute("SELECT key, value FROM meta"))
     if meta.get("schema") != PROFILE_SCHEMA:
         raise InputError(
@@ -157,8 +228,15 @@ def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
             path=path,
             hint="this profile is from another version of toposeat; profile again",
         )
+    digits = meta.get("ranks", "")
+    ranks = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else 0
+    if not 1 <= ranks < 2**31:
+        raise ValueError(f"{digits[:40]!r} as number of ranks")
+    _check_tables(database, _COLUMNS)
+    for table in _COLUMNS:
+        _check_columns(database, table, ranks)
     return Traffic(
-        ranks=int(meta["ranks"]) if meta.get("ranks", "").isdigit() else 0,
+        ranks=ranks,
         origin=meta.get("origin", ""),
         tables=_read_pairs(database),
         histograms=_read_histograms(database),
@@ -173,13 +251,17 @@ def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
                 bytes=row[5],
                 calls=row[6],
             )
-            for row in database.execute("SELECT * FROM collective")
+            for row in database.execute(_select("collective"))
         ),
         collective_model=meta.get("collective_model", ""),
-        rank_info=tuple(_rank_info(row) for row in database.execute("SELECT * FROM rank")),
+        rank_info=tuple(_rank_info(row) for row in database.execute(_select("rank"))),
         metadata={k.removeprefix("user."): v for k, v in meta.items() if k.startswith("user.")},
         report=tuple(line for (line,) in database.execute("SELECT line FROM report")),
     )
+
+
+def _select(table: str) -> str:
+    return f'SELECT {", ".join(_COLUMNS[table])} FROM "{table}"'
 
 
 def _rank_info(row: tuple[Any, ...]) -> RankInfo:
@@ -215,7 +297,7 @@ def _read_histograms(
     database: sqlite3.Connection,
 ) -> Mapping[tuple[TrafficKind, MemorySpace], Int64Array]:
     histograms: dict[tuple[TrafficKind, MemorySpace], Int64Array] = {}
-    for kind, space, bucket, messages in database.execute("SELECT * FROM histogram"):
+    for kind, space, bucket, messages in database.execute(_select("histogram")):
         if not 0 <= bucket < HISTOGRAM_BUCKETS:
             raise ValueError(f"histogram bucket {bucket}")
         key = TrafficKind(kind), MemorySpace(space)

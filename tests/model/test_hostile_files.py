@@ -1,0 +1,212 @@
+"""Files that somebody damaged or forged: one line of cause at the right line, never a traceback."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.model.samples import pair_topology
+from toposeat.errors import InputError
+from toposeat.model.placement import Placement, Seat
+from toposeat.model.placement_file import load_placement, save_placement
+from toposeat.model.result_file import load_run, save_run
+from toposeat.model.run_record import RunRecord
+from toposeat.model.topology_file import load_topology, save_topology
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic_file import load_traffic, save_traffic
+
+
+@pytest.fixture
+def topology_text(tmp_path: Path) -> str:
+    path = tmp_path / "good.json"
+    save_topology(pair_topology(), path)
+    return path.read_text()
+
+
+def refusal(tmp_path: Path, text: str) -> InputError:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_topology(path)
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+    return caught.value
+
+
+def line_of(text: str, needle: str) -> int:
+    return text.count("\n", 0, text.index(needle)) + 1
+
+
+def with_value(text: str, new: str) -> str:
+    start = text.index('"value": ') + len('"value": ')
+    return text[:start] + new + text[text.index(",", start) :]
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e400", "1" + "0" * 400, "1" * 5000, "-1", "true"]
+)
+def test_numbers_that_are_none(tmp_path: Path, topology_text: str, number: str) -> None:
+    error = refusal(tmp_path, with_value(topology_text, number))
+    assert error.line == line_of(topology_text, '"value": ')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 1_000_000,
+        '{"schema": "toposeat/topology/1", "x": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+)
+def test_deep_nesting(tmp_path: Path, text: str) -> None:
+    assert "nested more than 64 levels" in str(refusal(tmp_path, text))
+
+
+def test_brackets_in_strings_are_no_nesting(tmp_path: Path) -> None:
+    topology = dataclasses.replace(pair_topology(), description='"[{' * 100)
+    save_topology(topology, tmp_path / "t.json")
+    assert load_topology(tmp_path / "t.json") == topology
+
+
+@pytest.mark.parametrize("member", ['"devices": []', '"name": "other"', '"origin": "x"'])
+def test_members_stated_twice(tmp_path: Path, topology_text: str, member: str) -> None:
+    error = refusal(tmp_path, topology_text.rstrip()[:-1].rstrip() + f",\n{member}\n}}\n")
+    assert f"{json.loads('{' + member + '}').popitem()[0]!r} is stated twice" in str(error)
+
+
+def test_half_a_surrogate_pair(tmp_path: Path, topology_text: str) -> None:
+    text = topology_text.replace('"origin": "', '"origin": "\\ud83d', 1)
+    error = refusal(tmp_path, text)
+    assert error.line == line_of(text, '"origin"')
+    assert "surrogate" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("member", "old", "new"),
+    [
+        ("devices", '"index": 0', '"index": -5'),
+        ("devices", '"index": 0', '"index": 99999999999999999999'),
+        ("devices", '"index": 1', '"index": 0'),
+        ("links", '"count": 1', '"count": -1'),
+        ("links", '"ends": ["gpu0"', '"ends": ["gpu7"'),
+        ("routes", '"source": "gpu0"', '"source": "gpu1"'),
+    ],
+)
+def test_impossible_parts_are_placed(
+    tmp_path: Path, topology_text: str, member: str, old: str, new: str
+) -> None:
+    start = topology_text.index(f'"{member}": [')
+    at = topology_text.index(old, start)
+    text = topology_text[:at] + new + topology_text[at + len(old) :]
+    assert refusal(tmp_path, text).line == text.count("\n", 0, at) + 1
+
+
+def test_routes_use_a_link_once(tmp_path: Path, topology_text: str) -> None:
+    document = json.loads(topology_text)
+    document["routes"][0]["links"] *= 3
+    assert "uses a link twice" in str(refusal(tmp_path, json.dumps(document)))
+
+
+def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
+    """Linux hands over such arguments and folders; Python holds them as lone surrogates."""
+    name = b"./caf\xe9".decode("utf-8", "surrogateescape")
+    run = RunRecord(
+        command=(name,), launched=(), placement=name, visibility="mask", host="h",
+        started_at="", wall_s=1.0, exit_code=0, environment={"A": name},
+    )  # fmt: skip
+    save_run(run, tmp_path / "run.json")
+    assert load_run(tmp_path / "run.json").command == ("./caf\\udce9",)
+    traffic = Traffic(ranks=1, origin=name, tables={}, metadata={"command": name}, report=(name,))
+    save_traffic(traffic, tmp_path / "app.profile")
+    assert load_traffic(tmp_path / "app.profile").metadata == {"command": "./caf\\udce9"}
+    placement = Placement(
+        seats=(Seat(rank=0, host="h", local_rank=0, index=0),),
+        devices_of_host={},
+        metadata={"command": name},
+    )
+    save_placement(placement, tmp_path / "app.place")
+    assert load_placement(tmp_path / "app.place").metadata == {"command": "./caf\\udce9"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE pair SET bytes = 'many'",
+        "UPDATE pair SET bytes = 1.5",
+        "UPDATE pair SET bytes = x'3132'",
+        "UPDATE pair SET bytes = -1",
+        "UPDATE pair SET target = 9",
+        "UPDATE pair SET kind = 'telepathy'",
+        "UPDATE meta SET value = '²' WHERE key = 'ranks'",
+        "UPDATE meta SET value = 4e9 WHERE key = 'ranks'",
+        "INSERT INTO collective VALUES ('a', 'b', 'c', 'd', 'device', 'e', 'f')",
+        "INSERT INTO collective VALUES (0, 'bcast', 77, 0, 'device', 8, 1)",
+        "INSERT INTO collective VALUES (0, 'bcast', 0, -5, 'device', 8, 1)",
+        "DROP TABLE collective; CREATE TABLE collective (a)",
+        "DROP TABLE collective; CREATE TABLE collective (a); INSERT INTO collective VALUES (1)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 'x', 'y', NULL, NULL, NULL)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 9e999, 0, NULL, NULL, NULL)",
+        "INSERT INTO rank VALUES (99, 'h', 1, 1, 1, 1, NULL, NULL, NULL)",
+        "DROP TABLE rank; CREATE TABLE rank (a, b); INSERT INTO rank VALUES (1, 2)",
+        "INSERT INTO communicator VALUES (1, 'w'); INSERT INTO member VALUES (1, 0, 99)",
+        "INSERT INTO histogram VALUES ('point-to-point', 'device', 1.5, 1)",
+        "INSERT INTO histogram VALUES ('point-to-point', 'device', 99, 1)",
+        "INSERT INTO histogram VALUES ('point-to-point', 'device', 1, -1)",
+        "INSERT INTO report VALUES (x'00')",
+        "DROP TABLE meta; CREATE TABLE meta (key, value);"
+        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/1'), ('ranks', 2)",
+        "DROP TABLE meta; CREATE TABLE meta (key, value);"
+        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/1'), ('ranks', '2'), (3, 'x')",
+        "INSERT INTO pair VALUES ('collective', 'device', 0, 1, 9223372036854775807, 1),"
+        " ('one-sided', 'device', 0, 1, 9223372036854775807, 1)",
+    ],
+)
+def test_profiles_with_wrong_content(tmp_path: Path, sql: str) -> None:
+    path = forged_profile(tmp_path, sql)
+    with pytest.raises(InputError, match=r"forged\.profile: (profile says|damaged)") as caught:
+        load_traffic(path)
+    assert caught.value.hint
+
+
+def test_profiles_run_no_code_of_strangers(tmp_path: Path) -> None:
+    """A view may compute for ever; it is refused without being asked."""
+    endless = (
+        "DROP TABLE pair; CREATE VIEW pair AS WITH RECURSIVE c (x) AS (SELECT 0 UNION ALL"
+        " SELECT x + 1 FROM c) SELECT 'point-to-point' AS kind, 'device' AS space,"
+        " 0 AS source, 1 AS target, 5 AS bytes, 1 AS messages FROM c"
+    )
+    with pytest.raises(InputError, match="'pair' is no table, but view"):
+        load_traffic(forged_profile(tmp_path, endless))
+
+
+def forged_profile(tmp_path: Path, sql: str) -> Path:
+    table = PairTable.from_dense([[0, 10], [0, 0]])
+    tables = {(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table}
+    path = tmp_path / "forged.profile"
+    save_traffic(Traffic(ranks=2, origin="test", tables=tables), path)
+    with sqlite3.connect(path) as database:
+        database.executescript(sql)
+    database.close()
+    return path
+
+
+def test_a_name_too_long_is_no_traceback() -> None:
+    with pytest.raises(InputError, match="cannot read: File name too long"):
+        load_traffic("a" * 5000)
+
+
+def test_totals_do_not_wrap_around() -> None:
+    most = np.iinfo(np.int64).max
+    with pytest.raises(ValueError, match="more than can be counted"):
+        PairTable.from_pairs([0, 0], [1, 1], [most, most], [1, 1])
+    half = PairTable.from_pairs([0], [1], [most // 2], [1])
+    with pytest.raises(ValueError, match="more than can be counted"):
+        Traffic(
+            ranks=2,
+            origin="",
+            tables={(kind, MemorySpace.HOST): half for kind in TrafficKind},
+        )
