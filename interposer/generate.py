@@ -191,7 +191,8 @@ def render(wrapper: Wrapper) -> str:
             else ["    return ABI_ERR_UNSUPPORTED_OPERATION;"]
         ),
         "  }",
-        *([f"  {before};"] if before else []),
+        # The handle's address may be NULL: that is for the real MPI to refuse.
+        *([f"  if ({parameters[0].name} != NULL)", f"    {before};"] if before else []),
         "  if (!tps__enter())",
         f"    return real({arguments});",
         "  uint64_t start = tps__ticks();",

@@ -41,7 +41,8 @@ enum tps_flag {
   TPS_FLAG_CONCURRENT = 2,      /* MPI_THREAD_MULTIPLE */
   TPS_FLAG_GPU_RUNTIME = 4,     /* buffers were classified by a GPU runtime */
   TPS_FLAG_SEVERAL_DEVICES = 8, /* buffers on more than one device; the first is in the header */
-  TPS_FLAG_LEVEL_ZERO = 16      /* Level Zero was loaded: its buffers are counted as host memory */
+  TPS_FLAG_LEVEL_ZERO = 16,     /* Level Zero was loaded: its buffers are counted as host memory */
+  TPS_FLAG_INSIDE_RANK = 32     /* a rank that records into the same folder started this process */
 };
 
 /* Who asked for the bytes. FROM: the flow is from the peer to this rank (MPI_Get). */

@@ -42,7 +42,7 @@ static bool is_spawned(void) {
          parent != null;
 }
 
-static void describe(struct tps_header *header) {
+static void describe(struct tps_header *header, const char *directory) {
   char version[ABI_MAX_LIBRARY_VERSION_STRING + 1] = "";
   int length = 0;
   int level = 0;
@@ -61,6 +61,8 @@ static void describe(struct tps_header *header) {
   }
   if (is_spawned())
     header->flags |= TPS_FLAG_SPAWNED;
+  if (tps__is_inside_rank(directory))
+    header->flags |= TPS_FLAG_INSIDE_RANK;
 }
 
 /* Creates the record of this rank. False: something is wrong, it was said, and nothing is recorded.
@@ -80,7 +82,7 @@ static bool start_recording(void) {
   if (!tps__comm_start() || !tps__record_create(directory, rank, size))
     return false;
   struct tps_header *header = tps__process.header;
-  describe(header);
+  describe(header, directory);
   tps__gpu_look();
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();
@@ -89,6 +91,12 @@ static bool start_recording(void) {
   memcpy(&magic, TPS_RECORD_MAGIC, sizeof magic);
   __atomic_store_n((uint64_t *)(void *)header->magic, magic, __ATOMIC_RELEASE);
   return true;
+}
+
+/* A process forked off a rank shares the rank's record, and is not the rank. */
+static void stop_in_child(void) {
+  tps__process.mode = TPS_OFF;
+  tps__process.recording = false;
 }
 
 static bool attach_locked(void) {
@@ -103,7 +111,7 @@ static bool attach_locked(void) {
   if (tps__mpi.Initialized(&initialised) != 0 || !initialised ||
       tps__mpi.Finalized(&finalised) != 0 || finalised)
     return false;
-  if (start_recording())
+  if (start_recording() && pthread_atfork(NULL, NULL, stop_in_child) == 0)
     __atomic_store_n(&tps__process.recording, true, __ATOMIC_RELEASE);
   else
     __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);

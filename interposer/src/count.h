@@ -145,9 +145,13 @@ static inline void tps__count(const struct tps_group *group, int peer, enum tps_
     tps__count_key(key, bytes);
 }
 
+/* Beside a zero count the type may be MPI_DATATYPE_NULL, of which MPI must not be asked anything.
+ */
 static inline uint64_t tps__bytes(abi_count count, tps_word datatype) {
+  if (count <= 0)
+    return 0;
   int64_t size = tps__type_size(ABI_HANDLE(datatype));
-  return count > 0 && size > 0 ? (uint64_t)count * (uint64_t)size : 0;
+  return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
 }
 
 /* The call could not be attributed: no memory, or a handle that is not understood. */

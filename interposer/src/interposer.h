@@ -176,6 +176,11 @@ struct tps_event_shape {
 void tps__event_add(const struct tps_event_shape *shape);
 uint32_t tps__communicator_add(const struct tps_group *group, const char *name);
 
+/* ---- jobs within jobs (ancestry.c) ---- */
+
+/* Whether an ancestor of this process is a rank that records into `directory`. */
+bool tps__is_inside_rank(const char *directory);
+
 /* ---- device or host (gpu.c) ---- */
 
 enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP };

@@ -49,13 +49,15 @@ int MPI_Finalize(void) {
   real_call *real = (real_call *)tps__real(&found, "PMPI_Finalize");
   if (real == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
-  if (tps__process.recording)
+  bool recorded = tps__process.recording; /* not in a process forked off a rank */
+  if (recorded)
     tps__beat(tps__ticks());
   tps__thread.depth += 1;
   int code = real();
   tps__thread.depth -= 1;
   if (code == 0 && tps__thread.depth == 0) {
-    tps__finish(TPS_STATE_FINALIZED);
+    if (recorded)
+      tps__finish(TPS_STATE_FINALIZED);
     /* The mapping stays: another thread may still be inside a wrapper. */
     __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
     __atomic_store_n(&tps__process.recording, false, __ATOMIC_RELEASE);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "count.h"
@@ -63,7 +64,18 @@ static uint64_t slots_for(int size) {
   return wanted < MIN_SLOTS ? MIN_SLOTS : wanted > MAX_SLOTS ? MAX_SLOTS : wanted;
 }
 
+/* Growing a file beyond RLIMIT_FSIZE would raise SIGXFSZ, which ends the application. */
+static bool is_file_size_allowed(uint64_t length) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         length <= limit.rlim_cur;
+}
+
 static void *map_new_file(const char *path, uint64_t length) {
+  if (!is_file_size_allowed(length)) {
+    errno = EFBIG;
+    return MAP_FAILED;
+  }
   int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0)
     return MAP_FAILED;

@@ -59,8 +59,9 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     write_record(tmp_path, 1, 4, state=0)
     write_record(tmp_path, 3, 4, state=2, flags=8)
     (tmp_path / "rank-0-7.tpsrec").write_bytes(bytes(4096))
+    (tmp_path / "rank-2-8.tpsrec").touch()  # killed between creating and growing it
     report = read_records(tmp_path).report
-    assert "1 ranks died while MPI was being initialised" in report
+    assert "2 ranks died while MPI was being initialised" in report
     assert "ranks 0, 2 left no record" in report
     assert "rank 1 did not reach MPI_Finalize" in report
     assert "rank 3 called MPI_Abort" in report
@@ -105,3 +106,15 @@ def test_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "rank-0-1.tpsrec").write_bytes(b"rubbish" * 200)
     with pytest.raises(InputError, match=r"rank-0-1\.tpsrec"):
         read_records(tmp_path)
+
+
+def test_jobs_within_ranks_are_left_out(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 2, pairs=[(0, 0, 1, 10, 1)])
+    write_record(tmp_path, 1, 2)
+    for rank in range(4):
+        write_record(tmp_path, rank, 4, pid=2000 + rank, world=b"inner", flags=32)
+    traffic = read_records(tmp_path)
+    assert traffic.ranks == 2
+    assert traffic.report == (
+        "4 processes belong to MPI jobs that ranks started themselves and are left out",
+    )

@@ -74,11 +74,15 @@ def read_records(directory: str | Path) -> Traffic:
 
 def _one_world(records: Sequence[RankRecord], report: list[str]) -> list[RankRecord]:
     """The records of one MPI_COMM_WORLD in rank order; what is left out is reported."""
-    own = [r for r in records if not r.has(Flag.SPAWNED)]
-    if len(own) < len(records):
+    first = [r for r in records if not r.has(Flag.INSIDE_RANK)]
+    if len(first) < len(records):
         report.append(
-            f"{len(records) - len(own)} processes were spawned by the job and are left out"
+            f"{len(records) - len(first)} processes belong to MPI jobs that ranks started"
+            " themselves and are left out"
         )
+    own = [r for r in first if not r.has(Flag.SPAWNED)]
+    if len(own) < len(first):
+        report.append(f"{len(first) - len(own)} processes were spawned by the job and are left out")
     worlds: dict[tuple[str, int], dict[int, RankRecord]] = defaultdict(dict)
     again = 0
     for record in sorted(own, key=lambda r: (r.rank, r.pid)):

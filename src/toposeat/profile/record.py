@@ -76,6 +76,7 @@ class Flag(IntEnum):
     GPU_RUNTIME = 4
     SEVERAL_DEVICES = 8
     LEVEL_ZERO = 16
+    INSIDE_RANK = 32
 
 
 class Kind(IntEnum):
@@ -300,7 +301,7 @@ def read_record(path: Path) -> RankRecord | None:
     """Parse one record.
 
     Returns:
-        The record, or None if the rank died before it had written the header (all zero).
+        The record, or None if the rank died before it had written the header (empty or all zero).
 
     Raises:
         InputError: if the file cannot be read or is not a sound record.
@@ -314,6 +315,8 @@ def read_record(path: Path) -> RankRecord | None:
             path=path,
         ) from error
     try:
+        if os.fstat(descriptor).st_size == 0:
+            return None
         reader = _Reader(path, descriptor)
         if reader.header["magic"] == bytes(8):
             return None
