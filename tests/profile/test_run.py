@@ -80,6 +80,27 @@ def test_why_nothing_was_recorded(mpi: MpiToolchain) -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+@pytest.mark.parametrize(
+    ("deed", "cause"),
+    [
+        ("echo nonsense > $TOPOSEAT_PROFILE_DIR/rank-0-1.tpsrec", "damaged traffic record"),
+        (": > $TOPOSEAT_PROFILE_DIR/rank-0-1.tpsrec", "holds no traffic record"),
+        ("rm -r $TOPOSEAT_PROFILE_DIR", "was removed while sh ran"),
+    ],
+)
+def test_exit_code_survives_lost_records(
+    mpi: MpiToolchain, tmp_path: Path, deed: str, cause: str
+) -> None:
+    with pytest.raises(NothingRecordedError, match=cause) as caught:
+        profile_run(
+            launch(mpi, 1, "sh", "-c", f"{deed}; exit 5"),
+            directory=tmp_path / "records",
+            environment=mpi.env,
+        )
+    assert caught.value.exit_code == 5
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_kept_records(
     mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ _MEMORY_FOLDER = Path("/dev/shm")
 
 
 class NothingRecordedError(ToposeatError):
-    """No rank left a record. `exit_code` is the application's."""
+    """No rank left a record that can be used. `exit_code` is the application's."""
 
     def __init__(self, message: str, *, hint: str, exit_code: int) -> None:
         super().__init__(message, hint=hint)
@@ -55,7 +55,8 @@ def profile_run(
     Raises:
         MissingProgramError: launcher or program does not exist.
         UsageError: the launch line cannot be taken apart.
-        NothingRecordedError: no rank left a record; the message says the probable cause.
+        NothingRecordedError: no rank left a record, or one is damaged; the message says the
+            probable cause.
         ToposeatError: the program cannot be profiled (see `choose_library`).
     """
     env = dict(os.environ if environment is None else environment)
@@ -64,9 +65,15 @@ def profile_run(
     with _record_folder(directory) as folder:
         command = _under_interposer(line, library, folder)
         exit_code = run_child(command, env)
+        if not folder.is_dir():
+            raise NothingRecordedError(
+                f"{folder} was removed while {line.program[0]} ran: its records are lost",
+                hint="give a folder that nobody cleans: --keep-records DIR",
+                exit_code=exit_code,
+            )
         if not any(folder.glob(f"*{SUFFIX}")):
             raise _nothing_recorded(line, env, exit_code)
-        traffic = with_pattern(read_records(folder))
+        traffic = with_pattern(_read(folder, exit_code))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     return replace(traffic, metadata=metadata), exit_code
 
@@ -88,6 +95,14 @@ def _under_interposer(line: LaunchLine, library: Path, folder: Path) -> list[str
     launcher = str(_native_path("bin/toposeat-exec"))
     options = ["--preload", str(library), "-E", f"{DIRECTORY_VARIABLE}={folder}"]
     return wrap_with_exec(line, [launcher, *options])
+
+
+def _read(folder: Path, exit_code: int) -> Traffic:
+    """The merged records; the application's exit code survives records that cannot be read."""
+    try:
+        return read_records(folder)
+    except ToposeatError as error:
+        raise NothingRecordedError(str(error), hint=error.hint, exit_code=exit_code) from error
 
 
 @contextmanager
