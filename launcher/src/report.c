@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void tps_report_init(struct tps_report *report, const char *schema) {
@@ -58,8 +59,20 @@ static bool write_all(int file, const char *data, size_t length) {
   return true;
 }
 
+/* A write beyond RLIMIT_FSIZE would raise SIGXFSZ, which ends the rank. */
+static bool is_file_size_allowed(size_t length) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      length <= limit.rlim_cur)
+    return true;
+  errno = EFBIG;
+  return false;
+}
+
 /* No fsync: the reader is the parent of this very run, not a machine after a power failure. */
 bool tps_report_write(const struct tps_report *report, const char *folder, const char *name) {
+  if (!is_file_size_allowed(report->text.length))
+    return false;
   struct tps_text temporary, path;
   tps_text_init(&temporary);
   tps_text_init(&path);

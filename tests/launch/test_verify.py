@@ -182,3 +182,11 @@ def test_damaged_reports_are_named_not_trusted(tmp_path: Path, content: bytes) -
 def test_escapes_are_undone(tmp_path: Path) -> None:
     write(tmp_path / "rank-0.seat", "report", {**SEAT, "warning": r"a\x09b\\x0a"})
     assert read_reports(tmp_path).ranks[0].value("warning") == "a\tb\\x0a"
+
+
+def test_the_ranks_own_witness_counts_most(tmp_path: Path) -> None:
+    """Not that of an MPI program it started, whatever their process ids."""
+    for pid, cpus in (("76", "9"), ("77", "0-3"), ("78", "9")):
+        write(tmp_path / f"rank-0-{pid}.witness", "witness", {**WITNESS, "pid": pid, "cpus": cpus})
+    found = first(tmp_path, {})
+    assert (found.verdict, found.cpus) == (Verdict.AS_PLACED, "0-3")

@@ -55,6 +55,16 @@ def test_a_missing_program_is_127_and_one_that_cannot_start_126(
     assert "Permission denied" in done.stderr
 
 
+def test_a_limit_on_file_sizes_does_not_end_the_rank(launcher: Exec, tmp_path: Path) -> None:
+    """A report beyond it would, by SIGXFSZ, be it at the start or by the witness at the end."""
+    limited = Exec(Path("/bin/sh"), launcher.folder, launcher.base)
+    line = 'ulimit -f 0; exec "$0" --report "$1" -- sh -c "exit 7"'
+    done = limited.run("-c", line, launcher.program, tmp_path, check=False)
+    assert done.code == 7, done.stderr
+    assert "cannot write the report" in done.stderr
+    assert "File too large" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [

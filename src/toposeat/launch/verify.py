@@ -90,10 +90,14 @@ def _without_report(seat: Seat, *, any_report: bool) -> RealisedSeat:
 
 
 def _final(own: RankReports) -> Mapping[str, tuple[str, ...]]:
-    """The witness that tells most about the application: at MPI_Finalize before at exit."""
+    """The witness that tells most about the application: at MPI_Finalize before at exit.
+
+    Among several it is the one of the rank's own process: a rank may start MPI programs itself.
+    """
     at_finalize = [w for w in own.witnesses if first_value(w, "when") == "MPI_Finalize"]
     chosen = at_finalize or list(own.witnesses)
-    return chosen[-1] if chosen else {}
+    itself = [w for w in chosen if first_value(w, "pid") == own.value("pid")]
+    return (itself or chosen)[-1] if chosen else {}
 
 
 def _nearby(placement: Placement, own: RankReports, seat: Seat) -> Seat | None:
