@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -190,3 +194,89 @@ def test_demo_says_what_is_missing(
     assert main(["demo", "-o", str(tmp_path / "demo")]) == 1
     assert "no MPI on this machine" in capfd.readouterr().err
     assert not (tmp_path / "demo").exists()
+
+
+def test_two_scripts_of_one_name_are_two_applications(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["mpirun-not-here", "python3", "app.py"]
+    seen = set()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        Path("app.py").write_text("")
+        for command in (["python3", "app.py"], ["env", "A=1", sys.executable, "-u", "app.py"]):
+            seen.add(pipeline._tuned_folder(command))
+    assert len(seen) == 4
+    assert pipeline._tuned_folder(line[1:]) in seen
+    os.utime("app.py", (1, 1))
+    assert pipeline._tuned_folder(line[1:]) not in seen
+
+
+def test_files_that_the_application_makes_do_not_change_the_application(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["true", "-o", "out.dat"]
+    before = pipeline._tuned_folder(command)
+    Path("out.dat").write_text("made by the run")
+    assert pipeline._tuned_folder(command) == before
+
+
+def test_an_allocation_of_another_size_is_another_job(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    four = pipeline._tuned_folder(["srun", "true"])
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    assert pipeline._tuned_folder(["srun", "true"]) != four
+    assert pipeline._tuned_folder(["srun", "-n", "4", "true"]).name.startswith("true-4-")
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_profile_is_not_lost_on_a_full_disk(
+    line: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The disk is full for the first file only."""
+    import tempfile
+
+    from toposeat.model import traffic_file
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    real, full = traffic_file._fill, iter([True])
+
+    def fill(path: Path, traffic: object) -> None:
+        if next(full, False):
+            raise sqlite3.OperationalError("database or disk is full")
+        real(path, traffic)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(traffic_file, "_fill", fill)
+    assert main(["profile", "-o", str(tmp_path / "a.prof"), "--", *line]) == 1
+    err = capfd.readouterr().err
+    assert "disk is full" in err
+    assert "Traceback" not in err
+    rescued = Path(err.split("Wrote ")[1].split(" instead")[0])
+    assert load_traffic(rescued).ranks == 4
+    assert not (tmp_path / "a.prof").exists()
+
+
+def test_the_demo_names_commands_that_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if not find_installations():
+        pytest.skip("no MPI here")
+    assert main(["demo"]) == 0
+    err = capfd.readouterr().err
+    commands = [
+        shlex.split(part)[1:]
+        for part in re.findall(
+            r"(?m)^(?:Next, here:)? +(toposeat (?:report|map|run --dry).*)$", err
+        )
+    ]
+    assert len(commands) == 3
+    for words in commands:
+        assert main(words) == 0, words

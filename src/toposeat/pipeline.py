@@ -31,6 +31,10 @@ PROFILE_NAME = "app.prof"
 TOPOLOGY_NAME = "machine.json"
 MAPPING_NAME = "mapping.json"
 
+_SCRIPT_SUFFIXES = {".py", ".sh", ".jl", ".pl", ".rb", ".lua", ".R"}
+# Where a launch line leaves the number of ranks to the allocation, that is said here.
+_RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_NPROCS", "PBS_NP", "LSB_DJOB_NUMPROC", "NSLOTS")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MapOptions:
@@ -86,6 +90,7 @@ def tune(
     machine = topology.read_topology(source)
     progress(f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})")
     folder = _tuned_folder(command)
+    _check_cache(folder.parent)
     profile_path = folder / PROFILE_NAME
     exit_code = 0
     if profile_path.exists() and not profile_again:
@@ -153,24 +158,52 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "toposeat"
 
 
+def _check_cache(folder: Path) -> None:
+    """Refuse a folder that could not be made or written before the application runs for nothing."""
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    if not there.is_dir():
+        cause = f"{there} is not a directory"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        cause = f"no permission to write in {there}"
+    else:
+        return
+    raise InputError(
+        f"cannot keep results here: {cause}",
+        path=folder,
+        hint="set TOPOSEAT_CACHE_DIR to a folder that can be written",
+    )
+
+
 def _tuned_folder(command: Sequence[str]) -> Path:
     """One folder per machine, program with arguments, and rank count.
 
     The launcher's own options stay out of the key: `mpirun --bind-to none -n 8 ./app` is the same
-    job as `mpirun -n 8 ./app`. The program counts with its modification time, so that a rebuilt
-    application is profiled again.
+    job as `mpirun -n 8 ./app`. Programs and scripts in the line count with their place and time of
+    modification, so that a rebuilt application is profiled again, and two `python app.py` in two
+    folders are two applications.
     """
     line = launch.parse_launch_line(command)
-    program = list(line.program)
-    found = shutil.which(program[0]) if program else None
+    files = [_program_file(word, first=not at) for at, word in enumerate(line.program)]
     key = {
         "host": os.uname().nodename,
-        "ranks": line.ranks,
-        "program": [str(Path(found).resolve()) if found else program[0], *program[1:]],
-        "modified": Path(found).stat().st_mtime_ns if found else 0,
+        "ranks": line.ranks or [os.environ.get(name) for name in _RANK_VARIABLES],
+        "program": [
+            str(path) if path else word for path, word in zip(files, line.program, strict=True)
+        ],
+        "modified": [path.stat().st_mtime_ns if path else 0 for path in files],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder() / f"{program_name(command)}-{line.ranks or 'n'}-{digest}"
+
+
+def _program_file(word: str, *, first: bool) -> Path | None:
+    """The program or script that a word of a launch line names: interpreters and wrappers too."""
+    found = Path(shutil.which(word) or word) if first else Path(word)
+    try:
+        runnable = found.suffix in _SCRIPT_SUFFIXES or os.access(found, os.X_OK)
+        return found.resolve() if runnable and found.is_file() else None
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return None
 
 
 def program_name(command: Sequence[str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -189,3 +191,104 @@ def test_placement_from_another_machine(place: Path, capsys: pytest.CaptureFixtu
     assert len(read_topology("power9-4").devices) == 4
     argv = ["compare", str(place), "-t", "power9-4", "--traffic", "ring:8"]
     refused(capsys, argv, 1, "power9-4")
+
+
+def test_names_cannot_steer_the_terminal_or_add_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "x\n\x1b[31my"
+    source.write_text("{bad")
+    refused(capsys, ["discover", "-t", str(source)], 1, "not valid JSON")
+    assert main(["discover", "-t", str(source)]) == 1
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_name_too_long_for_a_file_is_no_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["map", "a" * 5000, "-t", "dgx-1v"]) in (1, 2)
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_page_is_not_taken_for_a_topology(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "a.html"
+    assert main(["map", "ring:4", "-t", "dgx-1v", "--html", str(page)]) == 0
+    capsys.readouterr()
+    refused(capsys, ["report", str(page)], 1, "report page")
+
+
+def test_a_mapping_needs_its_machine_and_traffic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "mapping.json"
+    assert main(["map", "ring:8", "-t", "dgx-1v", "--json"]) == 0
+    saved.write_text(capsys.readouterr().out)
+    for extra in ([], ["--json"], ["-t", "dgx-1v"], ["--traffic", "ring:8", "--format", "html"]):
+        refused(capsys, ["report", str(saved), *extra], 2, "-t SRC", "--traffic")
+    for machine, traffic in (
+        ("rtx-4-crossed-bridges", "ring:8"),
+        ("dgx-1v", "ring:4"),
+        ("k80-16", "ring:8"),
+    ):
+        argv = ["report", str(saved), "-t", machine, "--traffic", traffic]
+        refused(capsys, argv, 1, str(saved))
+
+
+def test_special_files_are_never_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    argv = ["discover", "-t", "dgx-1v", "-f", "-o", str(fifo)]
+    refused(capsys, argv, 2, "not a regular file")
+    assert fifo.is_fifo()
+
+
+def test_a_link_is_written_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    real, link = folder / "one.json", tmp_path / "latest.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert main(["discover", "-t", "dgx-1v", "-f", "-o", str(link)]) == 0
+    assert link.is_symlink()
+    assert json.loads(real.read_text())["name"] == "dgx-1v"
+    real.unlink()
+    assert main(["discover", "-t", "dgx-1v", "-o", str(link)]) == 0
+    assert link.is_symlink()
+    assert json.loads(real.read_text())["name"] == "dgx-1v"
+    capsys.readouterr()
+
+
+def test_no_permission_is_found_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    line = ["--", "sh", "-c", f"touch {tmp_path}/ran"]
+    refused(capsys, ["profile", "-o", str(tmp_path / "a.prof"), *line], 1, "permission")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["/dev/null", "/dev/null/cache"])
+def test_a_cache_that_cannot_be_is_found_before_the_run(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+) -> None:
+    monkeypatch.setenv("TOPOSEAT_CACHE_DIR", folder)
+    assert main(["tune", "-t", "dgx-1v", "--", "sh", "-c", f"touch {tmp_path}/ran"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("error: ") and folder in line for line in lines)
+    assert "TOPOSEAT_CACHE_DIR" in lines[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_command_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, machine = tmp_path / "an app's.place", tmp_path / "a machine.json"
+    assert main(["discover", "-t", "dgx-1v", "-o", str(machine)]) == 0
+    words = shlex.split(capsys.readouterr().err.splitlines()[-1])
+    assert words[words.index("-t") + 1] == str(machine)
+    assert main(["map", "ring:8", "-t", str(machine), "-o", str(place)]) == 0
+    words = shlex.split(capsys.readouterr().err.splitlines()[-1])
+    assert words[words.index("-p") + 1] == str(place)

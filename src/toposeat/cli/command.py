@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -140,8 +142,36 @@ def print_error(error: ToposeatError) -> None:
 
 def print_json(document: Any) -> None:
     """A result as JSON on stdout."""
-    json.dump(document, sys.stdout, allow_nan=False, indent=None)
-    sys.stdout.write("\n")
+    write_result(json.dumps(document, allow_nan=False) + "\n")
+
+
+def print_command(command: Sequence[str]) -> None:
+    """A command as a result: the very bytes that a shell takes back."""
+    write_result(os.fsencode(shlex.join(command) + "\n"))
+
+
+def write_result(content: str | bytes) -> None:
+    """The result, to the last byte, on stdout. A reader that went away is no failure of ours.
+
+    Raises:
+        ToposeatError: the operating system refused it.
+    """
+    try:
+        if isinstance(content, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+        else:
+            sys.stdout.write(content)
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try again at its end with what is left in its buffer.
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise ToposeatError(
+                f"cannot write the result: {error.strerror or error}",
+                hint="check what standard output is connected to, and its free space",
+            ) from error
 
 
 def style_of(stream: TextIO) -> TextStyle:
@@ -152,11 +182,29 @@ def style_of(stream: TextIO) -> TextStyle:
 
 
 def show(stream: TextIO, render: Callable[..., str], *nouns: Any) -> None:
-    """Write nouns as text, laid out for `stream`."""
-    stream.write(render(*nouns, style_of(stream)))
+    """Write nouns as text, laid out for `stream`: stdout for a result, else stderr."""
+    text = render(*nouns, style_of(stream))
+    if stream is sys.stdout:
+        write_result(text)
+    else:
+        _to_stderr(text)
 
 
 def tell(*lines: str) -> None:
-    """Everything that is not the result: on stderr."""
+    """Everything that is not the result: on stderr, one line each whatever names hold."""
     for line in lines:
-        print(line, file=sys.stderr)
+        _to_stderr(
+            "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line) + "\n"
+        )
+
+
+def _to_stderr(text: str) -> None:
+    """A remark that cannot be written must not stop the work it is about."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def quoted(path: object) -> str:
+    """A file name as one word of a command to type."""
+    return shlex.quote(str(path))

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toposeat.cli.command import Command, add_force_option, print_json, show, tell
+from toposeat.cli.command import (
+    Command,
+    add_force_option,
+    print_json,
+    quoted,
+    show,
+    tell,
+    write_result,
+)
 from toposeat.cli.page import page_text
 from toposeat.errors import ToposeatError, UsageError
 
@@ -64,23 +72,25 @@ class DemoCommand(Command):
             print_json(_document(outcome, page))
         else:
             show(sys.stdout, report.render_traffic_text, outcome.traffic)
-            sys.stdout.write(
+            write_result(
                 "\nThe profile above was recorded here, from host memory. The machines below are\n"
                 "catalogue entries with nominal numbers: everything said of them is predicted.\n"
             )
             for m in outcome.machines:
-                sys.stdout.write("\n")
+                write_result("\n")
                 show(sys.stdout, report.render_mapping_text, m.result, m.topology, outcome.traffic)
-        first = outcome.machines[0].placement_path
+        first = quoted(outcome.machines[0].placement_path)
+        launch_line = outcome.command[: outcome.command.index(str(folder / "halo3d")) + 1]
         tell(
             "",
             f"Wrote {outcome.profile_path}, "
             + ", ".join(str(m.placement_path) for m in outcome.machines),
             f"Wrote {page}: open it in a browser (one file, works offline)",
             "",
-            f"Next, here:           toposeat report {outcome.profile_path}",
+            f"Next, here:           toposeat report {quoted(outcome.profile_path)}",
             "                      toposeat map stencil2d:2x4,weight=3 -t dgx-1v",
-            f"                      toposeat run --dry-run -p {first} -- mpirun -n 16 ./halo3d",
+            f"                      toposeat run --dry-run -p {first} -- "
+            + pipeline.shell_line(launch_line),
             "                      toposeat doctor",
             "      on a GPU node:  toposeat tune -- mpirun -n 8 ./app",
             "                      toposeat run  -- mpirun -n 8 ./app",

@@ -10,8 +10,10 @@ from toposeat.cli.command import (
     add_output_option,
     add_topology_option,
     print_json,
+    quoted,
     show,
     tell,
+    write_result,
 )
 
 
@@ -42,20 +44,21 @@ class DiscoverCommand(Command):
             if args.json:
                 print_json({"schema": "toposeat/catalogue/1", "machines": list(names)})
             else:
-                sys.stdout.write("".join(f"{name}\n" for name in names))
+                write_result("".join(f"{name}\n" for name in names))
             return 0
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
-        machine = topology.read_topology(args.topology or "this")
+        machine = topology.read_topology("this" if args.topology is None else args.topology)
         if args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)
             tell(
-                f"Wrote {args.output}", f"Next: toposeat map TRAFFIC -t {args.output} -o app.place"
+                f"Wrote {args.output}",
+                f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
             )
         if args.json or args.format == "json":
             print_json(report.topology_json(machine))
         elif args.format == "svg":
-            sys.stdout.write(report.topology_svg(machine))
+            write_result(report.topology_svg(machine).encode("utf-8", "replace"))
         elif args.output is None:
             show(sys.stdout, report.render_topology_text, machine)
         return 0

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toposeat.cli.command import Command, print_json
+from toposeat.cli.command import Command, print_json, write_result
 from toposeat.errors import ToposeatError
 
 if TYPE_CHECKING:
@@ -66,10 +65,12 @@ class DoctorCommand(Command):
 
 def _print(findings: list[Finding]) -> None:
     width = max(len(each.topic) for each in findings)
+    lines = []
     for each in findings:
-        sys.stdout.write(f"{each.status:8}{each.topic:{width}}  {each.detail}\n")
+        lines.append(f"{each.status:8}{each.topic:{width}}  {each.detail}\n")
         if each.hint:
-            sys.stdout.write(f"{'':8}{'':{width}}  hint: {each.hint}\n")
+            lines.append(f"{'':8}{'':{width}}  hint: {each.hint}\n")
+    write_result("".join(lines))
 
 
 def _findings() -> Iterator[Finding]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import toposeat
@@ -64,18 +67,39 @@ def main(argv: Sequence[str] | None = None) -> int:
         if verbose:
             raise
         print_error(error)
-        return _exit_code(error)
-    except BrokenPipeError:
-        # The reader of our output went away (`toposeat ... | head`): not our failure.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return exit_code(error)
+    except OSError as error:
+        if verbose:
+            raise
+        name = "" if error.filename is None else f": {error.filename}"
+        cause = f"the operating system refused: {error.strerror or error}{name}"
+        print_error(ToposeatError(cause, hint="see where with -v"))
+        return EXIT_FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
 
 def entry() -> NoReturn:
-    """The console script."""
-    sys.exit(main())
+    """The console script: `main` with streams that take any text, and the exit code in any case."""
+    _mend_streams()
+    try:
+        code = main()
+    except ToposeatError as error:  # with -v
+        traceback.print_exc()
+        print_error(error)
+        code = exit_code(error)
+    sys.exit(code)
+
+
+def _mend_streams() -> None:
+    """Closed streams lead nowhere; what a stream's character set lacks is written as an escape."""
+    nowhere = Path(os.devnull)
+    if sys.stdout is None:
+        sys.stdout = nowhere.open("w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = nowhere.open("w", encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -85,7 +109,8 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
     return words[:at], words[at + 1 :]
 
 
-def _exit_code(error: ToposeatError) -> int:
+def exit_code(error: ToposeatError) -> int:
+    """What the process ends with for an error."""
     if isinstance(error, MissingProgramError):
         return EXIT_MISSING_PROGRAM
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED

@@ -13,10 +13,11 @@ from toposeat.cli.command import (
     add_solver_options,
     add_topology_option,
     print_json,
+    quoted,
     show,
     tell,
 )
-from toposeat.cli.page import page_text, write_page
+from toposeat.cli.page import page_text
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class MapCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
         from toposeat import mapping, pipeline, profile, report, topology  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
+        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
         for target in (args.output, args.html):
@@ -76,26 +77,30 @@ class MapCommand(Command):
             devices=_device_positions(args.devices, machine) if args.devices else None,
             pins=dict(_pin(text, machine) for text in args.pin),
         )
-        if args.json:
-            print_json(report.mapping_json(result, machine, traffic))
-        else:
-            show(sys.stdout, report.render_mapping_text, result, machine, traffic)
+        wrote: list[str] = []
         if args.output is not None:
             placement = pipeline.placement_of(result, machine, traffic, traffic_name=args.traffic)
             save_placement(placement, args.output, overwrite=args.force)
-            tell(
+            wrote += [
                 f"Wrote {args.output}",
-                f"Next: toposeat run -p {args.output} -- mpirun -n {traffic.ranks} ./app",
-            )
+                f"Next: toposeat run -p {quoted(args.output)} -- mpirun -n {traffic.ranks} ./app",
+            ]
         if args.html is not None:
-            place = args.output or "app.place"
+            place = quoted(args.output or "app.place")
             page = page_text(
                 [report.Section(machine, traffic, result)],
                 title=f"{traffic.ranks} ranks on {machine.name}",
                 subtitle=f"traffic: {args.traffic}",
                 commands=[f"toposeat run -p {place} -- mpirun -n {traffic.ranks} ./app"],
             )
-            write_page(args.html, page, overwrite=args.force)
+            write_atomically(args.html, page, overwrite=args.force)
+            wrote.append(f"Wrote {args.html}")
+        # The files are safe before the result is shown: its reader may be gone.
+        if args.json:
+            print_json(report.mapping_json(result, machine, traffic))
+        else:
+            show(sys.stdout, report.render_mapping_text, result, machine, traffic)
+        tell(*wrote)
         return 0
 
 

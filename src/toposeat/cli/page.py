@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from toposeat.cli.command import tell
 
 if TYPE_CHECKING:
     from toposeat.report import Section
@@ -28,11 +25,3 @@ def page_text(
         created=f"{now} on {os.uname().nodename}",
         commands=commands,
     )
-
-
-def write_page(path: Path, text: str, *, overwrite: bool) -> None:
-    """Write a page and say so."""
-    from toposeat.model.files import write_atomically  # noqa: PLC0415
-
-    write_atomically(path, text, overwrite=overwrite)
-    tell(f"Wrote {path}")

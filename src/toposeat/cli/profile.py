@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
 from toposeat.cli.command import (
     EXIT_FAILED,
     Command,
     add_output_option,
+    print_command,
     print_error,
     print_json,
+    quoted,
     require_launch,
     show,
     tell,
 )
+from toposeat.errors import ToposeatError
 
 
 class ProfileCommand(Command):
@@ -46,7 +50,7 @@ class ProfileCommand(Command):
 
         launch = require_launch(args, self.name)
         if args.dry_run:
-            print(pipeline.shell_line(profile.profile_line(launch)))
+            print_command(profile.profile_line(launch))
             return 0
         target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
         check_writable(target, overwrite=args.force)
@@ -56,11 +60,19 @@ class ProfileCommand(Command):
             # The application's own failure is the better answer, where there was one.
             print_error(error)
             return error.exit_code or EXIT_FAILED
-        save_traffic(traffic, target, overwrite=args.force)
+        try:
+            save_traffic(traffic, target, overwrite=args.force)
+        except ToposeatError as error:
+            # The run may have taken hours: keep what it gave, wherever there is room.
+            print_error(error)
+            rescue = Path(tempfile.mkdtemp(prefix="toposeat-")) / target.name
+            save_traffic(traffic, rescue)
+            tell(f"Wrote {rescue} instead")
+            return exit_code or EXIT_FAILED
         if args.json:
             print_json(report.profile_json(traffic))
         else:
             # The application owns stdout.
             show(sys.stderr, report.render_traffic_text, traffic)
-        tell(f"Wrote {target}", f"Next: toposeat map {target} -t this -o app.place")
+        tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place")
         return exit_code

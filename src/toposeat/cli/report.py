@@ -14,11 +14,13 @@ from toposeat.cli.command import (
     print_json,
     style_of,
     tell,
+    write_result,
 )
 from toposeat.cli.page import page_text
 from toposeat.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from toposeat.model.evaluation import MappingResult
     from toposeat.model.placement import Placement
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
@@ -64,7 +66,9 @@ class ReportCommand(Command):
         else:
             content = _render(found, form, _style_for(args.output))
         if args.output is None:
-            sys.stdout.write(content)
+            # Pages and drawings say themselves that they are UTF-8.
+            drawn = form in ("html", "svg")
+            write_result(content.encode("utf-8", "replace") if drawn else content)
         else:
             write_atomically(args.output, content, overwrite=args.force)
             tell(f"Wrote {args.output}")
@@ -79,7 +83,7 @@ class _Files:
         self.traffic: Traffic | None = None
         self.placements: list[tuple[Path, Placement]] = []
         self.runs: list[Any] = []
-        self.results: list[Any] = []
+        self.results: list[tuple[Path, MappingResult]] = []
 
     @staticmethod
     def load(paths: list[Path], topology_source: str | None, traffic: str | None) -> _Files:
@@ -102,35 +106,66 @@ class _Files:
         if is_profile(path):
             self.traffic = load_traffic(path)
             return
-        head = files.read_text(path)[:4096]
+        text = files.read_text(path)  # once: it may be a pipe
+        head = text[:4096]
         if result_file.MAPPING_SCHEMA in head:
-            self.results.append(result_file.load_mapping(path))
+            self.results.append((path, result_file.parse_mapping(text, path)))
         elif result_file.RUN_SCHEMA in head:
-            self.runs.append(result_file.load_run(path))
+            self.runs.append(result_file.parse_run(text, path))
         elif head.startswith("# toposeat/placement/"):
-            self.placements.append((path, placement_file.load_placement(path)))
+            self.placements.append((path, placement_file.parse_placement(text, path=path)))
+        elif head.lstrip()[:14].lower() == "<!doctype html":
+            raise InputError(
+                "a report page: it cannot be read back", path=path, hint="open it in a browser"
+            )
         elif not head.strip():
             raise InputError("an empty file", path=path, hint="make it again")
         else:
-            self.topology = topology.read_topology(str(path))
+            self.topology = topology.parse_topology_text(text, path)
 
     def mapping_results(self) -> list[Any]:
         """Results to show: saved ones, and given placements assessed on the given machine."""
         from toposeat import pipeline  # noqa: PLC0415
 
-        results = list(self.results)
+        for path, result in self.results:
+            self._check_result(path, result)
+        results = [result for _, result in self.results]
         if self.topology is not None and self.traffic is not None:
             for path, placement in self.placements:
                 devices = pipeline.device_positions(placement, self.topology, self.traffic, path)
                 results.append(pipeline.assess(self.topology, self.traffic, devices))
         return results
 
+    def _check_result(self, path: Path, result: MappingResult) -> None:
+        """A saved result knows devices and links by number only: refuse another machine's."""
+        if self.topology is None or self.traffic is None:
+            raise UsageError(
+                f"{path}: a mapping is shown on its machine, with its traffic",
+                hint="add -t SRC and --traffic F, those that were given to `toposeat map`",
+            )
+        if len(result.device_of_rank) != self.traffic.ranks:
+            raise InputError(
+                f"a mapping of {len(result.device_of_rank)} ranks; the traffic has "
+                f"{self.traffic.ranks}",
+                path=path,
+                hint="give the traffic that was mapped",
+            )
+        links = {link.id for link in self.topology.links}
+        used = {load.link for load in (*result.default.links, *result.placed.links)}
+        inside = range(len(self.topology.devices))
+        if not used <= links or any(at not in inside for at in result.device_of_rank):
+            raise InputError(
+                f"a mapping on another machine than {self.topology.name}",
+                path=path,
+                hint="give the machine that was mapped on with -t SRC",
+            )
+
     def sections(self) -> list[Section]:
         """What the page shows: machine, traffic and each result, then the runs."""
         from toposeat.report import Section  # noqa: PLC0415
 
         complete = self.topology is not None and self.traffic is not None
-        results = self.mapping_results() if complete else []
+        results = self.mapping_results()
         sections = [Section(self.topology, self.traffic, result) for result in results]
         if not results and (self.topology is not None or self.traffic is not None):
             sections.append(Section(self.topology, self.traffic))
@@ -154,10 +189,10 @@ def _document(found: _Files) -> Any:
     if found.traffic is not None:
         documents.append(report.profile_json(found.traffic))
     documents += [report.placement_json(placement) for _, placement in found.placements]
+    results = found.mapping_results()
     if found.topology is not None and found.traffic is not None:
         documents += [
-            report.mapping_json(result, found.topology, found.traffic)
-            for result in found.mapping_results()
+            report.mapping_json(result, found.topology, found.traffic) for result in results
         ]
     documents += [report.run_json(record) for record in found.runs]
     if len(documents) == 1:
@@ -186,10 +221,11 @@ def _text(found: _Files, style: TextStyle) -> str:
     if found.traffic is not None:
         parts.append(report.render_traffic_text(found.traffic, style))
     parts += [report.render_placement_text(placement, style) for _, placement in found.placements]
+    results = found.mapping_results()
     if found.topology is not None and found.traffic is not None:
         parts += [
             report.render_mapping_text(result, found.topology, found.traffic, style)
-            for result in found.mapping_results()
+            for result in results
         ]
     parts += [report.render_run_text(record, style) for record in found.runs]
     return "\n".join(parts)

@@ -9,7 +9,9 @@ from pathlib import Path
 from toposeat.cli.command import (
     Command,
     add_force_option,
+    print_command,
     print_json,
+    quoted,
     require_launch,
     show,
     tell,
@@ -77,11 +79,11 @@ class RunCommand(Command):
             dry_run=args.dry_run,
         )
         if args.dry_run:
-            print(pipeline.shell_line(record.launched))
+            print_command(record.launched)
             return 0
         if args.output is not None:
             save_run(record, args.output, overwrite=args.force)
-            tell(f"Wrote {args.output}", f"Next: toposeat report {args.output}")
+            tell(f"Wrote {args.output}", f"Next: toposeat report {quoted(args.output)}")
         if args.json:
             print_json(report.run_json(record))
         else:

@@ -16,7 +16,7 @@ from toposeat.cli.command import (
     show,
     tell,
 )
-from toposeat.cli.page import page_text, write_page
+from toposeat.cli.page import page_text
 
 
 class TuneCommand(Command):
@@ -41,7 +41,7 @@ class TuneCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
         from toposeat import pipeline, report  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
+        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
         launch = require_launch(args, self.name)
         if args.html is not None:
@@ -53,6 +53,16 @@ class TuneCommand(Command):
             options=pipeline.MapOptions.from_namespace(args),
             progress=tell,
         )
+        wrote = [f"Wrote {tuned.placement_path}"]
+        if args.html is not None:
+            page = page_text(
+                [report.Section(tuned.topology, tuned.traffic, tuned.result)],
+                title=f"{pipeline.program_name(launch)} on {tuned.topology.name}",
+                subtitle=pipeline.shell_line(launch),
+                commands=[f"toposeat run -- {pipeline.shell_line(launch)}"],
+            )
+            write_atomically(args.html, page, overwrite=args.force)
+            wrote.append(f"Wrote {args.html}")
         if args.json:
             print_json(
                 report.mapping_json(tuned.result, tuned.topology, tuned.traffic)
@@ -62,16 +72,8 @@ class TuneCommand(Command):
             show(
                 sys.stdout, report.render_mapping_text, tuned.result, tuned.topology, tuned.traffic
             )
-        if args.html is not None:
-            page = page_text(
-                [report.Section(tuned.topology, tuned.traffic, tuned.result)],
-                title=f"{pipeline.program_name(launch)} on {tuned.topology.name}",
-                subtitle=pipeline.shell_line(launch),
-                commands=[f"toposeat run -- {pipeline.shell_line(launch)}"],
-            )
-            write_page(args.html, page, overwrite=args.force)
         tell(
-            f"Wrote {tuned.placement_path}",
+            *wrote,
             f"Next: toposeat run -- {pipeline.shell_line(launch)}",
         )
         return tuned.exit_code

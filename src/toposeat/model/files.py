@@ -34,16 +34,23 @@ def check_writable(path: str | Path, *, overwrite: bool) -> None:
     """Refuse early, before long work, what `write_atomically` would refuse at its end.
 
     Raises:
-        UsageError: the file exists and `overwrite` is false, or its folder does not exist.
+        UsageError: the file exists and `overwrite` is false, it is no regular file, or its folder
+            does not exist.
+        InputError: no permission to write in its folder.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link is written through, never replaced
     if target.is_dir():
-        raise UsageError(f"{target} is a directory", hint="give a file name")
+        raise UsageError(f"{path} is a directory", hint="give a file name")
     if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists", hint="add -f to overwrite it, or give another name")
+        raise UsageError(f"{path} exists", hint="add -f to overwrite it, or give another name")
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{path} is not a regular file", hint="give another name")
     if not target.parent.is_dir():
-        raise UsageError(
-            f"{target.parent} is not a directory", hint=f"make it first: mkdir -p {target.parent}"
+        parent = Path(path).parent
+        raise UsageError(f"{parent} is not a directory", hint=f"make it first: mkdir -p {parent}")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InputError(
+            "no permission to write in its folder", path=path, hint="give another folder"
         )
 
 
@@ -62,7 +69,7 @@ def replace_atomically(
 ) -> None:
     """Let `produce` fill a temporary file beside `path`, then move it into place."""
     check_writable(path, overwrite=overwrite)
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         os.close(handle)

@@ -18,7 +18,12 @@ def load_mapping(path: str | Path) -> MappingResult:
     Raises:
         InputError: with file and line, if it is missing, damaged or of another schema.
     """
-    return decode_json(read_text(path), MappingResult, schema=MAPPING_SCHEMA, path=path)
+    return parse_mapping(read_text(path), path)
+
+
+def parse_mapping(text: str, path: str | Path) -> MappingResult:
+    """The same from the text of the file; `path` is for messages only."""
+    return decode_json(text, MappingResult, schema=MAPPING_SCHEMA, path=path)
 
 
 def save_mapping(result: MappingResult, path: str | Path, *, overwrite: bool = False) -> None:
@@ -32,7 +37,12 @@ def load_run(path: str | Path) -> RunRecord:
     Raises:
         InputError: with file and line, if it is missing, damaged or of another schema.
     """
-    return decode_json(read_text(path), RunRecord, schema=RUN_SCHEMA, path=path)
+    return parse_run(read_text(path), path)
+
+
+def parse_run(text: str, path: str | Path) -> RunRecord:
+    """The same from the text of the file; `path` is for messages only."""
+    return decode_json(text, RunRecord, schema=RUN_SCHEMA, path=path)
 
 
 def save_run(record: RunRecord, path: str | Path, *, overwrite: bool = False) -> None:

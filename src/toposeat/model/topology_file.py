@@ -17,7 +17,16 @@ def load_topology(path: str | Path) -> Topology:
     Raises:
         InputError: with file and line, if it is missing, damaged or of another schema.
     """
-    return decode_json(read_text(path), Topology, schema=TOPOLOGY_SCHEMA, path=path)
+    return parse_topology(read_text(path), path)
+
+
+def parse_topology(text: str, path: str | Path) -> Topology:
+    """A topology from the text of its file; `path` is for messages only.
+
+    Raises:
+        InputError: with file and line, if it is damaged or of another schema.
+    """
+    return decode_json(text.removeprefix("\ufeff"), Topology, schema=TOPOLOGY_SCHEMA, path=path)
 
 
 def save_topology(topology: Topology, path: str | Path, *, overwrite: bool = False) -> None:

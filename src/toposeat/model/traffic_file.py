@@ -81,12 +81,21 @@ _COLUMNS: dict[str, dict[str, str]] = {
 
 def save_traffic(traffic: Traffic, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a profile, whole or not at all."""
-    replace_atomically(path, lambda tmp: _fill(tmp, traffic), overwrite=overwrite)
+
+    def produce(temporary: Path) -> None:
+        try:
+            _fill(temporary, traffic)
+        except sqlite3.OperationalError as error:  # a full disk, no permission
+            raise OSError(str(error)) from error
+
+    replace_atomically(path, produce, overwrite=overwrite)
 
 
 def is_profile(path: str | Path) -> bool:
     """Whether a file looks like a profile (only its first bytes are read)."""
     try:
+        if not Path(path).is_file():
+            return False  # of a pipe, nobody could read again what was looked at here
         with Path(path).open("rb") as file:
             return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     except OSError:

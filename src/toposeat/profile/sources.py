@@ -27,7 +27,7 @@ def read_traffic(source: str | Path) -> Traffic:
         UsageError: there is no such file, and it is no pattern either.
     """
     path = Path(source)
-    if path.exists():
+    if _exists(path):
         if is_profile(path):
             return load_traffic(path)
         if path.suffix in {".place", ".json", ".html"}:
@@ -54,6 +54,13 @@ def _beginning(path: Path) -> str:
         return ""
     with path.open("rb") as file:
         return file.read(len(FIRST_LINE)).decode(errors="replace")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name too long or with a NUL is no file
+        return False
 
 
 def _looks_like_a_file(text: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import Topology
-from toposeat.model.topology_file import load_topology
+from toposeat.model.topology_file import parse_topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
 from toposeat.topology.discover import discover_this
 from toposeat.topology.nvidia_smi_topo import looks_like_topo_matrix, parse_topo_matrix
@@ -60,10 +60,18 @@ def _exists(path: Path) -> bool:
 
 
 def _read_file(path: Path) -> Topology:
-    text = _read_text(path)
+    return parse_topology_text(_read_text(path), path)
+
+
+def parse_topology_text(text: str, path: Path) -> Topology:
+    """A topology from the text of a file of any known format; `path` is for names and messages.
+
+    Raises:
+        InputError: damaged, or of unknown format, with file and line.
+    """
     start = text.lstrip("\ufeff \t\r\n")
     if start.startswith("{"):
-        return load_topology(path)
+        return parse_topology(text, path)
     if not start or looks_like_topo_matrix(text):
         matrix = parse_topo_matrix(text, path=path)
         return topology_of_relations(

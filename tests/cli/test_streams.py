@@ -1,0 +1,115 @@
+"""Standard streams that are closed, full, narrow in their character set, or not read to the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENTRY = [sys.executable, "-c", "from toposeat.cli.main import entry; entry()"]
+
+
+def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a bash line in which `$T` stands for toposeat."""
+    script = folder / "toposeat"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{ENTRY[-1]}" "$@"\n')
+    script.chmod(0o755)
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, **environment, "T": str(script)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_reader_that_goes_away_costs_no_file(tmp_path: Path) -> None:
+    done = shell(
+        "$T map ring:8 -t dgx-1v -o a.place --html a.html --json | head -c 1 >/dev/null;"
+        " echo ${PIPESTATUS[0]}",
+        tmp_path,
+    )
+    assert done.stdout == b"0\n"
+    assert (tmp_path / "a.place").exists()
+    assert (tmp_path / "a.html").exists()
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_is_gone_already_costs_no_file(tmp_path: Path) -> None:
+    done = shell(
+        "{ sleep 3; $T map ring:8 -t dgx-1v -o a.place; } | true; echo ${PIPESTATUS[0]}", tmp_path
+    )
+    assert done.stdout == b"0\n"
+    assert (tmp_path / "a.place").exists()
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "verb", ["discover -t dgx-1v", "discover --list", "doctor", "map ring:4 -t dgx-1v --json"]
+)
+def test_a_full_disk_behind_stdout_is_an_error(tmp_path: Path, verb: str) -> None:
+    done = shell(f"$T {verb} >/dev/full", tmp_path)
+    assert done.returncode == 1
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == "error: cannot write the result: No space left on device"
+    assert lines[1].startswith("hint:  ")
+    assert len(lines) == 2
+
+
+def test_closed_streams(tmp_path: Path) -> None:
+    done = shell("$T map ring:8 -t dgx-1v -o a.place >&-", tmp_path)
+    assert done.returncode == 0
+    assert b"Wrote a.place" in done.stderr
+    done = shell("$T discover -t nope 2>&-", tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    done = shell("$T discover -t nope 2>/dev/full", tmp_path)
+    assert done.returncode == 2
+
+
+def test_stderr_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
+    done = shell(
+        "{ sleep 1; $T tune -t dgx-1v -- sh -c 'echo ran > ran; exit 7'; } 2>&1 | true;"
+        " echo ${PIPESTATUS[0]}",
+        tmp_path,
+        TOPOSEAT_MPI_ABI="mpich",
+        TOPOSEAT_CACHE_DIR=str(tmp_path / "cache"),
+    )
+    assert done.stdout == b"1\n"
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("form", ["html", "svg", "text", "json"])
+def test_an_ascii_stdout(tmp_path: Path, form: str) -> None:
+    name = "m\N{LATIN SMALL LETTER U WITH DIAERESIS}.json"
+    assert shell(f"$T discover -t dgx-1v -o {name}", tmp_path).returncode == 0
+    done = shell(f"$T report {name} --format {form}", tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    if form == "html":
+        assert "toposeat report" in done.stdout.decode("utf-8")
+    if form == "json":
+        assert len(json.loads(done.stdout)["devices"]) == 8
+
+
+def test_usage_errors_keep_their_code_with_a_traceback(tmp_path: Path) -> None:
+    done = shell("$T discover -v -t nope", tmp_path)
+    assert done.returncode == 2
+    assert b"Traceback" in done.stderr
+    assert b"error: 'nope'" in done.stderr
+
+
+def test_what_bash_substitutes_is_read_once(tmp_path: Path) -> None:
+    assert shell("$T discover -t dgx-1v -o m.json", tmp_path).returncode == 0
+    (tmp_path / "t.csv").write_text("0,5\n7,0\n")
+    done = shell("$T map <(cat t.csv) -t <(cat m.json) --json", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["placed"]["hop_bytes"] == 12
+    done = shell("$T report <(cat m.json) --json", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["devices"]) == 8
