@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,11 @@ class _Found:
     machine: Machine
     endpoints: list[Endpoint] = field(default_factory=list)
 
-    def add_gpu(self, device: Device, generation: int | None) -> None:
+    def add_gpu(
+        self, device: Device, generation: int | None, function: PciDevice | None = None
+    ) -> None:
         self.builder.devices.append(device)
-        function = self.machine.pci.get(device.pci_bus_id or "")
+        function = function or self.machine.pci.get(device.pci_bus_id or "")
         if function is None:
             self.builder.report.append(
                 f"{device.id} ({device.pci_bus_id}) is not in sysfs: its PCI position is not known"
@@ -67,11 +70,11 @@ def discover_this(
     """
     machine = read_sysfs(sysfs)
     name = host or platform.node() or "this"
-    found = _Found(GraphBuilder(host=name), machine)
+    found = _Found(GraphBuilder(host=name, report=list(machine.report)), machine)
     snapshot, reason = _ask_nvml(nvml)
     if snapshot is not None:
         _add_nvml_devices(found, snapshot)
-    _add_unseen_nvidia(found, snapshot, reason)
+    reason = _add_unseen_nvidia(found, snapshot, reason)
     amd = read_kfd(sysfs)
     id_of_node = _add_kfd_devices(found, amd)
     if not found.builder.devices:
@@ -79,7 +82,8 @@ def discover_this(
     _add_nics(found)
     numa_of = PciGraphWriter(found.builder, machine).write(found.endpoints)
     if snapshot is not None:
-        add_live_nvlinks(found.builder, snapshot.devices, numa_of)
+        present = {function.pci_bus_id for function in machine.gpus(VENDOR_NVIDIA)}
+        add_live_nvlinks(found.builder, snapshot.devices, numa_of, present)
     _add_xgmi(found.builder, amd, id_of_node)
     return _finish(found.builder, snapshot, name)
 
@@ -123,8 +127,14 @@ def _nvidia_device(host: str, gpu: NvmlDevice, function: PciDevice | None) -> De
     )
 
 
-def _add_unseen_nvidia(found: _Found, snapshot: NvmlSnapshot | None, reason: str) -> None:
-    """GPUs that sysfs shows and NVML does not: hidden by a cgroup, or no driver at all."""
+def _add_unseen_nvidia(found: _Found, snapshot: NvmlSnapshot | None, reason: str) -> str:
+    """GPUs that sysfs shows and NVML does not: hidden by a cgroup, or no driver at all.
+
+    Hidden ones are no devices: a rank could not use them.
+
+    Returns:
+        Why there is no GPU, should there be none.
+    """
     present = found.machine.gpus(VENDOR_NVIDIA)
     if snapshot is not None:
         seen = {gpu.pci_bus_id for gpu in snapshot.devices}
@@ -134,8 +144,7 @@ def _add_unseen_nvidia(found: _Found, snapshot: NvmlSnapshot | None, reason: str
                 f"{len(hidden)} of {len(present)} NVIDIA GPUs are hidden from this process"
                 f" (cgroup, container, or driver): {', '.join(hidden)}"
             )
-        if snapshot.devices:
-            return
+        return "; ".join([reason, *snapshot.report[:1], *found.builder.report[-1:]])
     if present:
         found.builder.report.append(f"{reason}: names, UUIDs and NVLinks are not known")
     for index, function in enumerate(present):
@@ -151,21 +160,32 @@ def _add_unseen_nvidia(found: _Found, snapshot: NvmlSnapshot | None, reason: str
             ),
             None,
         )
+    return reason
 
 
 def _add_kfd_devices(found: _Found, gpus: tuple[KfdGpu, ...]) -> dict[int, str]:
     """Add AMD's devices; their ids by KFD node (partitions of one GPU share a PCI bus id)."""
-    start = len(found.builder.devices)
+    start = max((d.index + 1 for d in found.builder.devices), default=0)
+    if start and gpus:
+        found.builder.report.append(
+            f"GPUs of two vendors: AMD's are numbered from {start} on, after NVIDIA's"
+        )
+    shared = Counter(gpu.pci_bus_id for gpu in gpus)
+    doubled = [bus for bus, count in shared.items() if count > 1]
+    if doubled:
+        found.builder.report.append(
+            f"partitions of one GPU share a PCI bus id ({', '.join(doubled)}): theirs are left out"
+        )
     for index, gpu in enumerate(gpus):
         function = found.machine.pci.get(gpu.pci_bus_id)
         found.add_gpu(
             Device(
                 id=f"gpu{start + index}",
-                index=index,
+                index=start + index,
                 host=found.builder.host,
                 vendor=Vendor.AMD,
                 name=gpu.name,
-                pci_bus_id=gpu.pci_bus_id,
+                pci_bus_id=gpu.pci_bus_id if shared[gpu.pci_bus_id] == 1 else None,
                 uuid=f"GPU-{gpu.unique_id:016x}" if gpu.unique_id else None,
                 numa_node=function.numa_node if function else None,
                 cpus=function.cpus if function else None,
@@ -173,6 +193,7 @@ def _add_kfd_devices(found: _Found, gpus: tuple[KfdGpu, ...]) -> dict[int, str]:
                 forwards=gpu.forwards,
             ),
             None,
+            function,
         )
     return {gpu.node: f"gpu{start + index}" for index, gpu in enumerate(gpus)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
@@ -15,7 +15,10 @@ _SOMEWHERE = "?"  # a switch whose PCI bus id NVML does not tell
 
 
 def add_live_nvlinks(
-    builder: GraphBuilder, devices: Sequence[NvmlDevice], numa_of: Mapping[str, str]
+    builder: GraphBuilder,
+    devices: Sequence[NvmlDevice],
+    numa_of: Mapping[str, str],
+    present: Collection[str],
 ) -> None:
     """Add direct bonds, NVSwitch fabrics, and links to CPUs (POWER9).
 
@@ -23,11 +26,13 @@ def add_live_nvlinks(
         builder: where the devices already are.
         devices: what NVML told.
         numa_of: the NUMA vertex of each device, by id.
+        present: PCI bus ids of all NVIDIA GPUs that the machine has, hidden ones too.
     """
     ids = {device.pci_bus_id: f"gpu{device.index}" for device in devices}
     direct: dict[tuple[str, str], Counter[str]] = {}
     ports: dict[str, Counter[str]] = {}
     lanes = {f"gpu{d.index}": _lane(d) for d in devices}
+    away: Counter[str] = Counter()
     for device in devices:
         here = f"gpu{device.index}"
         for link in device.links:
@@ -35,9 +40,18 @@ def add_live_nvlinks(
             if peer is not None and not link.to_switch:
                 pair = (min(here, peer), max(here, peer))
                 direct.setdefault(pair, Counter())[here] += 1
-            elif not link.to_cpu:
+            elif link.to_switch:
                 ports.setdefault(here, Counter())[link.remote_pci or _SOMEWHERE] += 1
+            elif link.to_cpu:
+                continue
+            elif link.remote_pci is None:
+                away["to where NVML does not tell"] += 1
+            elif link.to_gpu or link.remote_pci in present:
+                away["to GPUs that this process does not see"] += 1
+            else:  # old drivers do not tell of what kind the other end is
+                ports.setdefault(here, Counter())[link.remote_pci] += 1
         _add_cpu_links(builder, device, lanes[here], numa_of.get(here))
+    builder.report.extend(f"{n} NVLinks lead {where}: left out" for where, n in away.items())
     _add_direct(builder, direct, lanes)
     _add_fabrics(builder, ports, lanes)
 

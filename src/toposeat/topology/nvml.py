@@ -16,6 +16,7 @@ from toposeat.model.cpu_list import cpu_list_of_mask
 from toposeat.model.topology import PathClass, canonical_pci
 
 MAX_LINKS = 36  # Blackwell has 18; the library answers "invalid argument" beyond what a device has
+_NO_SUCH_LINK = frozenset({2, 3})  # invalid argument, not supported
 _REMOTE_GPU, _REMOTE_CPU, _REMOTE_SWITCH = 0, 1, 2
 _COMMON_ANCESTOR = {
     0: PathClass.PIX,  # two GPUs of one board
@@ -36,6 +37,7 @@ class NvmlLink:
     remote_pci: str | None
     to_switch: bool
     to_cpu: bool
+    to_gpu: bool = False  # none of the three: NVML does not tell what is at the other end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +78,8 @@ class _Asker:
         self.library = library
         self.refused: dict[str, str] = {}
 
-    def ask(self, function: str, *arguments: Any) -> Any:
-        """The answer, or None."""
+    def ask(self, function: str, *arguments: Any, harmless: frozenset[int] = frozenset()) -> Any:
+        """The answer, or None. Error codes in `harmless` are answers too: nothing is there."""
         call: Callable[..., Any] | None = getattr(self.library, function, None)
         if call is None:
             self.refused.setdefault(function, "not in this version of the bindings")
@@ -85,7 +87,8 @@ class _Asker:
         try:
             return call(*arguments)
         except self.library.NVMLError as error:
-            self.refused.setdefault(function, str(error))
+            if getattr(error, "value", None) not in harmless:
+                self.refused.setdefault(function, str(error))
             return None
 
 
@@ -126,12 +129,14 @@ def _read(asker: _Asker) -> NvmlSnapshot:
     report: list[str] = []
     handles: list[Any] = []
     devices: list[NvmlDevice] = []
+    seen: set[str] = set()
     for index in range(asker.ask("nvmlDeviceGetCount") or 0):
         handle = asker.ask("nvmlDeviceGetHandleByIndex", index)
         device = _device(asker, handle, index) if handle is not None else None
-        if device is None:
+        if device is None or device.pci_bus_id in seen:
             report.append(f"NVML cannot open GPU {index}: it is left out")
             continue
+        seen.add(device.pci_bus_id)
         handles.append(handle)
         devices.append(device)
     distances: dict[tuple[int, int], PathClass] = {}
@@ -148,11 +153,7 @@ def _read(asker: _Asker) -> NvmlSnapshot:
             if status is not None:
                 peers[i, j] = status == 0
     driver = asker.ask("nvmlSystemGetDriverVersion")
-    report += [
-        f"NVML did not answer {name}: {why}"
-        for name, why in asker.refused.items()
-        if "NvLink" not in name or any(d.links for d in devices)
-    ]
+    report += [f"NVML did not answer {name}: {why}" for name, why in asker.refused.items()]
     return NvmlSnapshot(
         devices=tuple(devices),
         driver=_text(driver),
@@ -163,8 +164,8 @@ def _read(asker: _Asker) -> NvmlSnapshot:
 
 
 def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
-    pci = asker.ask("nvmlDeviceGetPciInfo", handle)
-    if pci is None:
+    bus = _pci(asker.ask("nvmlDeviceGetPciInfo", handle))
+    if bus is None:
         return None
     memory = asker.ask("nvmlDeviceGetMemoryInfo", handle)
     mig = asker.ask("nvmlDeviceGetMigMode", handle)
@@ -174,7 +175,7 @@ def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
         index=index,
         name=_text(asker.ask("nvmlDeviceGetName", handle)) or "",
         uuid=_text(asker.ask("nvmlDeviceGetUUID", handle)),
-        pci_bus_id=canonical_pci(_text(pci.busId) or ""),
+        pci_bus_id=bus,
         memory_bytes=int(memory.total) if memory is not None else None,
         cpus=cpu_list_of_mask([int(w) for w in words]) or None if words is not None else None,
         mig=mig is not None and mig[0] == 1,
@@ -185,14 +186,17 @@ def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
 
 
 def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
-    """Active NVLinks, and how many more are there but down. The first refusal ends the list."""
+    """Active NVLinks, and how many more are there but down.
+
+    "Invalid argument" and "not supported" say that there is no such link; other refusals are kept
+    for the report.
+    """
     links: list[NvmlLink] = []
     inactive = 0
     for number in range(MAX_LINKS):
-        state = asker.ask("nvmlDeviceGetNvLinkState", handle, number)
+        state = asker.ask("nvmlDeviceGetNvLinkState", handle, number, harmless=_NO_SUCH_LINK)
         if state is None:
-            asker.refused.pop("nvmlDeviceGetNvLinkState", None)  # no such link: not a defect
-            break
+            continue
         if state != 1:
             inactive += 1
             continue
@@ -205,6 +209,7 @@ def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
                 remote_pci=_pci(pci),
                 to_switch=kind == _REMOTE_SWITCH,
                 to_cpu=kind == _REMOTE_CPU,
+                to_gpu=kind == _REMOTE_GPU,
             )
         )
     return tuple(links), inactive

@@ -70,6 +70,7 @@ def read_sysfs(root: Path = Path("/sys")) -> Machine:
     """Read PCI, NUMA, sockets and NICs; what is missing is left out, nothing raises."""
     pci = _pci_devices(root)
     cpus_of_node = _cpus_of_node(root)
+    adapters, report = _adapters(root, pci)
     return Machine(
         pci=pci,
         cpus_of_node=cpus_of_node,
@@ -78,7 +79,8 @@ def read_sysfs(root: Path = Path("/sys")) -> Machine:
             for node, cpus in cpus_of_node.items()
             if (package := _package(root, cpus)) is not None
         },
-        adapters=tuple(_adapters(root, pci)),
+        adapters=adapters,
+        report=report,
     )
 
 
@@ -131,17 +133,46 @@ def _package(root: Path, cpus: str) -> int | None:
     )
 
 
-def _adapters(root: Path, pci: dict[str, PciDevice]) -> list[NetworkAdapter]:
-    """RDMA devices, then network interfaces of functions that have no RDMA device."""
-    found: list[NetworkAdapter] = []
-    taken: set[str] = set()
-    for kind in ("infiniband", "cxi", "net"):
-        for entry in _entries(root / "class" / kind):
-            bus = _parent_function(entry, pci)
-            if bus is not None and (kind != "net" or bus not in taken):
-                taken.add(bus)
-                found.append(NetworkAdapter(name=entry.name, pci_bus_id=bus))
-    return sorted(found, key=lambda a: (a.pci_bus_id, a.name))
+def _adapters(
+    root: Path, pci: dict[str, PciDevice]
+) -> tuple[tuple[NetworkAdapter, ...], tuple[str, ...]]:
+    """The adapters a job could be told to use, and what was left out.
+
+    RDMA devices, or network interfaces where there is no RDMA device: beside one, an interface of
+    its own is for management. Virtual functions count only where their physical one is not seen.
+    """
+    found = {
+        kind: [
+            NetworkAdapter(name=entry.name, pci_bus_id=bus)
+            for entry in _entries(root / "class" / kind)
+            if (bus := _parent_function(entry, pci)) is not None
+        ]
+        for kind in ("infiniband", "cxi", "net")
+    }
+    chosen = found["infiniband"] + found["cxi"]
+    taken = {a.pci_bus_id for a in chosen}
+    plain = [a for a in found["net"] if a.pci_bus_id not in taken]
+    report: list[str] = []
+    if not chosen:
+        chosen = plain
+    elif plain:
+        names = ", ".join(a.name for a in plain[:8]) + (", ..." if len(plain) > 8 else "")
+        report.append(f"{len(plain)} network interfaces without RDMA are left out: {names}")
+    taken = {a.pci_bus_id for a in chosen}
+    virtual = {a.pci_bus_id for a in chosen if _physical_function(root, a.pci_bus_id) in taken}
+    if virtual:
+        report.append(f"{len(virtual)} virtual functions of network adapters are left out")
+    kept = [a for a in chosen if a.pci_bus_id not in virtual]
+    return tuple(sorted(kept, key=lambda a: (a.pci_bus_id, a.name))), tuple(report)
+
+
+def _physical_function(root: Path, bus: str) -> str | None:
+    """The bus id of the physical function that a virtual one belongs to."""
+    link = root / "bus" / "pci" / "devices" / bus / "physfn"
+    try:
+        return canonical_pci(link.resolve().name) if link.exists() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _parent_function(entry: Path, pci: dict[str, PciDevice]) -> str | None:

@@ -19,6 +19,11 @@ _PCI = (
     *("34", "36", "39", "3b", "57", "59", "5c", "5e"),
     *("b7", "b9", "bc", "be", "e0", "e2", "e5", "e7"),
 )
+# mlx5_4 and mlx5_5 are the Ethernet ports for storage. Of the bus ids only the first is published.
+_NICS = (
+    *(("mlx5_0", "35"), ("mlx5_1", None), ("mlx5_2", None), ("mlx5_3", None)),
+    *(("mlx5_6", None), ("mlx5_7", None), ("mlx5_8", None), ("mlx5_9", None)),
+)
 PLANES = 6  # NVSwitches of a board, and NVLinks of a GPU
 PLANE_LANES = 8  # NVLinks from an NVSwitch to its partner on the other board
 
@@ -47,11 +52,15 @@ def build() -> Topology:
             " 2.4 TB/s bisection, two Xeon Platinum 8168, 8 InfiniBand adapters)",
             "A. Ishii et al.: NVSwitch and DGX-2: NVLink-switching chip and scale-up compute"
             " server. Hot Chips 30 (2018): six planes, eight links from switch to switch",
+            "NVIDIA: GPUDirect Storage benchmarking and configuration guide (nvidia-smi topo -mp of"
+            " a DGX-2; which adapter is beside which GPUs)",
+            "nccl-tests issue 78 (nvidia-smi topo -m of a DGX-2: CPU lists, relations to NICs)",
         ),
         description="NVIDIA DGX-2: 16 Tesla V100 on two NVSwitch boards, full bisection",
         metadata={
             "pcie": "two levels of switches: pairs PIX, quads PXB, the two quads of a socket NODE",
-            "pci_bus_ids": "GPUs as published for this machine, NICs not known",
+            "pci_bus_ids": "GPUs and first NIC as published for this machine, other NICs not known",
+            "nics": "compute adapters only",
             "pcie_generation": "3",
         },
     )
@@ -84,5 +93,6 @@ def _pcie_quad(builder: GraphBuilder, node: str, quad: int, gpus: list[str]) -> 
         switch = add_switch(builder, upper, socket, generation=3)
         for gpu in gpus[2 * half : 2 * half + 2]:
             attach(builder, gpu, switch, generation=3)
-        nic = add_nic(builder, f"mlx5_{2 * quad + half}", None, socket)
+        name, bus = _NICS[2 * quad + half]
+        nic = add_nic(builder, name, bus and f"0000:{bus}:00.0", socket)
         attach(builder, nic, switch, generation=3)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from toposeat.model.topology import ComponentKind, Topology
+from typing import TypedDict
+
+from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.topology import ComponentKind, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
     add_bridge,
@@ -62,11 +65,14 @@ def build_a100() -> Topology:
     return builder.build(
         name="dgx-a100",
         origin="catalogue",
+        **_inside_one_switch(builder, 4),
         sources=(
             "NVIDIA: DGX A100 user guide and system architecture white paper WP-10083-001 (six"
             " NVSwitches, 12 NVLinks per GPU, two EPYC 7742, eight compute HDR adapters)",
             "Published run of p2pBandwidthLatencyTest on 8 A100 with NVSwitch (270-276 GB/s, 3.4"
             " us)",
+            "NCCL issue 1505 (nvidia-smi topo -m and NCCL's topology of a DGX A100: NUMA nodes,"
+            " PXB from each GPU to two adapters)",
             "NVIDIA: NCCL, src/graph/topo.h (socket link of EPYC)",
         ),
         description="NVIDIA DGX A100: 8 GPUs, NV12 to one NVSwitch fabric, four PCIe switches with"
@@ -119,9 +125,12 @@ def build_h100() -> Topology:
     return builder.build(
         name="hgx-h100",
         origin="catalogue",
+        **_inside_one_switch(builder, 5),
         sources=(
             "NVIDIA: H100 Tensor Core GPU architecture white paper; DGX H100 user guide (four"
             " NVSwitches, 18 NVLinks per GPU, two Xeon Platinum 8480C, eight compute NDR adapters)",
+            "Published outputs of nvidia-smi topo -m on DGX H100 (PXB from each GPU to adapters"
+            " 0, 3, 4, 5, 6, 9, 10, 11)",
             "NCCL issue 1264 (376 GB/s between two H100 over NV18)",
             "NVIDIA: NCCL, src/graph/topo.h (socket link of Sapphire Rapids)",
         ),
@@ -133,6 +142,31 @@ def build_h100() -> Topology:
             "nics": "compute adapters only",
         },
     )
+
+
+class _Published(TypedDict):
+    classes: dict[tuple[str, str], PathClass]
+    caps: dict[tuple[str, str], Quantity]
+
+
+def _inside_one_switch(builder: GraphBuilder, generation: int) -> _Published:
+    """GPU to NIC of one switch is PXB, not PIX: the chip shows itself as bridges below bridges.
+
+    It is one chip all the same, drawn as one switch, and a flow inside it gets the full rate.
+    """
+    above = {
+        link.ends[0]: link.ends[1] for link in builder.links if link.ends[1].startswith("switch")
+    }
+    pairs = [
+        (gpu.id, nic.id)
+        for gpu in builder.devices
+        for nic in builder.nics
+        if above[gpu.id] == above[nic.id]
+    ]
+    return {
+        "classes": dict.fromkeys(pairs, PathClass.PXB),
+        "caps": dict.fromkeys(pairs, nominal(k.pcie_bytes_per_s(generation))),
+    }
 
 
 def _crossbar(builder: GraphBuilder, ids: list[str], lane: k.DeviceLink, lanes: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import ComponentKind, Topology
+from toposeat.model.topology import ComponentKind, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import add_devices, add_nic, add_numa, attach
 from toposeat.topology.graph_builder import GraphBuilder
@@ -43,10 +43,18 @@ def build() -> Topology:
         for j, b in enumerate(ids)
         if i != j
     }
+    # The GPUs' PCIe is behind another host bridge than the adapter, though data takes NVLink.
+    classes = {
+        (gpu, nic.id): PathClass.NODE
+        for i, gpu in enumerate(ids)
+        for nic in builder.nics
+        if nic.numa_node == NODES[i // 2]
+    }
     return builder.build(
         name="power9-4",
         origin="catalogue",
         caps=caps,
+        classes=classes,
         sources=(
             "A. Caldeira: IBM Power System AC922 technical overview and introduction, REDP-5494"
             " (NVLink 2 to GPUs and CPU, X-bus 64 GB/s)",

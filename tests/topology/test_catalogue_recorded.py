@@ -1,0 +1,134 @@
+"""Catalogue machines against recordings of the same machine class: hwloc, NCCL, benchmarks."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.topology.test_catalogue import GB, nvlinks, pair_bandwidth
+from toposeat.model.cpu_list import cpu_list_of_mask
+from toposeat.model.topology import PathClass, Topology
+from toposeat.topology import read_topology
+from toposeat.topology.catalogue import catalogue_topology
+
+
+def nic_classes(topology: Topology, gpu: int) -> dict[str, str]:
+    return {
+        nic.name: topology.route_of_pair[f"gpu{gpu}", nic.id].path_class.value
+        for nic in topology.nics
+    }
+
+
+@pytest.mark.parametrize("file", ["mpibind-coral-lassen.xml", "fluxcore-sierra.xml"])
+def test_power9_has_the_devices_of_sierra_and_lassen(shared_dir: Path, file: str) -> None:
+    """PCI bus ids, the NUMA node above each, its CPUs, adapters' names and link speed."""
+    tree = ElementTree.parse(shared_dir / "machines" / "hwloc-xml" / file)
+    recorded: dict[str, int] = {}
+    names: dict[str, str] = {}
+    cpus: dict[int, str] = {}
+
+    def walk(element: ElementTree.Element, node: int | None) -> None:
+        numa = element.find("./object[@type='NUMANode']")
+        inner = numa if numa is not None else element
+        if element.get("type") in ("NUMANode", "Package") or numa is not None:
+            node = int(inner.get("os_index", "-1"))
+            mask = inner.get("complete_cpuset" if "fluxcore" in file else "cpuset") or "0x0"
+            words = [int(w or "0", 16) for w in mask.split(",")][::-1]
+            cpus[node] = cpu_list_of_mask(words, bits=32)
+        bus = element.get("pci_busid")
+        if bus and node is not None and element.get("pci_type", "")[:4] in ("0302", "0207"):
+            recorded[bus] = node
+            ports = [o.get("name", "") for o in element.findall("object")]
+            names.update((bus, name) for name in ports if name.startswith("mlx5"))
+            speed = float(element.get("pci_link_speed", "0"))
+            assert speed == 0 or speed == pytest.approx(15.75, rel=0.01)  # generation 4, 8 lanes
+        for child in element.findall("object"):
+            walk(child, node)
+
+    root = tree.getroot().find("object")
+    assert root is not None
+    walk(root, None)
+    ours = catalogue_topology("power9-4")
+    assert {d.pci_bus_id: d.numa_node for d in (*ours.devices, *ours.nics)} == recorded
+    assert {n.pci_bus_id: n.name for n in ours.nics} == names
+    if "fluxcore" in file:  # Lassen's recording lacks the CPUs set aside for the system
+        assert {d.numa_node: d.cpus for d in ours.devices} == {n: cpus[n] for n in (0, 8)}
+
+
+def test_power9_adapters_are_as_near_as_recorded(shared_dir: Path) -> None:
+    path = shared_dir / "machines" / "nvidia-smi-topo" / "4gpu-power9-nv3.txt"
+    recorded, ours = read_topology(path), catalogue_topology("power9-4")
+    for gpu in range(4):
+        assert nic_classes(ours, gpu) == nic_classes(recorded, gpu)
+
+
+def test_dgx_a100_reaches_the_recorded_rate(shared_dir: Path) -> None:
+    """NVIDIA's nvbandwidth, copy engine, all pairs: within 1 % of what the model allows alone."""
+    text = (shared_dir / "machines/nvbandwidth/8gpu-a100-d2d-write-ce.txt").read_text()
+    rows = [line.split()[1:] for line in text.splitlines() if re.match(r"\d\s+\d", line)]
+    measured = [[float(cell) for cell in row] for row in rows if len(row) == 8 and "." in row[0]]
+    assert len(measured) == 8
+    ours = catalogue_topology("dgx-a100")
+    for i, j in permutations(range(8), 2):
+        assert pair_bandwidth(ours, i, j) / GB == pytest.approx(measured[i][j], rel=0.01)
+
+
+def test_dgx_a100_pairs_share_a_switch_with_two_nics_as_in_azure(shared_dir: Path) -> None:
+    tree = ElementTree.parse(shared_dir / "machines" / "nccl-xml" / "azure-ndv4-topo.xml")
+    shapes = {
+        tuple(sorted(child.get("class", "") for child in bridge))
+        for bridge in tree.iterfind("cpu/pci")
+    }
+    assert shapes == {("0x020700",) * 2 + ("0x030200",) * 2}
+    ours = catalogue_topology("dgx-a100")
+    switch = {link.ends[0]: link.ends[1] for link in ours.links if "switch" in link.ends[1]}
+    below = [v for v, above in switch.items() if above == switch["nic0"]]
+    assert sorted(below) == ["gpu0", "gpu1", "nic0", "nic1"]
+    assert len({c.numa_node for c in ours.components if c.kind.value == "numa"}) == len(
+        tree.findall("cpu")
+    )
+
+
+def test_mi300x_is_fully_connected_like_a_recorded_gfx940_node(shared_dir: Path) -> None:
+    tree = ElementTree.parse(shared_dir / "machines" / "nccl-xml" / "rccl-topo_4p_940.xml")
+    assert {len(gpu.findall("xgmi")) for gpu in tree.iter("gpu")} == {3}
+    wiring = nvlinks(catalogue_topology("mi300x-8"))
+    assert len(wiring) == 28
+    assert set(wiring.values()) == {1}
+
+
+# Published outputs of nvidia-smi topo (sources are named in each machine): adapters by class.
+@pytest.mark.parametrize(
+    ("name", "gpu", "near"),
+    [
+        ("dgx-2", 0, {"mlx5_0": "PIX", "mlx5_1": "PXB", "mlx5_2": "NODE", "mlx5_3": "NODE"}),
+        ("dgx-2", 6, {"mlx5_0": "NODE", "mlx5_1": "NODE", "mlx5_2": "PXB", "mlx5_3": "PIX"}),
+        ("dgx-2", 8, {"mlx5_6": "PIX", "mlx5_7": "PXB", "mlx5_8": "NODE", "mlx5_9": "NODE"}),
+        ("dgx-2", 14, {"mlx5_6": "NODE", "mlx5_7": "NODE", "mlx5_8": "PXB", "mlx5_9": "PIX"}),
+        ("dgx-a100", 1, {"mlx5_0": "PXB", "mlx5_1": "PXB"}),
+        ("dgx-a100", 2, {"mlx5_2": "PXB", "mlx5_3": "PXB"}),
+        ("dgx-a100", 4, {"mlx5_6": "PXB", "mlx5_7": "PXB"}),
+        ("hgx-h100", 1, dict.fromkeys(("mlx5_0", "mlx5_4", "mlx5_5"), "NODE") | {"mlx5_3": "PXB"},),
+        ("hgx-h100", 7, dict.fromkeys(("mlx5_6", "mlx5_9", "mlx5_10"), "NODE")
+         | {"mlx5_11": "PXB"}),
+    ],
+)  # fmt: skip
+def test_adapters_are_as_near_as_published(name: str, gpu: int, near: dict[str, str]) -> None:
+    """Those not named are across the sockets."""
+    found = nic_classes(catalogue_topology(name), gpu)
+    assert {nic: near.get(nic, "SYS") for nic in found} == found
+    assert set(near) <= set(found)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("dgx-a100", 24 * GB), ("hgx-h100", 48 * GB)])
+def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str, rate: float) -> None:
+    topology = catalogue_topology(name)
+    route = topology.route_of_pair["gpu0", "nic0"]
+    assert route.path_class is PathClass.PXB
+    assert len(route.links) == 2
+    assert route.cap_bytes_per_s is not None
+    assert route.cap_bytes_per_s.value == rate
