@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,8 @@ class MapCommand(Command):
             budget_s=args.budget,
             seed=args.seed,
             min_gain=args.min_gain / 100,
-            devices=_device_positions(args.devices, machine) if args.devices else None,
-            pins=dict(_pin(text, machine) for text in args.pin),
+            devices=(None if args.devices is None else _device_positions(args.devices, machine)),
+            pins=_pins(args.pin, machine),
         )
         wrote: list[str] = []
         if args.output is not None:
@@ -107,23 +108,33 @@ class MapCommand(Command):
 def _device_positions(text: str, machine: Topology) -> list[int]:
     positions: list[int] = []
     for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        first, dash, last = (each.strip() for each in part.partition("-"))
+        last = last if dash else first
+        if not (_is_number(first) and _is_number(last) and int(first) <= int(last)):
             raise UsageError(
                 f"--devices: expected a list such as 0-3,6, got {text!r}",
                 hint="use the device indices that `toposeat discover` shows",
             )
-        positions += [
-            _position(index, machine) for index in range(int(first), int(last or first) + 1)
-        ]
+        positions += [_position(index, machine) for index in range(int(first), int(last) + 1)]
     return list(dict.fromkeys(positions))
 
 
-def _pin(text: str, machine: Topology) -> tuple[int, int]:
-    rank, equals, device = text.partition("=")
-    if not equals or not rank.isdigit() or not device.isdigit():
-        raise UsageError(f"--pin: expected RANK=DEVICE, got {text!r}", hint="for example --pin 0=3")
-    return int(rank), _position(int(device), machine)
+def _pins(texts: Sequence[str], machine: Topology) -> dict[int, int]:
+    pins: dict[int, int] = {}
+    for text in texts:
+        rank, equals, device = text.partition("=")
+        if not (equals and _is_number(rank) and _is_number(device)):
+            raise UsageError(
+                f"--pin: expected RANK=DEVICE, got {text!r}", hint="for example --pin 0=3"
+            )
+        position = _position(int(device), machine)
+        if pins.setdefault(int(rank), position) != position:
+            raise UsageError(f"--pin: rank {rank} is pinned twice", hint="keep one of them")
+    return pins
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _position(index: int, machine: Topology) -> int:

@@ -13,6 +13,7 @@ from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import PairTable, Traffic
 from toposeat.report import Section, html_page
+from toposeat.topology import read_topology
 
 EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -206,3 +207,11 @@ def test_styles_of_the_page_do_not_reach_into_drawings() -> None:
     page_css = (files("toposeat.report.html") / "page.css").read_text(encoding="utf-8")
     styled = set(re.findall(r"\.([a-z][\w-]*)", page_css))
     assert depth_classes & styled <= {"moved", "bar-row", "hit-row", "lit", "device"}
+
+
+@pytest.mark.parametrize(("devices", "scrolls"), [("tree:2:4", False), ("tree:4:4:4", True)])
+def test_a_large_machine_scrolls_instead_of_shrinking(devices: str, scrolls: bool) -> None:
+    topology = read_topology(devices)
+    page = html_page([Section(topology)])
+    assert ('class="wide large"' in page) is scrolls
+    assert ".large > svg.machine { max-width: none; }" in page

@@ -17,6 +17,7 @@ from toposeat.report.words import is_default_kept, link_words, moved_ranks
 
 _MOST_BARS = 14
 _NARROW = 570.0  # two drawings up to this width stand side by side
+_LARGE = 1900.0  # from this width on a drawing shrunk to the page could not be read: it scrolls
 
 
 def machine_views(result: MappingResult, topology: Topology, key: str) -> Markup:
@@ -78,7 +79,7 @@ def _figure(words: str, topology: Topology, layout: Layout, seating: Seating, lo
         ),
         element(
             "div",
-            {"class": "wide"},
+            {"class": _scroller(layout)},
             machine_svg(topology, label=f"{words}: {caption}", seating=seating, layout=layout),
         ),
     )
@@ -106,8 +107,14 @@ def _sample(step: int, width: float, words: str) -> Markup:
 
 def machine_plain(topology: Topology) -> Markup:
     """The machine alone, links coloured by kind."""
-    svg = machine_svg(topology, label=f"machine {topology.name}")
-    return joined([kind_legend(topology), element("div", {"class": "wide"}, svg)])
+    layout = lay_out_machine(topology)
+    svg = machine_svg(topology, label=f"machine {topology.name}", layout=layout)
+    return joined([kind_legend(topology), element("div", {"class": _scroller(layout)}, svg)])
+
+
+def _scroller(layout: Layout) -> str:
+    """The class of the box around a drawing of the machine."""
+    return "wide large" if layout.width > _LARGE else "wide"
 
 
 def congestion_bars(result: MappingResult, topology: Topology) -> Markup:
