@@ -52,10 +52,11 @@ static bool maps_record(long pid, const char *prefix) {
 }
 
 bool tps__is_inside_rank(const char *directory) {
+  char folder[PATH_MAX];
   char prefix[PATH_MAX + 8];
-  if (realpath(directory, prefix) == NULL)
+  if (realpath(directory, folder) == NULL)
     return false;
-  strcat(prefix, "/rank-");
+  snprintf(prefix, sizeof prefix, "%s/rank-", folder);
   long pid = (long)getppid();
   for (int depth = 0; pid > 1 && depth < MAX_DEPTH; ++depth) {
     if (maps_record(pid, prefix))
