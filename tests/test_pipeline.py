@@ -103,7 +103,7 @@ def test_exit_codes_are_the_applications(
     failing = [*line[:-1], "7"]
     assert main(["profile", "-o", str(tmp_path / "p.prof"), "--", *failing]) == 7
     assert load_traffic(tmp_path / "p.prof").ranks == 4
-    assert main(["tune", "-t", "power9-4", "--", *failing]) == 1
+    assert main(["tune", "-t", "power9-4", "--", *failing]) == 7
     assert "exit code 7" in capfd.readouterr().err
     assert not cache.exists()
     place = tmp_path / "p.place"

@@ -46,3 +46,14 @@ class UnavailableError(ToposeatError):
 
 class MissingProgramError(ToposeatError):
     """A program that was to be started does not exist."""
+
+
+class ApplicationError(ToposeatError):
+    """The application that was run failed, or left nothing to work with.
+
+    `exit_code` is the application's own; 0 where it thought that all was well.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", exit_code: int) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from toposeat import evaluate, launch, mapping, profile, topology
-from toposeat.errors import InputError, ToposeatError
+from toposeat.errors import ApplicationError, InputError, ToposeatError
 from toposeat.model.evaluation import Certificate, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
@@ -100,9 +100,10 @@ def tune(
         progress(f"Profile   running: {shell_line(command)}")
         traffic, exit_code = profile.profile_run(command)
         if exit_code != 0:
-            raise ToposeatError(
+            raise ApplicationError(
                 f"the application ended with exit code {exit_code} while being profiled",
                 hint="run it alone first; a profile of a failed run is not kept",
+                exit_code=exit_code,
             )
         folder.mkdir(parents=True, exist_ok=True)
         save_traffic(traffic, profile_path, overwrite=True)

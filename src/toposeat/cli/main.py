@@ -29,7 +29,7 @@ from toposeat.cli.profile import ProfileCommand
 from toposeat.cli.report import ReportCommand
 from toposeat.cli.run import RunCommand
 from toposeat.cli.tune import TuneCommand
-from toposeat.errors import MissingProgramError, ToposeatError, UsageError
+from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError, UsageError
 
 COMMANDS: tuple[type[Command], ...] = (
     DiscoverCommand,
@@ -111,6 +111,8 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 def exit_code(error: ToposeatError) -> int:
     """What the process ends with for an error."""
+    if isinstance(error, ApplicationError):
+        return error.exit_code or EXIT_FAILED
     if isinstance(error, MissingProgramError):
         return EXIT_MISSING_PROGRAM
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED

@@ -54,12 +54,7 @@ class ProfileCommand(Command):
             return 0
         target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
         check_writable(target, overwrite=args.force)
-        try:
-            traffic, exit_code = profile.profile_run(launch, directory=args.keep_records)
-        except profile.NothingRecordedError as error:
-            # The application's own failure is the better answer, where there was one.
-            print_error(error)
-            return error.exit_code or EXIT_FAILED
+        traffic, exit_code = profile.profile_run(launch, directory=args.keep_records)
         try:
             save_traffic(traffic, target, overwrite=args.force)
         except ToposeatError as error:

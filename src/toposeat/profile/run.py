@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat import _native_path
-from toposeat.errors import ToposeatError
+from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
 from toposeat.model.traffic import Traffic
 from toposeat.profile.library import choose_library, inspect_linkage
@@ -25,12 +25,8 @@ _FOLDER_PREFIX = "toposeat-profile-"
 _MEMORY_FOLDER = Path("/dev/shm")
 
 
-class NothingRecordedError(ToposeatError):
-    """No rank left a record that can be used. `exit_code` is the application's."""
-
-    def __init__(self, message: str, *, hint: str, exit_code: int) -> None:
-        super().__init__(message, hint=hint)
-        self.exit_code = exit_code
+class NothingRecordedError(ApplicationError):
+    """No rank left a record that can be used."""
 
 
 def profile_run(
