@@ -183,6 +183,20 @@ std::vector<LinkPairs> pairs_of_links(const Network &network) {
   return pairs;
 }
 
+/// Least latency of the routes that use each link; unlimited where none does.
+std::vector<double> latency_over_links(const Network &network) {
+  std::vector<double> least(network.links.size(), unlimited);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      for (const LinkUse &use : network.route(a, b)) {
+        least[use.link] =
+            std::min(least[use.link], network.latency[a * std::size_t{network.devices} + b]);
+      }
+    }
+  }
+  return least;
+}
+
 bool unused(const std::vector<std::uint64_t> &rows) {
   return std::all_of(rows.begin(), rows.end(), [](std::uint64_t row) { return row == 0; });
 }
@@ -233,7 +247,7 @@ std::optional<CutTree> cost_tree(const Qap &qap) {
 
 namespace {
 
-std::optional<CutTree> tree_of_links(const Network &network, bool relaxed) {
+std::optional<CutTree> tree_of_links(const Network &network, bool relaxed, double messages) {
   const std::uint32_t n = network.devices;
   if (n > max_tree_devices || n == 0)
     return std::nullopt;
@@ -242,10 +256,13 @@ std::optional<CutTree> tree_of_links(const Network &network, bool relaxed) {
   for (std::uint32_t d = 0; d < n; ++d)
     terms_of[std::uint64_t{1} << d];
   const std::vector<LinkPairs> pairs = pairs_of_links(network);
+  const std::vector<double> latency = latency_over_links(network);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (unused(pairs[i].forward) && unused(pairs[i].backward))
       continue;
-    const auto cut = cut_of(pairs[i], network.links[i], all);
+    auto cut = cut_of(pairs[i], network.links[i], all);
+    if (cut)
+      cut->term.fixed = messages * latency[i];
     const bool fits = cut && std::all_of(terms_of.begin(), terms_of.end(), [&](const auto &known) {
                         return laminar(known.first, cut->devices);
                       });
@@ -263,10 +280,12 @@ std::optional<CutTree> tree_of_links(const Network &network, bool relaxed) {
 
 } // namespace
 
-std::optional<CutTree> link_tree(const Network &network) { return tree_of_links(network, false); }
+std::optional<CutTree> link_tree(const Network &network) {
+  return tree_of_links(network, false, 0);
+}
 
-std::optional<CutTree> link_tree_relaxed(const Network &network) {
-  return tree_of_links(network, true);
+std::optional<CutTree> link_tree_relaxed(const Network &network, double messages) {
+  return tree_of_links(network, true, messages);
 }
 
 } // namespace toposeat

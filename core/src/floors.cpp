@@ -21,6 +21,8 @@ struct PortRates {
   double both = unlimited;
 };
 
+constexpr std::uint32_t matched_devices = 16; // beyond, matching the peers takes too long
+
 using LinkKey = std::pair<std::uint32_t, bool>;
 
 /// Rate of everything that starts (or ends) at a device. `end_links` are the first (last) links of
@@ -74,60 +76,121 @@ PortRates port_rates(const Network &network, std::uint32_t device) {
 /// The k-th largest flow of a rank gets at best the k-th fastest pair.
 double slowest_flow(const std::vector<double> &flows, const std::vector<double> &rates) {
   double slowest = 0;
-  for (std::size_t k = 0; k < flows.size() && k < rates.size(); ++k) {
+  for (std::size_t k = 0; k < flows.size() && k < rates.size(); ++k)
     slowest = std::max(slowest, flows[k] / rates[k]);
-  }
   return slowest;
 }
+
+/// What two ranks exchange: a first, then back.
+struct Exchange {
+  Flow there;
+  Flow back;
+};
 
 class FloorBuilder {
 public:
   FloorBuilder(const Network &network, const RankTraffic &traffic)
       : network_(network), traffic_(traffic), out_(network.devices, 0), in_(network.devices, 0),
-        flows_(network.devices) {
-    Matrix largest(network.devices);
+        flows_(network.devices), largest_(network.devices) {
     for (const Flow &flow : traffic.flows) {
       out_[flow.source] += flow.bytes;
       in_[flow.target] += flow.bytes;
-      for (const auto &[a, b] :
-           {std::pair(flow.source, flow.target), std::pair(flow.target, flow.source)}) {
-        largest(a, b) = std::max(largest(a, b), flow.bytes);
+      if (flow.bytes > 0) {
+        double &least = least_messages_.try_emplace(flow.source, flow.messages).first->second;
+        least = std::min(least, flow.messages);
+        double &back = least_messages_.try_emplace(flow.target, flow.messages).first->second;
+        back = std::min(back, flow.messages);
       }
+      flows_[flow.source][flow.target].there = flow;
+      flows_[flow.target][flow.source].back = flow;
     }
     for (std::uint32_t r = 0; r < network.devices; ++r) {
-      flows_[r].assign(largest.row(r), largest.row(r) + largest.n);
-      std::sort(flows_[r].begin(), flows_[r].end(), std::greater<>());
+      for (const auto &[peer, exchange] : flows_[r])
+        largest_[r].push_back(std::max(exchange.there.bytes, exchange.back.bytes));
+      std::sort(largest_[r].begin(), largest_[r].end(), std::greater<>());
     }
   }
 
-  Floors build(const std::vector<std::uint32_t> &pinned) {
+  Floors build(const std::vector<std::uint32_t> &pinned, bool timed) {
     const std::uint32_t n = network_.devices;
     Floors result{Matrix(n), Matrix(n), start_latency(), 0, 0};
     const Matrix lone = lone_rates(network_);
+    const bool matched = n <= matched_devices;
     for (std::uint32_t d = 0; d < n; ++d) {
       const PortRates port = port_rates(network_, d);
-      std::vector<double> rates;
-      for (std::uint32_t e = 0; e < n; ++e) {
-        if (e != d)
-          rates.push_back(std::max(lone(d, e), lone(e, d)));
-      }
-      std::sort(rates.begin(), rates.end(), std::greater<>());
+      const double nearest = nearest_latency(d);
+      const std::vector<double> rates = falling_rates(d, lone);
       for (std::uint32_t r = 0; r < n; ++r) {
         const bool barred = pinned[r] != Qap::no_pin && pinned[r] != d;
         const double congestion =
             std::max({out_[r] / port.out, in_[r] / port.in, (out_[r] + in_[r]) / port.both});
-        const bool silent = flows_[r].empty() || !(flows_[r].front() > 0);
         result.congestion(r, d) = barred ? unlimited : congestion;
-        const double time = std::max(congestion, slowest_flow(flows_[r], rates));
-        result.time(r, d) = barred ? unlimited : (silent ? 0 : time + result.start_s);
+        const auto least = least_messages_.find(r);
+        const double start = least == least_messages_.end() ? 0 : least->second * nearest;
+        double time = congestion > 0 ? congestion + start : start;
+        if (matched && !barred && timed) {
+          time = std::max(time, flows_matched(r, d, lone, pinned));
+        } else if (timed) {
+          time = std::max(time, start + slowest_flow(largest_[r], rates));
+        }
+        result.time(r, d) = barred ? unlimited : time;
       }
     }
     result.congestion_s = bottleneck_assignment(result.congestion);
-    result.time_s = std::max(bottleneck_assignment(result.time), best_case_of_flows(lone));
+    if (timed)
+      result.time_s = std::max(bottleneck_assignment(result.time), best_case_of_flows(lone));
     return result;
   }
 
 private:
+  double latency(std::uint32_t from, std::uint32_t to) const {
+    return network_.latency[from * std::size_t{network_.devices} + to];
+  }
+
+  double nearest_latency(std::uint32_t device) const {
+    double nearest = unlimited;
+    for (std::uint32_t other = 0; other < network_.devices; ++other) {
+      if (other != device)
+        nearest = std::min({nearest, latency(device, other), latency(other, device)});
+    }
+    return nearest < unlimited ? nearest : 0;
+  }
+
+  /// Of the pairs of a device, each with the faster of its directions.
+  static std::vector<double> falling_rates(std::uint32_t device, const Matrix &lone) {
+    std::vector<double> rates;
+    for (std::uint32_t other = 0; other < lone.n; ++other) {
+      if (other != device)
+        rates.push_back(std::max(lone(device, other), lone(other, device)));
+    }
+    std::sort(rates.begin(), rates.end(), std::greater<>());
+    return rates;
+  }
+
+  /// The peers of a rank on `device` sit on different devices: the least possible maximum over
+  /// them of what each flow takes alone.
+  double flows_matched(std::uint32_t rank, std::uint32_t device, const Matrix &lone,
+                       const std::vector<std::uint32_t> &pinned) const {
+    Matrix alone(network_.devices); // peers first, then rows of zeros
+    std::size_t row = 0;
+    for (const auto &[peer, exchange] : flows_[rank]) {
+      for (std::uint32_t d = 0; d < network_.devices; ++d) {
+        const bool barred = d == device || (pinned[peer] != Qap::no_pin && pinned[peer] != d);
+        alone(row, d) = barred ? unlimited
+                               : std::max(seconds_alone(exchange.there, device, d, lone),
+                                          seconds_alone(exchange.back, d, device, lone));
+      }
+      ++row;
+    }
+    return row == 0 ? 0 : bottleneck_assignment(alone);
+  }
+
+  double seconds_alone(const Flow &flow, std::uint32_t from, std::uint32_t to,
+                       const Matrix &lone) const {
+    const double transfer = flow.bytes > 0 ? flow.bytes / lone(from, to) : 0;
+    return flow.messages * latency(from, to) + transfer;
+  }
+
   double start_latency() const {
     double latency = unlimited;
     for (std::uint32_t a = 0; a < network_.devices; ++a) {
@@ -148,13 +211,18 @@ private:
   /// Every flow on the pair that suits it best. Only the pairs that no other beats in latency and
   /// rate at once matter; there are few.
   double best_case_of_flows(const Matrix &lone) const {
-    std::set<std::pair<double, double>> pairs; // latency, seconds per byte
+    std::set<std::pair<double, double>> all; // latency, seconds per byte
     for (std::uint32_t a = 0; a < network_.devices; ++a) {
       for (std::uint32_t b = 0; b < network_.devices; ++b) {
         if (a == b)
           continue;
-        pairs.emplace(network_.latency[a * std::size_t{network_.devices} + b], 1 / lone(a, b));
+        all.emplace(network_.latency[a * std::size_t{network_.devices} + b], 1 / lone(a, b));
       }
+    }
+    std::vector<std::pair<double, double>> pairs;
+    for (const auto &each : all) {
+      if (pairs.empty() || each.second < pairs.back().second)
+        pairs.push_back(each);
     }
     double worst = 0;
     for (const Flow &flow : traffic_.flows) {
@@ -171,7 +239,9 @@ private:
   const RankTraffic &traffic_;
   std::vector<double> out_;
   std::vector<double> in_;
-  std::vector<std::vector<double>> flows_; // of a rank: larger direction per peer, falling
+  std::map<std::uint32_t, double> least_messages_;       // of a rank's flows that carry bytes
+  std::vector<std::map<std::uint32_t, Exchange>> flows_; // of a rank, by peer
+  std::vector<std::vector<double>> largest_; // of a rank: larger direction per peer, falling
 };
 
 /// Augmenting path of a bipartite matching over entries <= limit (Kuhn).
@@ -233,8 +303,8 @@ double bottleneck_assignment(const Matrix &matrix) {
 }
 
 Floors floors(const Network &network, const RankTraffic &traffic,
-              const std::vector<std::uint32_t> &pinned) {
-  return FloorBuilder(network, traffic).build(pinned);
+              const std::vector<std::uint32_t> &pinned, bool timed) {
+  return FloorBuilder(network, traffic).build(pinned, timed);
 }
 
 } // namespace toposeat

@@ -13,6 +13,10 @@ namespace {
 // Events this near to each other, as a fraction of the time they are away, are one event.
 constexpr double same_time = 1 + 1e-12;
 
+// Beyond, rates are computed anew only so often in the least time that the phase can take.
+constexpr std::size_t exact_flows = 4096;
+constexpr double refills = 500;
+
 } // namespace
 
 /// Walks from event to event; an event is a start or a finish, or several at one moment.
@@ -29,7 +33,7 @@ public:
       return system_.lower_bound();
     while (next_start_ < by_start_.size() || !running_.empty()) {
       if (running_.empty())
-        now_ = start_[by_start_[next_start_]];
+        now_ = std::max(now_, start_[by_start_[next_start_]]);
       if (now_ > give_up_s)
         return now_;
       start_due_flows();
@@ -69,6 +73,7 @@ private:
       add(f, flow, device_of_rank[flow.source], device_of_rank[flow.target]);
     }
     system_.close();
+    least_step_ = flows > exact_flows ? system_.lower_bound() / refills : 0;
     std::sort(by_start_.begin(), by_start_.end(), [this](std::uint32_t a, std::uint32_t b) {
       return start_[a] < start_[b] || (start_[a] == start_[b] && a < b);
     });
@@ -98,7 +103,7 @@ private:
     }
   }
 
-  /// To the next event, at the rates of the latest fill.
+  /// To the next event, at the rates of the latest fill; with a least step, at least that far.
   void advance() {
     double to_finish = unlimited;
     for (const std::uint32_t f : running_) {
@@ -106,23 +111,24 @@ private:
     }
     const double to_start =
         next_start_ < by_start_.size() ? start_[by_start_[next_start_]] - now_ : unlimited;
-    if (to_start < to_finish) {
+    if (to_start < to_finish && to_start >= least_step_) {
       for (const std::uint32_t f : running_) {
         remaining_[f] = std::max(0.0, remaining_[f] - to_start * system_.rate(f));
       }
       now_ = start_[by_start_[next_start_]];
     } else {
-      now_ += to_finish;
-      finish_flows(to_finish);
+      finish_flows(std::max(std::min(to_start, to_finish), least_step_));
     }
   }
 
   void finish_flows(double elapsed) {
+    const double before = now_;
+    now_ += elapsed;
     std::size_t kept = 0;
     for (const std::uint32_t f : running_) {
       const double rate = system_.rate(f);
       if (remaining_[f] <= elapsed * same_time * rate) {
-        finish_[f] = now_;
+        finish_[f] = least_step_ > 0 ? std::min(now_, before + remaining_[f] / rate) : now_;
         system_.finish(f);
       } else {
         remaining_[f] -= elapsed * rate;
@@ -140,6 +146,7 @@ private:
   std::vector<std::uint32_t> running_;
   std::size_t next_start_ = 0;
   double now_ = 0;
+  double least_step_ = 0; // 0: every event is a step of its own
 };
 
 FlowModel::FlowModel(const Network &network, const RankTraffic &traffic)

@@ -23,7 +23,8 @@ Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
 
 Job::Job(const MapRequest &asked, const Deadline &end)
     : request(asked), deadline(end), machine(asked), qap(pinned_qap(asked.traffic, machine)),
-      floor(floors(machine.network, asked.traffic, machine.pinned)),
+      floor(floors(machine.network, asked.traffic, machine.pinned,
+                   asked.objective == Objective::time)),
       loads{machine.network, asked.traffic, machine.pinned, floor},
       home(machine.reduced(default_assignment(asked))) {}
 
@@ -54,7 +55,12 @@ double Job::value(Objective objective, const Assignment &placement) const {
   case Objective::time:
     break;
   }
-  return flow_time(machine.network, request.traffic, placement);
+  const auto known = timed_.find(placement);
+  if (known != timed_.end())
+    return known->second;
+  const double seconds = flow_time(machine.network, request.traffic, placement);
+  timed_.emplace(placement, seconds);
+  return seconds;
 }
 
 double congestion_bound(const Job &job) {
@@ -69,7 +75,19 @@ double congestion_bound(const Job &job) {
 
 double time_bound(const Job &job, double congestion_s) {
   const double transfer = congestion_s > 0 ? congestion_s + job.floor.start_s : 0;
-  return std::max(job.floor.time_s, transfer);
+  double bound = std::max(job.floor.time_s, transfer);
+  double messages = unlimited;
+  for (const Flow &flow : job.request.traffic.flows) {
+    if (flow.bytes > 0)
+      messages = std::min(messages, flow.messages);
+  }
+  if (!(messages > 0) || !(messages < unlimited))
+    return bound;
+  if (const auto tree = link_tree_relaxed(job.machine.network, messages)) {
+    if (const auto best = min_max_on_tree(*tree, job.qap))
+      bound = std::max(bound, best->value);
+  }
+  return bound;
 }
 
 std::optional<double> quick_bound(const Job &job, Objective objective) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -39,6 +40,10 @@ struct Job {
   [[nodiscard]] Assignment unpadded(const Assignment &placement) const;
   /// Of the given objective, in its own unit.
   [[nodiscard]] double value(Objective objective, const Assignment &placement) const;
+
+private:
+  /// The guard asks for few placements, but often; timing one of a large job takes long.
+  mutable std::map<Assignment, double> timed_;
 };
 
 /// A solver's best placement and a bound that holds for every placement.
@@ -51,6 +56,11 @@ struct Found {
 Found solve_cost(const Job &job);
 Found solve_congestion(const Job &job);
 Found solve_time(const Job &job);
+
+/// The best placement by the objective asked for (cost or congestion) among those that beat the
+/// default and are not predicted slower: found by enumeration, so only on small machines and if
+/// time allows.
+std::optional<Assignment> best_not_slower(const Job &job, const Deadline &deadline);
 
 /// Bounds that take milliseconds, to judge a placement that was not searched for.
 std::optional<double> quick_bound(const Job &job, Objective objective);

@@ -214,8 +214,10 @@ private:
     const Crossing crossing = border_.of(set);
     double value = 0;
     for (const CutTerm &term : stage.terms) {
-      const double each = std::max({term.out * crossing.out, term.in * crossing.in,
-                                    term.both * (crossing.out + crossing.in)});
+      double each = std::max({term.out * crossing.out, term.in * crossing.in,
+                              term.both * (crossing.out + crossing.in)});
+      if (each > 0)
+        each += term.fixed;
       if (each > limit_)
         return unlimited;
       value = Join::join(value, each);

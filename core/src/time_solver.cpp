@@ -27,8 +27,10 @@ Effort effort_of(const Job &job) {
 }
 
 void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
+  // Timing one placement of a large job takes a good part of the budget.
   const auto add = [&](const Assignment &placement, double /*cost*/) {
-    finalists.add(job.unpadded(placement));
+    if (!job.deadline.expired())
+      finalists.add(job.unpadded(placement));
   };
   const Assignment start = job.padded(job.home);
   if (job.may_enumerate()) {
@@ -57,9 +59,14 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
   SwapOptions options;
   options.seed = job.request.seed;
   options.exchanges = effort.exchanges;
-  options.visit = [&](const Assignment &placement) { finalists.add(placement); };
+  options.visit = [&](const Assignment &placement) {
+    if (!job.deadline.expired())
+      finalists.add(placement);
+  };
   for (const Assignment &start : {job.home, Assignment(finalists.best())}) {
-    finalists.add(search_congestion(job.loads, start, options,
+    if (job.deadline.expired())
+      break;
+    options.visit(search_congestion(job.loads, start, options,
                                     job.deadline.within(0.2 * job.request.budget_s))
                       .placement);
   }

@@ -22,11 +22,13 @@
 
 namespace toposeat {
 
-/// Value of what crosses the border of a block; multipliers are >= 0.
+/// Value of what crosses the border of a block; multipliers are >= 0. If anything crosses it,
+/// `fixed` (>= 0) is added.
 struct CutTerm {
   double out = 0;
   double in = 0;
   double both = 0;
+  double fixed = 0;
 
   auto operator<=>(const CutTerm &) const = default;
 };
@@ -55,6 +57,9 @@ inline constexpr std::uint32_t max_tree_devices = 16;
 
 /// The hierarchy of those links alone that separate devices so, leaving out all others and what
 /// does not fit into one tree: its least maximum is a lower bound of the congestion on `network`.
-[[nodiscard]] std::optional<CutTree> link_tree_relaxed(const Network &network);
+///
+/// With `messages`, the fewest of any flow that carries bytes, it is a lower bound of the flow
+/// time: no byte crosses a link before that many messages have taken the nearest route over it.
+[[nodiscard]] std::optional<CutTree> link_tree_relaxed(const Network &network, double messages = 0);
 
 } // namespace toposeat

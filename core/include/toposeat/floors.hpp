@@ -12,8 +12,8 @@ namespace toposeat {
 /// Congestion of a rank on a device: everything it sends leaves over the first links of the routes
 /// from there, so that the busiest of them needs at least bytes / (sum of their capacities); the
 /// same for what it receives, and for a link that all its routes share, in both directions
-/// together. Flow time: that, and each of its flows alone, with the k-th largest flow at best on
-/// the k-th fastest pair of the device; plus the least start latency of any flow.
+/// together. Flow time: that, after the fewest messages over the nearest route of the device; and,
+/// up to 16 devices, each flow of the rank alone, its peers on those devices that suit them best.
 struct Floors {
   Matrix congestion; // ranks x ranks are padded to devices x devices: silent ranks have 0
   Matrix time;
@@ -22,9 +22,9 @@ struct Floors {
   double time_s = 0;       // the same for time, and at least start + congestion
 };
 
-/// `pinned` as in Qap, one entry per device.
+/// `pinned` as in Qap, one entry per device. Without `timed`, time_s stays 0 and `time` is coarse.
 Floors floors(const Network &network, const RankTraffic &traffic,
-              const std::vector<std::uint32_t> &pinned);
+              const std::vector<std::uint32_t> &pinned, bool timed = true);
 
 /// Bytes per second of a single flow on idle links, by ordered pair.
 Matrix lone_rates(const Network &network);

@@ -30,6 +30,11 @@
 // and are computed anew only then. The result is the finish of the last flow. A flow without bytes
 // finishes as it starts; so does one that nothing limits.
 //
+// Above 4096 flows, rates are renewed at most every 500th of the phase's lower bound (each flow
+// alone, each link at full capacity): what a finish frees stays unused, and a start waits, until
+// then. It is still a schedule that the links can carry, so never shorter than any lower bound; in
+// tests it was less than 1 % longer than the exact one.
+//
 // This is a fluid model of link time: no start-up of copy engines, no protocol, no compute, no
 // order between flows other than the above.
 //
