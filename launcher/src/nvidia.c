@@ -151,8 +151,9 @@ static void doubt_integers(const struct tps_visibility *visibility, const struct
                            const struct hardware *hardware) {
   const char *order = tps_environment_get(visibility->environment, "CUDA_DEVICE_ORDER");
   bool certain = order != NULL && strcmp(order, "PCI_BUS_ID") == 0;
-  if (certain || view->uuids_inherited || hardware->same_model ||
-      count_visible(view) == view->enumerated)
+  size_t visible = count_visible(view); /* none or all: no order is needed to tell which */
+  if (certain || view->uuids_inherited || hardware->same_model || visible == 0 ||
+      visible == view->enumerated)
     return;
   tps_warn(visibility->messages,
            "CUDA_VISIBLE_DEVICES=%.60s was read in PCI bus order, and CUDA_DEVICE_ORDER=PCI_BUS_ID "

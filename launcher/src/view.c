@@ -158,6 +158,8 @@ void tps_view_describe(const struct tps_view *view, struct tps_text *text) {
   }
   if (*separator == '\0')
     tps_text_add(text, "no device");
+  else
+    tps_text_add(text, " only");
 }
 
 bool tps_view_format(const struct tps_view *view, const size_t *order, size_t count, bool uuids,

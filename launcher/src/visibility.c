@@ -35,8 +35,8 @@ static bool add_seat(struct order *order, const struct tps_visibility *visibilit
     tps_text_init(&visible);
     tps_view_describe(view, &visible);
     tps_warn(visibility->messages,
-             "the placement needs device %s, and this process sees %s only; device variables are "
-             "left alone",
+             "the placement needs device %s, and this process sees %s; device variables are left "
+             "alone",
              name, visible.data);
     tps_text_free(&visible);
     return false;

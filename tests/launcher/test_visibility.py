@@ -112,9 +112,9 @@ def test_an_inherited_list_is_permuted_inside(
 @pytest.mark.parametrize(
     ("inherited", "cause"),
     [
-        ("", "this process sees no device only"),
-        ("-1", "this process sees no device only"),
-        ("NoDevFiles", "this process sees no device only"),
+        ("", "this process sees no device"),
+        ("-1", "this process sees no device"),
+        ("NoDevFiles", "this process sees no device"),
         ("1,3", f"needs device {PCI[2]}, and this process sees {PCI[1]}, {PCI[3]} only"),
         ("2,-1,0,3", f"needs device {PCI[0]}, and this process sees {PCI[2]} only"),
         ("2,GPU-cccc,0,3", f"needs device {PCI[0]}"),  # two devices start so: no such device
@@ -215,7 +215,7 @@ def test_a_placement_for_another_machine_changes_nothing(launcher: Exec, tmp_pat
     (tmp_path / "root/proc/driver/nvidia/gpus/0000:77:00.0").mkdir(parents=True)
     done = launcher.variables(THREE, env={"TOPOSEAT_SYSROOT": str(tmp_path / "root")})
     assert LIST not in done.variables
-    assert "this process sees no device only" in done.warnings[0]
+    assert "this process sees no device" in done.warnings[0]
 
 
 @pytest.mark.parametrize(("last", "doubted"), [("X100", False), ("X200", True)])
@@ -325,3 +325,16 @@ def test_an_unknown_vendor_gets_no_variables(launcher: Exec) -> None:
     assert untouched(done, env)
     assert done.warnings == []
     assert "names no vendor" in done.stderr
+
+
+@pytest.mark.parametrize("listed", ["", "-1", "NoDevFiles", "-1,0,1,2,3"])
+def test_an_empty_list_is_said_to_be_empty(launcher: Exec, listed: str) -> None:
+    """And nothing is said of its order."""
+    done = launcher.variables(
+        placement_text([seat_line(0, 2)]), env={"CUDA_VISIBLE_DEVICES": listed}
+    )
+    assert done.variables["CUDA_VISIBLE_DEVICES"] == listed
+    assert [line.partition(": rank 0: ")[2] for line in done.warnings] == [
+        f"the placement needs device {PCI[2]}, and this process sees no device; device variables"
+        " are left alone"
+    ]
