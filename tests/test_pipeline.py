@@ -112,6 +112,16 @@ def test_exit_codes_are_the_applications(
 
 
 @WHEELS
+def test_tune_refuses_too_many_ranks_before_anything_runs(
+    line: list[str], cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["16" if word == "4" else word for word in line]
+    assert main(["tune", "-t", "power9-4", "--", *words]) == 1
+    assert "16 ranks do not fit on the 4 devices" in capfd.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@WHEELS
 def test_dry_run_starts_nothing(
     line: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,6 +204,20 @@ def test_demo_says_what_is_missing(
     assert main(["demo", "-o", str(tmp_path / "demo")]) == 1
     assert "no MPI on this machine" in capfd.readouterr().err
     assert not (tmp_path / "demo").exists()
+
+
+def test_demo_may_write_into_an_empty_folder_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    assert main(["demo", "-o", str(folder)]) == 1
+    assert "no MPI on this machine" in capfd.readouterr().err
+    (folder / "mine").touch()
+    assert main(["demo", "-o", str(folder)]) == 2
+    assert "exists" in capfd.readouterr().err
 
 
 def test_two_scripts_of_one_name_are_two_applications(

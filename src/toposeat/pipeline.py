@@ -89,6 +89,7 @@ def tune(
     """
     machine = topology.read_topology(source)
     progress(f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})")
+    _check_fit(launch.parse_launch_line(command).ranks, machine)
     folder = _tuned_folder(command)
     _check_cache(folder.parent)
     profile_path = folder / PROFILE_NAME
@@ -129,6 +130,15 @@ def tune(
         profile_path=profile_path,
         exit_code=exit_code,
     )
+
+
+def _check_fit(ranks: int | None, machine: Topology) -> None:
+    """Refuse before the application has run what mapping would refuse after it."""
+    if ranks is not None and ranks > len(machine.devices):
+        raise ToposeatError(
+            f"{ranks} ranks do not fit on the {len(machine.devices)} devices of {machine.name}",
+            hint="one rank per device: use fewer ranks, or another topology (-t)",
+        )
 
 
 def tuned_placement_path(command: Sequence[str]) -> Path:

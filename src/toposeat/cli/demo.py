@@ -50,7 +50,7 @@ class DemoCommand(Command):
         from toposeat.model.files import write_atomically  # noqa: PLC0415
 
         folder: Path = args.output
-        if folder.exists() and not args.force:
+        if folder.exists() and not (args.force or _is_empty(folder)):
             raise UsageError(
                 f"{folder} exists", hint="add -f to write into it again, or give -o DIR"
             )
@@ -96,6 +96,11 @@ class DemoCommand(Command):
             "                      toposeat run  -- mpirun -n 8 ./app",
         )
         return 0
+
+
+def _is_empty(folder: Path) -> bool:
+    """An earlier try that failed leaves an empty folder: nothing there can be overwritten."""
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _first_that_works(
