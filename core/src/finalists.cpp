@@ -6,11 +6,13 @@
 #include <numeric>
 
 #include "toposeat/congestion.hpp"
+#include "toposeat/rng.hpp"
 
 namespace toposeat {
 namespace {
 
 constexpr std::size_t most_finalists = 256;
+constexpr double worse_anchors = 0.05; // share of worse local optima that are kicked next
 
 /// -1, 0 or 1 as a is less than, equal to or more than b, within the tolerance.
 int compare(double a, double b) {
@@ -18,6 +20,43 @@ int compare(double a, double b) {
     return -1;
   return less_by_tolerance(b, a) ? 1 : 0;
 }
+
+/// Random exchanges of two devices' ranks, one of which may be empty; pins are kept.
+class Kick {
+public:
+  Kick(const LoadProblem &problem, const Assignment &home) {
+    std::vector<bool> pinned(problem.network.devices, false);
+    for (std::uint32_t r = 0; r < home.size(); ++r) {
+      if (problem.pinned[r] == Qap::no_pin) {
+        ranks_.push_back(r);
+      } else {
+        pinned[problem.pinned[r]] = true;
+      }
+    }
+    for (std::uint32_t d = 0; d < problem.network.devices; ++d) {
+      if (!pinned[d])
+        devices_.push_back(d);
+    }
+  }
+
+  [[nodiscard]] bool possible() const { return !ranks_.empty() && devices_.size() > 1; }
+
+  void apply(Assignment &placement, Rng &rng) const {
+    const std::size_t most = std::max<std::size_t>(2, devices_.size() / 3);
+    for (std::size_t left = 2 + rng.below(most - 1); left > 0; --left) {
+      std::uint32_t &from = placement[ranks_[rng.below(ranks_.size())]];
+      const std::uint32_t to = devices_[rng.below(devices_.size())];
+      const auto there = std::find(placement.begin(), placement.end(), to);
+      if (there != placement.end())
+        *there = from;
+      from = to;
+    }
+  }
+
+private:
+  std::vector<std::uint32_t> ranks_;
+  std::vector<std::uint32_t> devices_;
+};
 
 } // namespace
 
@@ -66,11 +105,33 @@ void Finalists::refine(std::size_t starts, std::uint64_t timings, const Deadline
   order.resize(std::min(order.size(), starts));
   for (const std::size_t each : order) {
     std::uint64_t share = timings / std::max<std::size_t>(1, order.size());
-    descend(Assignment(placements_[each]), scores_[each].flow_s, share, deadline);
+    Assignment placement = placements_[each];
+    double flow_s = scores_[each].flow_s;
+    descend(placement, flow_s, share, deadline);
   }
 }
 
-void Finalists::descend(Assignment placement, double flow_s, std::uint64_t &timings,
+void Finalists::iterate(std::uint64_t seed, double target, std::uint64_t timings,
+                        const Deadline &deadline) {
+  Rng rng(seed);
+  Kick kick(problem_, home_);
+  Assignment anchor = best();
+  double anchor_s = best_score().flow_s;
+  while (timings > 0 && kick.possible() && !deadline.expired() &&
+         less_by_tolerance(target, best_score().flow_s)) {
+    Assignment placement = anchor;
+    kick.apply(placement, rng);
+    double flow_s = model_.seconds(placement);
+    --timings;
+    descend(placement, flow_s, timings, deadline);
+    if (less_by_tolerance(anchor_s, flow_s) && rng.unit() >= worse_anchors)
+      continue;
+    anchor = std::move(placement);
+    anchor_s = flow_s;
+  }
+}
+
+void Finalists::descend(Assignment &placement, double &flow_s, std::uint64_t &timings,
                         const Deadline &deadline) {
   bool improved = true;
   while (improved) {

@@ -2,6 +2,8 @@
 #include "job.hpp"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "toposeat/congestion.hpp"
 #include "toposeat/dual_ascent.hpp"
@@ -73,19 +75,45 @@ double congestion_bound(const Job &job) {
   return bound;
 }
 
+namespace {
+
+/// A few message counts of the flows that carry bytes: the fewest, and quartiles.
+std::set<double> message_counts(const RankTraffic &traffic) {
+  std::vector<double> counts;
+  for (const Flow &flow : traffic.flows) {
+    if (flow.bytes > 0)
+      counts.push_back(flow.messages);
+  }
+  std::sort(counts.begin(), counts.end());
+  std::set<double> chosen;
+  for (std::size_t quarter = 0; quarter < 4 && !counts.empty(); ++quarter)
+    chosen.insert(counts[counts.size() * quarter / 4]);
+  return chosen;
+}
+
+/// Least time in which separating links carry the flows of at least so many messages: none of these
+/// starts before that many messages have taken the nearest route over the link.
+double bound_of_chatty_flows(const Job &job, double messages) {
+  const auto tree = link_tree_relaxed(job.machine.network, messages);
+  if (!tree)
+    return 0;
+  Qap chatty = job.qap;
+  for (const Flow &flow : job.request.traffic.flows) {
+    if (flow.messages < messages)
+      chatty.flow(flow.source, flow.target) = 0;
+  }
+  const auto best = min_max_on_tree(*tree, chatty);
+  return best ? best->value : 0;
+}
+
+} // namespace
+
 double time_bound(const Job &job, double congestion_s) {
   const double transfer = congestion_s > 0 ? congestion_s + job.floor.start_s : 0;
   double bound = std::max(job.floor.time_s, transfer);
-  double messages = unlimited;
-  for (const Flow &flow : job.request.traffic.flows) {
-    if (flow.bytes > 0)
-      messages = std::min(messages, flow.messages);
-  }
-  if (!(messages > 0) || !(messages < unlimited))
-    return bound;
-  if (const auto tree = link_tree_relaxed(job.machine.network, messages)) {
-    if (const auto best = min_max_on_tree(*tree, job.qap))
-      bound = std::max(bound, best->value);
+  for (const double messages : message_counts(job.request.traffic)) {
+    if (messages > 0)
+      bound = std::max(bound, bound_of_chatty_flows(job, messages));
   }
   return bound;
 }

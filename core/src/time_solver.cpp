@@ -9,6 +9,9 @@
 namespace toposeat {
 namespace {
 
+constexpr std::size_t branched_devices = 24; // beyond, branching finds nothing in any sane time
+constexpr double small_gap = 0.01; // what little a longer search could gain is not worth its time
+
 /// How much of each search feeds the pool, and how many placements are timed afterwards.
 struct Effort {
   std::uint64_t moves;
@@ -51,7 +54,8 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
 /// Returns the best proved lower bound of the maximum congestion.
 double add_congestion_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
   double bound = congestion_bound(job);
-  if (job.may_enumerate() && link_tree(job.machine.network)) {
+  const bool tree = link_tree(job.machine.network).has_value();
+  if (job.may_enumerate() && tree) {
     const Found found = solve_congestion(job);
     finalists.add(found.placement);
     bound = std::max(bound, found.lower_bound.value_or(0));
@@ -63,12 +67,23 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
     if (!job.deadline.expired())
       finalists.add(placement);
   };
+  LoadAnswer least{job.home, unlimited, unlimited};
   for (const Assignment &start : {job.home, Assignment(finalists.best())}) {
     if (job.deadline.expired())
       break;
-    options.visit(search_congestion(job.loads, start, options,
-                                    job.deadline.within(0.2 * job.request.budget_s))
-                      .placement);
+    const LoadAnswer found = search_congestion(job.loads, start, options,
+                                               job.deadline.within(0.2 * job.request.budget_s));
+    options.visit(found.placement);
+    if (found.max_s < least.max_s)
+      least = found;
+  }
+  if (job.may_enumerate() && job.devices() > 8 && job.devices() <= branched_devices && !tree) {
+    const BoundedAnswer proved = branch_on_congestion(
+        job.loads, least.placement, bound, job.deadline.within(0.3 * job.request.budget_s));
+    bound = std::max(bound, proved.lower_bound);
+    // What an unfinished search holds depends on the speed of this machine.
+    if (proved.proved)
+      options.visit(proved.placement);
   }
   return bound;
 }
@@ -87,6 +102,8 @@ Found solve_time(const Job &job) {
   }
   if (open())
     finalists.refine(3, effort.timings, job.deadline);
+  if (job.devices() > 8)
+    finalists.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
   const bool branch = job.request.method == Method::exact || job.devices() <= 8;
   if (open() && branch && job.may_enumerate()) {
     const BoundedAnswer proved = branch_on_time(job.loads, finalists.best(), bound, job.deadline);

@@ -144,3 +144,31 @@ def random_traffic(rng: np.random.Generator, ranks: int, density: float) -> Traf
     matrix = rng.integers(1, 100, (ranks, ranks)) * 10_000 * (rng.random((ranks, ranks)) < density)
     np.fill_diagonal(matrix, 0)
     return traffic_of(matrix.astype(np.int64))
+
+
+def complete_mesh(rng: np.random.Generator, devices: int) -> Topology:
+    """A link of its own for every pair, all of different capacity: no tree and no symmetry."""
+    links = {
+        (a, b): Link(
+            id=f"{a}-{b}",
+            kind=LinkKind.NVLINK,
+            ends=(f"d{a}", f"d{b}"),
+            forward_bytes_per_s=nominal(float(rng.integers(1, 9)) * 1e9),
+            backward_bytes_per_s=nominal(float(rng.integers(1, 9)) * 1e9),
+            latency_s=nominal(1e-6),
+        )
+        for a in range(devices)
+        for b in range(a + 1, devices)
+    }
+    return Topology(
+        name="mesh",
+        origin="test",
+        devices=tuple(Device(id=f"d{i}", index=i) for i in range(devices)),
+        links=tuple(links.values()),
+        routes=tuple(
+            Route(source=f"d{a}", target=f"d{b}", links=(links[min(a, b), max(a, b)].id,))
+            for a in range(devices)
+            for b in range(devices)
+            if a != b
+        ),
+    )

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.mapping.machines import random_topology, random_traffic, traffic_of, tree_topology
+from tests.mapping.machines import (
+    complete_mesh,
+    random_topology,
+    random_traffic,
+    traffic_of,
+    tree_topology,
+)
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import evaluate
 from toposeat.mapping import OBJECTIVES, map_traffic, mapper, scotch_available
 from toposeat.model.evaluation import Evaluation, MappingResult
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
@@ -66,6 +72,12 @@ def test_equals_brute_force(objective: str, seed: int) -> None:
     else:  # the optimum would be slower than the default
         assert objective != "time"
         assert "slower" in result.notes[0]
+    admitted = [
+        value(each, objective)
+        for each in everything
+        if each.predicted_s <= result.default.predicted_s * (1 + 1e-9)
+    ]
+    assert value(result.placed, objective) == pytest.approx(min(admitted))
 
 
 @settings(max_examples=25, deadline=None)
@@ -137,6 +149,32 @@ def test_devices_and_pins_are_kept(objective: str) -> None:
         if placement[2] == 9 and placement[5] == 15
     )
     assert result.certificate.lower_bound == pytest.approx(best)
+
+
+def test_time_is_proved_beyond_trees() -> None:
+    """16 devices, where links alone decide: the congestion that no placement can avoid is exact."""
+    rng = np.random.default_rng(0)
+    machine = complete_mesh(rng, 16)
+    traffic = random_traffic(np.random.default_rng(0), 16, 0.5)
+    result = map_traffic(machine, traffic, budget_s=20)
+    check(result)
+    assert result.certificate.proved
+
+
+@pytest.mark.parametrize("machine", ["k80-16", "dgx-2"])
+def test_latency_is_in_the_bound_of_the_time(machine: str) -> None:
+    """Many small messages: their latency is most of the time, and no placement can avoid it."""
+    matrix = pattern_traffic("stencil3d:2x2x4").mapped_table().dense_bytes(16) // 2**10
+    messages = 10 * (matrix > 0)
+    matrix[0, 15], messages[0, 15] = 8, 1  # one rare small message must not spoil it
+    table = PairTable.from_dense(matrix, messages)
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    result = map_traffic(
+        read_topology(machine), Traffic(ranks=16, origin="test", tables={key: table})
+    )
+    check(result)
+    assert result.certificate.gap is not None
+    assert result.certificate.gap < 0.05
 
 
 def test_best_subset_of_devices() -> None:

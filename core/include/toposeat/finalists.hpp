@@ -36,13 +36,18 @@ public:
   /// Swap descent by flow time from the best `starts` finalists; every improvement is added.
   void refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline);
 
+  /// Swap descents from kicked placements, as long as the best time exceeds `target`. At most
+  /// `timings` placements are timed. Deterministic for a seed unless the deadline cuts it short.
+  void iterate(std::uint64_t seed, double target, std::uint64_t timings, const Deadline &deadline);
+
   [[nodiscard]] const Assignment &best() const { return placements_[best_]; }
   [[nodiscard]] const Score &best_score() const { return scores_[best_]; }
   [[nodiscard]] std::size_t size() const { return placements_.size(); }
 
 private:
   Score score(const Assignment &placement, double flow_s) const;
-  void descend(Assignment placement, double flow_s, std::uint64_t &timings,
+  /// `placement` and its time become those of a local optimum.
+  void descend(Assignment &placement, double &flow_s, std::uint64_t &timings,
                const Deadline &deadline);
 
   const LoadProblem &problem_;
