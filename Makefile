@@ -39,7 +39,7 @@ native-test: setup-test ## C++ tests, built with the address and undefined-behav
 	@ctest --preset sanitizers --output-on-failure
 
 .PHONY: lint
-lint: setup-lint lint-python lint-native ## everything that reads the code without running it
+lint: setup-lint build lint-python lint-native ## everything that reads the code without running it
 
 .PHONY: lint-python
 lint-python:

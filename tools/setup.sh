@@ -75,7 +75,7 @@ install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
 }
 
 fresh && exit 0
-if [ "$purpose" != lint ]; then install_packages demo required; fi
+install_packages demo required
 if [ "$purpose" = test ]; then install_packages test optional; fi
 if [ ! -x .venv/bin/python ]; then
   say "making .venv"

@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -57,6 +57,28 @@ class MapOptions:
             budget_s=args.budget,
             seed=args.seed,
             min_gain=args.min_gain / 100,
+        )
+
+    def map(
+        self,
+        machine: Topology,
+        traffic: Traffic,
+        *,
+        devices: Sequence[int] | None = None,
+        pins: Mapping[int, int] | None = None,
+    ) -> MappingResult:
+        """`mapping.map_traffic` with these options."""
+        return mapping.map_traffic(
+            machine,
+            traffic,
+            objective=self.objective,
+            metric=self.metric,
+            solver=self.solver,
+            budget_s=self.budget_s,
+            seed=self.seed,
+            min_gain=self.min_gain,
+            devices=devices,
+            pins=pins,
         )
 
 
@@ -108,16 +130,7 @@ def tune(
             )
         folder.mkdir(parents=True, exist_ok=True)
         save_traffic(traffic, profile_path, overwrite=True)
-    result = mapping.map_traffic(
-        machine,
-        traffic,
-        objective=options.objective,
-        metric=options.metric,
-        solver=options.solver,
-        budget_s=options.budget_s,
-        seed=options.seed,
-        min_gain=options.min_gain,
-    )
+    result = options.map(machine, traffic)
     placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     save_mapping(result, folder / MAPPING_NAME, overwrite=True)
@@ -359,7 +372,7 @@ def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoO
     for name in DEMO_MACHINES:
         progress(f"Map       16 ranks onto {name} (catalogue, nominal numbers)")
         machine = topology.read_topology(name)
-        result = mapping.map_traffic(machine, traffic, min_gain=MapOptions.min_gain)
+        result = MapOptions().map(machine, traffic)
         placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
         path = folder / f"{name}.place"
         save_placement(placement, path, overwrite=True)

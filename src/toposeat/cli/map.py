@@ -57,7 +57,7 @@ class MapCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
-        from toposeat import mapping, pipeline, profile, report, topology  # noqa: PLC0415
+        from toposeat import pipeline, profile, report, topology  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
@@ -66,15 +66,9 @@ class MapCommand(Command):
                 check_writable(target, overwrite=args.force)
         machine = topology.read_topology(args.topology)
         traffic = profile.read_traffic(args.traffic)
-        result = mapping.map_traffic(
+        result = pipeline.MapOptions.from_namespace(args).map(
             machine,
             traffic,
-            objective=args.objective,
-            metric=args.metric,
-            solver=args.solver,
-            budget_s=args.budget,
-            seed=args.seed,
-            min_gain=args.min_gain / 100,
             devices=(None if args.devices is None else _device_positions(args.devices, machine)),
             pins=_pins(args.pin, machine),
         )
