@@ -21,7 +21,8 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, **environment, "T": str(script)},
+        # An unbuffered stderr, which some machines ask for, would hide what is left in buffers.
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment, "T": str(script)},
         capture_output=True,
         timeout=60,
         check=False,

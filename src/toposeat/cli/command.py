@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shlex
@@ -164,9 +163,7 @@ def write_result(content: str | bytes) -> None:
             sys.stdout.write(content)
         sys.stdout.flush()
     except OSError as error:
-        # Python would try again at its end with what is left in its buffer.
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        _abandon(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             raise ToposeatError(
                 f"cannot write the result: {error.strerror or error}",
@@ -200,9 +197,20 @@ def tell(*lines: str) -> None:
 
 def _to_stderr(text: str) -> None:
     """A remark that cannot be written must not stop the work it is about."""
-    with contextlib.suppress(OSError):
+    try:
         sys.stderr.write(text)
         sys.stderr.flush()
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: TextIO) -> None:
+    """Lead a broken stream nowhere.
+
+    Python would try again at its end with what is left in the buffer, and end with 120.
+    """
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def quoted(path: object) -> str:
