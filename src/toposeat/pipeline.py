@@ -294,10 +294,9 @@ def device_positions(
 
 def assess(machine: Topology, traffic: Traffic, devices: Sequence[int]) -> MappingResult:
     """A given placement beside the default, in the form of a mapping result without a proof."""
-    default = evaluate.evaluate(
-        machine, traffic, evaluate.default_placement(traffic.ranks, machine)
-    )
-    placed = evaluate.evaluate(machine, traffic, devices)
+    evaluator = evaluate.Evaluator(machine, traffic)
+    default = evaluator.evaluate(evaluate.default_placement(traffic.ranks, machine))
+    placed = evaluator.evaluate(devices)
     return MappingResult(
         device_of_rank=tuple(devices),
         default=default,

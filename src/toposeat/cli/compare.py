@@ -41,14 +41,11 @@ class CompareCommand(Command):
         machine = topology.read_topology(args.topology)
         traffic = profile.read_traffic(args.traffic)
         default = evaluate.default_placement(traffic.ranks, machine)
-        evaluations = [
-            ("default", evaluate.evaluate(machine, traffic, default, metric=args.metric))
-        ]
+        evaluator = evaluate.Evaluator(machine, traffic, metric=args.metric)
+        evaluations = [("default", evaluator.evaluate(default))]
         for path in args.placements:
             devices = pipeline.device_positions(load_placement(path), machine, traffic, path)
-            evaluations.append(
-                (str(path), evaluate.evaluate(machine, traffic, devices, metric=args.metric))
-            )
+            evaluations.append((str(path), evaluator.evaluate(devices)))
         if args.json:
             print_json(report.comparison_json(evaluations, machine, traffic))
         else:

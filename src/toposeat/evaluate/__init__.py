@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from toposeat.evaluate.evaluation import default_placement, evaluate
+from toposeat.evaluate.evaluation import Evaluator, default_placement, evaluate
 from toposeat.evaluate.metrics import METRICS, cost_matrix
 from toposeat.evaluate.network import compile_network, compile_traffic
 
 __all__ = [
     "METRICS",
+    "Evaluator",
     "compile_network",
     "compile_traffic",
     "cost_matrix",

@@ -29,6 +29,57 @@ def default_placement(ranks: int, topology: Topology) -> tuple[int, ...]:
     return tuple(range(ranks))
 
 
+class Evaluator:
+    """One machine and one traffic, compiled once for any number of placements.
+
+    Attributes:
+        network: the compiled machine.
+        flows: the compiled traffic.
+        cost: n x n relative cost of a byte between devices, by the metric asked for.
+
+    Raises:
+        UsageError: on an unknown metric.
+        InputError: if the topology lacks a route or a capacity.
+    """
+
+    def __init__(self, topology: Topology, traffic: Traffic, *, metric: str = "bandwidth") -> None:
+        self._topology = topology
+        self._ranks = traffic.ranks
+        self._table = traffic.mapped_table()
+        self.network = compile_network(topology)
+        self.flows = compile_traffic(traffic)
+        self.cost = cost_matrix(topology, metric)
+
+    def evaluate(self, device_of_rank: Sequence[int]) -> Evaluation:
+        """Predict what a placement costs.
+
+        Args:
+            device_of_rank: for each rank a position in `topology.devices`, none twice.
+
+        Returns:
+            The evaluation; `links` are those that some device-to-device route uses, idle ones
+            included, busiest first. Congestion, hop-bytes and time are those of
+            `core/include/toposeat` (congestion.hpp, flow.hpp).
+
+        Raises:
+            InputError: if the placement does not fit the traffic and the topology.
+        """
+        placement = tuple(int(device) for device in device_of_rank)
+        check_placement(self._topology, self._ranks, placement)
+        congestion = _core.congestion(self.network, self.flows, placement)
+        device = np.array(placement, np.intp)
+        pair_cost = self.cost[device[self._table.source], device[self._table.target]]
+        return Evaluation(
+            device_of_rank=placement,
+            max_congestion_s=congestion.max_s,
+            mean_congestion_s=congestion.mean_s,
+            cost=float(self._table.bytes.astype(np.float64) @ pair_cost),
+            hop_bytes=congestion.hop_bytes,
+            predicted_s=_core.flow_time(self.network, self.flows, placement),
+            links=_link_loads(self._topology, congestion),
+        )
+
+
 def evaluate(
     topology: Topology,
     traffic: Traffic,
@@ -36,18 +87,7 @@ def evaluate(
     *,
     metric: str = "bandwidth",
 ) -> Evaluation:
-    """Predict what a placement costs.
-
-    Args:
-        topology: the machine.
-        traffic: who talks to whom; `Traffic.mapped_table` says which bytes count.
-        device_of_rank: for each rank a position in `topology.devices`, none twice.
-        metric: of the cost, see `cost_matrix`.
-
-    Returns:
-        The evaluation; `links` are those that some device-to-device route uses, idle ones included,
-        busiest first. Congestion, hop-bytes and time are those of `core/include/toposeat`
-        (congestion.hpp, flow.hpp).
+    """Predict what one placement costs; for several on one machine, see `Evaluator`.
 
     Raises:
         UsageError: on an unknown metric.
@@ -55,19 +95,8 @@ def evaluate(
             lacks a route or a capacity.
     """
     placement = tuple(int(device) for device in device_of_rank)
-    check_placement(topology, traffic.ranks, placement)
-    network = compile_network(topology)
-    flows = compile_traffic(traffic)
-    congestion = _core.congestion(network, flows, placement)
-    return Evaluation(
-        device_of_rank=placement,
-        max_congestion_s=congestion.max_s,
-        mean_congestion_s=congestion.mean_s,
-        cost=_cost(topology, traffic, placement, metric),
-        hop_bytes=congestion.hop_bytes,
-        predicted_s=_core.flow_time(network, flows, placement),
-        links=_link_loads(topology, congestion),
-    )
+    check_placement(topology, traffic.ranks, placement)  # before the work of compiling
+    return Evaluator(topology, traffic, metric=metric).evaluate(placement)
 
 
 def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int]) -> None:
@@ -94,15 +123,6 @@ def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int
                 f"rank {rank}: device {device} is taken by rank {seen[device]}", hint=hint
             )
         seen[device] = rank
-
-
-def _cost(
-    topology: Topology, traffic: Traffic, device_of_rank: tuple[int, ...], metric: str
-) -> float:
-    device = np.array(device_of_rank, np.intp)
-    table = traffic.mapped_table()
-    pair_cost = cost_matrix(topology, metric)[device[table.source], device[table.target]]
-    return float(table.bytes.astype(np.float64) @ pair_cost)
 
 
 def _link_loads(topology: Topology, congestion: _core.Congestion) -> tuple[LinkLoad, ...]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
-from toposeat.evaluate import compile_network, compile_traffic, cost_matrix, evaluate
+from toposeat.evaluate import Evaluator
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -77,9 +77,8 @@ def map_traffic(
     allowed = _check_devices(topology, traffic.ranks, devices)
     pinned = _check_pins(traffic.ranks, allowed, pins or {})
     _check_seed(seed)
-    network = compile_network(topology)
-    flows = compile_traffic(traffic)
-    cost = cost_matrix(topology, metric)
+    evaluator = Evaluator(topology, traffic, metric=metric)
+    network, flows = evaluator.network, evaluator.flows
     if solver == "scotch" and not _core.scotch_available():
         raise UnavailableError(
             "the Scotch library (libscotch) was not found",
@@ -90,7 +89,7 @@ def map_traffic(
         answer = _core.map_ranks(
             network,
             flows,
-            cost,
+            evaluator.cost,
             objective=objective,
             solver=solver,
             budget_s=budget_s,
@@ -102,11 +101,11 @@ def map_traffic(
         raise ToposeatError(str(error), hint="use --solver auto") from error
     seconds = time.perf_counter() - begin
     default = _core.default_ranks(network, flows, devices=allowed, pins=pinned)
-    before = evaluate(topology, traffic, default, metric=metric)
+    before = evaluator.evaluate(default)
     after = (
         before
         if list(before.device_of_rank) == list(answer.device_of_rank)
-        else evaluate(topology, traffic, answer.device_of_rank, metric=metric)
+        else evaluator.evaluate(answer.device_of_rank)
     )
     notes = [*_pin_notes(pinned), *answer.notes]
     if after is not before and solver in _CHOOSING and _gain(before, after) < min_gain:
