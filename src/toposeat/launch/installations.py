@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UnavailableError
+from toposeat.launch.launchers import LauncherKind, kind_of_version, version_answer
 
 COMPILE_SECONDS = 120
-VERSION_SECONDS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,26 +114,17 @@ def _wheel_prefixes() -> list[Path]:
 
 def _identify(origin: str, mpicc: Path, mpirun: Path) -> MpiInstallation | None:
     try:
-        done = subprocess.run(
-            [str(mpirun), "--version"],
-            capture_output=True,
-            text=True,
-            timeout=VERSION_SECONDS,
-            check=False,
-        )
+        text = version_answer(mpirun)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    text = done.stdout + done.stderr
-    if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text:
-        family, version = (
-            "openmpi",
-            text.strip().splitlines()[0].replace("mpirun (", "").replace(")", ""),
-        )
-    elif "HYDRA" in text or "MPICH" in text:
+    kind = kind_of_version(text)
+    if kind is LauncherKind.OPENMPI:
+        version = text.strip().splitlines()[0].replace("mpirun (", "").replace(")", "")
+    elif kind is LauncherKind.MPICH:
         number = [line.split()[-1] for line in text.splitlines() if "Version:" in line]
-        family, version = "mpich", f"MPICH {number[0]}" if number else "MPICH"
+        version = f"MPICH {number[0]}" if number else "MPICH"
     else:
         return None
     return MpiInstallation(
-        family=family, version=version, origin=origin, mpicc=mpicc, mpirun=mpirun
+        family=kind.value, version=version, origin=origin, mpicc=mpicc, mpirun=mpirun
     )

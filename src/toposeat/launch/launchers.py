@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 from toposeat.errors import MissingProgramError, UsageError
@@ -85,24 +86,49 @@ def identify_launcher(program: str) -> LauncherKind:
     return _identify_by_version(path)
 
 
+def version_answer(path: str | Path) -> str:
+    """What a launcher answers to `--version`, on either stream.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it does not answer.
+    """
+    return _version_answer_as_installed(str(path), Path(path).stat().st_mtime_ns)
+
+
+@cache
+def _version_answer_as_installed(path: str, installed: int) -> str:
+    """Asked once per file and time of change: a verb takes its launch line apart several times."""
+    del installed
+    return subprocess.run(
+        [path, "--version"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_VERSION_TIMEOUT_S,
+        check=False,
+    ).stdout.decode(errors="replace")
+
+
+def kind_of_version(answer: str) -> LauncherKind | None:
+    """The family that a `--version` answer names, None if it is not known."""
+    for pattern, kind in _KIND_OF_VERSION_TEXT:
+        if pattern.search(answer):
+            return kind
+    return None
+
+
 def _identify_by_version(path: str) -> LauncherKind:
     try:
-        answer = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_VERSION_TIMEOUT_S,
-            check=False,
-        ).stdout.decode(errors="replace")
+        answer = version_answer(path)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(
             f"cannot find out which MPI {path} belongs to: {error}",
             hint="put it in by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
         ) from error
-    for pattern, kind in _KIND_OF_VERSION_TEXT:
-        if pattern.search(answer):
-            return kind
+    kind = kind_of_version(answer)
+    if kind is not None:
+        return kind
     first_line = answer.strip().splitlines()[0] if answer.strip() else "nothing"
     raise UsageError(
         f"cannot find out which MPI {path} belongs to; '--version' answers {first_line!r}",
