@@ -104,16 +104,6 @@ static char *read_file(const char *path, size_t *length, char *error, size_t err
 
 /* ---- words ---- */
 
-/* Cuts spaces off both ends, in place. */
-static char *trim(char *text) {
-  while (*text == ' ' || *text == '\t')
-    text++;
-  size_t length = strlen(text);
-  while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-    text[--length] = '\0';
-  return text;
-}
-
 static bool is_word(const char *text, const char *extra, size_t limit) {
   size_t length = strlen(text);
   if (length == 0 || length > limit)
@@ -211,7 +201,7 @@ static bool read_device_list(struct parser *parser, struct tps_host *host, char 
     if (comma != NULL)
       *comma = '\0';
     struct tps_device device = {0};
-    if (!read_device(parser, trim(list), &device))
+    if (!read_device(parser, tps_trim(list), &device))
       return false;
     for (size_t i = 0; i < host->device_count; i++)
       if (host->devices[i].index == device.index)
@@ -242,12 +232,12 @@ static bool read_metadata(struct parser *parser, char *line) {
   if (colon == NULL)
     return true; /* a remark */
   *colon = '\0';
-  char *key = trim(line + 1);
-  char *value = trim(colon + 1);
+  char *key = tps_trim(line + 1);
+  char *value = tps_trim(colon + 1);
   if (strcmp(key, "vendor") == 0)
     return read_vendor(parser, value);
   if (strncmp(key, "devices ", 8) == 0)
-    return read_devices(parser, trim(key + 8), value);
+    return read_devices(parser, tps_trim(key + 8), value);
   return true;
 }
 
@@ -261,7 +251,7 @@ static size_t split(char *line, char *cells[COLUMNS]) {
     if (tab != NULL)
       *tab = '\0';
     if (count < COLUMNS)
-      cells[count] = trim(cell);
+      cells[count] = tps_trim(cell);
     cell = tab == NULL ? NULL : tab + 1;
   }
   return count;

@@ -99,3 +99,12 @@ const char *tps_getenv(const char *name) {
   const char *value = getenv(name);
   return value != NULL && *value != '\0' ? value : NULL;
 }
+
+char *tps_trim(char *text) {
+  while (*text == ' ' || *text == '\t')
+    text++;
+  size_t length = strlen(text);
+  while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+    text[--length] = '\0';
+  return text;
+}

@@ -29,6 +29,9 @@ extern void (*tps_out_of_memory)(void);
 void *tps_allocate(size_t count, size_t size);
 char *tps_copy_string(const char *value);
 
+/* Cuts blanks and tabs off both ends, in place; returns where the rest begins. */
+char *tps_trim(char *text);
+
 /* Reads a whole string of ASCII digits not larger than `limit`. */
 bool tps_parse_number(const char *text, unsigned long limit, unsigned long *number);
 

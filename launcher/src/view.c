@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "text.h"
+
 void tps_view_init(struct tps_view *view, const struct tps_placement *placement, const char *host) {
   *view = (struct tps_view){0};
   view->devices = tps_placement_devices_on(placement, host, &view->count);
@@ -85,15 +87,6 @@ static enum lookup look_up_uuid(const struct tps_view *view, const char *entry, 
   return unknown > 0 || view->enumerated > view->count ? UNKNOWN : INVALID;
 }
 
-static char *trim(char *text) {
-  while (*text == ' ' || *text == '\t')
-    text++;
-  size_t length = strlen(text);
-  while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-    text[--length] = '\0';
-  return text;
-}
-
 static bool is_uuid(const char *entry) {
   return strncasecmp(entry, "GPU-", 4) == 0 || strncasecmp(entry, "MIG-", 4) == 0;
 }
@@ -128,12 +121,12 @@ bool tps_view_narrow(struct tps_view *view, const char *variable, const char *li
   char *copy = tps_copy_string(list);
   bool *listed = tps_allocate(view->count, sizeof *listed);
   bool usable = true;
-  char *next = *trim(copy) == '\0' ? NULL : copy;
+  char *next = *tps_trim(copy) == '\0' ? NULL : copy;
   while (next != NULL) {
     char *comma = strchr(next, ',');
     if (comma != NULL)
       *comma = '\0';
-    if (!read_entry(view, trim(next), stops, listed, variable, messages, &usable))
+    if (!read_entry(view, tps_trim(next), stops, listed, variable, messages, &usable))
       break;
     next = comma == NULL ? NULL : comma + 1;
   }
