@@ -11,11 +11,17 @@ from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
     Communicator,
+    DeviceUse,
     MemorySpace,
     PairTable,
+    Phase,
     RankInfo,
+    TimeKind,
+    TimeShare,
     Traffic,
     TrafficKind,
+    World,
+    WorldFlow,
 )
 
 
@@ -51,13 +57,85 @@ def pair_tables(draw: st.DrawFn, ranks: int) -> PairTable:
     return PairTable.from_pairs(draw(ranks_list), draw(ranks_list), draw(numbers), draw(numbers))
 
 
+kinds, spaces = st.sampled_from(list(TrafficKind)), st.sampled_from(list(MemorySpace))
+text = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
+seconds = st.floats(0, 1e6)
+
+
+@st.composite
+def table_sets(draw: st.DrawFn, ranks: int) -> dict[tuple[TrafficKind, MemorySpace], PairTable]:
+    keys = draw(st.sets(st.tuples(kinds, spaces)))
+    return {key: table for key in keys if len(table := draw(pair_tables(ranks))) > 0}
+
+
+@st.composite
+def rank_infos(draw: st.DrawFn, rank: int) -> RankInfo:
+    shares = draw(st.sets(st.tuples(st.sampled_from(list(TimeKind)), spaces), max_size=4))
+    devices = st.builds(
+        DeviceUse,
+        pci_bus_id=st.none() | text,
+        ordinal=st.none() | st.integers(0, 7),
+        bytes=counts,
+    )
+    return RankInfo(
+        rank=rank,
+        host=draw(text),
+        pid=rank,
+        finalized=draw(st.booleans()),
+        wall_s=draw(seconds),
+        device_ordinal=draw(st.none() | st.integers(0, 7)),
+        local_rank=draw(st.none() | st.integers(0, 7)),
+        time=tuple(
+            TimeShare(kind=kind, space=space, seconds=draw(seconds), calls=draw(counts))
+            for kind, space in sorted(shares)
+        ),
+        devices=tuple(draw(st.lists(devices, max_size=3))),
+    )
+
+
+@st.composite
+def phases(draw: st.DrawFn, index: int, ranks: int) -> Phase:
+    begin_s = draw(seconds)
+    return Phase(
+        index=index,
+        label=draw(text),
+        begin_s=begin_s,
+        end_s=begin_s + draw(seconds),
+        tables=draw(table_sets(ranks)),
+        mpi_s=draw(seconds),
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn, number: int, ranks: int) -> World:
+    size = draw(st.integers(1, 4))
+    keys = draw(st.sets(st.tuples(st.integers(0, ranks - 1), kinds, spaces, st.booleans())))
+    return World(
+        id=number,
+        name=draw(text),
+        ranks=size,
+        parent=draw(st.none() | st.integers(0, number)),
+        tables=draw(table_sets(size)),
+        flows=tuple(
+            WorldFlow(
+                rank=rank,
+                kind=kind,
+                space=space,
+                bytes=draw(counts),
+                messages=draw(counts),
+                inbound=inbound,
+            )
+            for rank, kind, space, inbound in sorted(keys)
+        ),
+    )
+
+
 @st.composite
 def traffics(draw: st.DrawFn) -> Traffic:
     ranks = draw(st.integers(1, 6))
     keys = draw(
         st.sets(st.tuples(st.sampled_from(list(TrafficKind)), st.sampled_from(list(MemorySpace))))
     )
-    text = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
     histograms = {}
     for key in keys:
         counts_of_bucket = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
@@ -78,20 +156,14 @@ def traffics(draw: st.DrawFn) -> Traffic:
                 space=MemorySpace.DEVICE,
                 bytes=draw(counts),
                 calls=draw(st.integers(1, 9)),
+                algorithm=draw(text),
             ),
         ),
         collective_model=draw(text),
-        rank_info=tuple(
-            RankInfo(
-                rank=r,
-                host=draw(text),
-                pid=r,
-                finalized=draw(st.booleans()),
-                wall_s=draw(st.floats(0, 1e6)),
-                device_ordinal=draw(st.none() | st.integers(0, 7)),
-            )
-            for r in range(ranks)
-        ),
+        rank_info=tuple(draw(rank_infos(r)) for r in range(ranks)),
         metadata=draw(st.dictionaries(text, text, max_size=3)),
         report=tuple(draw(st.lists(text, max_size=2))),
+        phases=tuple(draw(phases(i, ranks)) for i in range(draw(st.integers(0, 2)))),
+        worlds=tuple(draw(worlds(i + 1, ranks)) for i in range(draw(st.integers(0, 2)))),
+        timed=draw(st.booleans()),
     )

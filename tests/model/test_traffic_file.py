@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.model.samples import traffics
 from toposeat.errors import InputError, UsageError
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import MemorySpace, PairTable, Phase, Traffic, TrafficKind, World
 from toposeat.model.traffic_file import is_profile, load_traffic, save_traffic
 
 
@@ -20,6 +21,44 @@ def small() -> Traffic:
     return Traffic(
         ranks=2, origin="test", tables={(TrafficKind.POINT_TO_POINT, MemorySpace.HOST): table}
     )
+
+
+def parts_of(part: Phase | World) -> dict[str, object]:
+    """The fields by name: these dataclasses hold arrays and have no equality of their own."""
+    return {field.name: getattr(part, field.name) for field in fields(part)}
+
+
+OLD_PROFILE = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE pair (kind TEXT, space TEXT, source INTEGER, target INTEGER, bytes INTEGER,
+    messages INTEGER, PRIMARY KEY (kind, space, source, target)) WITHOUT ROWID;
+CREATE TABLE histogram (kind TEXT, space TEXT, bucket INTEGER, messages INTEGER);
+CREATE TABLE communicator (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE member (communicator INTEGER, position INTEGER, rank INTEGER);
+CREATE TABLE collective (communicator INTEGER, operation TEXT, rank INTEGER, root INTEGER,
+    space TEXT, bytes INTEGER, calls INTEGER);
+CREATE TABLE rank (rank INTEGER PRIMARY KEY, host TEXT, pid INTEGER, finalized INTEGER,
+    wall_s REAL, mpi_s REAL, device_pci_bus_id TEXT, device_ordinal INTEGER,
+    visible_devices INTEGER);
+CREATE TABLE report (line TEXT NOT NULL);
+INSERT INTO meta VALUES ('schema', 'toposeat/profile/1'), ('ranks', '2'), ('origin', 'old');
+INSERT INTO pair VALUES ('point-to-point', 'host', 0, 1, 50, 2);
+INSERT INTO collective VALUES (0, 'bcast', 1, 0, 'host', 8, 3);
+INSERT INTO rank VALUES (1, 'node', 7, 1, 2.5, 0.5, NULL, 3, 4);
+"""
+
+
+def test_profiles_of_the_first_schema_are_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "old.prof"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(OLD_PROFILE)
+    old = load_traffic(path)
+    assert old.timed
+    assert (old.phases, old.worlds) == ((), ())
+    assert old.table().dense_bytes(2).tolist() == [[0, 50], [0, 0]]
+    (info,) = old.rank_info
+    assert (info.mpi_s, info.device_ordinal, info.local_rank, info.time) == (0.5, 3, None, ())
+    assert [(e.operation, e.calls, e.algorithm) for e in old.collectives] == [("bcast", 3, "")]
 
 
 @settings(max_examples=30, deadline=None)
@@ -31,6 +70,9 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, traffic: Traffic) 
     for name in ("ranks", "origin", "collectives", "communicators", "collective_model"):
         assert getattr(again, name) == getattr(traffic, name)
     assert again.rank_info == traffic.rank_info
+    assert again.timed == traffic.timed
+    assert [parts_of(p) for p in again.phases] == [parts_of(p) for p in traffic.phases]
+    assert [parts_of(w) for w in again.worlds] == [parts_of(w) for w in traffic.worlds]
     assert again.report == traffic.report
     assert dict(again.metadata) == dict(traffic.metadata)
     assert dict(again.tables) == dict(traffic.tables)

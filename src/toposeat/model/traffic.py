@@ -2,127 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+
+from toposeat.model.pair_table import Int64Array, MemorySpace, PairTable, TableKey, TrafficKind
+from toposeat.model.rank_info import (
+    DeviceChoice,
+    DeviceUse,
+    RankInfo,
+    TimeKind,
+    TimeShare,
+    device_choice,
+)
+
+__all__ = [
+    "HISTOGRAM_BUCKETS",
+    "MAX_TOTAL",
+    "CollectiveEvent",
+    "Communicator",
+    "DeviceChoice",
+    "DeviceUse",
+    "Int64Array",
+    "MemorySpace",
+    "PairTable",
+    "Phase",
+    "RankInfo",
+    "TableKey",
+    "TimeKind",
+    "TimeShare",
+    "Traffic",
+    "TrafficKind",
+    "World",
+    "WorldFlow",
+]
 
 HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit length k
 
 MAX_TOTAL = 2.0**62  # bytes, or messages, of a whole job
-
-Int64Array = NDArray[np.int64]
-
-
-class TrafficKind(str, Enum):
-    """How the bytes were asked for."""
-
-    POINT_TO_POINT = "point-to-point"
-    COLLECTIVE = "collective"
-    ONE_SIDED = "one-sided"
-
-
-class MemorySpace(str, Enum):
-    """Where the sender's buffer was."""
-
-    DEVICE = "device"
-    HOST = "host"
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PairTable:
-    """Sparse directed rank-pair counts, sorted by (source, target), each pair once.
-
-    Four int64 arrays of one length: `source`, `target` (world ranks), `bytes`, `messages`.
-    """
-
-    source: Int64Array
-    target: Int64Array
-    bytes: Int64Array
-    messages: Int64Array
-
-    @staticmethod
-    def from_pairs(
-        source: ArrayLike, target: ArrayLike, nbytes: ArrayLike, messages: ArrayLike
-    ) -> PairTable:
-        """Sort, and sum what is given for the same pair."""
-        src, dst, size, count = (
-            np.atleast_1d(np.asarray(a, dtype=np.int64)) for a in (source, target, nbytes, messages)
-        )
-        if not src.shape == dst.shape == size.shape == count.shape or src.ndim != 1:
-            raise ValueError("source, target, bytes and messages differ in length")
-        if src.size and min(src.min(), dst.min(), size.min(), count.min()) < 0:
-            raise ValueError("ranks, bytes and messages must be >= 0")
-        order = np.lexsort((dst, src))
-        src, dst, size, count = src[order], dst[order], size[order], count[order]
-        first = np.ones(src.size, dtype=bool)
-        first[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
-        starts = np.flatnonzero(first)
-        if starts.size and max(size.sum(dtype=np.float64), count.sum(dtype=np.float64)) >= 2.0**63:
-            raise ValueError("bytes or messages are more than can be counted")
-        if starts.size:
-            size, count = np.add.reduceat(size, starts), np.add.reduceat(count, starts)
-        arrays = (src[starts], dst[starts], size, count)
-        for each in arrays:
-            each.setflags(write=False)
-        return PairTable(*arrays)
-
-    @staticmethod
-    def from_dense(nbytes: ArrayLike, messages: ArrayLike | None = None) -> PairTable:
-        """From square matrices, row = sender; without `messages`, one per non-zero pair."""
-        matrix = np.asarray(nbytes, dtype=np.int64)
-        counts = (
-            (matrix > 0).astype(np.int64) if messages is None else np.asarray(messages, np.int64)
-        )
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or counts.shape != matrix.shape:
-            raise ValueError("a traffic matrix must be square")
-        src, dst = np.nonzero((matrix != 0) | (counts != 0))
-        return PairTable.from_pairs(src, dst, matrix[src, dst], counts[src, dst])
-
-    @staticmethod
-    def empty() -> PairTable:
-        """No pair at all."""
-        return PairTable.from_pairs([], [], [], [])
-
-    @staticmethod
-    def total(tables: Iterable[PairTable]) -> PairTable:
-        """The sum of several tables."""
-        parts = list(tables)
-        if not parts:
-            return PairTable.empty()
-        return PairTable.from_pairs(
-            *(
-                np.concatenate([getattr(p, name) for p in parts])
-                for name in ("source", "target", "bytes", "messages")
-            )
-        )
-
-    def dense_bytes(self, ranks: int) -> Int64Array:
-        """Square int64 matrix of bytes, row = sender."""
-        matrix = np.zeros((ranks, ranks), dtype=np.int64)
-        matrix[self.source, self.target] = self.bytes
-        return matrix
-
-    def dense_messages(self, ranks: int) -> Int64Array:
-        """Square int64 matrix of message counts, row = sender."""
-        matrix = np.zeros((ranks, ranks), dtype=np.int64)
-        matrix[self.source, self.target] = self.messages
-        return matrix
-
-    def __len__(self) -> int:
-        return int(self.source.size)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PairTable):
-            return NotImplemented
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("source", "target", "bytes", "messages")
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,21 +67,51 @@ class CollectiveEvent:
     space: MemorySpace
     bytes: int
     calls: int
+    algorithm: str = ""  # whose messages are in the tables; "": exact, or in no table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+class Phase:
+    """A part of the run: a time window, or what lay between two MPI_Pcontrol marks."""
+
+    index: int
+    label: str
+    begin_s: float  # seconds since MPI_Init, the earliest of all ranks
+    end_s: float  # the latest of all ranks
+    tables: Mapping[TableKey, PairTable]
+    mpi_s: float = 0.0  # inside recorded MPI calls, summed over ranks
+
+    def __post_init__(self) -> None:
+        if not self.begin_s <= self.end_s:
+            raise ValueError(f"phase {self.index} ends at {self.end_s} s, before it begins")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RankInfo:
-    """What is known of one rank of the profiled run."""
+class WorldFlow:
+    """What one rank of the job exchanged with another world, over all its processes."""
 
     rank: int
-    host: str = ""
-    pid: int = 0
-    finalized: bool = True  # False: the rank died or was killed; its counts reach to that moment
-    wall_s: float = 0.0  # from MPI_Init to MPI_Finalize, or to the last record
-    mpi_s: float = 0.0  # inside recorded MPI calls
-    device_pci_bus_id: str | None = None  # device that owned its buffers, when known
-    device_ordinal: int | None = None  # that device's number as the application saw it
-    visible_devices: int | None = None
+    kind: TrafficKind
+    space: MemorySpace
+    bytes: int
+    messages: int
+    inbound: bool = False  # True: the flow is from that world to the rank (MPI_Get)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+class World:
+    """Processes outside the job's MPI_COMM_WORLD that it talked to or spawned.
+
+    `tables` is the traffic among the processes of that world, in that world's own ranks; `flows`
+    is the traffic between the job's ranks and it. Neither is part of the job's own tables.
+    """
+
+    id: int  # 1, 2, ...; the job's own MPI_COMM_WORLD is 0
+    name: str = ""
+    ranks: int = 0  # 0: not known
+    parent: int | None = None  # id of the world that spawned it, when known
+    tables: Mapping[TableKey, PairTable] = field(default_factory=dict)
+    flows: tuple[WorldFlow, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,27 +125,53 @@ class Traffic:
 
     ranks: int
     origin: str
-    tables: Mapping[tuple[TrafficKind, MemorySpace], PairTable]
-    histograms: Mapping[tuple[TrafficKind, MemorySpace], Int64Array] = field(default_factory=dict)
+    tables: Mapping[TableKey, PairTable]
+    histograms: Mapping[TableKey, Int64Array] = field(default_factory=dict)
     communicators: tuple[Communicator, ...] = ()
     collectives: tuple[CollectiveEvent, ...] = ()
     collective_model: str = ""
     rank_info: tuple[RankInfo, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     report: tuple[str, ...] = ()  # what the importer could not know or doubted
+    phases: tuple[Phase, ...] = ()  # () = not asked for; else `tables` is their sum
+    worlds: tuple[World, ...] = ()  # everything outside the job's MPI_COMM_WORLD
+    timed: bool = True  # False: `mpi_s` and `time` mean nothing
 
     def __post_init__(self) -> None:
         if not 1 <= self.ranks < 2**31:
             raise ValueError(f"expected 1 to 2^31-1 ranks, got {self.ranks}")
-        for (kind, space), table in self.tables.items():
+        for (kind, space), table in self._own_tables():
             if len(table) and max(table.source.max(), table.target.max()) >= self.ranks:
                 raise ValueError(
                     f"{kind.value} {space.value} traffic names a rank beyond {self.ranks - 1}"
                 )
-        for name in ("bytes", "messages"):
-            total = sum(float(getattr(t, name).sum(dtype=np.float64)) for t in self.tables.values())
-            if total >= MAX_TOTAL:  # sums over tables must not wrap around
-                raise ValueError(f"{total:.3g} {name} altogether are more than can be counted")
+        _check_total(self.tables)
+        for phase in self.phases:
+            _check_total(phase.tables)
+        self._check_worlds()
+
+    def _check_worlds(self) -> None:
+        known = {0, *(world.id for world in self.worlds)}
+        for world in self.worlds:
+            _check_total(world.tables)
+            if world.parent is not None and world.parent not in known:
+                raise ValueError(f"world {world.id} has parent {world.parent}, which is not there")
+            for table in world.tables.values():
+                highest = max(table.source.max(), table.target.max()) if len(table) else -1
+                if highest >= world.ranks:
+                    raise ValueError(f"traffic of world {world.id} names its rank {highest}")
+            if any(not 0 <= flow.rank < self.ranks for flow in world.flows):
+                raise ValueError(f"flows of world {world.id} name a rank beyond {self.ranks - 1}")
+
+    def _own_tables(self) -> Iterator[tuple[TableKey, PairTable]]:
+        yield from self.tables.items()
+        for phase in self.phases:
+            yield from phase.tables.items()
+
+    @property
+    def device_choice(self) -> DeviceChoice:
+        """How the application picks its device, as far as the ranks tell."""
+        return device_choice(self.rank_info)
 
     def table(
         self, *, kind: TrafficKind | None = None, space: MemorySpace | None = None
@@ -224,3 +198,11 @@ class Traffic:
         return PairTable.from_pairs(
             table.source[keep], table.target[keep], table.bytes[keep], table.messages[keep]
         )
+
+
+def _check_total(tables: Mapping[TableKey, PairTable]) -> None:
+    """Sums over tables must not wrap around."""
+    for name in ("bytes", "messages"):
+        total = sum(float(getattr(t, name).sum(dtype=np.float64)) for t in tables.values())
+        if total >= MAX_TOTAL:
+            raise ValueError(f"{total:.3g} {name} altogether are more than can be counted")

@@ -4,79 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.model.files import encodable, replace_atomically
+from toposeat.model.files import replace_atomically
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
     Communicator,
+    DeviceUse,
     Int64Array,
     MemorySpace,
     PairTable,
+    Phase,
     RankInfo,
+    TableKey,
+    TimeKind,
+    TimeShare,
     Traffic,
     TrafficKind,
+    World,
+    WorldFlow,
+)
+from toposeat.model.traffic_rows import fill_database
+from toposeat.model.traffic_schema import (
+    OLD_SCHEMAS,
+    PROFILE_SCHEMA,
+    SQLITE_MAGIC,
+    check_columns,
+    check_references,
+    check_tables,
+    columns_of,
 )
 
-PROFILE_SCHEMA = "toposeat/profile/1"
-SQLITE_MAGIC = b"SQLite format 3\x00"
-
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE pair (
-    kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL, target INTEGER NOT NULL,
-    bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
-    PRIMARY KEY (kind, space, source, target)) WITHOUT ROWID;
-CREATE TABLE histogram (
-    kind TEXT NOT NULL, space TEXT NOT NULL, bucket INTEGER NOT NULL, messages INTEGER NOT NULL,
-    PRIMARY KEY (kind, space, bucket)) WITHOUT ROWID;
-CREATE TABLE communicator (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE member (
-    communicator INTEGER NOT NULL, position INTEGER NOT NULL, rank INTEGER NOT NULL,
-    PRIMARY KEY (communicator, position)) WITHOUT ROWID;
-CREATE TABLE collective (
-    communicator INTEGER NOT NULL, operation TEXT NOT NULL, rank INTEGER NOT NULL,
-    root INTEGER NOT NULL, space TEXT NOT NULL, bytes INTEGER NOT NULL, calls INTEGER NOT NULL);
-CREATE TABLE rank (
-    rank INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, finalized INTEGER NOT NULL,
-    wall_s REAL NOT NULL, mpi_s REAL NOT NULL, device_pci_bus_id TEXT, device_ordinal INTEGER,
-    visible_devices INTEGER);
-CREATE TABLE report (line TEXT NOT NULL);
-"""
-
-# What each column must hold, as SQL. Ranks are checked against the number of ranks, ":ranks".
-_TEXT = "typeof({0}) = 'text'"
-_COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
-_SECONDS = "typeof({0}) IN ('real', 'integer') AND {0} BETWEEN 0 AND 1e18"
-_MAYBE_COUNT = "({0} IS NULL OR typeof({0}) = 'integer' AND {0} >= 0)"
-_RANK = "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND :ranks - 1"
-_COLUMNS: dict[str, dict[str, str]] = {
-    "meta": {"key": _TEXT, "value": _TEXT},
-    "pair": {
-        "kind": _TEXT, "space": _TEXT, "source": _RANK, "target": _RANK, "bytes": _COUNT,
-        "messages": _COUNT,
-    },
-    "histogram": {"kind": _TEXT, "space": _TEXT, "bucket": _COUNT, "messages": _COUNT},
-    "communicator": {"id": "typeof({0}) = 'integer'", "name": _TEXT},
-    "member": {"communicator": "typeof({0}) = 'integer'", "position": _COUNT, "rank": _RANK},
-    "collective": {
-        "communicator": "typeof({0}) = 'integer'", "operation": _TEXT, "rank": _RANK,
-        "root": "typeof({0}) = 'integer' AND {0} BETWEEN -1 AND :ranks - 1", "space": _TEXT,
-        "bytes": _COUNT, "calls": _COUNT,
-    },
-    "rank": {
-        "rank": _RANK, "host": _TEXT, "pid": _COUNT, "finalized": _COUNT, "wall_s": _SECONDS,
-        "mpi_s": _SECONDS, "device_pci_bus_id": "({0} IS NULL OR typeof({0}) = 'text')",
-        "device_ordinal": _MAYBE_COUNT, "visible_devices": _MAYBE_COUNT,
-    },
-    "report": {"line": _TEXT},
-}  # fmt: skip
+_PIECE = 1 << 16  # rows read at a time: Python numbers are large
 
 
 def save_traffic(traffic: Traffic, path: str | Path, *, overwrite: bool = False) -> None:
@@ -140,173 +105,197 @@ def _open_read_only(path: str | Path) -> sqlite3.Connection:
 
 def _fill(path: Path, traffic: Traffic) -> None:
     with contextlib.closing(sqlite3.connect(path)) as database:
-        database.executescript("PRAGMA journal_mode=OFF;" + _TABLES)
-        meta = {
-            "schema": PROFILE_SCHEMA,
-            "ranks": str(traffic.ranks),
-            "origin": encodable(traffic.origin),
-            "collective_model": traffic.collective_model,
-            **{
-                encodable(f"user.{key}"): encodable(value)
-                for key, value in traffic.metadata.items()
-            },
-        }
-        database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
-        database.executemany("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?)", _pair_rows(traffic))
-        database.executemany("INSERT INTO histogram VALUES (?, ?, ?, ?)", _bucket_rows(traffic))
-        for group in traffic.communicators:
-            database.execute(
-                "INSERT INTO communicator VALUES (?, ?)", (group.id, encodable(group.name))
-            )
-            database.executemany(
-                "INSERT INTO member VALUES (?, ?, ?)",
-                ((group.id, position, rank) for position, rank in enumerate(group.ranks)),
-            )
-        database.executemany(
-            "INSERT INTO collective VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (e.communicator, e.operation, e.rank, e.root, e.space.value, e.bytes, e.calls)
-                for e in traffic.collectives
-            ),
-        )
-        database.executemany(
-            "INSERT INTO rank VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (
-                    *(r.rank, encodable(r.host), r.pid, int(r.finalized), r.wall_s, r.mpi_s),
-                    *(r.device_pci_bus_id, r.device_ordinal, r.visible_devices),
-                )
-                for r in traffic.rank_info
-            ),
-        )
-        database.executemany(
-            "INSERT INTO report VALUES (?)", ((encodable(line),) for line in traffic.report)
-        )
-        database.commit()
-
-
-def _pair_rows(traffic: Traffic) -> Iterator[tuple[str, str, int, int, int, int]]:
-    for (kind, space), table in traffic.tables.items():
-        columns = (table.source, table.target, table.bytes, table.messages)
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            yield (kind.value, space.value, *row)
-
-
-def _bucket_rows(traffic: Traffic) -> Iterator[tuple[str, str, int, int]]:
-    for (kind, space), counts in traffic.histograms.items():
-        for bucket in np.flatnonzero(counts).tolist():
-            yield kind.value, space.value, bucket, int(counts[bucket])
-
-
-def _check_tables(database: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Refuse a schema that is not ours: views and virtual tables would run what a stranger wrote.
-
-    Raises:
-        ValueError: a table is missing or is none.
-    """
-    kinds = {
-        name: (kind, root)
-        for name, kind, root in database.execute("SELECT name, type, rootpage FROM sqlite_master")
-    }
-    for table in tables:
-        kind, root = kinds.get(table, ("missing", 0))
-        if kind != "table" or not root:
-            raise ValueError(f"{table!r} is no table, but {kind}")
-
-
-def _check_columns(database: sqlite3.Connection, table: str, ranks: int) -> None:
-    """Refuse values of another type or range than their column's; SQLite itself stores anything."""
-    for column, condition in _COLUMNS[table].items():
-        rule = condition.format(f'"{table}"."{column}"')
-        wrong = database.execute(
-            f'SELECT "{table}"."{column}" FROM "{table}"'
-            f" WHERE NOT ({rule}) OR ({rule}) IS NULL LIMIT 1",
-            {"ranks": ranks},
-        ).fetchone()
-        if wrong is not None:
-            raise ValueError(f"{str(wrong[0])[:40]!r} as {column} in table {table!r}")
+        fill_database(database, traffic)
 
 
 def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
-    _check_tables(database, ["meta"])
-    _check_columns(database, "meta", 0)
-    meta: dict[str, str] = dict(database.execute("SELECT key, value FROM meta"))
-    if meta.get("schema") != PROFILE_SCHEMA:
+    meta = _read_meta(database)
+    schema = meta.get("schema", "")
+    if schema != PROFILE_SCHEMA and schema not in OLD_SCHEMAS:
         raise InputError(
             f"expected schema {PROFILE_SCHEMA!r}, found {str(meta.get('schema'))[:80]!r}",
             path=path,
             hint="this profile is from another version of toposeat; profile again",
         )
+    ranks = _number_of_ranks(meta)
+    columns = columns_of(schema)
+    check_tables(database, columns)
+    for table, rules in columns.items():
+        check_columns(database, table, rules, ranks)
+    traffic = Traffic(
+        ranks=ranks,
+        origin=meta.get("origin", ""),
+        tables=_read_pairs(database, "pair"),
+        histograms=_read_histograms(database),
+        communicators=_read_communicators(database),
+        collectives=_read_collectives(database, columns["collective"]),
+        collective_model=meta.get("collective_model", ""),
+        rank_info=_read_ranks(database, columns["rank"]),
+        metadata={k.removeprefix("user."): v for k, v in meta.items() if k.startswith("user.")},
+        report=tuple(line for (line,) in database.execute("SELECT line FROM report")),
+    )
+    return traffic if schema in OLD_SCHEMAS else _with_parts(traffic, database, meta)
+
+
+def _with_parts(traffic: Traffic, database: sqlite3.Connection, meta: dict[str, str]) -> Traffic:
+    """Add what the first schema did not have."""
+    for child, parent in (
+        ("phase_pair", "phase"),
+        ("world_pair", "world"),
+        ("world_flow", "world"),
+    ):
+        check_references(database, child, parent)
+    if meta.get("timed") not in ("0", "1"):
+        raise ValueError(f"{str(meta.get('timed'))[:40]!r} as timed in table 'meta'")
+    return replace(
+        traffic,
+        rank_info=_with_time_and_devices(traffic.rank_info, database),
+        phases=_read_phases(database),
+        worlds=_read_worlds(database),
+        timed=meta["timed"] == "1",
+    )
+
+
+def _read_meta(database: sqlite3.Connection) -> dict[str, str]:
+    rules = columns_of(PROFILE_SCHEMA)["meta"]
+    check_tables(database, ["meta"])
+    check_columns(database, "meta", rules, 0)
+    return dict(database.execute("SELECT key, value FROM meta"))
+
+
+def _number_of_ranks(meta: Mapping[str, str]) -> int:
     digits = meta.get("ranks", "")
     ranks = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else 0
     if not 1 <= ranks < 2**31:
         raise ValueError(f"{digits[:40]!r} as number of ranks")
-    _check_tables(database, _COLUMNS)
-    for table in _COLUMNS:
-        _check_columns(database, table, ranks)
-    return Traffic(
-        ranks=ranks,
-        origin=meta.get("origin", ""),
-        tables=_read_pairs(database),
-        histograms=_read_histograms(database),
-        communicators=_read_communicators(database),
-        collectives=tuple(
-            CollectiveEvent(
-                communicator=row[0],
-                operation=row[1],
-                rank=row[2],
-                root=row[3],
-                space=MemorySpace(row[4]),
-                bytes=row[5],
-                calls=row[6],
-            )
-            for row in database.execute(_select("collective"))
-        ),
-        collective_model=meta.get("collective_model", ""),
-        rank_info=tuple(_rank_info(row) for row in database.execute(_select("rank"))),
-        metadata={k.removeprefix("user."): v for k, v in meta.items() if k.startswith("user.")},
-        report=tuple(line for (line,) in database.execute("SELECT line FROM report")),
+    return ranks
+
+
+def _select(database: sqlite3.Connection, table: str, columns: Iterable[str]) -> sqlite3.Cursor:
+    return database.execute(f'SELECT {", ".join(columns)} FROM "{table}"')
+
+
+def _read_ranks(database: sqlite3.Connection, columns: Iterable[str]) -> tuple[RankInfo, ...]:
+    names = list(columns)
+    made = []
+    for row in _select(database, "rank", names):
+        values = dict(zip(names, row, strict=True))
+        made.append(RankInfo(**{**values, "finalized": bool(values["finalized"])}))
+    return tuple(made)
+
+
+def _with_time_and_devices(
+    ranks: tuple[RankInfo, ...], database: sqlite3.Connection
+) -> tuple[RankInfo, ...]:
+    time: dict[int, list[TimeShare]] = {}
+    for rank, kind, space, seconds, calls in database.execute(
+        "SELECT rank, kind, space, seconds, calls FROM rank_time"
+    ):
+        share = TimeShare(
+            kind=TimeKind(kind), space=MemorySpace(space), seconds=float(seconds), calls=calls
+        )
+        time.setdefault(rank, []).append(share)
+    devices: dict[int, list[DeviceUse]] = {}
+    for rank, pci, ordinal, size in database.execute(
+        "SELECT rank, pci_bus_id, ordinal, bytes FROM rank_device ORDER BY rank, position"
+    ):
+        use = DeviceUse(pci_bus_id=pci, ordinal=ordinal, bytes=size)
+        devices.setdefault(rank, []).append(use)
+    lost = (time.keys() | devices.keys()) - {info.rank for info in ranks}
+    if lost:
+        raise ValueError(f"time or devices of rank {min(lost)}, which table 'rank' does not list")
+    return tuple(
+        replace(
+            info,
+            time=tuple(time.get(info.rank, ())),
+            devices=tuple(devices.get(info.rank, ())),
+        )
+        for info in ranks
     )
 
 
-def _select(table: str) -> str:
-    return f'SELECT {", ".join(_COLUMNS[table])} FROM "{table}"'
-
-
-def _rank_info(row: tuple[Any, ...]) -> RankInfo:
-    return RankInfo(
-        rank=row[0],
-        host=row[1],
-        pid=row[2],
-        finalized=bool(row[3]),
-        wall_s=row[4],
-        mpi_s=row[5],
-        device_pci_bus_id=row[6],
-        device_ordinal=row[7],
-        visible_devices=row[8],
-    )
+def _read_collectives(
+    database: sqlite3.Connection, columns: Iterable[str]
+) -> tuple[CollectiveEvent, ...]:
+    names = list(columns)
+    made = []
+    for row in _select(database, "collective", names):
+        values = dict(zip(names, row, strict=True))
+        made.append(CollectiveEvent(**{**values, "space": MemorySpace(values["space"])}))
+    return tuple(made)
 
 
 def _read_pairs(
-    database: sqlite3.Connection,
-) -> Mapping[tuple[TrafficKind, MemorySpace], PairTable]:
+    database: sqlite3.Connection, table: str, part: tuple[str, int] | None = None
+) -> dict[TableKey, PairTable]:
+    """One `PairTable` per kind and space, of all rows or of those with `column = number`."""
+    where, values = ("TRUE", ()) if part is None else (f'"{part[0]}" = ?', part[1:])
+    keys = database.execute(f'SELECT DISTINCT kind, space FROM "{table}" WHERE {where}', values)
     tables = {}
-    keys = database.execute("SELECT DISTINCT kind, space FROM pair").fetchall()
-    for kind, space in keys:
+    for kind, space in keys.fetchall():
         rows = database.execute(
-            "SELECT source, target, bytes, messages FROM pair WHERE kind = ? AND space = ?",
-            (kind, space),
-        ).fetchall()
-        columns = np.array(rows, dtype=np.int64).T
+            f'SELECT source, target, bytes, messages FROM "{table}"'
+            f" WHERE {where} AND kind = ? AND space = ?",
+            (*values, kind, space),
+        )
+        pieces = []
+        while piece := rows.fetchmany(_PIECE):
+            pieces.append(np.array(piece, dtype=np.int64).T)
+        columns = np.concatenate(pieces, axis=1)
         tables[TrafficKind(kind), MemorySpace(space)] = PairTable.from_pairs(*columns)
     return tables
+
+
+def _read_phases(database: sqlite3.Connection) -> tuple[Phase, ...]:
+    found = database.execute("SELECT id, label, begin_s, end_s, mpi_s FROM phase ORDER BY id")
+    return tuple(
+        Phase(
+            index=number,
+            label=label,
+            begin_s=begin_s,
+            end_s=end_s,
+            mpi_s=mpi_s,
+            tables=_read_pairs(database, "phase_pair", ("phase", number)),
+        )
+        for number, label, begin_s, end_s, mpi_s in found.fetchall()
+    )
+
+
+def _read_worlds(database: sqlite3.Connection) -> tuple[World, ...]:
+    flows: dict[int, list[WorldFlow]] = {}
+    for world, rank, kind, space, inbound, size, messages in database.execute(
+        "SELECT world, rank, kind, space, inbound, bytes, messages FROM world_flow"
+    ):
+        flow = WorldFlow(
+            rank=rank,
+            kind=TrafficKind(kind),
+            space=MemorySpace(space),
+            bytes=size,
+            messages=messages,
+            inbound=bool(inbound),
+        )
+        flows.setdefault(world, []).append(flow)
+    found = database.execute("SELECT id, name, ranks, parent FROM world ORDER BY id").fetchall()
+    return tuple(
+        World(
+            id=number,
+            name=name,
+            ranks=ranks,
+            parent=parent,
+            tables=_read_pairs(database, "world_pair", ("world", number)),
+            flows=tuple(flows.get(number, ())),
+        )
+        for number, name, ranks, parent in found
+    )
 
 
 def _read_histograms(
     database: sqlite3.Connection,
 ) -> Mapping[tuple[TrafficKind, MemorySpace], Int64Array]:
     histograms: dict[tuple[TrafficKind, MemorySpace], Int64Array] = {}
-    for kind, space, bucket, messages in database.execute(_select("histogram")):
+    for kind, space, bucket, messages in database.execute(
+        "SELECT kind, space, bucket, messages FROM histogram"
+    ):
         if not 0 <= bucket < HISTOGRAM_BUCKETS:
             raise ValueError(f"histogram bucket {bucket}")
         key = TrafficKind(kind), MemorySpace(space)

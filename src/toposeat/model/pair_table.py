@@ -1,0 +1,124 @@
+"""One sparse table of directed rank pairs, and what tables are told apart by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Int64Array = NDArray[np.int64]
+
+
+class TrafficKind(str, Enum):
+    """How the bytes were asked for."""
+
+    POINT_TO_POINT = "point-to-point"
+    COLLECTIVE = "collective"
+    ONE_SIDED = "one-sided"
+
+
+class MemorySpace(str, Enum):
+    """Where the sender's buffer was."""
+
+    DEVICE = "device"
+    HOST = "host"
+
+
+TableKey = tuple[TrafficKind, MemorySpace]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PairTable:
+    """Sparse directed rank-pair counts, sorted by (source, target), each pair once.
+
+    Four int64 arrays of one length: `source`, `target` (world ranks), `bytes`, `messages`.
+    """
+
+    source: Int64Array
+    target: Int64Array
+    bytes: Int64Array
+    messages: Int64Array
+
+    @staticmethod
+    def from_pairs(
+        source: ArrayLike, target: ArrayLike, nbytes: ArrayLike, messages: ArrayLike
+    ) -> PairTable:
+        """Sort, and sum what is given for the same pair."""
+        src, dst, size, count = (
+            np.atleast_1d(np.asarray(a, dtype=np.int64)) for a in (source, target, nbytes, messages)
+        )
+        if not src.shape == dst.shape == size.shape == count.shape or src.ndim != 1:
+            raise ValueError("source, target, bytes and messages differ in length")
+        if src.size and min(src.min(), dst.min(), size.min(), count.min()) < 0:
+            raise ValueError("ranks, bytes and messages must be >= 0")
+        order = np.lexsort((dst, src))
+        src, dst, size, count = src[order], dst[order], size[order], count[order]
+        first = np.ones(src.size, dtype=bool)
+        first[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
+        starts = np.flatnonzero(first)
+        if starts.size and max(size.sum(dtype=np.float64), count.sum(dtype=np.float64)) >= 2.0**63:
+            raise ValueError("bytes or messages are more than can be counted")
+        if starts.size:
+            size, count = np.add.reduceat(size, starts), np.add.reduceat(count, starts)
+        arrays = (src[starts], dst[starts], size, count)
+        for each in arrays:
+            each.setflags(write=False)
+        return PairTable(*arrays)
+
+    @staticmethod
+    def from_dense(nbytes: ArrayLike, messages: ArrayLike | None = None) -> PairTable:
+        """From square matrices, row = sender; without `messages`, one per non-zero pair."""
+        matrix = np.asarray(nbytes, dtype=np.int64)
+        counts = (
+            (matrix > 0).astype(np.int64) if messages is None else np.asarray(messages, np.int64)
+        )
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or counts.shape != matrix.shape:
+            raise ValueError("a traffic matrix must be square")
+        src, dst = np.nonzero((matrix != 0) | (counts != 0))
+        return PairTable.from_pairs(src, dst, matrix[src, dst], counts[src, dst])
+
+    @staticmethod
+    def empty() -> PairTable:
+        """No pair at all."""
+        return PairTable.from_pairs([], [], [], [])
+
+    @staticmethod
+    def total(tables: Iterable[PairTable]) -> PairTable:
+        """The sum of several tables."""
+        parts = list(tables)
+        if not parts:
+            return PairTable.empty()
+        return PairTable.from_pairs(
+            *(
+                np.concatenate([getattr(p, name) for p in parts])
+                for name in ("source", "target", "bytes", "messages")
+            )
+        )
+
+    def dense_bytes(self, ranks: int) -> Int64Array:
+        """Square int64 matrix of bytes, row = sender."""
+        matrix = np.zeros((ranks, ranks), dtype=np.int64)
+        matrix[self.source, self.target] = self.bytes
+        return matrix
+
+    def dense_messages(self, ranks: int) -> Int64Array:
+        """Square int64 matrix of message counts, row = sender."""
+        matrix = np.zeros((ranks, ranks), dtype=np.int64)
+        matrix[self.source, self.target] = self.messages
+        return matrix
+
+    def __len__(self) -> int:
+        return int(self.source.size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PairTable):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("source", "target", "bytes", "messages")
+        )
+
+    __hash__ = None  # type: ignore[assignment]

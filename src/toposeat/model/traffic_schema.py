@@ -1,0 +1,161 @@
+"""The tables of a profile, what each column may hold, and the check of a file against both."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+PROFILE_SCHEMA = "toposeat/profile/2"
+OLD_SCHEMAS = frozenset({"toposeat/profile/1"})  # still read: without the tables and columns below
+SQLITE_MAGIC = b"SQLite format 3\x00"
+
+CREATE_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE pair (
+    kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL, target INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
+    PRIMARY KEY (kind, space, source, target)) WITHOUT ROWID;
+CREATE TABLE histogram (
+    kind TEXT NOT NULL, space TEXT NOT NULL, bucket INTEGER NOT NULL, messages INTEGER NOT NULL,
+    PRIMARY KEY (kind, space, bucket)) WITHOUT ROWID;
+CREATE TABLE communicator (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE member (
+    communicator INTEGER NOT NULL, position INTEGER NOT NULL, rank INTEGER NOT NULL,
+    PRIMARY KEY (communicator, position)) WITHOUT ROWID;
+CREATE TABLE collective (
+    communicator INTEGER NOT NULL, operation TEXT NOT NULL, rank INTEGER NOT NULL,
+    root INTEGER NOT NULL, space TEXT NOT NULL, bytes INTEGER NOT NULL, calls INTEGER NOT NULL,
+    algorithm TEXT NOT NULL);
+CREATE TABLE rank (
+    rank INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, finalized INTEGER NOT NULL,
+    wall_s REAL NOT NULL, mpi_s REAL NOT NULL, device_pci_bus_id TEXT, device_ordinal INTEGER,
+    visible_devices INTEGER, local_rank INTEGER);
+CREATE TABLE rank_time (
+    rank INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, seconds REAL NOT NULL,
+    calls INTEGER NOT NULL, PRIMARY KEY (rank, kind, space)) WITHOUT ROWID;
+CREATE TABLE rank_device (
+    rank INTEGER NOT NULL, position INTEGER NOT NULL, pci_bus_id TEXT, ordinal INTEGER,
+    bytes INTEGER NOT NULL, PRIMARY KEY (rank, position)) WITHOUT ROWID;
+CREATE TABLE phase (
+    id INTEGER PRIMARY KEY, label TEXT NOT NULL, begin_s REAL NOT NULL, end_s REAL NOT NULL,
+    mpi_s REAL NOT NULL);
+CREATE TABLE phase_pair (
+    phase INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL,
+    target INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
+    PRIMARY KEY (phase, kind, space, source, target)) WITHOUT ROWID;
+CREATE TABLE world (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, ranks INTEGER NOT NULL, parent INTEGER);
+CREATE TABLE world_pair (
+    world INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL,
+    target INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
+    PRIMARY KEY (world, kind, space, source, target)) WITHOUT ROWID;
+CREATE TABLE world_flow (
+    world INTEGER NOT NULL, rank INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL,
+    inbound INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
+    PRIMARY KEY (world, rank, kind, space, inbound)) WITHOUT ROWID;
+CREATE TABLE report (line TEXT NOT NULL);
+"""
+
+# What each column must hold, as SQL. Ranks are checked against the number of ranks, ":ranks".
+_TEXT = "typeof({0}) = 'text'"
+_MAYBE_TEXT = "({0} IS NULL OR typeof({0}) = 'text')"
+_NUMBER = "typeof({0}) = 'integer'"
+_COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
+_SECONDS = "typeof({0}) IN ('real', 'integer') AND {0} BETWEEN 0 AND 1e18"
+_MAYBE_COUNT = "({0} IS NULL OR typeof({0}) = 'integer' AND {0} >= 0)"
+_RANK = "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND :ranks - 1"
+_ANY_RANK = "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND 2147483646"
+_ROOT = "typeof({0}) = 'integer' AND {0} BETWEEN -1 AND :ranks - 1"
+
+_KEY = {"kind": _TEXT, "space": _TEXT}
+_CELL = {"bytes": _COUNT, "messages": _COUNT}
+
+_OLD_COLUMNS: dict[str, dict[str, str]] = {
+    "meta": {"key": _TEXT, "value": _TEXT},
+    "pair": {**_KEY, "source": _RANK, "target": _RANK, **_CELL},
+    "histogram": {**_KEY, "bucket": _COUNT, "messages": _COUNT},
+    "communicator": {"id": _NUMBER, "name": _TEXT},
+    "member": {"communicator": _NUMBER, "position": _COUNT, "rank": _RANK},
+    "collective": {
+        "communicator": _NUMBER, "operation": _TEXT, "rank": _RANK, "root": _ROOT, "space": _TEXT,
+        "bytes": _COUNT, "calls": _COUNT,
+    },
+    "rank": {
+        "rank": _RANK, "host": _TEXT, "pid": _COUNT, "finalized": _COUNT, "wall_s": _SECONDS,
+        "mpi_s": _SECONDS, "device_pci_bus_id": _MAYBE_TEXT, "device_ordinal": _MAYBE_COUNT,
+        "visible_devices": _MAYBE_COUNT,
+    },
+    "report": {"line": _TEXT},
+}  # fmt: skip
+
+_COLUMNS: dict[str, dict[str, str]] = {
+    **_OLD_COLUMNS,
+    "collective": {**_OLD_COLUMNS["collective"], "algorithm": _TEXT},
+    "rank": {**_OLD_COLUMNS["rank"], "local_rank": _MAYBE_COUNT},
+    "rank_time": {"rank": _RANK, **_KEY, "seconds": _SECONDS, "calls": _COUNT},
+    "rank_device": {
+        "rank": _RANK, "position": _COUNT, "pci_bus_id": _MAYBE_TEXT, "ordinal": _MAYBE_COUNT,
+        "bytes": _COUNT,
+    },
+    "phase": {
+        "id": _COUNT, "label": _TEXT, "begin_s": _SECONDS, "end_s": _SECONDS, "mpi_s": _SECONDS,
+    },
+    "phase_pair": {"phase": _COUNT, **_KEY, "source": _RANK, "target": _RANK, **_CELL},
+    "world": {"id": _COUNT, "name": _TEXT, "ranks": _COUNT, "parent": _MAYBE_COUNT},
+    "world_pair": {"world": _COUNT, **_KEY, "source": _ANY_RANK, "target": _ANY_RANK, **_CELL},
+    "world_flow": {"world": _COUNT, "rank": _RANK, **_KEY, "inbound": _COUNT, **_CELL},
+}  # fmt: skip
+
+
+def columns_of(schema: str) -> dict[str, dict[str, str]]:
+    """Tables and columns of a schema, with the rule for each column."""
+    return _OLD_COLUMNS if schema in OLD_SCHEMAS else _COLUMNS
+
+
+def check_tables(database: sqlite3.Connection, tables: Iterable[str]) -> None:
+    """Refuse a schema that is not ours: views and virtual tables would run what a stranger wrote.
+
+    Raises:
+        ValueError: a table is missing or is none.
+    """
+    kinds = {
+        name: (kind, root)
+        for name, kind, root in database.execute("SELECT name, type, rootpage FROM sqlite_master")
+    }
+    for table in tables:
+        kind, root = kinds.get(table, ("missing", 0))
+        if kind != "table" or not root:
+            raise ValueError(f"{table!r} is no table, but {kind}")
+
+
+def check_columns(
+    database: sqlite3.Connection, table: str, rules: dict[str, str], ranks: int
+) -> None:
+    """Refuse values of another type or range than their column's; SQLite itself stores anything.
+
+    Raises:
+        ValueError: naming the value, column and table.
+    """
+    for column, condition in rules.items():
+        rule = condition.format(f'"{table}"."{column}"')
+        wrong = database.execute(
+            f'SELECT "{table}"."{column}" FROM "{table}"'
+            f" WHERE NOT ({rule}) OR ({rule}) IS NULL LIMIT 1",
+            {"ranks": ranks},
+        ).fetchone()
+        if wrong is not None:
+            raise ValueError(f"{str(wrong[0])[:40]!r} as {column} in table {table!r}")
+
+
+def check_references(database: sqlite3.Connection, child: str, parent: str) -> None:
+    """Refuse rows of `child` whose column `parent` names no row of that table.
+
+    Raises:
+        ValueError: naming the row's number and the tables.
+    """
+    lost = database.execute(
+        f'SELECT "{parent}" FROM "{child}"'
+        f' WHERE "{parent}" NOT IN (SELECT id FROM "{parent}") LIMIT 1'
+    ).fetchone()
+    if lost is not None:
+        raise ValueError(f"table {child!r} names {parent} {lost[0]}, which is not there")
