@@ -13,8 +13,8 @@ NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.PHONY: setup-demo setup-test setup-lint
-setup-demo setup-test setup-lint: setup-%:
+.PHONY: setup-demo setup-test setup-lint setup-bench
+setup-demo setup-test setup-lint setup-bench: setup-%:
 	@tools/setup.sh $*
 
 .PHONY: build
@@ -64,7 +64,7 @@ format: setup-lint ## rewrite files the way lint wants them
 	@clang-format -i $(NATIVE)
 
 .PHONY: bench
-bench: setup-test build ## print the tables of benchmarks/
+bench: setup-test setup-bench build ## print the tables of benchmarks/
 	@for each in benchmarks/bench_*.py; do python $$each; done
 
 .PHONY: clean

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prepare .venv for one purpose: tools/setup.sh demo|test|lint
+# Prepare .venv for one purpose: tools/setup.sh demo|test|lint|bench
 # Installs system packages from packaging/apt.txt when root; otherwise says which are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-purpose=${1:?usage: tools/setup.sh demo|test|lint}
+purpose=${1:?usage: tools/setup.sh demo|test|lint|bench}
 stamp=.venv/ready-$purpose
 inputs=(pyproject.toml packaging/apt.txt tools/setup.sh)
 
@@ -76,7 +76,8 @@ install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
 
 fresh && exit 0
 install_packages demo required
-if [ "$purpose" = test ]; then install_packages test optional; fi
+if [ "$purpose" = test ] || [ "$purpose" = bench ]; then install_packages test optional; fi
+if [ "$purpose" = bench ]; then install_packages bench optional; fi
 if [ ! -x .venv/bin/python ]; then
   say "making .venv"
   python3 -m venv .venv
@@ -85,6 +86,6 @@ fi
 say "installing Python packages for $purpose"
 pip_install --group build
 if [ "$purpose" = test ] || [ "$purpose" = lint ]; then pip_install --group "$purpose"; fi
-if [ "$purpose" = lint ]; then pip_install --group test; fi
+if [ "$purpose" = lint ] || [ "$purpose" = bench ]; then pip_install --group test; fi
 if [ "$purpose" != lint ]; then install_mpi; fi
 touch "$stamp"
