@@ -153,8 +153,8 @@ def print_lines(application: Application, tools: list[Tool], calls: int) -> None
         print(f"{application.name:18}{tool.name:18}{''.join(cells)}".rstrip())
     estimate = 100 * calls * NANOSECONDS_PER_CALL * 1e-9 / min(base.wall_s)
     print(
-        f"{'':18}{calls} MPI calls of the busiest rank x {NANOSECONDS_PER_CALL} ns = {estimate:.4f} %"
-        " of the run (an estimate, not a measurement)"
+        f"{'':18}estimate, not a measurement: {calls} MPI calls of the busiest rank x"
+        f" {NANOSECONDS_PER_CALL} ns = {estimate:.4f} % of the run"
     )
 
 
