@@ -13,7 +13,13 @@ from tests.support.interposed import compile_c, read_truth
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.model.traffic import TrafficKind
-from toposeat.profile import NothingRecordedError, profile_line, profile_run
+from toposeat.profile import (
+    PHASES_BY_MARK,
+    NothingRecordedError,
+    Recording,
+    profile_line,
+    profile_run,
+)
 
 pytestmark = pytest.mark.mpi
 
@@ -120,6 +126,28 @@ def test_preload_reaches_ranks_only(mpi: MpiToolchain, examples_dir: Path, build
     assert words[3].endswith("toposeat-exec")
     assert words[-2:] == [str(program), "--wrap"]
     assert words[words.index("--preload") + 1].endswith("libtoposeat_mpich.so")
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_what_to_record_reaches_the_ranks(
+    mpi: MpiToolchain, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The application sees the wishes as environment variables; without wishes, none."""
+    show = ("sh", "-c", "env | grep ^TOPOSEAT_PROFILE_ | grep -v _DIR= | sort")
+    for recording, expected in (
+        (Recording(timed=False, phases=0.25), "PHASES=0.25 TIME=0"),
+        (Recording(phases=PHASES_BY_MARK), "PHASES=pcontrol"),
+        (None, ""),
+    ):
+        with pytest.raises(NothingRecordedError):
+            profile_run(
+                launch(mpi, 1, *show),
+                directory=tmp_path / expected,
+                environment=mpi.env,
+                recording=recording,
+            )
+        seen = capfd.readouterr().out.replace("TOPOSEAT_PROFILE_", "").split()
+        assert " ".join(seen) == expected
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)

@@ -11,6 +11,7 @@ from toposeat.cli.command import (
     EXIT_FAILED,
     Command,
     add_output_option,
+    positive_seconds,
     print_command,
     print_error,
     print_json,
@@ -27,7 +28,7 @@ class ProfileCommand(Command):
 
     name = "profile"
     wraps = True
-    usage = "toposeat profile [-o F] [-f] [--json] -- LAUNCH..."
+    usage = "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--json] -- LAUNCH..."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
@@ -39,22 +40,39 @@ class ProfileCommand(Command):
             help="keep the raw per-rank records in DIR (a new folder)",
         )
         parser.add_argument(
+            "--no-time",
+            action="store_true",
+            help="read no clock: the cheapest profile, without the share of time in MPI",
+        )
+        parser.add_argument(
+            "--phases",
+            metavar="HOW",
+            type=_phases,
+            help="split the run: `pcontrol` at the application's calls of MPI_Pcontrol, or a "
+            "number of seconds into windows of that length",
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="print the exact line, run nothing"
         )
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the application under the interposer, merge, save, summarise."""
         from toposeat import pipeline, profile, report  # noqa: PLC0415
+        from toposeat.cli.progress import progress_bar  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.traffic_file import save_traffic  # noqa: PLC0415
 
         launch = require_launch(args, self.name)
+        recording = profile.Recording(timed=not args.no_time, phases=args.phases)
         if args.dry_run:
-            print_command(profile.profile_line(launch))
+            print_command(profile.profile_line(launch, recording=recording))
             return 0
         target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
         check_writable(target, overwrite=args.force)
-        traffic, exit_code = profile.profile_run(launch, directory=args.keep_records)
+        with progress_bar("merging records") as progress:
+            traffic, exit_code = profile.profile_run(
+                launch, directory=args.keep_records, recording=recording, progress=progress
+            )
         try:
             save_traffic(traffic, target, overwrite=args.force)
         except ToposeatError as error:
@@ -71,3 +89,15 @@ class ProfileCommand(Command):
             show(sys.stderr, report.render_traffic_text, traffic)
         tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place")
         return exit_code
+
+
+def _phases(text: str) -> str | float:
+    """Argparse type: how to split a run."""
+    if text == "pcontrol":  # profile.PHASES_BY_MARK, without the import that --help does not need
+        return text
+    try:
+        return positive_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"expected pcontrol or a number of seconds, got {text!r}"
+        ) from error

@@ -5,11 +5,19 @@ from __future__ import annotations
 from toposeat.profile.library import choose_abi, choose_library
 from toposeat.profile.merge import read_records
 from toposeat.profile.patterns import pattern_traffic
-from toposeat.profile.run import NothingRecordedError, profile_line, profile_run
+from toposeat.profile.run import (
+    PHASES_BY_MARK,
+    NothingRecordedError,
+    Recording,
+    profile_line,
+    profile_run,
+)
 from toposeat.profile.sources import read_traffic
 
 __all__ = [
+    "PHASES_BY_MARK",
     "NothingRecordedError",
+    "Recording",
     "choose_abi",
     "choose_library",
     "pattern_traffic",

@@ -45,8 +45,10 @@ _MAX_MEMBERS = 1 << 26  # of all communicators together
 
 _Key = tuple[TrafficKind, MemorySpace]
 
+Progress = Callable[[int, int], None]  # records merged, of all
 
-def read_records(directory: str | Path) -> Traffic:
+
+def read_records(directory: str | Path, *, progress: Progress | None = None) -> Traffic:
     """Merge the `.tpsrec` files of one run.
 
     Ranks without a record, unfinalised ranks and everything that could not be counted are named
@@ -60,7 +62,13 @@ def read_records(directory: str | Path) -> Traffic:
     if not folder.is_dir():
         raise InputError("no such folder of traffic records", hint="profile first", path=folder)
     paths = sorted(folder.glob(f"*{SUFFIX}"))
-    records = [record for record in map(read_record, paths) if record is not None]
+    records = []
+    for done, path in enumerate(paths, 1):
+        record = read_record(path)
+        if record is not None:
+            records.append(record)
+        if progress is not None:
+            progress(done, len(paths))
     report = []
     if len(records) < len(paths):
         report.append(f"{len(paths) - len(records)} ranks died while MPI was being initialised")

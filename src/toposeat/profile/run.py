@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat import _native_path
@@ -16,13 +16,34 @@ from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
 from toposeat.model.traffic import Traffic
 from toposeat.profile.library import choose_library, inspect_linkage
-from toposeat.profile.merge import read_records
+from toposeat.profile.merge import Progress, read_records
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.record import SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
+TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
+PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
+PHASES_BY_MARK = "pcontrol"
 _FOLDER_PREFIX = "toposeat-profile-"
 _MEMORY_FOLDER = Path("/dev/shm")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recording:
+    """What the interposer is asked to record beside the traffic."""
+
+    timed: bool = True  # False: no clock is read; cheaper by a few nanoseconds per call
+    phases: str | float | None = None  # PHASES_BY_MARK, or the seconds of a time window
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """The environment of the ranks."""
+        made = {DIRECTORY_VARIABLE: str(folder)}
+        if not self.timed:
+            made[TIME_VARIABLE] = "0"
+        if self.phases is not None:
+            marks = self.phases if isinstance(self.phases, str) else f"{self.phases:.9g}"
+            made[PHASES_VARIABLE] = marks
+        return made
 
 
 class NothingRecordedError(ApplicationError):
@@ -34,6 +55,8 @@ def profile_run(
     *,
     directory: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
+    recording: Recording | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Traffic, int]:
     """Start `argv` with the interposer in its ranks, wait, and merge the records.
 
@@ -44,6 +67,8 @@ def profile_run(
         directory: where the ranks write; kept afterwards. It must be one that all nodes of the job
             share. Default: a fresh folder of this node in memory, removed afterwards.
         environment: for the application; default this process's own.
+        recording: what to record beside the traffic; default: time, no phases.
+        progress: told how many of how many records are merged.
 
     Returns:
         The traffic, and the application's exit code (128 + n when signal n ended the launcher).
@@ -59,7 +84,7 @@ def profile_run(
     line = parse_launch_line(argv)
     library = choose_library(line, env)
     with _record_folder(directory) as folder:
-        command = _under_interposer(line, library, folder)
+        command = _under_interposer(line, library, folder, recording)
         exit_code = run_child(command, env)
         if not folder.is_dir():
             raise NothingRecordedError(
@@ -69,7 +94,7 @@ def profile_run(
             )
         if not any(folder.glob(f"*{SUFFIX}")):
             raise _nothing_recorded(line, env, exit_code)
-        traffic = with_pattern(_read(folder, exit_code))
+        traffic = with_pattern(_read(folder, exit_code, progress))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     return replace(traffic, metadata=metadata), exit_code
 
@@ -79,24 +104,29 @@ def profile_line(
     *,
     directory: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
+    recording: Recording | None = None,
 ) -> list[str]:
     """The line that `profile_run` would start; XXXXXXXX stands for a name not made yet."""
     line = parse_launch_line(argv)
     library = choose_library(line, environment)
     folder = _MEMORY_FOLDER / f"{_FOLDER_PREFIX}XXXXXXXX" if directory is None else Path(directory)
-    return _under_interposer(line, library, folder)
+    return _under_interposer(line, library, folder, recording)
 
 
-def _under_interposer(line: LaunchLine, library: Path, folder: Path) -> list[str]:
+def _under_interposer(
+    line: LaunchLine, library: Path, folder: Path, recording: Recording | None
+) -> list[str]:
     launcher = str(_native_path("bin/toposeat-exec"))
-    options = ["--preload", str(library), "-E", f"{DIRECTORY_VARIABLE}={folder}"]
+    options = ["--preload", str(library)]
+    for name, value in (recording or Recording()).variables(folder).items():
+        options += ["-E", f"{name}={value}"]
     return wrap_with_exec(line, [launcher, *options])
 
 
-def _read(folder: Path, exit_code: int) -> Traffic:
+def _read(folder: Path, exit_code: int, progress: Progress | None) -> Traffic:
     """The merged records; the application's exit code survives records that cannot be read."""
     try:
-        return read_records(folder)
+        return read_records(folder, progress=progress)
     except ToposeatError as error:
         raise NothingRecordedError(str(error), hint=error.hint, exit_code=exit_code) from error
 
