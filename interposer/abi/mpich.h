@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #define ABI_NAME "mpich"
-#define ABI_IS_OMPI 0
 
 typedef int abi_handle;
 

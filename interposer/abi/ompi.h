@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #define ABI_NAME "ompi"
-#define ABI_IS_OMPI 1
 
 typedef void *abi_handle;
 

@@ -33,13 +33,8 @@ static const char *job_name(void) {
 
 static bool is_spawned(void) {
   abi_handle parent;
-#if ABI_IS_OMPI
-  abi_handle null = tps__find_data(ABI_COMM_NULL_SYMBOL);
-#else
-  abi_handle null = ABI_COMM_NULL;
-#endif
   return tps__mpi.Comm_get_parent != NULL && tps__mpi.Comm_get_parent(&parent) == 0 &&
-         parent != null;
+         parent != tps__comm_null();
 }
 
 static void describe(struct tps_header *header, const char *directory) {

@@ -99,6 +99,7 @@ tps_function *tps__find(const char *name); /* e.g. "PMPI_Send"; NULL when the MP
 void *tps__find_data(const char *name);
 const char *tps__file_of(tps_function *function); /* base name of the library that holds it */
 abi_handle tps__comm_world(void);
+abi_handle tps__comm_null(void);
 bool tps__right_abi(void);
 
 /* What the interposer itself calls. Resolved by tps__right_abi. */

@@ -66,7 +66,7 @@ const char *tps__file_of(tps_function *function) {
 }
 
 abi_handle tps__comm_world(void) {
-#if ABI_IS_OMPI
+#ifdef ABI_COMM_WORLD_SYMBOL
   return tps__find_data(ABI_COMM_WORLD_SYMBOL);
 #else
   return ABI_COMM_WORLD;
@@ -117,25 +117,54 @@ static bool resolve_all(void) {
   return true;
 }
 
-/*
- * Right is: the process has an MPI; it is Open MPI exactly if this is the Open MPI library; and it
- * is not reached through the standard ABI (libmpi_abi), whose handles are a third kind.
- */
+abi_handle tps__comm_null(void) {
+#ifdef ABI_COMM_NULL_SYMBOL
+  return tps__find_data(ABI_COMM_NULL_SYMBOL);
+#else
+  return ABI_COMM_NULL;
+#endif
+}
+
+/* The ABI of the MPI that holds `init`, by the names in abi/; NULL if it is none of them. */
+static const char *abi_of_process(tps_function *init) {
+  static const char *const families[] = {"MPICH", "MVAPICH", "Intel(R) MPI"};
+  typedef int ask(char *, int *);
+  char version[8192 + 1] = ""; /* the longest of all ABIs */
+  int length = 0;
+  if (strncmp(tps__file_of(init), "libmpi_abi.", 11) == 0)
+    return "abi";
+  if (tps__find_data("ompi_mpi_comm_world") != NULL)
+    return "ompi";
+  ask *get_version = (ask *)tps__find("PMPI_Get_library_version"); /* allowed before MPI_Init */
+  if (get_version == NULL || get_version(version, &length) != 0)
+    return NULL;
+  for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
+    if (strstr(version, families[i]) != NULL)
+      return "mpich";
+  return NULL;
+}
+
+static const char *words_for_abi(const char *abi) {
+  if (abi == NULL)
+    return "an MPI of another ABI";
+  return strcmp(abi, "ompi") == 0    ? "Open MPI"
+         : strcmp(abi, "mpich") == 0 ? "an MPI of the MPICH family"
+                                     : "the standard MPI ABI";
+}
+
+/* Right is: the process has an MPI, and it is reached through this library's ABI. */
 bool tps__right_abi(void) {
   static bool said;
   tps_function *init = tps__find("PMPI_Init");
   if (init == NULL)
     return false;
   const char *file = tps__file_of(init);
-  bool is_ompi = tps__find_data("ompi_mpi_comm_world") != NULL;
-  bool is_standard = strstr(file, "libmpi_abi") == file;
-  if (is_standard || is_ompi != (ABI_IS_OMPI != 0)) {
+  const char *abi = abi_of_process(init);
+  if (abi == NULL || strcmp(abi, ABI_NAME) != 0) {
+    bool known = abi != NULL;
     tps__warn(&said,
-              "this is the " ABI_NAME " library but the program runs on %s (%s): not recording",
-              is_standard ? "the standard MPI ABI"
-              : is_ompi   ? "Open MPI"
-                          : "another MPI",
-              file);
+              "this is the " ABI_NAME " library but the program runs on %s (%s)%s%s: not recording",
+              words_for_abi(abi), file, known ? "; set TOPOSEAT_MPI_ABI=" : "", known ? abi : "");
     return false;
   }
   if (!resolve_all()) {

@@ -6,6 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mpi import ALL_MPI_NAMES, MpiToolchain, find_mpi
+
+
+@pytest.fixture(scope="session", params=ALL_MPI_NAMES)
+def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
+    """Every MPI on this machine in turn, also those of TOPOSEAT_TEST_MPIS and by standard ABI."""
+    found = find_mpi(request.param)
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
 
 @pytest.fixture(scope="session")
 def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,15 +13,16 @@ from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, r
 from tests.support.mpi import MpiToolchain
 from toposeat import _native_path
 from toposeat.profile import read_records
+from toposeat.profile.library import LIBRARY_OF_ABI
 
 ABI = Path(__file__).resolve().parents[2] / "interposer" / "abi"
-LIBRARIES = ("lib/libtoposeat_ompi.so", "lib/libtoposeat_mpich.so")
+LIBRARIES = tuple(LIBRARY_OF_ABI.values())
 OPTIONS = ("--grid", "1x1x2", "--mode", "all", "--iterations", "2", "--bytes", "10")
 
 
 @pytest.mark.mpi
 def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
-    header = ABI / ("ompi.h" if mpi.family == "openmpi" else "mpich.h")
+    header = ABI / f"{mpi.abi}.h"
     program = compile_c(mpi, PROGRAMS / "constants.c", build_dir, f'-DABI_HEADER="{header}"')
     done = subprocess.run([program], env=dict(mpi.env), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
@@ -31,15 +32,17 @@ def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
 def test_wrong_library_gets_out_of_the_way(
     mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
 ) -> None:
-    wrong = next(p for p in map(_native_path, LIBRARIES) if p != library(mpi))
     program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
-    done = run_ranks(mpi, 2, [program, *OPTIONS], tmp_path / "records", preload=wrong)
-    assert done.returncode == 0
-    assert done.stdout.count("halo3d ") == 5
-    said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
-    assert sorted(line.split(":")[1] for line in said) == [" rank 0", " rank 1"]
-    assert all("not recording" in line for line in said)
-    assert list((tmp_path / "records").iterdir()) == []
+    records = tmp_path / "records"
+    for wrong in set(LIBRARIES) - {LIBRARY_OF_ABI[mpi.abi]}:
+        done = run_ranks(mpi, 2, [program, *OPTIONS], records, preload=_native_path(wrong))
+        assert done.returncode == 0
+        assert done.stdout.count("halo3d ") == 5
+        said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
+        assert sorted(line.split(":")[1] for line in said) == [" rank 0", " rank 1"]
+        end = f"; set TOPOSEAT_MPI_ABI={mpi.abi}: not recording"
+        assert all(line.endswith(end) for line in said)
+        assert list(records.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

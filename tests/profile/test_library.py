@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c
-from tests.support.mpi import MpiToolchain
+from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.library import choose_abi, choose_library, inspect_linkage
@@ -35,6 +35,15 @@ def test_c_programs_tell_themselves(mpi: MpiToolchain, examples_dir: Path, build
     linkage = inspect_linkage(program, mpi.env)
     assert linkage.mpi_file is not None
     assert linkage.mpi_file.exists()
+
+
+def test_programs_by_the_standard_abi(examples_dir: Path, build_dir: Path) -> None:
+    mpi = find_mpi("wheel-mpich-abi")
+    if isinstance(mpi, str):
+        pytest.skip(mpi)
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    assert choose_abi(line(program), mpi.env) == "abi"
+    assert choose_library(line(program), mpi.env).name == "libtoposeat_abi.so"
 
 
 @pytest.mark.parametrize("mpi", ["debian-openmpi", "debian-mpich"], indirect=True)

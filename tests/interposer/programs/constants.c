@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <wchar.h>
 
 static int failures;
 
@@ -12,6 +13,13 @@ static void same(const char *what, long long ours, long long real) {
     printf("%s: %lld, mpi.h has %lld\n", what, ours, real);
     failures += 1;
   }
+}
+
+/* A handle that tells no size is fine: then MPI is asked. */
+static void type_size(const char *what, MPI_Datatype type, size_t real) {
+  int ours = abi_builtin_size((abi_handle)type);
+  if (ours != 0)
+    same(what, ours, (long long)real);
 }
 
 #define SIZE(type, ours) same("sizeof " #type, (long long)sizeof(ours), (long long)sizeof(type))
@@ -43,23 +51,48 @@ int main(void) {
   if (MPI_MAX_LIBRARY_VERSION_STRING > ABI_MAX_LIBRARY_VERSION_STRING)
     same("MPI_MAX_LIBRARY_VERSION_STRING", ABI_MAX_LIBRARY_VERSION_STRING,
          MPI_MAX_LIBRARY_VERSION_STRING);
-#if ABI_IS_OMPI
+#ifdef ABI_COMM_WORLD_SYMBOL
   extern struct ompi_predefined_communicator_t ompi_mpi_comm_world, ompi_mpi_comm_null;
   same("MPI_COMM_WORLD", (long long)(intptr_t)&ompi_mpi_comm_world,
        (long long)(intptr_t)MPI_COMM_WORLD);
   same("MPI_COMM_NULL", (long long)(intptr_t)&ompi_mpi_comm_null,
        (long long)(intptr_t)MPI_COMM_NULL);
 #else
-  VALUE(COMM_WORLD);
-  VALUE(COMM_NULL);
+  same("MPI_COMM_WORLD", (long long)ABI_WORD(ABI_COMM_WORLD), (unsigned)(intptr_t)MPI_COMM_WORLD);
+  same("MPI_COMM_NULL", (long long)ABI_WORD(ABI_COMM_NULL), (unsigned)(intptr_t)MPI_COMM_NULL);
 #endif
-  static const MPI_Datatype types[] = {MPI_CHAR,        MPI_INT,  MPI_DOUBLE,
-                                       MPI_LONG_DOUBLE, MPI_BYTE, MPI_2INT};
-  static const int sizes[] = {1, 4, 8, 16, 1, 8};
-  for (int i = 0; i < 6; ++i) {
-    int ours = abi_builtin_size((abi_handle)types[i]);
-    if (ours != 0)
-      same("size of a predefined type", ours, sizes[i]);
-  }
+#define TYPE(type, ctype) type_size(#type, type, sizeof(ctype))
+  TYPE(MPI_CHAR, char);
+  TYPE(MPI_SIGNED_CHAR, char);
+  TYPE(MPI_UNSIGNED_CHAR, char);
+  TYPE(MPI_BYTE, char);
+  TYPE(MPI_SHORT, short);
+  TYPE(MPI_UNSIGNED_SHORT, short);
+  TYPE(MPI_INT, int);
+  TYPE(MPI_UNSIGNED, int);
+  TYPE(MPI_LONG, long);
+  TYPE(MPI_UNSIGNED_LONG, long);
+  TYPE(MPI_LONG_LONG, long long);
+  TYPE(MPI_UNSIGNED_LONG_LONG, long long);
+  TYPE(MPI_FLOAT, float);
+  TYPE(MPI_DOUBLE, double);
+  TYPE(MPI_LONG_DOUBLE, long double);
+  TYPE(MPI_C_FLOAT_COMPLEX, float[2]);
+  TYPE(MPI_C_DOUBLE_COMPLEX, double[2]);
+  TYPE(MPI_C_BOOL, char);
+  TYPE(MPI_WCHAR, wchar_t);
+  TYPE(MPI_2INT, int[2]);
+  TYPE(MPI_INT8_T, int8_t);
+  TYPE(MPI_UINT8_T, int8_t);
+  TYPE(MPI_INT16_T, int16_t);
+  TYPE(MPI_UINT16_T, int16_t);
+  TYPE(MPI_INT32_T, int32_t);
+  TYPE(MPI_UINT32_T, int32_t);
+  TYPE(MPI_INT64_T, int64_t);
+  TYPE(MPI_UINT64_T, int64_t);
+  TYPE(MPI_AINT, MPI_Aint);
+  TYPE(MPI_COUNT, MPI_Count);
+  TYPE(MPI_OFFSET, MPI_Offset);
+  TYPE(MPI_PACKED, char);
   return failures != 0;
 }
