@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code: command line and catalogue.
+"""Write the reference pages that follow from the code: command line, catalogue, MPI calls.
 
 Usage: generate_reference.py [--check]
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+
+from calls_page import calls_page
 
 from toposeat.cli.main import command_parsers
 from toposeat.topology import catalogue_names, read_topology
@@ -67,7 +69,13 @@ def catalogue_page() -> str:
     return "\n".join(parts) + "\n"
 
 
-PAGES = {"cli.md": command_line_page, "catalogue.md": catalogue_page}
+def mpi_calls_page() -> str:
+    """Every MPI call that the interposer sees."""
+    table = (_ROOT / "interposer" / "calls.tsv").read_text(encoding="utf-8")
+    return f"{_NOTE}{calls_page(table)}"
+
+
+PAGES = {"cli.md": command_line_page, "catalogue.md": catalogue_page, "calls.md": mpi_calls_page}
 
 
 def main() -> int:

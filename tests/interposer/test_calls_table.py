@@ -1,0 +1,93 @@
+"""calls.tsv against the headers of real MPIs: nothing forgotten, and every parameter as declared."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain, find_mpi
+
+INTERPOSER = Path(__file__).resolve().parents[2] / "interposer"
+sys.path.insert(0, str(INTERPOSER))
+from generate import Wrapper, parameters_of, wrappers  # noqa: E402
+
+TABLE = (INTERPOSER / "calls.tsv").read_text()
+_HANDLES = "Comm Datatype Op Win Info Group Request Message File Errhandler Session".split()
+_LARGE = {"MPI_Count", "MPI_Offset", "MPI_Aint", "abi_count", "intptr_t"}
+_BY_HAND = {"MPI_" + line.split("\t")[0] for line in TABLE.splitlines() if "\tbyhand\t" in line}
+
+
+def declarations(mpi: MpiToolchain) -> dict[str, str]:
+    """Parameters of every C function that this MPI's header declares, without MPI_T."""
+    source = mpi.mpicc.parent
+    done = subprocess.run(
+        [str(mpi.mpicc), "-E", "-P", "-include", "mpi.h", "-xc", "/dev/null"],
+        env=dict(mpi.env),
+        cwd=source,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    text = re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", done.stdout)
+    found = re.findall(r"\bint\s+(MPI_[A-Z]\w+)\s*\(([^()]*)\)\s*;", text)
+    return {name: parameters for name, parameters in found if not name.startswith("MPI_T_")}
+
+
+def kind_of(declared: str) -> str:
+    """How a parameter is passed: int, wide, handle or pointer."""
+    declared = re.sub(r"\bconst\b", "", declared).strip()
+    if "*" in declared or "[" in declared:
+        return "pointer"
+    word = declared.split()[0]
+    if word in _LARGE:
+        return "wide"
+    if word in {"tps_word", *(f"MPI_{handle}" for handle in _HANDLES)}:
+        return "handle"
+    return {"int": "int", "char": "char"}[word]
+
+
+def kinds_of_declaration(parameters: str) -> list[str]:
+    if parameters.strip() in ("", "void"):
+        return []
+    return [kind_of(each) for each in parameters.split(",")]
+
+
+def kinds_of_wrapper(wrapper: Wrapper) -> list[str]:
+    return [kind_of(parameter.declaration) for parameter in parameters_of(wrapper)]
+
+
+@pytest.mark.mpi
+def test_parameters_are_as_declared(mpi: MpiToolchain) -> None:
+    declared = declarations(mpi)
+    compared = 0
+    for wrapper in wrappers(TABLE):
+        if wrapper.name in declared:
+            compared += 1
+            assert kinds_of_wrapper(wrapper) == kinds_of_declaration(declared[wrapper.name]), (
+                wrapper.name
+            )
+    assert compared > 150  # MPI 3.1 has that many of the table
+
+
+@pytest.mark.mpi
+def test_every_call_of_mpi_5_is_wrapped_or_has_a_reason() -> None:
+    mpi = find_mpi("wheel-mpich-abi")
+    if isinstance(mpi, str):
+        pytest.skip(mpi)
+    wrapped = {wrapper.name for wrapper in wrappers(TABLE)} | _BY_HAND
+    patterns = [line[3:].split("\t")[0] for line in TABLE.splitlines() if line.startswith("#~ ")]
+    others = {name for name in declarations(mpi) if name not in wrapped}
+    assert wrapped <= set(declarations(mpi))
+    used = set()
+    for name in others:
+        fitting = [p for p in patterns if re.fullmatch(p, name.removeprefix("MPI_"))]
+        assert fitting, f"{name} is neither wrapped nor listed at the end of calls.tsv"
+        used.update(fitting)
+    unused = set(patterns) - used - {p for p in patterns if p.endswith("|T)_.*")}
+    assert unused == set()
+    for name in wrapped:
+        assert not any(re.fullmatch(p, name.removeprefix("MPI_")) for p in patterns), name
