@@ -44,6 +44,7 @@ NVLINK3 = DeviceLink("NVLink 3", LinkKind.NVLINK, 25e9, 22.9e9, 12)
 NVLINK3_BRIDGE = DeviceLink("NVLink 3 bridge (GA10x)", LinkKind.NVLINK, 14.06e9, 12e9, 4)
 NVLINK4 = DeviceLink("NVLink 4", LinkKind.NVLINK, 25e9, 20.9e9, 18)
 NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
+XGMI_VEGA20 = DeviceLink("xGMI (Vega 20, MI100)", LinkKind.XGMI, 46e9, 24e9, 3)
 XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
 XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
 

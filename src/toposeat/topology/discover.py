@@ -19,6 +19,7 @@ from toposeat.model.topology import Device, LinkKind, Nic, PathClass, Topology, 
 from toposeat.topology import constants as k
 from toposeat.topology.graph_builder import GraphBuilder
 from toposeat.topology.kfd import KfdGpu, read_kfd
+from toposeat.topology.machine import VENDOR_NVIDIA, Machine, PciDevice
 from toposeat.topology.nvlink_live import add_live_nvlinks
 from toposeat.topology.nvml import (
     NvmlDevice,
@@ -28,7 +29,7 @@ from toposeat.topology.nvml import (
     read_nvml,
 )
 from toposeat.topology.pci_graph import Endpoint, PciGraphWriter
-from toposeat.topology.sysfs import VENDOR_NVIDIA, Machine, PciDevice, read_sysfs
+from toposeat.topology.sysfs import read_sysfs
 
 _HINT = "give a saved one with -t FILE; make it on the GPU node with: toposeat discover -o FILE"
 

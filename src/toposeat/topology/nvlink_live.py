@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
+from toposeat.topology.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph_builder import GraphBuilder
 from toposeat.topology.nvml import NvmlDevice, NvmlLink
 
@@ -52,8 +52,8 @@ def add_live_nvlinks(
                 ports.setdefault(here, Counter())[link.remote_pci] += 1
         _add_cpu_links(builder, device, lanes[here], numa_of.get(here))
     builder.report.extend(f"{n} NVLinks lead {where}: left out" for where, n in away.items())
-    _add_direct(builder, direct, lanes)
-    _add_fabrics(builder, ports, lanes)
+    add_bonds(builder, direct, lanes)
+    add_fabrics(builder, ports, lanes)
 
 
 def _lane(device: NvmlDevice) -> k.DeviceLink:
@@ -70,71 +70,3 @@ def _add_cpu_links(
     to_cpu: list[NvmlLink] = [link for link in device.links if link.to_cpu]
     if to_cpu and numa is not None:
         builder.device_link(f"gpu{device.index}", numa, lane, len(to_cpu), port=False)
-
-
-def _add_direct(
-    builder: GraphBuilder,
-    direct: Mapping[tuple[str, str], Counter[str]],
-    lanes: Mapping[str, k.DeviceLink],
-) -> None:
-    for (a, b), counts in sorted(direct.items()):
-        if counts[a] != counts[b]:
-            builder.report.append(
-                f"{a} counts {counts[a]} NVLinks to {b}, {b} counts {counts[b]} back: the smaller"
-                " number that is not zero is taken"
-            )
-        count = min(n for n in counts.values() if n)
-        builder.device_link(a, b, lanes[a], count, port=False)
-
-
-def _add_fabrics(
-    builder: GraphBuilder, ports: Mapping[str, Counter[str]], lanes: Mapping[str, k.DeviceLink]
-) -> None:
-    """GPUs that share switches share a fabric: one crossbar with one bond per GPU."""
-    groups: list[tuple[set[str], set[str]]] = []  # (GPUs, switches)
-    for gpu, counts in ports.items():
-        gpus, switches = {gpu}, set(counts)
-        for other in [g for g in groups if g[1] & switches]:
-            gpus |= other[0]
-            switches |= other[1]
-            groups.remove(other)
-        groups.append((gpus, switches))
-    names: list[str] = []
-    for number, (gpus, _) in enumerate(groups):
-        id = builder.component(
-            ComponentKind.NVSWITCH, f"nvswitch{number}", name=f"NVSwitch fabric {number}"
-        )
-        names.append(id)
-        for gpu in sorted(gpus, key=lambda g: int(g[3:])):
-            builder.device_link(gpu, id, lanes[gpu], sum(ports[gpu].values()), port=True)
-    _join_boards(builder, names, groups, ports, lanes)
-
-
-def _join_boards(
-    builder: GraphBuilder,
-    names: Sequence[str],
-    groups: Sequence[tuple[set[str], set[str]]],
-    ports: Mapping[str, Counter[str]],
-    lanes: Mapping[str, k.DeviceLink],
-) -> None:
-    """Two fabrics of one node are the two boards of a DGX-2, which 48 trunk links join."""
-    if len(names) != 2 or any(len(gpus) < 8 for gpus, _ in groups):
-        if len(names) > 1:
-            builder.report.append(
-                f"{len(names)} NVSwitch fabrics do not share a switch: no NVLink between them"
-            )
-        return
-    gpus = groups[0][0]
-    first = next(iter(gpus))
-    count = sum(sum(ports[gpu].values()) for gpu in gpus)
-    builder.report.append(
-        "two NVSwitch boards: assumed to be joined at full bisection, as in DGX-2"
-    )
-    builder.link(
-        lanes[first].kind,
-        *names,
-        bytes_per_s=lanes[first].data_sheet * count,
-        latency_s=k.LATENCY_NVSWITCH_PORT,
-        count=count,
-        name="board to board",
-    )

@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph_builder import GraphBuilder
-from toposeat.topology.sysfs import Machine, PciDevice
+from toposeat.topology.machine import Machine, PciDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,17 @@ class PciGraphWriter:
     def _bytes_per_s(self, chain: Sequence[str], endpoint: Endpoint) -> float:
         """The narrowest link of a contracted chain.
 
-        A link has two ends, the port above and the function below it: of a whole chain, the first
-        and second, third and fourth function and so on. It runs as its slower, narrower end can.
+        In sysfs a link has two ends, the port above and the function below it: of a whole chain,
+        the first and second, third and fourth function and so on. It runs as its slower, narrower
+        end can.
         """
         whole = (*endpoint.function.bridges, endpoint.function.pci_bus_id)
         ends: dict[int, list[PciDevice]] = {}
         for bus in chain:
             function = self.machine.pci.get(bus)
             if function is not None and function.generation is not None:
-                ends.setdefault(whole.index(bus) // 2, []).append(function)
+                link = whole.index(bus) // self.machine.functions_per_link
+                ends.setdefault(link, []).append(function)
         speeds: list[float] = []
         for functions in ends.values():
             generation = min(f.generation for f in functions if f.generation is not None)

@@ -9,12 +9,14 @@ from toposeat.model.topology import Topology
 from toposeat.model.topology_file import parse_topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
 from toposeat.topology.discover import discover_this
+from toposeat.topology.nccl_xml import looks_like_nccl_xml, topology_of_nccl_tree
 from toposeat.topology.nvidia_smi_topo import looks_like_topo_matrix, parse_topo_matrix
 from toposeat.topology.relation_graph import topology_of_relations
 from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
+from toposeat.topology.xml_tree import parse_xml
 
 MAX_BYTES = 64 * 1024 * 1024
-_FORMATS = "toposeat topology JSON, nvidia-smi topo -m text"
+_FORMATS = "toposeat topology JSON, nvidia-smi topo -m text, NCCL or RCCL topology XML"
 _HINT = f"give one of: this, a catalogue name, tree:2:2:4 and the like, or a file ({_FORMATS})"
 
 
@@ -78,15 +80,21 @@ def parse_topology_text(text: str, path: Path) -> Topology:
             matrix, name=path.stem or path.name, origin="nvidia-smi topo -m text"
         )
     if start.startswith("<"):
-        raise InputError(
-            "an XML topology (hwloc, NCCL) cannot be read yet",
-            path=path,
-            hint=f"formats known: {_FORMATS}",
-        )
+        return _parse_xml_topology(text, path)
     raise InputError(
         f"unknown format: neither of {_FORMATS}",
         path=path,
         hint="save one on the GPU node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE",
+    )
+
+
+def _parse_xml_topology(text: str, path: Path) -> Topology:
+    root = parse_xml(text, path)
+    if looks_like_nccl_xml(root):
+        return topology_of_nccl_tree(root, path)
+    what = "hwloc's XML" if root.tag == "topology" else f"XML with the root <{root.tag[:30]}>"
+    raise InputError(
+        f"{what} cannot be read yet", path=path, line=root.line, hint=f"formats known: {_FORMATS}"
     )
 
 

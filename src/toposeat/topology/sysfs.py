@@ -6,64 +6,14 @@ Everything is read below a root folder, `/sys` of this machine or a recorded or 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import canonical_pci
+from toposeat.topology.machine import Machine, NetworkAdapter, PciDevice, pcie_generation
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
-_GENERATION = ((60.0, 6), (30.0, 5), (15.0, 4), (7.0, 3), (4.0, 2), (2.0, 1))
-
-VENDOR_NVIDIA = 0x10DE
-VENDOR_AMD = 0x1002
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PciDevice:
-    """One PCI function. `bridges` are those above it, from the host bridge's root port down."""
-
-    pci_bus_id: str
-    root: str  # the host bridge's bus, "pci0000:16"; "" if the tree does not show it
-    bridges: tuple[str, ...]
-    vendor: int
-    device: int
-    class_code: int  # 24 bits
-    numa_node: int | None
-    cpus: str | None
-    generation: int | None  # the fastest its link can be; idle devices slow their links down
-    width: int | None
-    max_width: int | None
-
-    @property
-    def is_gpu(self) -> bool:
-        """A display or processing accelerator of NVIDIA or AMD; not a management controller's."""
-        graphics = self.class_code >> 16 == 0x03 or self.class_code >> 8 == 0x1200
-        return graphics and self.vendor in (VENDOR_NVIDIA, VENDOR_AMD)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkAdapter:
-    """One adapter as UCX and libfabric name it."""
-
-    name: str
-    pci_bus_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """A machine as sysfs shows it. Keys of `pci` are canonical bus ids."""
-
-    pci: dict[str, PciDevice]
-    cpus_of_node: dict[int, str]
-    package_of_node: dict[int, int]
-    adapters: tuple[NetworkAdapter, ...] = ()
-    report: tuple[str, ...] = field(default=())
-
-    def gpus(self, vendor: int) -> list[PciDevice]:
-        """The GPUs of one vendor in PCI bus order."""
-        return [d for _, d in sorted(self.pci.items()) if d.is_gpu and d.vendor == vendor]
 
 
 def read_sysfs(root: Path = Path("/sys")) -> Machine:
@@ -109,7 +59,7 @@ def _pci_device(entry: Path) -> PciDevice:
         class_code=_number(path / "class") or 0,
         numa_node=node if node is not None and node >= 0 else None,
         cpus=_cpu_list(path / "local_cpulist"),
-        generation=next((g for least, g in _GENERATION if speed and speed >= least), None),
+        generation=pcie_generation(speed),
         width=_number(path / "current_link_width") or None,
         max_width=_number(path / "max_link_width") or None,
     )
