@@ -85,12 +85,12 @@ DoubleArray max_congestion_walk(const Network &network, const RankTraffic &traff
 constexpr const char *flow_time_each_doc =
     "flow_time of each row of a (placements, ranks) array.\n\n"
     "Raises:\n"
-    "    ValueError: unless each row names a different device for each rank.";
+    "    ValueError: unless each row names a device for each rank.";
 
 constexpr const char *max_congestion_each_doc =
     "Highest congestion of a link for each row of a (placements, ranks) array.\n\n"
     "Raises:\n"
-    "    ValueError: unless each row names a different device for each rank.";
+    "    ValueError: unless each row names a device for each rank.";
 
 constexpr const char *max_congestion_walk_doc =
     "Highest congestion of a link after each of a series of exchanges.\n\n"
@@ -104,19 +104,19 @@ constexpr const char *max_congestion_walk_doc =
 constexpr const char *congestion_doc =
     "Bytes and congestion of every link under an assignment.\n\n"
     "Raises:\n"
-    "    ValueError: unless device_of_rank names a different device for each rank.";
+    "    ValueError: unless device_of_rank names a device for each rank.";
 
 constexpr const char *flow_time_doc =
     "Seconds until the last flow of a phase finishes under max-min fair sharing.\n\n"
     "All flows are issued together; each moves bytes after messages x latency of its pair.\n"
     "core/include/toposeat/flow.hpp states the model.\n\n"
     "Raises:\n"
-    "    ValueError: unless device_of_rank names a different device for each rank.";
+    "    ValueError: unless device_of_rank names a device for each rank.";
 
 constexpr const char *flow_times_doc =
     "As flow_time, with the finish of each flow and what limited the last one.\n\n"
     "Raises:\n"
-    "    ValueError: unless device_of_rank names a different device for each rank.";
+    "    ValueError: unless device_of_rank names a device for each rank.";
 
 } // namespace
 
@@ -163,7 +163,7 @@ void bind_evaluate(nb::module_ &module) {
         toposeat::check_assignment(network, traffic.ranks, device_of_rank);
       },
       "network"_a, "traffic"_a, "device_of_rank"_a,
-      "Raises ValueError unless device_of_rank names a different device for each rank.");
+      "Raises ValueError unless device_of_rank names a device for each rank.");
   module.def("congestion", &toposeat::congestion, "network"_a, "traffic"_a, "device_of_rank"_a,
              congestion_doc, Release());
   module.def("flow_time", &toposeat::flow_time, "network"_a, "traffic"_a, "device_of_rank"_a,

@@ -61,29 +61,52 @@ as_pins(std::uint32_t ranks, const std::vector<std::tuple<std::uint32_t, std::ui
   return pins;
 }
 
+using Numbers = std::vector<std::uint32_t>;
+using Pins = std::vector<std::tuple<std::uint32_t, std::uint32_t>>;
+
+/// What a placement must keep to: devices, slots, pins, allowed devices and hosts.
+MapRequest constrained(const Network &network, const RankTraffic &traffic, const Numbers &devices,
+                       const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed,
+                       const Numbers &hosts) {
+  MapRequest request{network, traffic, Matrix(), devices, as_pins(traffic.ranks, pins)};
+  request.slots = slots;
+  request.allowed = allowed;
+  request.host_of_device = hosts;
+  return request;
+}
+
 MapAnswer map_ranks(const Network &network, const RankTraffic &traffic, const InputMatrix &cost,
-                    const std::string &objective, const std::string &solver, double budget_s,
-                    std::uint64_t seed, const std::vector<std::uint32_t> &devices,
-                    const std::vector<std::tuple<std::uint32_t, std::uint32_t>> &pins) {
-  const MapRequest request{network,
-                           traffic,
-                           as_matrix(cost),
-                           devices,
-                           as_pins(traffic.ranks, pins),
-                           named(objectives, objective),
-                           named(methods, solver),
-                           budget_s,
-                           seed};
+                    const std::optional<InputMatrix> &message_cost, const std::string &objective,
+                    const std::string &solver, double budget_s, std::uint64_t seed,
+                    const Numbers &devices, const Pins &pins, const Numbers &slots,
+                    const std::vector<Numbers> &allowed, const Numbers &hosts) {
+  MapRequest request = constrained(network, traffic, devices, pins, slots, allowed, hosts);
+  request.cost = as_matrix(cost);
+  if (message_cost)
+    request.message_cost = as_matrix(*message_cost);
+  request.objective = named(objectives, objective);
+  request.method = named(methods, solver);
+  request.budget_s = budget_s;
+  request.seed = seed;
   const nb::gil_scoped_release release;
   return toposeat::solve(request);
 }
 
-std::vector<std::uint32_t>
-default_ranks(const Network &network, const RankTraffic &traffic,
-              const std::vector<std::uint32_t> &devices,
-              const std::vector<std::tuple<std::uint32_t, std::uint32_t>> &pins) {
-  const MapRequest request{network, traffic, Matrix(), devices, as_pins(traffic.ranks, pins)};
-  return toposeat::default_assignment(request);
+Numbers default_ranks(const Network &network, const RankTraffic &traffic, const Numbers &devices,
+                      const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed,
+                      const Numbers &hosts) {
+  return toposeat::default_assignment(
+      constrained(network, traffic, devices, pins, slots, allowed, hosts));
+}
+
+std::optional<std::tuple<Numbers, Numbers>>
+seating_conflict(const Network &network, const RankTraffic &traffic, const Numbers &devices,
+                 const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed) {
+  const auto conflict =
+      toposeat::seating_conflict(constrained(network, traffic, devices, pins, slots, allowed, {}));
+  if (!conflict)
+    return std::nullopt;
+  return std::tuple(conflict->ranks, conflict->devices);
 }
 
 std::tuple<std::vector<std::int64_t>, std::vector<std::uint32_t>>
@@ -101,13 +124,26 @@ scotch_raw(const RankTraffic &traffic, const InputMatrix &cost, std::uint64_t se
 
 constexpr const char *map_doc =
     "Chooses a device for every rank.\n\n"
-    "`cost` is devices x devices, the relative cost of a byte between two devices. `devices` "
+    "`cost` is devices x devices, what a byte between two devices costs, with the cost of a copy\n"
+    "within a device on the diagonal; `message_cost` the same for a message, or None. `devices` "
     "lists\n"
-    "those that may be used, in default order (none: all); `pins` holds (rank, device) pairs.\n"
+    "those that may be used, in default order (none: all), `slots` how many ranks each takes "
+    "(none: one);\n"
+    "`pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), "
+    "`hosts`\n"
+    "the number of the host of every device (none: one host).\n"
     "Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.\n\n"
     "Raises:\n"
     "    ValueError: if the ranks do not fit, or devices and pins contradict each other.\n"
     "    RuntimeError: if Scotch was asked for and is missing or fails.";
+
+constexpr const char *default_doc =
+    "Where ranks go without a mapper: host by host, within a host round the devices.\n\n"
+    "Arguments as for map_ranks.";
+
+constexpr const char *conflict_doc =
+    "Ranks that cannot all be seated and the devices they may use; None if all ranks can.\n\n"
+    "Arguments as for map_ranks.";
 
 } // namespace
 
@@ -124,9 +160,15 @@ void bind_mapping(nb::module_ &module) {
       .def_ro("notes", &MapAnswer::notes);
 
   module.def("map_ranks", &map_ranks, "network"_a, "traffic"_a, "cost"_a, nb::kw_only(),
-             "objective"_a, "solver"_a, "budget_s"_a, "seed"_a, "devices"_a, "pins"_a, map_doc);
+             "message_cost"_a.none() = nb::none(), "objective"_a, "solver"_a, "budget_s"_a,
+             "seed"_a, "devices"_a, "pins"_a, "slots"_a = Numbers(),
+             "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), map_doc);
   module.def("default_ranks", &default_ranks, "network"_a, "traffic"_a, nb::kw_only(), "devices"_a,
-             "pins"_a, "Rank i on the i-th allowed device that no other rank is pinned to.");
+             "pins"_a, "slots"_a = Numbers(), "allowed"_a = std::vector<Numbers>(),
+             "hosts"_a = Numbers(), default_doc);
+  module.def("seating_conflict", &seating_conflict, "network"_a, "traffic"_a, nb::kw_only(),
+             "devices"_a, "pins"_a, "slots"_a = Numbers(), "allowed"_a = std::vector<Numbers>(),
+             conflict_doc);
   module.def("scotch_available", &toposeat::scotch_available, "Whether libscotch can be loaded.");
   module.def("scotch_raw", &scotch_raw, "traffic"_a, "cost"_a, "seed"_a,
              "Scotch's own answer, one-to-one or not, and the repaired one, for comparisons.\n\n"

@@ -3,7 +3,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace toposeat {
 
@@ -13,17 +12,13 @@ void check_assignment(const Network &network, std::uint32_t ranks,
     throw std::invalid_argument("expected a device for each of " + std::to_string(ranks) +
                                 " ranks, got " + std::to_string(device_of_rank.size()));
   }
-  std::vector<bool> taken(network.devices, false);
   for (std::size_t rank = 0; rank < device_of_rank.size(); ++rank) {
     const std::uint32_t device = device_of_rank[rank];
-    const std::string who = "rank " + std::to_string(rank) + ": device " + std::to_string(device);
     if (device >= network.devices) {
-      throw std::invalid_argument(who + " does not exist, there are " +
+      throw std::invalid_argument("rank " + std::to_string(rank) + ": device " +
+                                  std::to_string(device) + " does not exist, there are " +
                                   std::to_string(network.devices));
     }
-    if (taken[device])
-      throw std::invalid_argument(who + " is taken by another rank");
-    taken[device] = true;
   }
 }
 

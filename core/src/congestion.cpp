@@ -77,6 +77,8 @@ LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignm
 
   rank_of_device_.resize(network.devices, nobody);
   for (std::uint32_t rank = 0; rank < traffic.ranks; ++rank) {
+    if (rank_of_device_[device_of_rank_[rank]] != nobody)
+      throw std::invalid_argument("two ranks on one device: give it a seat for each");
     rank_of_device_[device_of_rank_[rank]] = rank;
   }
 

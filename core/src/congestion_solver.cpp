@@ -33,14 +33,15 @@ std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
 } // namespace
 
 Found solve_congestion(const Job &job) {
-  if (job.may_enumerate()) {
+  if (job.may_enumerate() && (tree_scope.allowed || job.qap.allowed.empty())) {
     if (const auto tree = link_tree(job.machine.network)) {
       if (auto found = on_tree(job, *tree))
         return *found;
     }
   }
   const double bound = congestion_bound(job);
-  const bool branch = job.may_enumerate() && job.devices() <= branched_devices;
+  const bool branch = job.may_enumerate() && job.devices() <= branched_devices &&
+                      (load_branching_handles_allowed || job.qap.allowed.empty());
   SwapOptions options;
   options.seed = job.request.seed;
   options.exchanges = exchanges(job);

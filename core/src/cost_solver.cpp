@@ -31,11 +31,12 @@ Found on_tree(const Job &job, const CutTree &tree) {
 } // namespace
 
 Found solve_cost(const Job &job) {
-  if (job.may_enumerate()) {
+  if (job.may_enumerate() && tree_scope.covers(job.qap)) {
     if (const auto tree = cost_tree(job.qap))
       return on_tree(job, *tree);
   }
-  const bool branch = job.may_enumerate() && job.devices() <= max_branched_devices;
+  const bool branch = job.may_enumerate() && job.devices() <= max_branched_devices &&
+                      branch_and_bound_scope.covers(job.qap);
   const std::optional<double> bound =
       branch && job.devices() <= 8 ? std::nullopt : quick_bound(job, Objective::cost);
   TabuOptions options;

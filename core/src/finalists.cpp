@@ -24,7 +24,7 @@ int compare(double a, double b) {
 /// Random exchanges of two devices' ranks, one of which may be empty; pins are kept.
 class Kick {
 public:
-  Kick(const LoadProblem &problem, const Assignment &home) {
+  Kick(const LoadProblem &problem, const Assignment &home) : problem_(problem) {
     std::vector<bool> pinned(problem.network.devices, false);
     for (std::uint32_t r = 0; r < home.size(); ++r) {
       if (problem.pinned[r] == Qap::no_pin) {
@@ -44,9 +44,14 @@ public:
   void apply(Assignment &placement, Rng &rng) const {
     const std::size_t most = std::max<std::size_t>(2, devices_.size() / 3);
     for (std::size_t left = 2 + rng.below(most - 1); left > 0; --left) {
-      std::uint32_t &from = placement[ranks_[rng.below(ranks_.size())]];
+      const std::uint32_t rank = ranks_[rng.below(ranks_.size())];
+      std::uint32_t &from = placement[rank];
       const std::uint32_t to = devices_[rng.below(devices_.size())];
       const auto there = std::find(placement.begin(), placement.end(), to);
+      const auto other = static_cast<std::size_t>(there - placement.begin());
+      if (!problem_.may_use(rank, to) ||
+          (there != placement.end() && !problem_.may_use(other, from)))
+        continue;
       if (there != placement.end())
         *there = from;
       from = to;
@@ -54,6 +59,7 @@ public:
   }
 
 private:
+  const LoadProblem &problem_;
   std::vector<std::uint32_t> ranks_;
   std::vector<std::uint32_t> devices_;
 };
@@ -169,7 +175,7 @@ void for_each_exchange(const LoadProblem &problem, const Assignment &placement,
     if (fixed(r))
       continue;
     for (std::uint32_t s = r + 1; s < ranks; ++s) {
-      if (fixed(s))
+      if (fixed(s) || !problem.may_use(r, placement[s]) || !problem.may_use(s, placement[r]))
         continue;
       std::swap(changed[r], changed[s]);
       const bool go_on = visit(changed);
@@ -178,7 +184,7 @@ void for_each_exchange(const LoadProblem &problem, const Assignment &placement,
         return;
     }
     for (std::uint32_t d = 0; d < empty.size(); ++d) {
-      if (!empty[d])
+      if (!empty[d] || !problem.may_use(r, d))
         continue;
       changed[r] = d;
       const bool go_on = visit(changed);

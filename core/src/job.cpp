@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t largest_lawler = 64; // devices; the bound takes O(n^4 log n)
 
 Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
-  Qap qap = make_qap(traffic, machine.cost);
+  Qap qap = make_qap(traffic, machine.cost, machine.message_cost);
   qap.pinned = machine.pinned;
+  qap.allowed = machine.allowed;
   return qap;
 }
 
@@ -27,8 +28,8 @@ Job::Job(const MapRequest &asked, const Deadline &end)
     : request(asked), deadline(end), machine(asked), qap(pinned_qap(asked.traffic, machine)),
       floor(floors(machine.network, asked.traffic, machine.pinned,
                    asked.objective == Objective::time)),
-      loads{machine.network, asked.traffic, machine.pinned, floor},
-      home(machine.reduced(default_assignment(asked))) {}
+      loads{machine.network, asked.traffic, machine.pinned, floor, machine.allowed},
+      home(machine.home) {}
 
 double Job::effort() const { return std::clamp(request.budget_s, 0.02, 60.0); }
 
@@ -123,7 +124,7 @@ std::optional<double> quick_bound(const Job &job, Objective objective) {
     return congestion_bound(job);
   if (objective == Objective::time)
     return time_bound(job, congestion_bound(job));
-  if (job.may_enumerate()) {
+  if (job.may_enumerate() && !job.qap.has_second_term()) {
     if (const auto tree = cost_tree(job.qap)) {
       const auto best = min_sum_on_tree(*tree, job.qap);
       if (best)

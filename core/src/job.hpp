@@ -16,7 +16,7 @@
 
 namespace toposeat {
 
-/// Device numbers inside are those of the reduced machine.
+/// Device numbers inside are seats of the reduced machine.
 struct Job {
   Job(const MapRequest &asked, const Deadline &end);
   Job(const Job &) = delete;
@@ -28,9 +28,10 @@ struct Job {
   Qap qap;
   Floors floor;
   LoadProblem loads;
-  Assignment home; // the default placement under the pins, one device per rank
+  const Assignment &home; // the default placement, one seat per rank
 
-  [[nodiscard]] std::size_t devices() const { return machine.devices.size(); }
+  /// Seats, to be exact: see ReducedMachine.
+  [[nodiscard]] std::size_t devices() const { return machine.device_of_seat.size(); }
   [[nodiscard]] bool may_enumerate() const { return request.method != Method::search; }
   [[nodiscard]] double effort() const; // budget in seconds, within sane limits
 

@@ -9,6 +9,9 @@
 #include "toposeat/symmetry.hpp"
 
 namespace toposeat {
+
+const DeviceSets LoadProblem::unrestricted;
+
 namespace {
 
 constexpr double tolerance = 1e-9;

@@ -45,7 +45,7 @@ public:
     if (pin != Qap::no_pin)
       return seat(pin);
     for (std::uint32_t device = 0; device < taken_.size(); ++device) {
-      if (taken_[device])
+      if (taken_[device] || !job_.machine.allowed.contains(rank, device))
         continue;
       taken_[device] = true;
       const bool go_on = seat(device);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "reduced_machine.hpp"
 
-#include <algorithm>
-#include <numeric>
 #include <stdexcept>
+#include <string>
+
+#include "seating.hpp"
 
 namespace toposeat {
 namespace {
@@ -15,7 +16,7 @@ Network restricted(const Network &network, const std::vector<std::uint32_t> &dev
   result.route_begin.push_back(0);
   for (const std::uint32_t a : devices) {
     for (const std::uint32_t b : devices) {
-      const auto route = network.route(a, b);
+      const auto route = network.route(a, b); // empty within a device
       result.route_uses.insert(result.route_uses.end(), route.begin(), route.end());
       result.route_begin.push_back(static_cast<std::uint32_t>(result.route_uses.size()));
       const std::size_t pair = a * std::size_t{network.devices} + b;
@@ -26,75 +27,66 @@ Network restricted(const Network &network, const std::vector<std::uint32_t> &dev
   return result;
 }
 
-std::vector<std::uint32_t> allowed_devices(const MapRequest &request) {
-  std::vector<std::uint32_t> devices = request.devices;
-  if (devices.empty()) {
-    devices.resize(request.network.devices);
-    std::iota(devices.begin(), devices.end(), 0U);
+Matrix between_seats(const Matrix &cost, const std::vector<std::uint32_t> &device_of_seat) {
+  Matrix result(device_of_seat.size());
+  for (std::size_t i = 0; i < device_of_seat.size(); ++i) {
+    for (std::size_t j = 0; j < device_of_seat.size(); ++j)
+      result(i, j) = cost(device_of_seat[i], device_of_seat[j]);
   }
-  std::vector<bool> seen(request.network.devices, false);
-  for (const std::uint32_t device : devices) {
-    if (device >= request.network.devices)
-      throw std::invalid_argument("device " + std::to_string(device) + " does not exist");
-    if (seen[device])
-      throw std::invalid_argument("device " + std::to_string(device) + " is listed twice");
-    seen[device] = true;
-  }
-  if (request.traffic.ranks > devices.size()) {
-    throw std::invalid_argument(std::to_string(request.traffic.ranks) + " ranks do not fit on " +
-                                std::to_string(devices.size()) + " devices");
-  }
-  return devices;
+  return result;
+}
+
+std::string listed(const std::string &what, const std::vector<std::uint32_t> &numbers) {
+  std::string text = what;
+  for (const std::uint32_t number : numbers)
+    text += (number == numbers.front() ? " " : ", ") + std::to_string(number);
+  return text;
+}
+
+Assignment seated(const Seating &seating, std::uint32_t ranks) {
+  DefaultSeats seats(seating, ranks);
+  if (seats.conflict)
+    throw std::invalid_argument(listed("ranks", seats.conflict->ranks) + " may only use " +
+                                listed("devices", seats.conflict->devices));
+  return std::move(seats.seat_of_rank);
 }
 
 } // namespace
 
-ReducedMachine::ReducedMachine(const MapRequest &request)
-    : devices(allowed_devices(request)), network(restricted(request.network, devices)),
-      cost(devices.size()), pinned(devices.size(), Qap::no_pin) {
+ReducedMachine::ReducedMachine(const MapRequest &request) {
+  Seating seating(request);
+  home = seated(seating, request.traffic.ranks);
+  device_of_seat = std::move(seating.device_of_seat);
+  pinned = std::move(seating.pinned);
+  allowed = std::move(seating.allowed);
   if (request.cost.n != request.network.devices)
     throw std::invalid_argument("expected a cost for every pair of devices");
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    for (std::size_t j = 0; j < devices.size(); ++j)
-      cost(i, j) = request.cost(devices[i], devices[j]);
-  }
-  if (request.pinned.empty())
+  network = restricted(request.network, device_of_seat);
+  cost = between_seats(request.cost, device_of_seat);
+  if (request.message_cost.n == 0)
     return;
-  if (request.pinned.size() != request.traffic.ranks)
-    throw std::invalid_argument("expected one pin or none for every rank");
-  std::vector<bool> taken(devices.size(), false);
-  for (std::size_t r = 0; r < request.pinned.size(); ++r) {
-    if (request.pinned[r] == Qap::no_pin)
-      continue;
-    const auto place = std::find(devices.begin(), devices.end(), request.pinned[r]);
-    if (place == devices.end())
-      throw std::invalid_argument("rank " + std::to_string(r) + " is pinned to device " +
-                                  std::to_string(request.pinned[r]) + ", which is not allowed");
-    const auto number = static_cast<std::size_t>(place - devices.begin());
-    if (taken[number])
-      throw std::invalid_argument("two ranks are pinned to device " +
-                                  std::to_string(request.pinned[r]));
-    taken[number] = true;
-    pinned[r] = static_cast<std::uint32_t>(number);
-  }
+  if (request.message_cost.n != request.network.devices)
+    throw std::invalid_argument("expected a message cost for every pair of devices");
+  message_cost = between_seats(request.message_cost, device_of_seat);
 }
 
-Assignment ReducedMachine::original(const Assignment &reduced, std::uint32_t ranks) const {
+Assignment ReducedMachine::original(const Assignment &seats, std::uint32_t ranks) const {
   Assignment result(ranks);
   for (std::uint32_t r = 0; r < ranks; ++r)
-    result[r] = devices[reduced[r]];
+    result[r] = device_of_seat[seats[r]];
   return result;
 }
 
-Assignment ReducedMachine::reduced(const Assignment &original) const {
-  Assignment result;
-  for (const std::uint32_t device : original) {
-    const auto place = std::find(devices.begin(), devices.end(), device);
-    if (place == devices.end())
-      throw std::invalid_argument("device " + std::to_string(device) + " is not allowed");
-    result.push_back(static_cast<std::uint32_t>(place - devices.begin()));
-  }
-  return result;
+Assignment default_assignment(const MapRequest &request) {
+  const Seating seating(request);
+  Assignment placement = seated(seating, request.traffic.ranks);
+  for (std::uint32_t &each : placement)
+    each = seating.device_of_seat[each];
+  return placement;
+}
+
+std::optional<SeatingConflict> seating_conflict(const MapRequest &request) {
+  return DefaultSeats(Seating(request), request.traffic.ranks).conflict;
 }
 
 } // namespace toposeat

@@ -21,23 +21,30 @@ std::string percent(double ratio) {
   return text;
 }
 
+/// A random order of the free seats; with restrictions, a random walk of permitted exchanges.
 Assignment random_placement(const Job &job) {
   Rng rng(job.request.seed);
-  std::vector<std::uint32_t> free;
-  const auto &pinned = job.machine.pinned;
-  for (std::uint32_t d = 0; d < job.devices(); ++d) {
-    if (std::find(pinned.begin(), pinned.end(), d) == pinned.end())
-      free.push_back(d);
+  Assignment placement = job.padded(job.home);
+  std::vector<std::uint32_t> movable;
+  for (std::uint32_t r = 0; r < job.devices(); ++r) {
+    if (job.qap.free_rank(r))
+      movable.push_back(r);
   }
-  const std::vector<std::uint32_t> order = rng.permutation(free.size());
-  Assignment placement;
-  std::size_t next = 0;
-  for (std::uint32_t r = 0; r < job.request.traffic.ranks; ++r)
-    placement.push_back(pinned[r] != Qap::no_pin ? pinned[r] : free[order[next++]]);
-  return placement;
+  const int rounds = job.qap.allowed.empty() ? 1 : 10;
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = movable.size(); i > 1; --i) {
+      const std::uint32_t r = movable[i - 1];
+      const std::uint32_t s = movable[rng.below(i)];
+      if (job.qap.may_swap(placement, r, s))
+        std::swap(placement[r], placement[s]);
+    }
+  }
+  return job.unpadded(placement);
 }
 
 Found from_scotch(const Job &job, MapAnswer &answer) {
+  if (!scotch_scope.covers(job.qap))
+    throw std::runtime_error("scotch knows no allowed devices per rank and no hybrid metric");
   const ScotchAnswer scotch = scotch_map(job.qap, job.request.seed);
   if (scotch.moved > 0)
     answer.notes.push_back("scotch did not answer one-to-one: " + std::to_string(scotch.moved) +
@@ -140,30 +147,6 @@ private:
 
 } // namespace
 
-Assignment default_assignment(const MapRequest &request) {
-  std::vector<bool> taken(request.network.devices, false);
-  for (const std::uint32_t pin : request.pinned) {
-    if (pin < taken.size())
-      taken[pin] = true;
-  }
-  std::vector<std::uint32_t> free;
-  const std::size_t listed =
-      request.devices.empty() ? request.network.devices : request.devices.size();
-  for (std::size_t i = 0; i < listed; ++i) {
-    const std::uint32_t device =
-        request.devices.empty() ? static_cast<std::uint32_t>(i) : request.devices[i];
-    if (!taken[device])
-      free.push_back(device);
-  }
-  Assignment placement;
-  std::size_t next = 0;
-  for (std::uint32_t r = 0; r < request.traffic.ranks; ++r) {
-    const bool pinned = !request.pinned.empty() && request.pinned[r] != Qap::no_pin;
-    placement.push_back(pinned ? request.pinned[r] : free.at(next++));
-  }
-  return placement;
-}
-
 MapAnswer solve(const MapRequest &request) {
   const Deadline deadline = Deadline::in(request.budget_s);
   const Job job(request, deadline);
@@ -172,8 +155,9 @@ MapAnswer solve(const MapRequest &request) {
   const bool free_choice =
       request.method != Method::keep_default && request.method != Method::random;
   const Assignment chosen = free_choice ? Guard(job, answer).choose(found) : found.placement;
-  answer.device_of_rank = job.machine.original(chosen, request.traffic.ranks);
-  answer.kept_default = chosen == job.home;
+  const std::uint32_t ranks = request.traffic.ranks;
+  answer.device_of_rank = job.machine.original(chosen, ranks);
+  answer.kept_default = answer.device_of_rank == job.machine.original(job.home, ranks);
   answer.value = job.value(request.objective, chosen);
   answer.solver = found.solver;
   answer.lower_bound = found.lower_bound;

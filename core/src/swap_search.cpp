@@ -65,7 +65,7 @@ public:
       }
       go_to(anchor);
       for (std::size_t i = 0; i < kick; ++i)
-        loads_.exchange(random_device(), random_device());
+        kick_once();
       loads_.commit();
     }
     return {best_, best_key_.max_s, best_key_.mean_s};
@@ -83,6 +83,13 @@ private:
   }
 
   std::uint32_t random_device() { return movable_[rng_.below(movable_.size())]; }
+
+  void kick_once() {
+    const std::uint32_t a = random_device();
+    const std::uint32_t b = random_device();
+    if (may_go(a, b) && may_go(b, a))
+      loads_.exchange(a, b);
+  }
 
   void go_to(const Assignment &placement) {
     for (std::uint32_t rank = 0; rank < placement.size(); ++rank) {
@@ -110,10 +117,18 @@ private:
     }
   }
 
+  /// Whatever sits on `from` may sit on `to`.
+  [[nodiscard]] bool may_go(std::uint32_t from, std::uint32_t to) const {
+    const std::uint32_t rank = loads_.rank_on(from);
+    return rank == LinkLoads::nobody || problem_.may_use(rank, to);
+  }
+
   bool try_exchange(std::uint32_t a, std::uint32_t b) {
     if (loads_.rank_on(a) == LinkLoads::nobody && loads_.rank_on(b) == LinkLoads::nobody) {
       return false;
     }
+    if (!problem_.allowed.empty() && !(may_go(a, b) && may_go(b, a)))
+      return false;
     --left_;
     const double max_before = loads_.max_s();
     if (!mean_known_)

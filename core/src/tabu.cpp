@@ -66,6 +66,8 @@ private:
       const std::size_t j = movable_[b];
       if (i_moved || j == r || j == s) {
         delta_(i, j) = swap_delta(qap_, placement, i, j);
+      } else if (qap_.has_second_term()) {
+        delta_(i, j) = swap_delta(qap_, placement, i, j);
       } else if (symmetric_) {
         delta_(i, j) += 2 * (flow_[i] - flow_[j]) * (distance_[i] - distance_[j]);
       } else {
@@ -182,7 +184,7 @@ private:
       for (std::size_t b = a + 1; b < movable_.size(); ++b) {
         const std::size_t j = movable_[b];
         const double delta = table_(i, j);
-        if (delta >= chosen) {
+        if (delta >= chosen || (restricted_ && !qap_.may_swap(here_, i, j))) {
           continue;
         }
         const bool tabu = until_i[here_[j]] > moves_ && tabu_until_[j * n + here_[i]] > moves_;
@@ -213,13 +215,17 @@ private:
       std::swap(chosen[i], chosen[i + rng_.below(chosen.size() - i)]);
     }
     for (std::size_t i = 1; i < length; ++i) {
-      std::swap(here_[chosen[0]], here_[chosen[i]]);
+      if (qap_.may_swap(here_, chosen[0], chosen[i]))
+        std::swap(here_[chosen[0]], here_[chosen[i]]);
     }
   }
 
   void shuffle(Assignment &placement) {
     for (std::size_t i = movable_.size(); i > 1; --i) {
-      std::swap(placement[movable_[i - 1]], placement[movable_[rng_.below(i)]]);
+      const std::uint32_t r = movable_[i - 1];
+      const std::uint32_t s = movable_[rng_.below(i)];
+      if (qap_.may_swap(placement, r, s))
+        std::swap(placement[r], placement[s]);
     }
   }
 
@@ -233,6 +239,7 @@ private:
   std::vector<std::uint32_t> movable_;
   DeltaTable table_;
   std::vector<std::uint64_t> tabu_until_;
+  bool restricted_ = !qap_.allowed.empty();
   Assignment round_best_;
   double cost_ = 0;
   double round_cost_ = 0;
@@ -254,7 +261,7 @@ double descend(const Qap &qap, Assignment &placement) {
     improved = false;
     for (std::size_t r = 0; r < n; ++r) {
       for (std::size_t s = r + 1; s < n && qap.free_rank(r); ++s) {
-        if (!qap.free_rank(s)) {
+        if (!qap.may_swap(placement, r, s)) {
           continue;
         }
         if (swap_delta(qap, placement, r, s) < -1e-9 * cost) {

@@ -36,7 +36,7 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
       finalists.add(job.unpadded(placement));
   };
   const Assignment start = job.padded(job.home);
-  if (job.may_enumerate()) {
+  if (job.may_enumerate() && tree_scope.covers(job.qap)) {
     if (const auto tree = cost_tree(job.qap)) {
       if (const auto best = min_sum_on_tree(*tree, job.qap))
         add(best->placement, best->value);
@@ -55,7 +55,7 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
 double add_congestion_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
   double bound = congestion_bound(job);
   const bool tree = link_tree(job.machine.network).has_value();
-  if (job.may_enumerate() && tree) {
+  if (job.may_enumerate() && tree && (tree_scope.allowed || job.qap.allowed.empty())) {
     const Found found = solve_congestion(job);
     finalists.add(found.placement);
     bound = std::max(bound, found.lower_bound.value_or(0));
@@ -77,7 +77,9 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
     if (found.max_s < least.max_s)
       least = found;
   }
-  if (job.may_enumerate() && job.devices() > 8 && job.devices() <= branched_devices && !tree) {
+  const bool branches = load_branching_handles_allowed || job.qap.allowed.empty();
+  if (job.may_enumerate() && branches && job.devices() > 8 && job.devices() <= branched_devices &&
+      !tree) {
     const BoundedAnswer proved = branch_on_congestion(
         job.loads, least.placement, bound, job.deadline.within(0.3 * job.request.budget_s));
     bound = std::max(bound, proved.lower_bound);
@@ -104,7 +106,8 @@ Found solve_time(const Job &job) {
     finalists.refine(3, effort.timings, job.deadline);
   if (job.devices() > 8)
     finalists.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
-  const bool branch = job.request.method == Method::exact || job.devices() <= 8;
+  const bool branch = (job.request.method == Method::exact || job.devices() <= 8) &&
+                      (load_branching_handles_allowed || job.qap.allowed.empty());
   if (open() && branch && job.may_enumerate()) {
     const BoundedAnswer proved = branch_on_time(job.loads, finalists.best(), bound, job.deadline);
     finalists.add(proved.placement);

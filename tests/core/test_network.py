@@ -79,7 +79,7 @@ def test_a_traffic_that_does_not_fit(name: str, value: object, message: str) -> 
         traffic(**{name: value})
 
 
-@pytest.mark.parametrize("placement", [[0], [0, 0], [0, 2], [0, 1, 1]])
+@pytest.mark.parametrize("placement", [[0], [0, 2], [0, 1, 1]])
 def test_an_assignment_that_does_not_fit(placement: list[int]) -> None:
     for function in (
         _core.check_assignment,

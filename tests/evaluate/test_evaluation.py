@@ -64,7 +64,6 @@ def test_only_device_traffic_counts_where_there_is_some() -> None:
         ((0, 1, 2), "the placement has 3 ranks, the traffic has 4"),
         ((0, 1, 2, 4), "rank 3: device 4 does not exist in 'two switches', which has 4"),
         ((0, 1, 2, -1), "rank 3: device -1 does not exist in 'two switches', which has 4"),
-        ((0, 1, 2, 1), "rank 3: device 1 is taken by rank 1"),
     ],
 )
 def test_a_placement_that_does_not_fit_is_refused(placement: Sequence[int], message: str) -> None:

@@ -10,7 +10,7 @@
 namespace toposeat {
 
 /// Throws std::invalid_argument unless `device_of_rank` names one device of `network` for each of
-/// `ranks` ranks, no device twice.
+/// `ranks` ranks. Several ranks may share a device.
 void check_assignment(const Network &network, std::uint32_t ranks,
                       std::span<const std::uint32_t> device_of_rank);
 

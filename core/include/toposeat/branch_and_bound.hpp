@@ -19,6 +19,8 @@ struct BoundedAnswer {
 /// Above this many devices only the root bound would fit in memory; nothing is branched.
 inline constexpr std::size_t max_branched_devices = 30;
 
+inline constexpr SolverScope branch_and_bound_scope{.second_term = false, .allowed = false};
+
 /// Improves `incumbent` (which must keep the pins) to a proved optimum, or as far as time allows.
 ///
 /// Nodes are bounded by dual ascent, warm-started from their parent. Branching takes the rank or

@@ -55,7 +55,7 @@ struct Congestion {
 /// One change costs time in proportion to the flows of the ranks it moves, not to the traffic.
 /// `undo` restores the saved numbers bit by bit. Bytes are whole numbers below 2^53 in practice,
 /// which doubles add and subtract exactly, so that nothing drifts. The network and the traffic must
-/// outlive the object.
+/// outlive the object. No two ranks may be on one device.
 class LinkLoads {
 public:
   static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();

@@ -15,7 +15,18 @@ struct LoadProblem {
   const RankTraffic &traffic;
   const std::vector<std::uint32_t> &pinned; // as in Qap, one entry per device
   const Floors &floors;
+  const DeviceSets &allowed = unrestricted;
+
+  static const DeviceSets unrestricted;
+
+  [[nodiscard]] bool may_use(std::size_t rank, std::size_t device) const {
+    return (pinned[rank] == Qap::no_pin || pinned[rank] == device) &&
+           allowed.contains(rank, device);
+  }
 };
+
+/// Whether the branching honours `LoadProblem::allowed`; bounds that ignore it hold all the same.
+inline constexpr bool load_branching_handles_allowed = false;
 
 /// Improves `incumbent` (one device per rank) to the least maximum congestion and, among those, the
 /// least sum over links. `lower_bound` and `proved` speak of the maximum alone.

@@ -29,7 +29,8 @@ struct LinkUse {
 };
 
 /// Directed pair (i, j) of devices is entry i * devices + j of `route_begin` (which has
-/// devices^2 + 1 entries), `cap` and `latency`. Routes from a device to itself are empty.
+/// devices^2 + 1 entries), `cap` and `latency`. Routes from a device to itself are empty; its cap
+/// and latency are those of a copy within the device, which ranks that share it use.
 struct Network {
   std::uint32_t devices = 0;
   std::vector<LinkCapacity> links;
@@ -66,7 +67,8 @@ struct RankTraffic {
   void validate() const;
 };
 
-/// device_of_rank[r] for each rank; distinct devices.
+/// device_of_rank[r] for each rank. Evaluators take several ranks on one device; searches want
+/// distinct ones (see ReducedMachine for how slots become seats).
 using Assignment = std::vector<std::uint32_t>;
 
 } // namespace toposeat

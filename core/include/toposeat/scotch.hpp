@@ -11,6 +11,8 @@
 
 namespace toposeat {
 
+inline constexpr SolverScope scotch_scope{.second_term = false, .allowed = false};
+
 struct ScotchAnswer {
   Assignment placement;          // one-to-one, keeps the pins
   std::vector<std::int64_t> raw; // device per rank (silent ones included) as Scotch gave it

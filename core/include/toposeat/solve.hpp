@@ -23,13 +23,24 @@ enum class Method : std::uint8_t { automatic, exact, search, scotch, keep_defaul
 struct MapRequest {
   const Network &network;
   const RankTraffic &traffic;
-  Matrix cost;                        // devices x devices, for Objective::cost and for candidates
-  std::vector<std::uint32_t> devices; // that may be used, in default order; empty: all
-  std::vector<std::uint32_t> pinned;  // device per rank or Qap::no_pin; empty: no pins
+  Matrix cost; // devices x devices, per byte, for Objective::cost and for candidates; the diagonal
+               // is what ranks on one device pay
+  std::vector<std::uint32_t> devices = {}; // that may be used, in default order; empty: all
+  std::vector<std::uint32_t> pinned = {};  // device per rank or Qap::no_pin; empty: no pins
   Objective objective = Objective::time;
   Method method = Method::automatic;
   double budget_s = 1;
   std::uint64_t seed = 1;
+  Matrix message_cost = {};              // the same per message (hybrid metric); empty: none
+  std::vector<std::uint32_t> slots = {}; // ranks that each of `devices` takes; empty: one
+  std::vector<std::vector<std::uint32_t>> allowed = {}; // devices per rank, empty: all; or none
+  std::vector<std::uint32_t> host_of_device = {};       // of all devices; empty: one host
+};
+
+/// Ranks that cannot all be seated because together they may only use these devices.
+struct SeatingConflict {
+  std::vector<std::uint32_t> ranks;
+  std::vector<std::uint32_t> devices;
 };
 
 struct MapAnswer {
@@ -42,15 +53,27 @@ struct MapAnswer {
   std::vector<std::string> notes;
 };
 
-/// Rank i on the i-th allowed device that no other rank is pinned to.
+/// Where ranks go without a mapper: hosts are filled one after the other, in the order of the
+/// devices; within a host the ranks go round the devices, as `local_rank % devices` does, until all
+/// slots are taken. Pinned ranks sit where they are pinned; the others take the seats left, in
+/// order. A rank that may not use the next seat takes the next one that it may use, and ranks
+/// before it make room if there is none.
+///
+/// Throws std::invalid_argument as `solve` does.
 Assignment default_assignment(const MapRequest &request);
+
+/// Fewest ranks found that pins, allowed devices and slots leave too few seats for (Hall's
+/// condition); nothing if all ranks can be seated. Throws std::invalid_argument on numbers that do
+/// not exist.
+std::optional<SeatingConflict> seating_conflict(const MapRequest &request);
 
 /// Chooses a placement. Unless the caller fixed one, it is never predicted (by flow time) to be
 /// slower than the default, and it is the default if that is as good.
 ///
 /// Throws std::invalid_argument if the ranks do not fit on the devices, or the request contradicts
-/// itself (a device twice, a pin to a device that is not allowed, two pins to one device), and
-/// std::runtime_error if Scotch was asked for and is missing or fails.
+/// itself (a device twice, a pin to a device that is not allowed, more pins to a device than it has
+/// slots, ranks that may only use too few devices), and std::runtime_error if Scotch was asked for
+/// and is missing, fails, or cannot express the request.
 MapAnswer solve(const MapRequest &request);
 
 } // namespace toposeat

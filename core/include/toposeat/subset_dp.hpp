@@ -11,6 +11,9 @@
 
 namespace toposeat {
 
+/// Without `allowed` in its scope, the value still is a lower bound for restricted problems.
+inline constexpr SolverScope tree_scope{.second_term = false, .allowed = false};
+
 struct TreeAnswer {
   Assignment placement; // of all ranks, silent ones included
   double value = 0;     // sum or maximum of the terms

@@ -20,6 +20,8 @@ struct TabuOptions {
   std::function<void(const Assignment &, double cost)> visit;
 };
 
+inline constexpr SolverScope tabu_scope{.second_term = true, .allowed = true};
+
 struct CostAnswer {
   Assignment placement; // of all ranks, silent ones included
   double cost = 0;

@@ -103,16 +103,14 @@ class FlowTimes:
         """
 
 def check_assignment(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> None:
-    """
-    Raises ValueError unless device_of_rank names a different device for each rank.
-    """
+    """Raises ValueError unless device_of_rank names a device for each rank."""
 
 def congestion(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> Congestion:
     """
     Bytes and congestion of every link under an assignment.
 
     Raises:
-        ValueError: unless device_of_rank names a different device for each rank.
+        ValueError: unless device_of_rank names a device for each rank.
     """
 
 def flow_time(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> float:
@@ -123,7 +121,7 @@ def flow_time(network: Network, traffic: RankTraffic, device_of_rank: Sequence[i
     core/include/toposeat/flow.hpp states the model.
 
     Raises:
-        ValueError: unless device_of_rank names a different device for each rank.
+        ValueError: unless device_of_rank names a device for each rank.
     """
 
 def flow_time_each(network: Network, traffic: RankTraffic, placements: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
@@ -131,7 +129,7 @@ def flow_time_each(network: Network, traffic: RankTraffic, placements: Annotated
     flow_time of each row of a (placements, ranks) array.
 
     Raises:
-        ValueError: unless each row names a different device for each rank.
+        ValueError: unless each row names a device for each rank.
     """
 
 def max_congestion_each(network: Network, traffic: RankTraffic, placements: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
@@ -139,7 +137,7 @@ def max_congestion_each(network: Network, traffic: RankTraffic, placements: Anno
     Highest congestion of a link for each row of a (placements, ranks) array.
 
     Raises:
-        ValueError: unless each row names a different device for each rank.
+        ValueError: unless each row names a device for each rank.
     """
 
 def max_congestion_walk(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int], exchanges: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
@@ -158,7 +156,7 @@ def flow_times(network: Network, traffic: RankTraffic, device_of_rank: Sequence[
     As flow_time, with the finish of each flow and what limited the last one.
 
     Raises:
-        ValueError: unless device_of_rank names a different device for each rank.
+        ValueError: unless device_of_rank names a device for each rank.
     """
 
 class MapAnswer:
@@ -188,12 +186,15 @@ class MapAnswer:
     @property
     def notes(self) -> list[str]: ...
 
-def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, objective: str, solver: str, budget_s: float, seed: int, devices: Sequence[int], pins: Sequence[tuple[int, int]]) -> MapAnswer:
+def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, message_cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, objective: str, solver: str, budget_s: float, seed: int, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = []) -> MapAnswer:
     """
     Chooses a device for every rank.
 
-    `cost` is devices x devices, the relative cost of a byte between two devices. `devices` lists
-    those that may be used, in default order (none: all); `pins` holds (rank, device) pairs.
+    `cost` is devices x devices, what a byte between two devices costs, with the cost of a copy
+    within a device on the diagonal; `message_cost` the same for a message, or None. `devices` lists
+    those that may be used, in default order (none: all), `slots` how many ranks each takes (none: one);
+    `pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), `hosts`
+    the number of the host of every device (none: one host).
     Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.
 
     Raises:
@@ -201,8 +202,19 @@ def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[nu
         RuntimeError: if Scotch was asked for and is missing or fails.
     """
 
-def default_ranks(network: Network, traffic: RankTraffic, *, devices: Sequence[int], pins: Sequence[tuple[int, int]]) -> list[int]:
-    """Rank i on the i-th allowed device that no other rank is pinned to."""
+def default_ranks(network: Network, traffic: RankTraffic, *, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = []) -> list[int]:
+    """
+    Where ranks go without a mapper: host by host, within a host round the devices.
+
+    Arguments as for map_ranks.
+    """
+
+def seating_conflict(network: Network, traffic: RankTraffic, *, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = []) -> tuple[list[int], list[int]] | None:
+    """
+    Ranks that cannot all be seated and the devices they may use; None if all ranks can.
+
+    Arguments as for map_ranks.
+    """
 
 def scotch_available() -> bool:
     """Whether libscotch can be loaded."""

@@ -54,7 +54,8 @@ class Evaluator:
         """Predict what a placement costs.
 
         Args:
-            device_of_rank: for each rank a position in `topology.devices`, none twice.
+            device_of_rank: for each rank a position in `topology.devices`. Ranks that share a
+                device use no links with each other.
 
         Returns:
             The evaluation; `links` are those that some device-to-device route uses, idle ones
@@ -100,7 +101,7 @@ def evaluate(
 
 
 def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int]) -> None:
-    """Refuse a placement that does not give each rank a device of its own.
+    """Refuse a placement that does not give each rank a device; several ranks may share one.
 
     Raises:
         InputError: naming the first rank that is wrong.
@@ -110,7 +111,6 @@ def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int
         raise InputError(
             f"the placement has {len(device_of_rank)} ranks, the traffic has {ranks}", hint=hint
         )
-    seen: dict[int, int] = {}
     for rank, device in enumerate(device_of_rank):
         if not 0 <= device < len(topology.devices):
             raise InputError(
@@ -118,11 +118,6 @@ def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int
                 f"{len(topology.devices)}",
                 hint=hint,
             )
-        if device in seen:
-            raise InputError(
-                f"rank {rank}: device {device} is taken by rank {seen[device]}", hint=hint
-            )
-        seen[device] = rank
 
 
 def _link_loads(topology: Topology, congestion: _core.Congestion) -> tuple[LinkLoad, ...]:
