@@ -49,7 +49,7 @@ def test_utf16_of_a_windows_redirect(tmp_path: Path) -> None:
         (b"\x7fELF\x02\x01\x01\x00", "binary content"),
         (b"\tGPU0\nGPU0\t\xff\n", ":2: not UTF-8 text"),
         (b"\xff\xfe\x00", "damaged UTF-16"),
-        (b"<?xml version='1.0'?><topology/>", "hwloc's XML"),
+        (b"<?xml version='1.0'?><topology/>", "root is <topology>"),
         (b"ranks: 4\n", "unknown format"),
         (b'{"schema": "other/1"}', ""),
         (b'{"schema": "toposeat/topology/1"', ""),

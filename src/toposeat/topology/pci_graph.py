@@ -54,9 +54,9 @@ class PciGraphWriter:
             numa_of.update({e.id: nodes[node] for e in members})
         self._sockets(nodes)
         if self.unknown_links:
+            names = ", ".join(dict.fromkeys(self.unknown_links))
             self.builder.report.append(
-                f"sysfs does not tell the link speed of {', '.join(self.unknown_links)}: the"
-                " generation is assumed"
+                f"the PCIe link speed of {names} is not stated: the generation is assumed"
             )
         return numa_of
 

@@ -9,6 +9,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.topology_file import parse_topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
 from toposeat.topology.discover import discover_this
+from toposeat.topology.hwloc_xml import looks_like_hwloc_xml, topology_of_hwloc_tree
 from toposeat.topology.nccl_xml import looks_like_nccl_xml, topology_of_nccl_tree
 from toposeat.topology.nvidia_smi_topo import looks_like_topo_matrix, parse_topo_matrix
 from toposeat.topology.relation_graph import topology_of_relations
@@ -16,7 +17,7 @@ from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
 from toposeat.topology.xml_tree import parse_xml
 
 MAX_BYTES = 64 * 1024 * 1024
-_FORMATS = "toposeat topology JSON, nvidia-smi topo -m text, NCCL or RCCL topology XML"
+_FORMATS = "toposeat topology JSON, nvidia-smi topo -m text, hwloc, NCCL or RCCL XML"
 _HINT = f"give one of: this, a catalogue name, tree:2:2:4 and the like, or a file ({_FORMATS})"
 
 
@@ -92,9 +93,13 @@ def _parse_xml_topology(text: str, path: Path) -> Topology:
     root = parse_xml(text, path)
     if looks_like_nccl_xml(root):
         return topology_of_nccl_tree(root, path)
-    what = "hwloc's XML" if root.tag == "topology" else f"XML with the root <{root.tag[:30]}>"
+    if looks_like_hwloc_xml(root):
+        return topology_of_hwloc_tree(root, path)
     raise InputError(
-        f"{what} cannot be read yet", path=path, line=root.line, hint=f"formats known: {_FORMATS}"
+        f"XML of an unknown kind: its root is <{root.tag[:30]}>",
+        path=path,
+        line=root.line,
+        hint=f"formats known: {_FORMATS}",
     )
 
 

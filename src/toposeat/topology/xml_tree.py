@@ -16,12 +16,13 @@ _HINT = "is the file complete? save it again with the tool that wrote it"
 
 @dataclass(slots=True)
 class XmlElement:
-    """One element; text between elements is not kept."""
+    """One element, and the text directly inside of it."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[XmlElement] = field(default_factory=list)
+    text: str = ""
 
     def get(self, name: str, default: str = "") -> str:
         """An attribute's text, without blanks around it."""
@@ -48,10 +49,11 @@ class _Builder:
         self.root: XmlElement | None = None
         self._open: list[XmlElement] = []
         self._count = 0
-        # Not expat's text handlers: what stands between elements carries nothing here.
         self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
         self.parser.EntityDeclHandler = self._entity
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -73,6 +75,10 @@ class _Builder:
 
     def _end(self, _: str) -> None:
         self._open.pop()
+
+    def _text(self, text: str) -> None:
+        if text.strip():
+            self._open[-1].text += text
 
     def _entity(self, name: str, *_: object) -> None:
         raise InputError(
