@@ -18,6 +18,7 @@ Made from `interposer/calls.tsv`, the table from which the interposer itself is 
 # The function of an action, and what it means. One that is missing here is an error.
 _MEANING = {
     "on_send": "a message to the destination",
+    "on_receive": "time; the sender counts the message",
     "on_start": "what the persistent request does, once",
     "on_startall": "what each persistent request does, once",
     "on_request_gone": "time; the request is forgotten",
@@ -53,10 +54,10 @@ def calls_page(table: str) -> str:
         elif line.startswith("#~ "):
             pattern, reason = line.removeprefix("#~ ").split("\t")
             parts.append(f"| {', '.join(f'`{name}`' for name in _names(pattern))} | {reason} |")
-        elif line and not line.startswith("#"):
+        elif line and not line.startswith(("#", "@")):
             name, variants, action, _ = line.split("\t")
             forms = ", ".join(f"`MPI_{form}`" for form in _forms(name, set(variants.split())))
-            parts.append(f"| {forms} | {_meaning(action, variants)} |")
+            parts.append(f"| {forms} | {_meaning(name, action, variants)} |")
     return "\n".join(parts) + "\n"
 
 
@@ -72,9 +73,11 @@ def _forms(name: str, variants: set[str]) -> Iterator[str]:
             yield f"{form}_c"
 
 
-def _meaning(action: str, variants: str) -> str:
+def _meaning(name: str, action: str, variants: str) -> str:
     if "quiet" in variants:
         return "nothing"
+    if name == "Pcontrol":
+        return "nothing; it marks phases, if that is asked for"
     if action == "byhand":
         return "begin or end of the record"
     if action == "-":

@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Layout of one rank's traffic record, `rank-<rank>-<pid>.tpsrec`.
+ * Layout of one rank's traffic record: one or more segment files.
  *
- * The file is sparse and mapped MAP_SHARED by the rank that writes it, so what was counted survives
- * the rank's death by any signal. Sections, each found by the offsets in the header:
+ *   rank-<rank>-<pid>.tpsrec            the main segment
+ *   rank-<rank>-<pid>-t<thread>.tpsrec  what one thread counted, under MPI_THREAD_MULTIPLE
+ *
+ * The record is the sum of its segments. A segment is sparse and mapped MAP_SHARED by the rank that
+ * writes it, so what was counted survives the rank's death by any signal. Sections, each found by
+ * the offsets in the header:
  *
  *   header          one struct tps_header
+ *   devices         array of struct tps_device, numbered alike in all segments of a rank
+ *   phases          array of struct tps_phase, numbered alike in all segments of a rank
  *   slots           open-addressed table of struct tps_slot, key 0 = free
  *   events          open-addressed table of struct tps_event, `used` 0 = free
  *   communicators   array of struct tps_communicator, the first `communicators_used` are valid
  *   runs            array of struct tps_run, the first `runs_used` are valid
+ *
+ * Only the main segment has communicators, runs and names of devices, knows when phases begin and
+ * end, and has a meaningful `state`.
  *
  * All numbers are in the writer's byte order (`byte_order` tells). Counters only grow. A rank
  * killed between two stores of one message can leave `messages` one ahead of `bytes`; nothing else
  * can tear.
  *
  * Threads: below MPI_THREAD_MULTIPLE the application itself keeps MPI calls of a process apart, and
- * the counters are plain stores. Under MPI_THREAD_MULTIPLE (flag TPS_FLAG_CONCURRENT) every counter
- * is updated by an atomic addition, slots are claimed by compare-and-swap, and events,
- * communicators and persistent requests are guarded by a mutex; no count is lost.
+ * everything is counted into the main segment with plain stores. Under MPI_THREAD_MULTIPLE (flag
+ * TPS_FLAG_CONCURRENT) every thread counts into a segment of its own, also with plain stores; a
+ * segment outlives its thread and is handed to the next new one. Threads beyond TPS_MAX_THREADS at
+ * once share the main segment, whose counters are then updated by atomic additions; no count is
+ * lost.
  *
  * `state` stays TPS_STATE_RUNNING until MPI_Finalize returns: a record in that state belongs to a
  * rank that died or was killed, and holds what it had done up to that moment.
@@ -30,7 +41,7 @@
 #include <stdint.h>
 
 #define TPS_RECORD_MAGIC "TPSREC\r\n"
-#define TPS_RECORD_VERSION 1u
+#define TPS_RECORD_VERSION 2u
 #define TPS_BYTE_ORDER_MARK 0x01020304u
 #define TPS_RECORD_SUFFIX ".tpsrec"
 
@@ -40,9 +51,11 @@ enum tps_flag {
   TPS_FLAG_SPAWNED = 1,         /* this world was started by MPI_Comm_spawn */
   TPS_FLAG_CONCURRENT = 2,      /* MPI_THREAD_MULTIPLE */
   TPS_FLAG_GPU_RUNTIME = 4,     /* buffers were classified by a GPU runtime */
-  TPS_FLAG_SEVERAL_DEVICES = 8, /* buffers on more than one device; the first is in the header */
+  TPS_FLAG_SEVERAL_DEVICES = 8, /* buffers on more than one device */
   TPS_FLAG_LEVEL_ZERO = 16,     /* Level Zero was loaded: its buffers are counted as host memory */
-  TPS_FLAG_INSIDE_RANK = 32     /* a rank that records into the same folder started this process */
+  TPS_FLAG_INSIDE_RANK = 32,    /* a rank that records into the same folder started this process */
+  TPS_FLAG_UNTIMED = 64,        /* no clock was read around MPI calls */
+  TPS_FLAG_PHASES_MERGED = 128  /* there were more phases than room: the last one holds the rest */
 };
 
 /* Who asked for the bytes. FROM: the flow is from the peer to this rank (MPI_Get). */
@@ -54,6 +67,20 @@ enum tps_kind {
 };
 
 enum tps_space { TPS_HOST = 0, TPS_DEVICE = 1 };
+
+/* What the time inside MPI calls was spent on. Completion: the Wait, Test and Probe families. */
+enum tps_time_kind {
+  TPS_TIME_POINT_TO_POINT = 0,
+  TPS_TIME_COLLECTIVE = 1,
+  TPS_TIME_ONE_SIDED = 2,
+  TPS_TIME_COMPLETION = 3,
+  TPS_TIME_OTHER = 4
+};
+#define TPS_TIME_KINDS 5u
+#define TPS_SPACES 2u
+
+/* Who tells phases apart: nobody (there is one), the application (MPI_Pcontrol), or the clock. */
+enum tps_phase_mode { TPS_PHASES_OFF = 0, TPS_PHASES_PCONTROL = 1, TPS_PHASES_WINDOWS = 2 };
 
 /* Collective operations; nonblocking and persistent forms count as the blocking one. */
 #define TPS_OPERATIONS(X)                                                                          \
@@ -92,8 +119,14 @@ enum tps_operation {
 #define TPS_NO_COMMUNICATOR 0xffffffffu /* the communicator table was full */
 #define TPS_NO_ROOT (-1)
 #define TPS_KEY_USED (UINT64_C(1) << 63)
+#define TPS_KEY_PHASE_SHIFT 48
+#define TPS_MAX_PHASES 256u
+#define TPS_MAX_DEVICES 16u
+#define TPS_MAX_THREADS 64u
+#define TPS_NO_PHASE 0xffffffffu /* counting is paused */
+#define TPS_MAIN_SEGMENT (-1)
 
-/* Key of a slot: TPS_KEY_USED | kind << 40 | space << 32 | peer. */
+/* Key of a slot: TPS_KEY_USED | phase << 48 | kind << 40 | space << 32 | peer. */
 struct tps_slot {
   uint64_t key;
   uint64_t messages;
@@ -119,7 +152,8 @@ struct tps_event {
   uint64_t bytes;
   uint64_t calls;
   uint64_t bytes_total;
-  uint64_t reserved;
+  uint32_t phase;
+  uint32_t reserved;
 };
 static_assert(sizeof(struct tps_event) == 48, "event layout");
 
@@ -143,6 +177,38 @@ struct tps_run {
 };
 static_assert(sizeof(struct tps_run) == 16, "run layout");
 
+/* One device whose buffers the rank handed to MPI. */
+struct tps_device {
+  uint64_t uses;   /* calls */
+  uint64_t bytes;  /* in counted operations: sends, contributions to collectives, one-sided */
+  int32_t ordinal; /* as the application numbers devices; -1 not known */
+  uint32_t used;
+  char pci[32]; /* PCI bus id; empty when not known */
+};
+static_assert(sizeof(struct tps_device) == 56, "device layout");
+
+struct tps_time {
+  uint64_t ticks; /* inside recorded MPI calls */
+  uint64_t calls;
+};
+
+/*
+ * A stretch of the run. Phase 0 begins at MPI_Init. `label` is the level given to MPI_Pcontrol, or
+ * the number of the time window. A phase entered again goes on where it was left: it began when it
+ * was first entered and ended when it was last left, and `active_ticks` is without what lay
+ * between.
+ */
+struct tps_phase {
+  int64_t label;
+  uint64_t begin_ticks;
+  uint64_t end_ticks;
+  uint64_t active_ticks;
+  struct tps_time time[TPS_TIME_KINDS][TPS_SPACES];
+  uint32_t used;
+  uint32_t reserved;
+};
+static_assert(sizeof(struct tps_phase) == 40 + 16 * TPS_TIME_KINDS * TPS_SPACES, "phase layout");
+
 struct tps_section {
   uint64_t offset;   /* bytes from the start of the file */
   uint64_t capacity; /* entries */
@@ -159,35 +225,40 @@ struct tps_header {
   int32_t rank;
   int32_t world_size;
   int32_t pid;
+  int32_t thread;     /* number of the segment, or TPS_MAIN_SEGMENT */
+  int32_t local_rank; /* as the launcher says; -1 not known */
   struct tps_section slots;
   struct tps_section events;
   struct tps_section communicators;
   struct tps_section runs;
+  struct tps_section devices;
+  struct tps_section phases;
   uint32_t communicators_used;
   uint32_t runs_used;
+  uint32_t phase_mode;
+  uint32_t current_phase; /* or TPS_NO_PHASE */
+  uint64_t entered_ticks; /* when it was entered, last */
+  uint64_t window_ns;     /* length of a time window */
   /* Clocks: ticks are of the time stamp counter (or ns where there is none), ns are
    * CLOCK_MONOTONIC. */
   uint64_t start_ticks;
   uint64_t start_ns;
   uint64_t last_ticks; /* at MPI_Finalize, or at the last of the marks set every few milliseconds */
   uint64_t last_ns;
-  uint64_t mpi_ticks; /* inside recorded MPI calls, summed over threads */
-  uint64_t calls;     /* recorded MPI calls of all kinds */
-  uint64_t
-      lost_messages; /* could not be counted: table full, no memory or no space in the folder */
+  /* Could not be counted: table full, no memory or no space in the folder. */
+  uint64_t lost_messages;
   uint64_t lost_bytes;
   uint64_t lost_events;
-  int32_t
-      device_ordinal; /* of the first device buffer, as the application numbers devices; -1 none */
   int32_t visible_devices; /* how many devices the runtime shows; -1 not asked */
-  char device_pci[32];     /* PCI bus id of that device; empty when not known */
+  int32_t reserved;
   char host[64];
   char world[64]; /* the launcher's name of the job, empty when it gives none */
   char abi[16];
   char library[128]; /* first line of MPI_Get_library_version */
 };
-static_assert(sizeof(struct tps_header) == 40 + 4 * 24 + 8 + 9 * 8 + 8 + 32 + 64 + 64 + 16 + 128,
+static_assert(sizeof(struct tps_header) == 48 + 6 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128,
               "header layout");
-#define TPS_HEADER_RESERVED 4096u /* bytes from the start of the file to the first section */
+#define TPS_HEADER_RESERVED 1024u /* bytes from the start of the file to the first section */
+static_assert(sizeof(struct tps_header) <= TPS_HEADER_RESERVED, "the header fits");
 
 #endif

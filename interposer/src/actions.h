@@ -27,6 +27,19 @@ static inline void tps__on_send(const void *buffer, abi_count count, tps_word da
   tps__count(over->peers, dest, TPS_POINT_TO_POINT, tps__space_of(buffer, bytes), bytes);
 }
 
+/* Receives are counted by their sender; here they only tell what memory the time goes to. */
+static inline void tps__on_receive(const void *buffer, abi_count count) {
+  if (tps__likely(tps__process.gpu == TPS_GPU_NONE) || count <= 0)
+    return;
+  int device = tps__gpu_device(buffer);
+  if (device == TPS_NO_DEVICE)
+    return;
+  if (tps__thread.capture != NULL)
+    tps__capture_device(device, 0);
+  else
+    tps__use_device(device, 0);
+}
+
 /* ---- persistent requests ---- */
 
 void tps__on_start(abi_handle request);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Starting and ending the recording of this process. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "count.h"
 
 #define DIRECTORY_VARIABLE "TOPOSEAT_PROFILE_DIR"
+#define TIME_VARIABLE "TOPOSEAT_PROFILE_TIME"
+#define UNTIMED_CALLS_PER_BEAT 256u
 
 static pthread_mutex_t attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -31,6 +34,26 @@ static const char *job_name(void) {
   return "";
 }
 
+/* This rank among those of its node; -1: the launcher does not say. */
+static int local_rank(void) {
+  static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK",
+                                      "MPI_LOCALRANKID",
+                                      "PALS_LOCAL_RANKID",
+                                      "MV2_COMM_WORLD_LOCAL_RANK",
+                                      "FLUX_TASK_LOCAL_ID",
+                                      "JSM_NAMESPACE_LOCAL_RANK",
+                                      "PMI_LOCAL_RANK",
+                                      "SLURM_LOCALID"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    const char *text = getenv(names[i]);
+    char *end = NULL;
+    long number = text != NULL ? strtol(text, &end, 10) : -1;
+    if (number >= 0 && number <= INT_MAX && end != text && *end == '\0')
+      return (int)number;
+  }
+  return -1;
+}
+
 static bool is_spawned(void) {
   abi_handle parent;
   return tps__mpi.Comm_get_parent != NULL && tps__mpi.Comm_get_parent(&parent) == 0 &&
@@ -40,24 +63,35 @@ static bool is_spawned(void) {
 static void describe(struct tps_header *header, const char *directory) {
   char version[ABI_MAX_LIBRARY_VERSION_STRING + 1] = "";
   int length = 0;
-  int level = 0;
   if (tps__mpi.Get_library_version(version, &length) == 0)
     copy_text(header->library, sizeof header->library, version);
   if (gethostname(header->host, sizeof header->host - 1) != 0)
     header->host[0] = '\0';
   copy_text(header->world, sizeof header->world, job_name());
   copy_text(header->abi, sizeof header->abi, ABI_NAME);
-  header->pid = (int32_t)getpid();
-  header->device_ordinal = -1;
-  header->visible_devices = -1;
-  if (tps__mpi.Query_thread(&level) == 0 && level == ABI_THREAD_MULTIPLE) {
-    tps__process.concurrent = true;
+  header->local_rank = local_rank();
+  if (tps__process.concurrent)
     header->flags |= TPS_FLAG_CONCURRENT;
-  }
+  if (!tps__process.timed)
+    header->flags |= TPS_FLAG_UNTIMED;
   if (is_spawned())
     header->flags |= TPS_FLAG_SPAWNED;
   if (tps__is_inside_rank(directory))
     header->flags |= TPS_FLAG_INSIDE_RANK;
+}
+
+/* What to record, and how, from the environment and MPI. */
+static void configure(void) {
+  static bool said;
+  int level = 0;
+  const char *time = getenv(TIME_VARIABLE);
+  tps__process.timed = time == NULL || strcmp(time, "0") != 0;
+  if (tps__process.timed && time != NULL && *time != '\0' && strcmp(time, "1") != 0)
+    tps__warn(&said, TIME_VARIABLE "=%.40s is neither 0 nor 1: calls are timed", time);
+  tps__process.concurrent = tps__mpi.Query_thread(&level) == 0 && level == ABI_THREAD_MULTIPLE;
+  tps__phases_configure();
+  bool windows = tps__phase_mode() == TPS_PHASES_WINDOWS;
+  tps__process.calls_per_beat = windows ? 1 : UNTIMED_CALLS_PER_BEAT;
 }
 
 /* Creates the record of this rank. False: something is wrong, it was said, and nothing is recorded.
@@ -74,24 +108,23 @@ static bool start_recording(void) {
   abi_handle world = tps__comm_world();
   if (tps__mpi.Comm_rank(world, &rank) != 0 || tps__mpi.Comm_size(world, &size) != 0)
     return false;
-  if (!tps__comm_start() || !tps__record_create(directory, rank, size))
+  configure();
+  if (!tps__comm_start() || !tps__main_segment_start(directory, rank, size))
     return false;
   struct tps_header *header = tps__process.header;
   describe(header, directory);
   tps__gpu_look();
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();
-  tps__process.beat = header->start_ticks;
-  uint64_t magic;
-  memcpy(&magic, TPS_RECORD_MAGIC, sizeof magic);
-  __atomic_store_n((uint64_t *)(void *)header->magic, magic, __ATOMIC_RELEASE);
+  tps__phases_start(header->start_ticks);
+  tps__record_publish(header);
   return true;
 }
 
-/* A process forked off a rank shares the rank's record, and is not the rank. */
-static void stop_in_child(void) {
-  tps__process.mode = TPS_OFF;
-  tps__process.recording = false;
+void tps__stop(void) {
+  __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
+  __atomic_store_n(&tps__process.recording, false, __ATOMIC_RELEASE);
+  __atomic_store_n(&tps__process.epoch, TPS_EPOCH_CLOSED, __ATOMIC_RELEASE);
 }
 
 static bool attach_locked(void) {
@@ -106,11 +139,14 @@ static bool attach_locked(void) {
   if (tps__mpi.Initialized(&initialised) != 0 || !initialised ||
       tps__mpi.Finalized(&finalised) != 0 || finalised)
     return false;
-  if (start_recording() && pthread_atfork(NULL, NULL, stop_in_child) == 0)
-    __atomic_store_n(&tps__process.recording, true, __ATOMIC_RELEASE);
-  else
+  /* A process forked off a rank shares the rank's record, and is not the rank. */
+  if (!start_recording() || pthread_atfork(NULL, NULL, tps__stop) != 0) {
     __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
-  return tps__process.recording;
+    return false;
+  }
+  __atomic_store_n(&tps__process.recording, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&tps__process.epoch, TPS_EPOCH_CLOSED + 1, __ATOMIC_RELEASE);
+  return true;
 }
 
 bool tps__attach(void) {
@@ -124,17 +160,29 @@ bool tps__attach(void) {
   return recording;
 }
 
-void tps__beat(uint64_t now) {
+static uint64_t stamp(uint64_t now) {
   struct tps_header *header = tps__process.header;
-  __atomic_store_n(&tps__process.beat, now, __ATOMIC_RELAXED);
+  uint64_t nanoseconds = tps__nanoseconds();
   __atomic_store_n(&header->last_ticks, now, __ATOMIC_RELAXED);
-  __atomic_store_n(&header->last_ns, tps__nanoseconds(), __ATOMIC_RELAXED);
-  if (tps__process.gpu == TPS_GPU_NONE)
+  __atomic_store_n(&header->last_ns, nanoseconds, __ATOMIC_RELAXED);
+  return nanoseconds;
+}
+
+void tps__beat(uint64_t now) {
+  struct tps_thread *thread = &tps__thread;
+  thread->beat = now;
+  thread->calls_until_beat = tps__process.calls_per_beat;
+  tps__phases_beat(now, stamp(now));
+  if (__atomic_load_n(&tps__process.gpu, __ATOMIC_RELAXED) == TPS_GPU_NONE)
     tps__gpu_look();
 }
 
+void tps__end_of_run(void) {
+  uint64_t now = tps__ticks();
+  stamp(now);
+  tps__phases_finish(now);
+}
+
 void tps__finish(enum tps_state state) {
-  struct tps_header *header = tps__process.header;
-  if (header != NULL)
-    __atomic_store_n(&header->state, (uint32_t)state, __ATOMIC_RELEASE);
+  __atomic_store_n(&tps__process.header->state, (uint32_t)state, __ATOMIC_RELEASE);
 }

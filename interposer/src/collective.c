@@ -47,7 +47,7 @@ static void add_event(const struct tps_comm *comm, enum tps_operation operation,
 static struct tps_comm *find(tps_word comm) {
   struct tps_comm *over = tps__comm_of(comm, false);
   if (over == NULL)
-    tps__bump(&tps__process.header->lost_events, 1);
+    tps__bump(&tps__thread.segment->header->lost_events, 1);
   return over;
 }
 
@@ -120,7 +120,7 @@ void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype
 static uint64_t count_blocks(const struct tps_comm *comm, const void *buffer,
                              struct tps_counts counts, tps_word one_type, const abi_handle *types) {
   uint64_t sum = 0;
-  int space = tps__space_of(buffer, 1);
+  int space = tps__look_at(buffer);
   for (int peer = 0; peer < comm->peers->size; ++peer) {
     abi_count count = count_at(counts, peer);
     if (count <= 0)
@@ -198,11 +198,11 @@ static void on_neighbours(enum tps_operation operation, const void *sendbuf, uin
   if (over == NULL)
     return;
   if (!tps__comm_neighbours(over)) {
-    tps__bump(&tps__process.header->lost_events, 1);
+    tps__bump(&tps__thread.segment->header->lost_events, 1);
     return;
   }
   uint64_t sum = 0;
-  int space = tps__space_of(sendbuf, 1);
+  int space = tps__look_at(sendbuf);
   for (int i = 0; i < over->out_degree; ++i) {
     uint64_t bytes = block;
     if (counts != NULL)

@@ -180,7 +180,7 @@ struct tps_comm *tps__comm_find(tps_word word, bool window) {
 }
 
 void tps__handle_gone(tps_word word) {
-  if (!tps__process.recording)
+  if (!tps__recording())
     return;
   tps__lock();
   struct tps_comm **link = &handles[handle_bucket(word)];

@@ -25,14 +25,25 @@ static inline uint64_t tps__ticks(void) {
 #endif
 }
 
-/* Adds to a counter that others may read at any time (see toposeat_record.h on threads). */
-static inline void tps__bump(uint64_t *counter, uint64_t amount) {
-  if (tps__unlikely(tps__process.concurrent)) {
+/* When a call began; 0 when calls are not timed. */
+static inline uint64_t tps__start(void) { return tps__process.timed ? tps__ticks() : 0; }
+
+static inline void tps__add(uint64_t *counter, uint64_t amount, bool shared) {
+  if (tps__unlikely(shared)) {
     __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
   } else {
     uint64_t before = __atomic_load_n(counter, __ATOMIC_RELAXED);
     __atomic_store_n(counter, before + amount, __ATOMIC_RELAXED);
   }
+}
+
+/* Adds to a counter of this thread's segment (see toposeat_record.h on threads). */
+static inline void tps__bump(uint64_t *counter, uint64_t amount) {
+  tps__add(counter, amount, tps__thread.shared);
+}
+
+static inline bool tps__recording(void) {
+  return __atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE);
 }
 
 /* The real function behind a wrapper, looked up once; NULL as long as the MPI has none. */
@@ -46,25 +57,61 @@ static inline tps_function *tps__real(tps_function **found, const char *name) {
 }
 
 static inline bool tps__enter(void) {
-  if (tps__thread.depth != 0)
+  struct tps_thread *thread = &tps__thread;
+  if (thread->depth != 0)
     return false;
-  if (tps__unlikely(!__atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE)) && !tps__attach())
+  if (tps__unlikely(thread->epoch != __atomic_load_n(&tps__process.epoch, __ATOMIC_RELAXED)) &&
+      !tps__thread_enter())
     return false;
-  tps__thread.depth = 1;
+  thread->depth = 1;
   return true;
 }
 
-/* After the real call: accounts its time. Counting itself is not charged to MPI. */
-static inline void tps__account(uint64_t start) {
-  uint64_t end = tps__ticks();
-  struct tps_header *header = tps__process.header;
-  tps__bump(&header->mpi_ticks, end - start);
-  tps__bump(&header->calls, 1);
-  if (tps__unlikely(end - __atomic_load_n(&tps__process.beat, __ATOMIC_RELAXED) >= TPS_BEAT_TICKS))
-    tps__beat(end);
+/* After the real call: how long it took. Counting itself is not charged to MPI. */
+static inline uint64_t tps__spent(uint64_t start) {
+  struct tps_thread *thread = &tps__thread;
+  if (tps__likely(tps__process.timed)) {
+    uint64_t now = tps__ticks();
+    thread->now = now;
+    if (tps__unlikely(now - thread->beat >= TPS_BEAT_TICKS))
+      tps__beat(now);
+    return now - start;
+  }
+  if (tps__unlikely(--thread->calls_until_beat == 0))
+    tps__beat(tps__ticks());
+  return 0;
 }
 
-static inline void tps__leave(void) { tps__thread.depth = 0; }
+/*
+ * The memory whose bytes the call moved. A completion stands for the nonblocking calls that this
+ * thread made since the last one, and several completions in a row for the same calls.
+ */
+static inline unsigned tps__space_of_call(enum tps_time_kind kind, bool nonblocking) {
+  struct tps_thread *thread = &tps__thread;
+  if (kind == TPS_TIME_COMPLETION) {
+    thread->completed = true;
+    return thread->pending_on_device ? TPS_DEVICE : TPS_HOST;
+  }
+  bool on_device = thread->on_device;
+  thread->on_device = false;
+  if (nonblocking) {
+    thread->pending_on_device = on_device || (thread->pending_on_device && !thread->completed);
+    thread->completed = false;
+  }
+  return on_device ? TPS_DEVICE : TPS_HOST;
+}
+
+static inline void tps__leave(enum tps_time_kind kind, bool nonblocking, uint64_t spent) {
+  struct tps_thread *thread = &tps__thread;
+  unsigned space = TPS_HOST;
+  if (tps__unlikely(tps__process.gpu != TPS_GPU_NONE))
+    space = tps__space_of_call(kind, nonblocking);
+  struct tps_time *time = &thread->time[kind][space];
+  if (tps__likely(spent != 0))
+    tps__bump(&time->ticks, spent);
+  tps__bump(&time->calls, 1);
+  thread->depth = 0;
+}
 
 static inline int64_t tps__type_size(abi_handle datatype) {
   int size = abi_builtin_size(datatype);
@@ -100,22 +147,32 @@ static inline unsigned tps__bucket(uint64_t bytes) {
   return bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
 }
 
-static inline uint64_t tps__slot_home(uint64_t key) {
+/* Keys of one peer lie side by side; phases are scattered. */
+static inline uint64_t tps__slot_home(uint64_t key, uint64_t mask) {
   uint64_t peer = key & 0xffffffffu;
   uint64_t space = (key >> 32) & 1u;
   uint64_t kind = (key >> 40) & 3u;
-  return (peer * 8 + kind * 2 + space) & tps__process.slot_mask;
+  uint64_t phase = (key >> TPS_KEY_PHASE_SHIFT) & (TPS_MAX_PHASES - 1);
+  return (peer * 8 + kind * 2 + space + phase * 0x9e3779b8u) & mask;
 }
 
-/* One message of `bytes` under a slot key. */
+/* The call could not be attributed: no memory, or a handle that is not understood. */
+static inline void tps__lost(uint64_t bytes) {
+  struct tps_header *header = tps__thread.segment->header;
+  tps__bump(&header->lost_messages, 1);
+  tps__bump(&header->lost_bytes, bytes);
+}
+
+/* One message of `bytes` under a slot key without its phase. */
 static inline void tps__count_key(uint64_t key, uint64_t bytes) {
-  uint64_t home = tps__slot_home(key);
-  struct tps_slot *slot = &tps__process.slots[home];
-  if (tps__unlikely(__atomic_load_n(&tps__process.keys[home], __ATOMIC_ACQUIRE) != key)) {
+  const struct tps_segment *segment = tps__thread.segment;
+  key |= tps__thread.phase_key;
+  uint64_t home = tps__slot_home(key, segment->slot_mask);
+  struct tps_slot *slot = &segment->slots[home];
+  if (tps__unlikely(__atomic_load_n(&segment->keys[home], __ATOMIC_ACQUIRE) != key)) {
     slot = tps__slot_insert(key);
     if (slot == NULL) {
-      tps__bump(&tps__process.header->lost_messages, 1);
-      tps__bump(&tps__process.header->lost_bytes, bytes);
+      tps__lost(bytes);
       return;
     }
   }
@@ -124,10 +181,33 @@ static inline void tps__count_key(uint64_t key, uint64_t bytes) {
   tps__bump(&slot->histogram[tps__bucket(bytes)], 1);
 }
 
+/* The current call uses a buffer of this device, with `bytes` of traffic. */
+static inline void tps__use_device(int device, uint64_t bytes) {
+  struct tps_device *used = &tps__thread.segment->devices[device];
+  tps__thread.on_device = true;
+  tps__bump(&used->uses, 1);
+  tps__bump(&used->bytes, bytes);
+}
+
+/* Where a buffer of `bytes` lies that the call sends from, or one-sidedly reads into. */
 static inline int tps__space_of(const void *buffer, uint64_t bytes) {
   if (tps__likely(tps__process.gpu == TPS_GPU_NONE) || bytes == 0)
     return TPS_HOST;
-  return tps__gpu_space(buffer);
+  int device = tps__gpu_device(buffer);
+  if (device == TPS_NO_DEVICE)
+    return TPS_HOST;
+  if (tps__unlikely(tps__thread.capture != NULL))
+    tps__capture_device(device, bytes);
+  else
+    tps__use_device(device, bytes);
+  return TPS_DEVICE;
+}
+
+/* The same without counting it as a use of the device. */
+static inline int tps__look_at(const void *buffer) {
+  if (tps__likely(tps__process.gpu == TPS_GPU_NONE))
+    return TPS_HOST;
+  return tps__gpu_device(buffer) != TPS_NO_DEVICE ? TPS_DEVICE : TPS_HOST;
 }
 
 /* One message to (or, for TPS_ONE_SIDED_FROM, from) rank `peer` of `group`. PROC_NULL is no
@@ -152,12 +232,6 @@ static inline uint64_t tps__bytes(abi_count count, tps_word datatype) {
     return 0;
   int64_t size = tps__type_size(ABI_HANDLE(datatype));
   return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
-}
-
-/* The call could not be attributed: no memory, or a handle that is not understood. */
-static inline void tps__lost(uint64_t bytes) {
-  tps__bump(&tps__process.header->lost_messages, 1);
-  tps__bump(&tps__process.header->lost_bytes, bytes);
 }
 
 #endif

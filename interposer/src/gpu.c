@@ -85,63 +85,74 @@ void tps__gpu_look(void) {
   __atomic_store_n(&tps__process.gpu, found, __ATOMIC_RELEASE);
 }
 
-/* Notes the device of the first device buffer, and whether there is a second device. */
-static void note_device(uintptr_t pointer) {
-  struct tps_header *header = tps__process.header;
-  int ordinal = -1;
-  if (runtime.attribute(&ordinal, ATTRIBUTE_DEVICE_ORDINAL, pointer) != 0 || ordinal < 0)
-    return;
-  int32_t none = -1;
-  if (__atomic_compare_exchange_n(&header->device_ordinal, &none, ordinal, false, __ATOMIC_ACQ_REL,
-                                  __ATOMIC_ACQUIRE)) {
-    int count = -1;
-    char text[sizeof header->device_pci] = "";
-    if (runtime.pci != NULL && runtime.pci(text, (int)sizeof text - 1, ordinal) == 0)
-      memcpy(header->device_pci, text, sizeof text - 1);
-    if (runtime.count != NULL && runtime.count(&count) == 0)
-      header->visible_devices = count;
-  } else if (none != ordinal) {
-    __atomic_fetch_or(&header->flags, (uint32_t)TPS_FLAG_SEVERAL_DEVICES, __ATOMIC_RELAXED);
-  }
+/* Writes ordinal and bus id of a new device. Under the lock. */
+static void describe(struct tps_device *device, int ordinal) {
+  int count = -1;
+  char text[sizeof device->pci] = "";
+  device->ordinal = ordinal;
+  if (runtime.pci != NULL && runtime.pci(text, (int)sizeof text - 1, ordinal) == 0)
+    memcpy(device->pci, text, sizeof text - 1);
+  if (runtime.count != NULL && runtime.count(&count) == 0)
+    tps__process.header->visible_devices = count;
+  device->used = 1;
+}
+
+/* The number of the device with this ordinal; the last one stands for all that find no room. */
+static int number_of(int ordinal) {
+  struct tps_device *devices = tps__main_segment()->devices;
+  int number = 0;
+  tps__lock();
+  while (number < (int)TPS_MAX_DEVICES - 1 && devices[number].used &&
+         devices[number].ordinal != ordinal)
+    number += 1;
+  if (!devices[number].used)
+    describe(&devices[number], ordinal);
+  tps__unlock();
+  if (number > 0)
+    __atomic_fetch_or(&tps__process.header->flags, (uint32_t)TPS_FLAG_SEVERAL_DEVICES,
+                      __ATOMIC_RELAXED);
+  return number;
 }
 
 /* Asks the runtime. Managed memory follows what the driver says of the pointer. */
 static int ask(uintptr_t pointer) {
   unsigned type = 0;
+  int ordinal = -1;
   if (runtime.attribute(&type, ATTRIBUTE_MEMORY_TYPE, pointer) != 0)
-    return TPS_HOST; /* not the runtime's memory */
+    return TPS_NO_DEVICE; /* not the runtime's memory */
   if ((int)type != runtime.device_memory)
-    return TPS_HOST;
-  note_device(pointer);
-  return TPS_DEVICE;
+    return TPS_NO_DEVICE;
+  if (runtime.attribute(&ordinal, ATTRIBUTE_DEVICE_ORDINAL, pointer) != 0)
+    ordinal = -1;
+  return number_of(ordinal);
 }
 
 static bool holds(const struct tps_range *range, uintptr_t pointer, uint64_t now) {
   return pointer >= range->low && pointer < range->high && now < range->expires;
 }
 
-int tps__gpu_space(const void *buffer) {
+int tps__gpu_device(const void *buffer) {
   struct tps_thread *thread = &tps__thread;
   uintptr_t pointer = (uintptr_t)buffer;
   uintptr_t number = pointer >> PAGE_SHIFT;
   struct tps_range *page = &thread->pages[(number ^ (number >> 5)) % TPS_PAGE_CACHE];
-  uint64_t now = tps__ticks();
+  uint64_t now = tps__process.timed ? thread->now : tps__ticks();
   if (holds(&thread->allocation, pointer, now))
-    return thread->allocation.space;
+    return thread->allocation.device;
   if (holds(page, pointer, now))
-    return page->space;
+    return page->device;
   struct tps_range answer = {.low = number << PAGE_SHIFT,
                              .high = (number + 1) << PAGE_SHIFT,
                              .expires = now + TPS_ANSWER_TICKS,
-                             .space = ask(pointer)};
+                             .device = ask(pointer)};
   *page = answer;
   uintptr_t start = 0;
   size_t size = 0;
-  if (answer.space == TPS_DEVICE && runtime.range != NULL &&
+  if (answer.device != TPS_NO_DEVICE && runtime.range != NULL &&
       runtime.range(&start, &size, pointer) == 0 && pointer - start < size) {
     answer.low = start;
     answer.high = start + size;
     thread->allocation = answer;
   }
-  return answer.space;
+  return answer.device;
 }

@@ -41,16 +41,35 @@ enum tps_mode {
   TPS_OFF        /* wrong ABI, finalised, or something went wrong: every call passes through */
 };
 
-struct tps_process {
-  bool recording;
-  struct tps_header *header; /* set once, before `recording` */
+/* What one thread counts into. */
+struct tps_segment {
+  struct tps_header *header;
   struct tps_slot *slots;
   uint64_t *keys; /* private copy of the slots' keys: 0 also says that the slot has no page yet */
   uint64_t slot_mask;
-  bool concurrent;     /* MPI_THREAD_MULTIPLE */
+  struct tps_event *events;
+  bool *event_used; /* as `keys` */
+  uint64_t event_capacity;
+  uint64_t events_used;
+  struct tps_device *devices;
+  struct tps_phase *phases;
+  bool shared; /* several threads count into it: atomic additions, and a lock for events */
+  struct tps_segment *next; /* in the list of those that no thread uses */
+};
+
+/* Values of tps_process.epoch that are not a period of recording. */
+enum { TPS_EPOCH_NEVER = 0, TPS_EPOCH_CLOSED = 1 };
+
+struct tps_process {
+  uint64_t epoch; /* a thread whose own is another must ask (tps__thread_enter) */
+  bool timed;
   int gpu;             /* enum tps_gpu; read in the fast path */
-  uint64_t beat;       /* ticks of the last mark */
   uint64_t generation; /* changes whenever a communicator or window handle dies */
+  bool recording;
+  bool concurrent;           /* MPI_THREAD_MULTIPLE */
+  struct tps_header *header; /* of the main segment; set once, before `recording` */
+  uint32_t phase;            /* or TPS_NO_PHASE */
+  uint32_t calls_per_beat;   /* untimed: how many calls a thread makes between two beats */
   int mode;
 };
 extern struct tps_process tps__process;
@@ -66,11 +85,22 @@ struct tps_range {
   uintptr_t low;
   uintptr_t high; /* exclusive; 0: empty entry */
   uint64_t expires;
-  int space;
+  int device; /* its number, or TPS_NO_DEVICE */
 };
 
 struct tps_thread {
-  int depth;                   /* > 0: inside a wrapped call */
+  int depth;              /* > 0: inside a wrapped call */
+  bool shared;            /* as in the segment */
+  bool on_device;         /* the current call met a device buffer */
+  bool pending_on_device; /* so did one of the nonblocking calls since the last completion */
+  bool completed;         /* the last of them is followed by a completion */
+  uint64_t epoch;
+  struct tps_segment *segment;
+  struct tps_time (*time)[TPS_SPACES]; /* of the current phase */
+  uint64_t phase_key;
+  uint64_t now; /* ticks at the end of the last call */
+  uint64_t beat;
+  uint32_t calls_until_beat;
   struct tps_capture *capture; /* not NULL: a persistent request is being set up */
   uint64_t generation;
   struct {
@@ -89,9 +119,12 @@ void tps__unlock(void);
 
 /* Starts recording if MPI is initialised and everything is in order. True: recording. */
 bool tps__attach(void);
-/* Stamps the clocks and looks for a GPU runtime; every few milliseconds. */
+/* Stamps the clocks, looks for a GPU runtime, and begins the next time window. */
 void tps__beat(uint64_t now);
+void tps__end_of_run(void); /* stamps the clocks and ends the phase: before MPI_Finalize */
 void tps__finish(enum tps_state state);
+/* Stops recording for good. */
+void tps__stop(void);
 
 /* ---- the real MPI (real.c) ---- */
 
@@ -163,9 +196,28 @@ void tps__handle_gone(tps_word word);
 /* Fills out_degree, in_degree and out; false if the communicator has no topology. */
 bool tps__comm_neighbours(struct tps_comm *comm);
 
-/* ---- the record file (record.c) ---- */
+/* ---- segment files (record.c) ---- */
 
-bool tps__record_create(const char *directory, int rank, int size);
+/* Remembers folder, rank and size for the segments to come. False: it was said why. */
+bool tps__record_start(const char *directory, int rank, int size);
+/* Creates segment `thread` and maps it. False: nothing is left behind, errno tells why. */
+bool tps__segment_create(struct tps_segment *segment, int thread);
+/* The same without a file: what is counted there is forgotten. */
+bool tps__segment_create_sink(struct tps_segment *segment);
+/* Makes the pages of [start, start + length) writable for good. False: no space for them. */
+bool tps__populate(const void *start, size_t length);
+/* Everything in the header is in place. */
+void tps__record_publish(struct tps_header *header);
+
+/* ---- who counts where (segment.c) ---- */
+
+bool tps__main_segment_start(const char *directory, int rank, int size);
+struct tps_segment *tps__main_segment(void);
+/* The thread's epoch is not the process's. False: this call is not recorded. */
+bool tps__thread_enter(void);
+
+/* ---- tables of a segment (tables.c) ---- */
+
 struct tps_slot *tps__slot_insert(uint64_t key); /* NULL: no room */
 struct tps_event_shape {
   uint32_t communicator;
@@ -177,6 +229,15 @@ struct tps_event_shape {
 void tps__event_add(const struct tps_event_shape *shape);
 uint32_t tps__communicator_add(const struct tps_group *group, const char *name);
 
+/* ---- phases (phase.c) ---- */
+
+void tps__phases_configure(void); /* from the environment; before the main segment is created */
+enum tps_phase_mode tps__phase_mode(void);
+void tps__phases_start(uint64_t now);
+void tps__phases_beat(uint64_t ticks, uint64_t nanoseconds);
+/* The current phase has ended: MPI_Finalize, MPI_Abort. */
+void tps__phases_finish(uint64_t now);
+
 /* ---- jobs within jobs (ancestry.c) ---- */
 
 /* Whether an ancestor of this process is a rank that records into `directory`. */
@@ -186,7 +247,9 @@ bool tps__is_inside_rank(const char *directory);
 
 enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP };
 void tps__gpu_look(void); /* is a GPU runtime loaded by now? Never loads one */
-int tps__gpu_space(const void *buffer);
+/* Number of the device that holds the buffer, or TPS_NO_DEVICE. */
+#define TPS_NO_DEVICE (-1)
+int tps__gpu_device(const void *buffer);
 
 /* ---- persistent requests (request.c) ---- */
 
@@ -194,6 +257,7 @@ void tps__capture_begin(void);
 void tps__capture_end(abi_handle request);
 void tps__capture_pair(uint64_t key, uint64_t bytes);
 void tps__capture_event(const struct tps_event_shape *shape);
+void tps__capture_device(int device, uint64_t bytes);
 
 /* ---- large counts on an MPI without them (narrow.c) ---- */
 

@@ -49,18 +49,16 @@ int MPI_Finalize(void) {
   real_call *real = (real_call *)tps__real(&found, "PMPI_Finalize");
   if (real == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
-  bool recorded = tps__process.recording; /* not in a process forked off a rank */
+  bool recorded = tps__recording(); /* not in a process forked off a rank */
   if (recorded)
-    tps__beat(tps__ticks());
+    tps__end_of_run();
   tps__thread.depth += 1;
   int code = real();
   tps__thread.depth -= 1;
   if (code == 0 && tps__thread.depth == 0) {
     if (recorded)
       tps__finish(TPS_STATE_FINALIZED);
-    /* The mapping stays: another thread may still be inside a wrapper. */
-    __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
-    __atomic_store_n(&tps__process.recording, false, __ATOMIC_RELEASE);
+    tps__stop(); /* the mapping stays: another thread may still be inside a wrapper */
   }
   return code;
 }
@@ -69,8 +67,8 @@ int MPI_Abort(tps_word comm, int errorcode) {
   typedef int real_call(tps_word, int);
   static tps_function *found;
   real_call *real = (real_call *)tps__real(&found, "PMPI_Abort");
-  if (tps__process.recording) {
-    tps__beat(tps__ticks());
+  if (tps__recording()) {
+    tps__end_of_run();
     tps__finish(TPS_STATE_ABORTED);
   }
   if (real == NULL)

@@ -39,7 +39,7 @@ static bool is_root(tps_word comm, int root) {
 }
 
 static int neighbours_of(tps_word comm, bool outgoing) {
-  struct tps_comm *over = tps__process.recording ? tps__comm_of(comm, false) : NULL;
+  struct tps_comm *over = tps__recording() ? tps__comm_of(comm, false) : NULL;
   if (over == NULL || !tps__comm_neighbours(over))
     return -1;
   return outgoing ? over->out_degree : over->in_degree;

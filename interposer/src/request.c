@@ -21,6 +21,8 @@ struct tps_capture {
   struct tps_event_shape event;
   bool has_event;
   bool incomplete; /* memory ran out */
+  int device;      /* of its buffer, or TPS_NO_DEVICE */
+  uint64_t device_bytes;
   size_t used;
   size_t capacity;
   struct tps_pair *pairs;
@@ -40,7 +42,12 @@ static struct tps_capture **find_link(tps_word word) {
   return link;
 }
 
-void tps__capture_begin(void) { tps__thread.capture = calloc(1, sizeof *tps__thread.capture); }
+void tps__capture_begin(void) {
+  struct tps_capture *capture = calloc(1, sizeof *capture);
+  if (capture != NULL)
+    capture->device = TPS_NO_DEVICE;
+  tps__thread.capture = capture;
+}
 
 void tps__capture_pair(uint64_t key, uint64_t bytes) {
   struct tps_capture *capture = tps__thread.capture;
@@ -60,6 +67,11 @@ void tps__capture_pair(uint64_t key, uint64_t bytes) {
 void tps__capture_event(const struct tps_event_shape *shape) {
   tps__thread.capture->event = *shape;
   tps__thread.capture->has_event = true;
+}
+
+void tps__capture_device(int device, uint64_t bytes) {
+  tps__thread.capture->device = device;
+  tps__thread.capture->device_bytes = bytes;
 }
 
 static void drop(struct tps_capture *capture) {
@@ -97,6 +109,8 @@ void tps__on_start(abi_handle request) {
     tps__count_key(capture->pairs[i].key, capture->pairs[i].bytes);
   if (capture->has_event)
     tps__event_add(&capture->event);
+  if (capture->device != TPS_NO_DEVICE)
+    tps__use_device(capture->device, capture->device_bytes);
   if (capture->incomplete)
     tps__lost(0);
 }
@@ -107,7 +121,7 @@ void tps__on_startall(int count, const abi_handle *started) {
 }
 
 void tps__on_request_gone(abi_handle request) {
-  if (!tps__process.recording)
+  if (!tps__recording())
     return;
   tps__lock();
   struct tps_capture **link = find_link(ABI_WORD(request));

@@ -8,7 +8,7 @@
 
 #include "interposer.h"
 
-struct tps_process tps__process;
+struct tps_process tps__process = {.epoch = TPS_EPOCH_CLOSED};
 _Thread_local struct tps_thread tps__thread;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

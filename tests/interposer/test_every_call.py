@@ -11,7 +11,7 @@ import pytest
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
 from toposeat.profile import read_records
-from toposeat.profile.record import Kind, RankRecord, read_record
+from toposeat.profile.record import Kind, RankRecord, read_record, record_paths
 
 pytestmark = pytest.mark.mpi
 
@@ -42,7 +42,7 @@ def records(
     truth = folder / "truth"
     done = run_ranks(mpi, RANKS, [program, truth], folder / "records")
     assert done.returncode == 0, done.stderr
-    found = [read_record(path) for path in sorted((folder / "records").iterdir())]
+    found = [read_record(path) for path in record_paths(folder / "records")]
     assert len(found) == RANKS
     return [record for record in found if record is not None], truth
 
@@ -114,7 +114,7 @@ def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     if done.stdout.strip() != "multiple":
         pytest.skip(f"{mpi.name} does not provide MPI_THREAD_MULTIPLE")
-    for path in (tmp_path / "records").iterdir():
+    for path in record_paths(tmp_path / "records"):
         record = read_record(path)
         assert record is not None
         selves = -(-messages // 16)
@@ -130,7 +130,7 @@ def test_more_shapes_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Pat
     program = compile_c(mpi, PROGRAMS / "shapes.c", build_dir)
     done = run_ranks(mpi, 2, [program], tmp_path / "records")
     assert (done.returncode, done.stderr) == (0, "")
-    for path in (tmp_path / "records").iterdir():
+    for path in record_paths(tmp_path / "records"):
         record = read_record(path)
         assert record is not None
         bcasts = [e for e in record.events if e.operation == "bcast"]

@@ -69,7 +69,8 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 
 
 def test_outside_and_lost_are_said(tmp_path: Path) -> None:
-    write_record(tmp_path, 0, 1, pairs=[(0, 0, 0x7FFFFFFF, 8, 3)], header={29: 2, 30: 50, 31: 1})
+    lost = {"lost_messages": 2, "lost_bytes": 50, "lost_events": 1}
+    write_record(tmp_path, 0, 1, pairs=[(0, 0, 0x7FFFFFFF, 8, 3)], header=lost)
     traffic = read_records(tmp_path)
     assert "3 messages (24 bytes) with processes outside MPI_COMM_WORLD are not in the tables" in (
         traffic.report

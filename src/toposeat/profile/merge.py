@@ -25,13 +25,13 @@ from toposeat.profile.collectives import MODEL, expand_collectives
 from toposeat.profile.record import (
     NO_COMMUNICATOR,
     OUTSIDE,
-    SUFFIX,
     Flag,
     Kind,
     Members,
     RankRecord,
     State,
     read_record,
+    record_paths,
 )
 
 _KINDS = {
@@ -61,7 +61,7 @@ def read_records(directory: str | Path, *, progress: Progress | None = None) -> 
     folder = Path(directory)
     if not folder.is_dir():
         raise InputError("no such folder of traffic records", hint="profile first", path=folder)
-    paths = sorted(folder.glob(f"*{SUFFIX}"))
+    paths = record_paths(folder)
     records = []
     for done, path in enumerate(paths, 1):
         record = read_record(path)
