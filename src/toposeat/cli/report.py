@@ -41,9 +41,9 @@ class ReportCommand(Command):
         )
         parser.add_argument(
             "--format",
-            choices=("text", "json", "html", "svg"),
+            choices=("text", "json", "html", "svg", "csv", "treematch", "npy"),
             default="text",
-            help="default: text",
+            help="csv, treematch, npy: the traffic as a dense matrix of bytes; default: text",
         )
         add_output_option(parser, "the report")
 
@@ -62,13 +62,11 @@ class ReportCommand(Command):
                 return 0
             import json  # noqa: PLC0415
 
-            content = json.dumps(document, allow_nan=False) + "\n"
+            content: str | bytes = json.dumps(document, allow_nan=False) + "\n"
         else:
             content = _render(found, form, _style_for(args.output))
         if args.output is None:
-            # Pages and drawings say themselves that they are UTF-8.
-            drawn = form in ("html", "svg")
-            write_result(content.encode("utf-8", "replace") if drawn else content)
+            write_result(content)
         else:
             write_atomically(args.output, content, overwrite=args.force)
             tell(f"Wrote {args.output}")
@@ -99,12 +97,11 @@ class _Files:
         return found
 
     def add(self, path: Path) -> None:
-        from toposeat import topology  # noqa: PLC0415
+        from toposeat import profile, topology  # noqa: PLC0415
         from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
-        from toposeat.model.traffic_file import is_profile, load_traffic  # noqa: PLC0415
 
-        if is_profile(path):
-            self.traffic = load_traffic(path)
+        if profile.holds_traffic(path):
+            self.traffic = profile.read_traffic(path)
             return
         text = files.read_text(path)  # once: it may be a pipe
         head = text[:4096]
@@ -200,16 +197,29 @@ def _document(found: _Files) -> Any:
     return {"schema": "toposeat/report/1", "parts": documents}
 
 
-def _render(found: _Files, form: str, style: TextStyle) -> str:
+def _render(found: _Files, form: str, style: TextStyle) -> str | bytes:
+    """Pages and drawings say themselves that they are UTF-8, whatever the terminal: as bytes."""
+    if form == "html":
+        return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
+    if form == "svg":
+        return _drawing(found).encode("utf-8", "replace")
+    return _text(found, style) if form == "text" else _matrix(found, form)
+
+
+def _drawing(found: _Files) -> str:
     from toposeat import report  # noqa: PLC0415
 
-    if form == "html":
-        return page_text(found.sections(), title="toposeat report")
-    if form == "svg":
-        if found.topology is None:
-            raise UsageError("an svg shows a machine", hint="add the topology file, or -t SRC")
+    if found.topology is not None:
         return report.topology_svg(found.topology)
-    return _text(found, style)
+    raise UsageError("an svg shows a machine", hint="add the topology file, or -t SRC")
+
+
+def _matrix(found: _Files, form: str) -> bytes:
+    from toposeat import report  # noqa: PLC0415
+
+    if found.traffic is None:
+        raise UsageError("a matrix is written of a traffic", hint="name a profile")
+    return report.matrix_file(found.traffic, form)
 
 
 def _text(found: _Files, style: TextStyle) -> str:

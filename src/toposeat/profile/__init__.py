@@ -12,7 +12,7 @@ from toposeat.profile.run import (
     profile_line,
     profile_run,
 )
-from toposeat.profile.sources import read_traffic
+from toposeat.profile.sources import holds_traffic, read_traffic
 
 __all__ = [
     "PHASES_BY_MARK",
@@ -20,6 +20,7 @@ __all__ = [
     "Recording",
     "choose_abi",
     "choose_library",
+    "holds_traffic",
     "pattern_traffic",
     "profile_line",
     "profile_run",

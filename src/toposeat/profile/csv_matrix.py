@@ -47,6 +47,7 @@ def read_csv_matrix(path: str | Path) -> Traffic:
             "a CSV matrix has no message counts: one message per pair of ranks is assumed",
             "a CSV matrix does not say where the buffers were: device memory is assumed",
         ),
+        timed=False,
     )
 
 

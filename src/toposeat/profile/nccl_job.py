@@ -28,6 +28,7 @@ from toposeat.model.traffic import (
 )
 from toposeat.profile.nccl_edges import (
     DIRECT_OPERATIONS,
+    OPERATIONS,
     Algorithm,
     Collective,
     Parents,
@@ -112,14 +113,18 @@ class NcclJob:
         groups: communicators with their calls.
         sends: messages as their senders report them: (source, target, bytes of one) -> count.
         receives: the same messages as their receivers report them.
+        exchanged: messages of collectives with a size per pair, as their senders report them.
         reporting: world ranks that left a report.
+        space: where all buffers are.
     """
 
     ranks: int
     groups: list[Group] = field(default_factory=list)
     sends: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     receives: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    exchanged: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     reporting: set[int] = field(default_factory=set)
+    space: MemorySpace = MemorySpace.DEVICE
 
     def traffic(
         self,
@@ -129,7 +134,7 @@ class NcclJob:
         metadata: Mapping[str, str] | None = None,
         report: Sequence[str] = (),
     ) -> Traffic:
-        """The edges of all calls, all of them between device buffers.
+        """The edges of all calls.
 
         Raises:
             InputError: the sums cannot be counted.
@@ -137,19 +142,22 @@ class NcclJob:
         notes = list(report)
         collective, direct = _Edges(), _Edges()
         unplaced = sum(self._expand(group, collective) for group in self.groups)
+        for (source, target, size), count in self.exchanged.items():
+            if source != target:
+                collective.add(source, target, size * count, count)
         if unplaced:
             notes.append(
                 f"{unplaced} bytes of collectives pass ranks of which nothing is known; they are"
                 " left out"
             )
         histogram = self._messages(direct)
-        tables = {}
+        tables: dict[tuple[TrafficKind, MemorySpace], PairTable] = {}
         if collective.source:
-            tables[TrafficKind.COLLECTIVE, MemorySpace.DEVICE] = collective.table()
+            tables[TrafficKind.COLLECTIVE, self.space] = collective.table()
         histograms: dict[tuple[TrafficKind, MemorySpace], Int64Array] = {}
         if direct.source:
-            tables[TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE] = direct.table()
-            histograms[TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE] = histogram
+            tables[TrafficKind.POINT_TO_POINT, self.space] = direct.table()
+            histograms[TrafficKind.POINT_TO_POINT, self.space] = histogram
         return Traffic(
             ranks=self.ranks,
             origin=origin,
@@ -168,6 +176,7 @@ class NcclJob:
             rank_info=tuple(rank_info),
             metadata=dict(metadata or {}),
             report=tuple(notes),
+            timed=False,
         )
 
     def _expand(self, group: Group, edges: _Edges) -> int:
@@ -223,7 +232,7 @@ class NcclJob:
                 operation=operation,
                 rank=rank,
                 root=root,
-                space=MemorySpace.DEVICE,
+                space=self.space,
                 bytes=size,
                 calls=count,
             )
@@ -241,6 +250,7 @@ def _summed(group: Group) -> Iterator[tuple[Collective, Algorithm]]:
     counts: Counter[Call] = Counter()
     for calls in group.calls.values():
         counts |= calls  # the highest count of each
+    counts = Counter({call: n for call, n in counts.items() if call.operation in OPERATIONS})
     bytes_of: Counter[tuple[str, int, Algorithm]] = Counter()
     calls_of: Counter[tuple[str, int, Algorithm]] = Counter()
     for call, count in counts.items():

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from toposeat.errors import InputError
@@ -118,7 +119,7 @@ class _Log:
         if (version := _VERSION.search(line)) is not None:
             self.metadata.setdefault(version[1], version[2])
         found = list(_PREFIX.finditer(line))
-        for match, after in zip(found, [*found[1:], None], strict=True):
+        for match, after in zip_longest(found, found[1:]):
             text = line[match.end() : after.start() if after else len(line)]
             try:
                 understood = self._record(text, (match[1], match[2], match[3]))
@@ -194,30 +195,25 @@ class _Log:
             self.info[process] = replace(info, local_rank=local_rank)
 
     def _call(self, name: str, known: dict[str, str], thread: _Thread) -> bool:
-        kind = int(known.get("datatype", "99"))
-        if "count" not in known or "comm" not in known or kind >= len(_SIZE_OF_TYPE):
-            return False
-        size = int(known["count"]) * _SIZE_OF_TYPE[kind]
-        if size > _MAX_CALL_BYTES:
+        size = _call_bytes(known)
+        if size is None or "comm" not in known:
             return False
         view = self._at.get((*thread[:2], known["comm"]))
         if view is None:
             self.nowhere += 1
             return True
         root = int(known.get("root", known.get("peer", "-1")))
-        if name in ("Send", "Recv"):
-            if not 0 <= root < view.ranks:
-                return False
-            messages = view.sends if name == "Send" else view.receives
-            self._distinct += (root, size) not in messages
-            messages[root, size] += 1
-            return True
         operation = _OPERATIONS.get(name.lower())
-        if operation is None or (operation in _ROOTED and not 0 <= root < view.ranks):
+        is_message = name in ("Send", "Recv")
+        rooted = is_message or operation in _ROOTED
+        if not (is_message or operation) or (rooted and not 0 <= root < view.ranks):
             return False
-        call = Call(operation, size, root if operation in _ROOTED else -1)
-        self._distinct += call not in view.calls
-        view.calls[call] += 1
+        before = len(view.sends) + len(view.receives) + len(view.calls)
+        if is_message:
+            (view.sends if name == "Send" else view.receives)[root, size] += 1
+        elif operation:
+            view.calls[Call(operation, size, root if rooted else -1)] += 1
+        self._distinct += len(view.sends) + len(view.receives) + len(view.calls) - before
         return True
 
     def _tune(self, name: str, size: int, algorithm: str) -> None:
@@ -262,6 +258,15 @@ class _Log:
         return notes
 
 
+def _call_bytes(known: dict[str, str]) -> int | None:
+    """`count` times the size of the type; None if either is missing or impossible."""
+    kind = int(known.get("datatype", "99"))
+    if "count" not in known or kind >= len(_SIZE_OF_TYPE):
+        return None
+    size = int(known["count"]) * _SIZE_OF_TYPE[kind]
+    return size if size <= _MAX_CALL_BYTES else None
+
+
 def _common_name(known: dict[str, str], parent: View | None) -> str:
     """What all members call the communicator, or "".
 
@@ -275,7 +280,7 @@ def _common_name(known: dict[str, str], parent: View | None) -> str:
 
 
 def _pci_bus_id(packed: str) -> str | None:
-    """`1a000` as the log prints it: the PCI bus id's digits without domain zeros, colons and dot."""
+    """`1a000` as the log prints it: the digits of a PCI bus id, leading zeros left out."""
     if not 1 <= len(packed) <= 13 or packed.startswith("0x"):
         return None
     digits = packed.zfill(9)

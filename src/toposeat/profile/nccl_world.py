@@ -170,9 +170,10 @@ def _numbered(
     if set(in_largest) == everyone and len(set(in_largest.values())) == len(in_largest):
         return in_largest, _checked(largest[0].ranks)
     hosts = sorted({process.host for process in everyone})
+    listed = ", ".join(hosts[:_LISTED]) + (", ..." if len(hosts) > _LISTED else "")
     notes.append(
-        f"no communicator has all {len(everyone)} processes: ranks are numbered by host"
-        f" ({', '.join(hosts[:_LISTED])}{', ...' if len(hosts) > _LISTED else ''}) and device"
+        f"no communicator has all {len(everyone)} processes: ranks are numbered by host ({listed}),"
+        " device and process id"
     )
     return {process: rank for rank, process in enumerate(sorted(everyone))}, len(everyone)
 
@@ -242,4 +243,3 @@ def _is_tree(parents: Sequence[int]) -> bool:
             at = parents[at]
         depth_known.update(way)
     return True
-

@@ -6,6 +6,7 @@ that a header declares; nothing is ever unpickled.
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,7 @@ NPZ_MAGIC = b"PK\x03\x04"
 MAX_RANKS = 1 << 14  # of a dense matrix
 MAX_PAIRS = 1 << 24
 _MAX_HEADER = 4096
-_BLOCK_BYTES = 1 << 24
+_BLOCK_BYTES = 1 << 22
 _LARGEST = 2.0**62
 
 _HINT = "save one with: numpy.save(F, bytes_sent), row = sender"
@@ -102,7 +103,8 @@ def _guarded(path: str | Path, read: Callable[[], _T]) -> _T:
         ) from error
     except (
         ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
-        RuntimeError, OverflowError, SyntaxError, TypeError,
+        RuntimeError, OverflowError, SyntaxError, TypeError, MemoryError, RecursionError,
+        tokenize.TokenError,
     ) as error:  # fmt: skip
         what = str(error).partition("\n")[0][:120]
         raise InputError(f"a damaged NumPy file: {what}", path=path, hint=_HINT) from error
@@ -268,4 +270,5 @@ def _traffic(path: str | Path, ranks: int, pairs: _Pairs, counts: _Pairs | None)
         origin=f"NumPy matrix {Path(path).name}",
         tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
         report=tuple(report),
+        timed=False,
     )

@@ -86,6 +86,7 @@ def read_monitoring(path: str | Path) -> Traffic:
         collective_model="messages that Open MPI really sent, control traffic included",
         rank_info=tuple(RankInfo(rank=rank) for rank in sorted(files)),
         report=tuple(report),
+        timed=False,
     )
 
 

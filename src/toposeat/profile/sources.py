@@ -1,26 +1,52 @@
-"""Traffic from whatever the user names: a profile, a matrix, monitoring files, a pattern."""
+"""Traffic from whatever the user names: a profile, a matrix, another tool's files, a pattern."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
+from toposeat.profile import nccl_inspector, nccl_log, pytorch_trace
 from toposeat.profile.csv_matrix import read_csv_matrix
-from toposeat.profile.open_mpi_monitoring import (
-    FIRST_LINE,
-    looks_like_monitoring,
-    read_monitoring,
+from toposeat.profile.input_files import beginning
+from toposeat.profile.merge import read_records
+from toposeat.profile.numpy_matrix import (
+    NPY_MAGIC,
+    NPZ_MAGIC,
+    read_npy_matrix,
+    read_npz_matrix,
 )
+from toposeat.profile.open_mpi_monitoring import looks_like_monitoring, read_monitoring
 from toposeat.profile.patterns import pattern_traffic
 from toposeat.profile.recognise import with_pattern
+from toposeat.profile.record import SUFFIX
+from toposeat.profile.treematch_matrix import looks_like_treematch, read_treematch_matrix
+
+ACCEPTED = (
+    "a profile, a matrix (CSV, NumPy, TreeMatch), Open MPI monitoring files, NCCL debug logs, NCCL"
+    " Inspector files, PyTorch profiler traces, a folder of these, or a pattern: stencil2d:4x4"
+)
+
+MAX_FILES = 1 << 18
+_HEAD = 1 << 16
+_LOG_HEAD = 1 << 22  # an application may print a lot before NCCL's first line
+_JSON = re.compile(r"\s*(\{\s*[\"}]|\[\s*\{)")  # a log may begin with a brace or bracket as well
+_TOPOSEAT_JSON = re.compile(rb'"schema"\s*:\s*"toposeat/([a-z-]+)/')
+
+_CSV_LINE = re.compile(rb"^[^\n,]{0,80},\s*\d[\d.eE+]*\s*(?:,|$)", re.MULTILINE)
+
+_Reader = Callable[[list[Path]], Traffic]
 
 
 def read_traffic(source: str | Path) -> Traffic:
-    """Read the file that `source` names, else take it as a pattern.
+    """Read the file or folder that `source` names, else take it as a pattern.
 
-    Files: a profile, a CSV matrix, or any one file of a run under Open MPI's monitoring.
+    What a file is follows from its content, not from its name. Of Open MPI's monitoring any one
+    file of the run is enough; of the sources that have a file per process (NCCL logs, Inspector,
+    PyTorch traces) a folder with them is read as one job.
 
     Raises:
         InputError: the file is damaged, or of a kind that is no traffic.
@@ -28,17 +54,11 @@ def read_traffic(source: str | Path) -> Traffic:
     """
     path = Path(source)
     if _exists(path):
+        if path.is_dir():
+            return with_pattern(_read_folder(path))
         if is_profile(path):
             return load_traffic(path)
-        if path.suffix in {".place", ".json", ".html"}:
-            raise InputError(
-                "expected a profile or a CSV matrix",
-                path=path,
-                hint="give the profile that `toposeat profile` wrote",
-            )
-        if looks_like_monitoring(_beginning(path)):
-            return with_pattern(read_monitoring(path))
-        return with_pattern(read_csv_matrix(path))
+        return with_pattern(_reader_of(path)([path]))
     try:
         return pattern_traffic(str(source))
     except UsageError as error:
@@ -49,11 +69,104 @@ def read_traffic(source: str | Path) -> Traffic:
         raise
 
 
-def _beginning(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return file.read(len(FIRST_LINE)).decode(errors="replace")
+def holds_traffic(path: str | Path) -> bool:
+    """Whether a file is one of another tool's that `read_traffic` knows, or a matrix; or a folder.
+
+    Only its beginning is looked at. A CSV file is one whose first lines have numbers and commas.
+    """
+    file = Path(path)
+    if not _exists(file) or not (file.is_file() or file.is_dir()):
+        return False
+    if file.is_dir() or is_profile(file):
+        return True
+    reader = _reader_of(file)
+    if reader is _CSV:
+        return _CSV_LINE.search(beginning(file, _HEAD)) is not None
+    return reader is not _no_traffic
+
+
+def _first(read: Callable[[Path], Traffic]) -> _Reader:
+    """A reader of one file as a reader of a list of files."""
+    return lambda files: read(files[0])
+
+
+_CSV = _first(read_csv_matrix)
+
+
+def _no_traffic(files: list[Path]) -> Traffic:
+    raise InputError("a file that is no traffic", path=files[0], hint=f"expected {ACCEPTED}")
+
+
+def _reader_of(path: Path) -> _Reader:
+    """What reads the file, judged by its beginning."""
+    head = beginning(path, _HEAD)
+    text = head.decode("utf-8-sig", "replace")
+    found: list[tuple[bool, _Reader]] = [
+        (head.startswith(NPY_MAGIC), _first(read_npy_matrix)),
+        (head.startswith(NPZ_MAGIC), _first(read_npz_matrix)),
+        (looks_like_monitoring(text), _first(read_monitoring)),
+        (_JSON.match(text) is not None, _json_reader(head)),
+        (nccl_log.MARK in head, nccl_log.read_nccl_logs),
+        (looks_like_treematch(text), _first(read_treematch_matrix)),
+        (text.startswith("# toposeat/") or path.suffix in {".place", ".html"}, _no_traffic),
+    ]
+    for is_it, reader in found:
+        if is_it:
+            return reader
+    if nccl_log.MARK in beginning(path, _LOG_HEAD):
+        return nccl_log.read_nccl_logs
+    return _CSV
+
+
+def _json_reader(head: bytes) -> _Reader:
+    if _TOPOSEAT_JSON.search(head):
+        return _no_traffic
+    if any(mark in head for mark in nccl_inspector.MARKS):
+        return nccl_inspector.read_inspector
+    if any(mark in head for mark in pytorch_trace.MARKS) or head.lstrip()[:1] == b"[":
+        return pytorch_trace.read_pytorch_traces
+    return _no_traffic
+
+
+def _read_folder(folder: Path) -> Traffic:
+    """The one job whose files the folder holds."""
+    try:
+        names = sorted(path for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(
+            f"cannot read: {error.strerror}", path=folder, hint="check permissions"
+        ) from error
+    if len(names) > MAX_FILES:
+        raise InputError(f"more than {MAX_FILES} files", path=folder, hint="is it one job's?")
+    if any(path.suffix == SUFFIX for path in names):
+        return read_records(folder)
+    found: dict[_Reader, list[Path]] = {}
+    for path in names:
+        head = beginning(path, _HEAD)
+        if looks_like_monitoring(head.decode("utf-8", "replace")):
+            return read_monitoring(path)
+        if head and (reader := _reader_of(path)) in _FOLDER_READERS:
+            found.setdefault(reader, []).append(path)
+    if not found:
+        raise InputError(
+            "a folder without files of a run", path=folder,
+            hint="it may hold NCCL logs, NCCL Inspector files, PyTorch traces or .prof files",
+        )  # fmt: skip
+    if len(found) > 1:
+        one, other = (files[0].name for files in list(found.values())[:2])
+        raise InputError(
+            f"files of different tools: {one} and {other}", path=folder,
+            hint="put those of one tool into a folder of their own, or give one file",
+        )  # fmt: skip
+    reader, files = found.popitem()
+    return reader(files)
+
+
+_FOLDER_READERS: tuple[_Reader, ...] = (
+    nccl_log.read_nccl_logs,
+    nccl_inspector.read_inspector,
+    pytorch_trace.read_pytorch_traces,
+)
 
 
 def _exists(path: Path) -> bool:

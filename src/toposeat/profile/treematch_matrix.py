@@ -64,4 +64,5 @@ def read_treematch_matrix(path: str | Path) -> Traffic:
             )
         },
         report=tuple(report),
+        timed=False,
     )

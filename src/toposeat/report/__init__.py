@@ -13,6 +13,7 @@ from toposeat.report.json_form import (
     run_json,
     topology_json,
 )
+from toposeat.report.matrix_form import matrix_file
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.text.console import TextStyle, text_style_for
 from toposeat.report.text.mapping import (
@@ -33,6 +34,7 @@ __all__ = [
     "html_page",
     "json_text",
     "mapping_json",
+    "matrix_file",
     "placement_json",
     "profile_json",
     "render_comparison_text",

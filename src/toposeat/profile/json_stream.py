@@ -1,0 +1,156 @@
+"""JSON in parts, from files too large to hold: one element or one object at a time."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from toposeat.errors import InputError
+from toposeat.profile.input_files import check_size, open_stream
+
+MAX_PART = 1 << 25  # characters of one element or one member
+_CHUNK = 1 << 20
+_BLANKS = " \t\r\n"
+_HINT = "is the file complete?"
+
+
+class JsonStream:
+    """A cursor over the text of a JSON file (plain or gzip); all errors name file and line."""
+
+    def __init__(self, path: Path, chunks: Iterator[str]) -> None:
+        self._path = path
+        self._chunks = chunks
+        self._text = ""
+        self._at = 0
+        self._line = 1  # of the character at _counted
+        self._counted = 0
+        self._decoder = json.JSONDecoder()
+
+    def error(self, message: str) -> InputError:
+        """An error at the cursor."""
+        return InputError(message, path=self._path, line=self.line(), hint=_HINT)
+
+    def line(self) -> int:
+        """The line of the cursor."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def peek(self) -> str:
+        """The next character that is no blank, not taken; "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _BLANKS:
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def take(self, expected: str) -> bool:
+        """Takes the next character if it is the expected one."""
+        if self.peek() != expected:
+            return False
+        self._at += 1
+        return True
+
+    def value(self) -> Any:
+        """The whole value at the cursor."""
+        if self.peek() == "":
+            raise self.error("the file ends in the middle of a value")
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except RecursionError as error:
+                raise self.error("too deeply nested") from error
+            except ValueError as error:
+                if len(self._text) - self._at > MAX_PART:
+                    raise self.error("a value of unusual size, or no JSON") from error
+                if not self._more():
+                    raise self.error(f"damaged JSON: {_reason(error)}") from error
+                continue
+            # A number at the end of what is here may go on.
+            if end == len(self._text) and self._text[end - 1] not in '"]}' and self._more():
+                continue
+            self._at = end
+            return value
+
+    def _more(self) -> bool:
+        """Reads on; what is behind the cursor is forgotten."""
+        chunk = next(self._chunks, "")
+        if not chunk:
+            return False
+        # At least as much again as is waiting, so that a long value is not tried too often.
+        while len(chunk) < len(self._text) - self._at:
+            further = next(self._chunks, "")
+            if not further:
+                break
+            chunk += further
+        self.line()
+        self._text = self._text[self._at :] + chunk
+        self._at = self._counted = 0
+        return True
+
+
+def _reason(error: ValueError) -> str:
+    return error.msg.lower() if isinstance(error, json.JSONDecodeError) else str(error)[:80]
+
+
+def _chunks(path: Path) -> Iterator[str]:
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    total = 0
+    with open_stream(path) as stream:
+        while data := stream.read(_CHUNK):
+            total += len(data)
+            check_size(total, path)
+            # Undecodable first bytes may leave nothing of a chunk: read on rather than stop.
+            yield decode(data) or " "
+        yield decode(b"", True)
+
+
+def objects_of(path: Path) -> Iterator[tuple[int, Any]]:
+    """Line and value of a file with one after the other: JSON lines, or indented objects.
+
+    Raises:
+        InputError: see `JsonStream`.
+    """
+    stream = JsonStream(path, _chunks(path))
+    while stream.peek():
+        yield stream.line(), stream.value()
+        stream.take(",")
+
+
+def members_of(path: Path, array: str) -> Iterator[tuple[str, Any]]:
+    """The members of the one object of a file; those of the member `array` one at a time.
+
+    A file that is an array is taken as that member alone.
+
+    Raises:
+        InputError: see `JsonStream`.
+    """
+    stream = JsonStream(path, _chunks(path))
+    if stream.peek() == "[":
+        yield from _elements(stream, array)
+        return
+    if not stream.take("{"):
+        raise stream.error("expected a JSON object")
+    while not stream.take("}"):
+        name = stream.value() if stream.peek() == '"' else None
+        if not isinstance(name, str) or not stream.take(":"):
+            raise stream.error('expected "name": value')
+        if name == array and stream.peek() == "[":
+            yield from _elements(stream, array)
+        else:
+            yield name, stream.value()
+        if not stream.take(",") and stream.peek() != "}":
+            raise stream.error("expected , or }")
+
+
+def _elements(stream: JsonStream, name: str) -> Iterator[tuple[str, Any]]:
+    stream.take("[")
+    while not stream.take("]"):
+        yield name, stream.value()
+        if not stream.take(",") and stream.peek() != "]":
+            raise stream.error("expected , or ]")
