@@ -6,20 +6,21 @@
 #include <utility>
 
 #include "toposeat/dual_ascent.hpp"
+#include "toposeat/prepared_qap.hpp"
 #include "toposeat/symmetry.hpp"
 
 namespace toposeat {
 namespace {
 
 constexpr int root_passes = 100;
-constexpr int node_passes = 12;
+constexpr int node_passes = 8;
 
 class Branching {
 public:
   Branching(const Qap &qap, const Assignment &incumbent, const Deadline &deadline)
-      : qap_(qap), deadline_(deadline), step_(cost_step(qap)), best_(incumbent),
-        best_cost_(qap_cost(qap, incumbent)), here_(qap.size(), Qap::no_pin),
-        machine_(qap.distance), pattern_(qap.flow) {}
+      : original_(qap), prepared_(qap), qap_(prepared_.qap), deadline_(deadline), best_(incumbent),
+        best_cost_(qap_cost(qap_, incumbent)), here_(qap.size(), Qap::no_pin),
+        machine_(qap_.distance), pattern_(qap_.flow) {}
 
   BoundedAnswer run() {
     double root_bound = std::max(0.0, gilmore_lawler_bound(qap_));
@@ -46,8 +47,9 @@ private:
   };
 
   BoundedAnswer result(double root_bound) const {
-    BoundedAnswer answer{best_, qap_cost(qap_, best_), 0, false};
-    answer.lower_bound = std::min(answer.value, std::max(open_, root_bound));
+    BoundedAnswer answer{best_, qap_cost(original_, best_), 0, false};
+    const double bound = std::min(best_cost_, std::max(open_, root_bound));
+    answer.lower_bound = std::min(answer.value, prepared_.original(bound));
     answer.proved = answer.lower_bound >= answer.value * (1 - 1e-9);
     if (answer.proved)
       answer.lower_bound = answer.value;
@@ -56,7 +58,9 @@ private:
 
   /// Bounds above this cannot lead to anything better.
   double prunes_at() const {
-    return step_ > 0 ? best_cost_ - step_ + 1e-6 : best_cost_ - 1e-10 * best_cost_;
+    if (prepared_.step > 0)
+      return best_cost_ - prepared_.step + 1e-3;
+    return best_cost_ - 1e-10 * prepared_.original(best_cost_) / prepared_.scale;
   }
 
   static std::size_t position(const std::vector<std::uint32_t> &numbers, std::uint32_t number) {
@@ -185,7 +189,7 @@ private:
       for (std::size_t i = 0; i < devices.size(); ++i)
         here_[node.ranks()[i]] = devices[i];
       const double cost = qap_cost(qap_, here_);
-      if (cost < best_cost_ - 1e-10 * best_cost_) {
+      if (cost <= prunes_at()) {
         best_cost_ = cost;
         best_ = here_;
       }
@@ -194,9 +198,10 @@ private:
       here_[rank] = Qap::no_pin;
   }
 
-  const Qap &qap_;
+  const Qap &original_;
+  PreparedQap prepared_;
+  const Qap &qap_; // the prepared one
   const Deadline &deadline_;
-  double step_;
   Assignment best_;
   double best_cost_;
   Assignment here_;

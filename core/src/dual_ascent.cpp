@@ -10,98 +10,7 @@ namespace {
 
 constexpr int gentle_passes = 5;
 
-/// Shortest augmenting paths with potentials, one row at a time.
-class AssignmentSolver {
-public:
-  AssignmentSolver(const std::vector<double> &matrix, std::size_t n)
-      : matrix_(matrix), n_(n), row_dual_(n + 1, 0.0), column_dual_(n + 1, 0.0), row_of_(n + 1, n),
-        way_(n + 1, n) {}
-
-  bool run() {
-    for (std::size_t row = 0; row < n_; ++row) {
-      if (!augment(row))
-        return false;
-    }
-    return true;
-  }
-
-  [[nodiscard]] double row_dual(std::size_t row) const { return row_dual_[row]; }
-  [[nodiscard]] double column_dual(std::size_t column) const { return column_dual_[column]; }
-
-private:
-  /// Column n is a virtual one that holds the row to place.
-  bool augment(std::size_t row) {
-    row_of_[n_] = row;
-    slack_.assign(n_ + 1, unlimited);
-    done_.assign(n_ + 1, 0);
-    std::size_t column = n_;
-    do {
-      done_[column] = 1;
-      const std::size_t from = row_of_[column];
-      double delta = unlimited;
-      std::size_t next = n_;
-      for (std::size_t j = 0; j < n_; ++j) {
-        if (done_[j] != 0)
-          continue;
-        const double reduced = matrix_[from * n_ + j] - row_dual_[from] - column_dual_[j];
-        if (reduced < slack_[j]) {
-          slack_[j] = reduced;
-          way_[j] = column;
-        }
-        if (slack_[j] < delta) {
-          delta = slack_[j];
-          next = j;
-        }
-      }
-      if (!(delta < unlimited))
-        return false;
-      shift(delta);
-      column = next;
-    } while (row_of_[column] != n_);
-    while (column != n_) {
-      row_of_[column] = row_of_[way_[column]];
-      column = way_[column];
-    }
-    return true;
-  }
-
-  void shift(double delta) {
-    for (std::size_t j = 0; j <= n_; ++j) {
-      if (done_[j] != 0) {
-        row_dual_[row_of_[j]] += delta;
-        column_dual_[j] -= delta;
-      } else {
-        slack_[j] -= delta;
-      }
-    }
-  }
-
-  const std::vector<double> &matrix_;
-  std::size_t n_;
-  std::vector<double> row_dual_;
-  std::vector<double> column_dual_;
-  std::vector<std::size_t> row_of_;
-  std::vector<std::size_t> way_;
-  std::vector<double> slack_;
-  std::vector<char> done_;
-};
-
 } // namespace
-
-double reduce_assignment(std::vector<double> &matrix, std::size_t n) {
-  AssignmentSolver solver(matrix, n);
-  if (!solver.run())
-    return unlimited;
-  double total = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    total += solver.row_dual(i) + solver.column_dual(i);
-    for (std::size_t j = 0; j < n; ++j) {
-      double &entry = matrix[i * n + j];
-      entry = std::max(0.0, entry - solver.row_dual(i) - solver.column_dual(j));
-    }
-  }
-  return total;
-}
 
 ReducedQap::ReducedQap(const Qap &qap) : ranks_(qap.size()), devices_(qap.size()) {
   const std::size_t n = qap.size();
@@ -109,30 +18,37 @@ ReducedQap::ReducedQap(const Qap &qap) : ranks_(qap.size()), devices_(qap.size()
   std::iota(devices_.begin(), devices_.end(), 0U);
   leader_.assign(n * n, 0.0);
   quadratic_.resize(n * n * n * n);
+  double largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       for (std::size_t k = 0; k < n; ++k) {
         for (std::size_t l = 0; l < n; ++l) {
           quadratic(i, j, k, l) = qap.flow(i, k) * qap.distance(j, l);
+          largest = std::max(largest, quadratic(i, j, k, l));
         }
       }
     }
   }
+  forbidden_ = 1e6 * static_cast<double>(n * n) * largest + 1;
 }
 
 void ReducedQap::improve(double enough, int passes, const Deadline &deadline) {
   const std::size_t n = size();
+  AssignmentReducer reducer(n);
   for (int pass = 0; pass < passes && bound_ <= enough && n > 0; ++pass) {
     const double before = bound_;
     spread_leaders();
     const double take = passes_done_++ < gentle_passes ? 0.4 : 0.8;
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j)
-        reduce_submatrix(i, j, take);
+      for (std::size_t j = 0; j < n; ++j) {
+        if (leader_[i * n + j] < forbidden_ / 2)
+          reduce_submatrix(reducer, i, j, take, enough - bound_);
+      }
       if (n > 8 && deadline.expired())
         break;
     }
-    reduce_leaders();
+    reduce_leaders(reducer);
+    strike_out(enough);
     if (deadline.expired())
       break;
     // A pass that closes under a hundredth of what is missing will not get there.
@@ -151,7 +67,7 @@ void ReducedQap::spread_leaders() {
     for (std::size_t j = 0; j < n; ++j) {
       double &leader = leader_[i * n + j];
       const double share = leader / static_cast<double>(n - 1);
-      if (!(share > 0))
+      if (!(share > 0) || leader >= forbidden_ / 2)
         continue;
       leader = 0;
       double *own = &quadratic_[(i * n + j) * n * n];
@@ -162,31 +78,45 @@ void ReducedQap::spread_leaders() {
   }
 }
 
-/// Raises the leader to the optimum of its submatrix, in which each entry counts with the part
-/// `take` of what it and its complement hold together. Taking all would starve the submatrices
-/// that come later.
-void ReducedQap::reduce_submatrix(std::size_t i, std::size_t j, double take) {
+/// The submatrix into `scratch_`: each entry counts with the part `take` of what it and its
+/// complement hold together, the rest stays with the complement. Taking all would starve the
+/// submatrices that come later. Two pairs that cost more than `room` together are struck out.
+void ReducedQap::gather_submatrix(std::size_t i, std::size_t j, double take, double room) {
   const std::size_t n = size();
-  if (n < 2)
-    return;
-  const std::size_t m = n - 1;
-  scratch_.resize(m * m);
   double *out = scratch_.data();
   for (std::size_t k = 0; k < n; ++k) {
     if (k == i)
       continue;
     const double *own = &quadratic_[((i * n + j) * n + k) * n];
-    for (std::size_t l = 0; l < n; ++l) {
+    const double *leaders = &leader_[k * n];
+    double *complement = &quadratic_[(k * n * n + i) * n + j];
+    for (std::size_t l = 0; l < n; ++l, complement += n * n) {
       if (l == j)
         continue;
-      double &complement = quadratic(k, l, i, j);
-      const double both = own[l] + complement;
-      const double mine = take * both;
+      const double both = own[l] + *complement;
+      const bool never = both + leaders[l] > room;
+      const double mine = never ? forbidden_ : take * both;
+      *complement = never ? forbidden_ : both - mine;
       *out++ = mine;
-      complement = both - mine;
     }
   }
-  leader_[i * n + j] = reduce_assignment(scratch_, m);
+}
+
+/// Raises the leader to the optimum of its submatrix.
+void ReducedQap::reduce_submatrix(AssignmentReducer &reducer, std::size_t i, std::size_t j,
+                                  double take, double room) {
+  const std::size_t n = size();
+  if (n < 2)
+    return;
+  const std::size_t m = n - 1;
+  scratch_.resize(m * m);
+  gather_submatrix(i, j, take, room);
+  const double least = reducer.reduce(scratch_.data(), m);
+  if (least >= forbidden_ / 2) {
+    leader_[i * n + j] = forbidden_;
+    return;
+  }
+  leader_[i * n + j] = least;
   const double *in = scratch_.data();
   for (std::size_t k = 0; k < n; ++k) {
     if (k == i)
@@ -199,13 +129,25 @@ void ReducedQap::reduce_submatrix(std::size_t i, std::size_t j, double take) {
   }
 }
 
-void ReducedQap::reduce_leaders() { bound_ += reduce_assignment(leader_, size()); }
+void ReducedQap::reduce_leaders(AssignmentReducer &reducer) {
+  const double least = reducer.reduce(leader_.data(), size());
+  bound_ = least < forbidden_ / 2 ? bound_ + least : unlimited;
+}
+
+/// A leader beyond the room above the bound is one for good.
+void ReducedQap::strike_out(double enough) {
+  for (double &leader : leader_) {
+    if (bound_ + leader > enough)
+      leader = forbidden_;
+  }
+}
 
 ReducedQap ReducedQap::assign(std::size_t row, std::size_t column) const {
   const std::size_t n = size();
   const std::size_t m = n - 1;
   ReducedQap rest;
   rest.passes_done_ = passes_done_;
+  rest.forbidden_ = forbidden_;
   rest.bound_ = bound_ + leader_[row * n + column];
   rest.ranks_ = ranks_;
   rest.ranks_.erase(rest.ranks_.begin() + static_cast<std::ptrdiff_t>(row));

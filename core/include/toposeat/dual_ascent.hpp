@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "toposeat/deadline.hpp"
+#include "toposeat/linear_assignment.hpp"
 #include "toposeat/qap.hpp"
 
 namespace toposeat {
-
-/// Solves the linear assignment problem on the n x n `matrix` (row-major), subtracts an optimal
-/// dual solution from it (all entries stay >= 0 up to rounding) and returns the optimum. O(n^3).
-/// An infinite optimum (no assignment avoids infinite entries) leaves the matrix as it was.
-double reduce_assignment(std::vector<double> &matrix, std::size_t n);
 
 /// A quadratic assignment problem rewritten as bound + linear costs + quadratic costs, all >= 0,
 /// with the same cost for every permutation. So `bound` is a lower bound, and `bound + leader(r,
@@ -21,12 +17,18 @@ double reduce_assignment(std::vector<double> &matrix, std::size_t n);
 ///
 /// Dual ascent on the level-1 reformulation-linearisation (Hahn and Grant, Operations Research 46,
 /// 1998): costs are moved between leaders and submatrices and between complementary entries, and
-/// every submatrix and the leader matrix are reduced by a linear assignment.
+/// every submatrix and the leader matrix are reduced by a linear assignment. One pass is O(n^5).
+///
+/// What cannot be part of any placement of cost <= `enough` is struck out on the way (fixing by
+/// reduced costs, as in Adams, Guignard, Hahn and Hightower, EJOR 180, 2007): a pair of rank and
+/// device whose leader exceeds the room above the bound, and two such pairs together whose leaders
+/// and quadratic costs do. From then on `bound` holds for placements of cost <= `enough` only.
 class ReducedQap {
 public:
   explicit ReducedQap(const Qap &qap);
 
   [[nodiscard]] std::size_t size() const { return ranks_.size(); }
+  /// `unlimited` once nothing of cost <= enough is left.
   [[nodiscard]] double bound() const { return bound_; }
   [[nodiscard]] double leader(std::size_t row, std::size_t column) const {
     return leader_[row * size() + column];
@@ -48,10 +50,14 @@ private:
     return quadratic_[((i * size() + j) * size() + k) * size() + l];
   }
   void spread_leaders();
-  void reduce_submatrix(std::size_t i, std::size_t j, double take);
-  void reduce_leaders();
+  void reduce_submatrix(AssignmentReducer &reducer, std::size_t i, std::size_t j, double take,
+                        double room);
+  void gather_submatrix(std::size_t i, std::size_t j, double take, double room);
+  void reduce_leaders(AssignmentReducer &reducer);
+  void strike_out(double enough);
 
   double bound_ = 0;
+  double forbidden_ = 0; // at least half of this: never; finite, so that sums and shares stay so
   int passes_done_ = 0;
   std::vector<double> leader_;    // [row][column]
   std::vector<double> quadratic_; // [row][column][row][column]
