@@ -141,8 +141,6 @@ def random_mesh(devices: int, seed: int) -> Machine:
     return Machine(machine.name, f"any {devices}", machine.network, machine.cost)
 
 
-
-
 def eights() -> Iterator[Machine]:
     for name in (
         "dgx-1p", "dgx-1v", "dgx-a100", "hgx-h100", "a100-pcie-8-bridged", "mi250x-8", "mi300x-8",

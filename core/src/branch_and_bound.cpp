@@ -2,6 +2,7 @@
 #include "toposeat/branch_and_bound.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -15,12 +16,62 @@ namespace {
 constexpr int root_passes = 100;
 constexpr int node_passes = 8;
 
+/// Numbers for pairs of values, the same for equal pairs.
+class Colours {
+public:
+  double of(double first, double second) {
+    return known_.try_emplace({first, second}, static_cast<double>(known_.size())).first->second;
+  }
+
+private:
+  std::map<std::pair<double, double>, double> known_;
+};
+
+/// Equal colours of two pairs: both terms are equal. Equal colours of two lines (on the diagonal):
+/// `line(i)` is equal, that is the restrictions to allowed devices.
+template <class Line>
+Matrix coloured(const Matrix &first, const Matrix &second, std::size_t n, const Line &line) {
+  Colours colours;
+  std::map<std::vector<bool>, double> lines;
+  Matrix result(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j)
+      result(i, j) = colours.of(first(i, j), second.n != 0 ? second(i, j) : 0);
+    result(i, i) = -1 - lines.try_emplace(line(i), static_cast<double>(lines.size())).first->second;
+  }
+  return result;
+}
+
+std::vector<bool> ranks_allowed_on(const Qap &qap, std::size_t device) {
+  std::vector<bool> ranks;
+  for (std::size_t r = 0; r < qap.size() && !qap.allowed.empty(); ++r)
+    ranks.push_back(qap.allowed.contains(r, device));
+  return ranks;
+}
+
+std::vector<bool> devices_allowed_for(const Qap &qap, std::size_t rank) {
+  std::vector<bool> devices;
+  for (std::size_t d = 0; d < qap.size() && !qap.allowed.empty(); ++d)
+    devices.push_back(qap.allowed.contains(rank, d));
+  return devices;
+}
+
+Matrix machine_colours(const Qap &qap) {
+  return coloured(qap.distance, qap.distance2, qap.size(),
+                  [&](std::size_t device) { return ranks_allowed_on(qap, device); });
+}
+
+Matrix pattern_colours(const Qap &qap) {
+  return coloured(qap.flow, qap.flow2, qap.size(),
+                  [&](std::size_t rank) { return devices_allowed_for(qap, rank); });
+}
+
 class Branching {
 public:
   Branching(const Qap &qap, const Assignment &incumbent, const Deadline &deadline)
       : original_(qap), prepared_(qap), qap_(prepared_.qap), deadline_(deadline), best_(incumbent),
         best_cost_(qap_cost(qap_, incumbent)), here_(qap.size(), Qap::no_pin),
-        machine_(qap_.distance), pattern_(qap_.flow) {}
+        machine_(machine_colours(qap_)), pattern_(pattern_colours(qap_)) {}
 
   BoundedAnswer run() {
     double root_bound = std::max(0.0, gilmore_lawler_bound(qap_));
@@ -188,6 +239,8 @@ private:
     do {
       for (std::size_t i = 0; i < devices.size(); ++i)
         here_[node.ranks()[i]] = devices[i];
+      if (!respects_allowed(node))
+        continue;
       const double cost = qap_cost(qap_, here_);
       if (cost <= prunes_at()) {
         best_cost_ = cost;
@@ -196,6 +249,11 @@ private:
     } while (!only_silent(node) && std::next_permutation(devices.begin(), devices.end()));
     for (const std::uint32_t rank : node.ranks())
       here_[rank] = Qap::no_pin;
+  }
+
+  bool respects_allowed(const ReducedQap &node) const {
+    return std::all_of(node.ranks().begin(), node.ranks().end(),
+                       [&](std::uint32_t r) { return qap_.may_use(r, here_[r]); });
   }
 
   const Qap &original_;

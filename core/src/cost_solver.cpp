@@ -8,7 +8,8 @@
 namespace toposeat {
 namespace {
 
-constexpr double pairs_per_second = 1e8; // swap deltas that any machine of today updates
+constexpr double pairs_per_second = 1e8;     // swap deltas that any machine of today updates
+constexpr std::size_t quickly_searched = 16; // devices for which a few milliseconds suffice
 
 /// Moves that decide the answer: in proportion to the budget, so that a seed gives one answer
 /// wherever the budget suffices.
@@ -28,6 +29,38 @@ Found on_tree(const Job &job, const CutTree &tree) {
   return {job.unpadded(placement), qap_cost(job.qap, placement), "tree"};
 }
 
+CostAnswer search(const Job &job, const Assignment &start, std::uint64_t moves, double target,
+                  const Deadline &deadline) {
+  TabuOptions options;
+  options.seed = job.request.seed;
+  options.moves = moves;
+  options.target = target;
+  return tabu_search(job.qap, start, options, deadline);
+}
+
+/// A short search, then the proof; the long search only if the proof is not finished by then. On
+/// up to 16 devices the short one nearly always has the optimum, and branching finds what it
+/// missed.
+Found proved_as_far_as_possible(const Job &job) {
+  const bool small = job.devices() <= quickly_searched;
+  const double target = small ? -1 : quick_bound(job, Objective::cost).value_or(-1) * (1 + 1e-9);
+  const std::uint64_t long_search = tabu_moves(job, 0.3);
+  const std::uint64_t moves =
+      small ? std::min<std::uint64_t>(long_search, 250 * job.devices()) : long_search;
+  const Deadline half = job.deadline.within(0.5 * job.request.budget_s);
+  const CostAnswer found = search(job, job.padded(job.home), moves, target, half);
+  const bool all_time = !small || job.request.method == Method::exact;
+  const Deadline proof_end =
+      all_time ? job.deadline : job.deadline.within(0.7 * job.request.budget_s);
+  BoundedAnswer proved = branch_and_bound(job.qap, found.placement, proof_end);
+  if (!proved.proved && !all_time) {
+    const CostAnswer longer =
+        search(job, proved.placement, long_search, proved.lower_bound * (1 + 1e-9), job.deadline);
+    proved.placement = longer.placement;
+  }
+  return {job.unpadded(proved.placement), proved.lower_bound, "branch and bound"};
+}
+
 } // namespace
 
 Found solve_cost(const Job &job) {
@@ -35,21 +68,13 @@ Found solve_cost(const Job &job) {
     if (const auto tree = cost_tree(job.qap))
       return on_tree(job, *tree);
   }
-  const bool branch = job.may_enumerate() && job.devices() <= max_branched_devices &&
-                      branch_and_bound_scope.covers(job.qap);
-  const std::optional<double> bound =
-      branch && job.devices() <= 8 ? std::nullopt : quick_bound(job, Objective::cost);
-  TabuOptions options;
-  options.seed = job.request.seed;
-  options.moves = tabu_moves(job, branch ? 0.3 : 0.9);
-  options.target = bound ? *bound * (1 + 1e-9) : -1;
-  const Deadline search_end =
-      branch ? job.deadline.within(0.5 * job.request.budget_s) : job.deadline;
-  const CostAnswer found = tabu_search(job.qap, job.padded(job.home), options, search_end);
-  if (!branch)
-    return {job.unpadded(found.placement), bound, "search"};
-  const BoundedAnswer proved = branch_and_bound(job.qap, found.placement, job.deadline);
-  return {job.unpadded(proved.placement), proved.lower_bound, "branch and bound"};
+  if (job.may_enumerate() && job.devices() <= max_branched_devices &&
+      branch_and_bound_scope.covers(job.qap))
+    return proved_as_far_as_possible(job);
+  const std::optional<double> bound = quick_bound(job, Objective::cost);
+  const CostAnswer found = search(job, job.padded(job.home), tabu_moves(job, 0.9),
+                                  bound ? *bound * (1 + 1e-9) : -1, job.deadline);
+  return {job.unpadded(found.placement), bound, "search"};
 }
 
 } // namespace toposeat

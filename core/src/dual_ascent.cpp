@@ -23,13 +23,19 @@ ReducedQap::ReducedQap(const Qap &qap) : ranks_(qap.size()), devices_(qap.size()
     for (std::size_t j = 0; j < n; ++j) {
       for (std::size_t k = 0; k < n; ++k) {
         for (std::size_t l = 0; l < n; ++l) {
-          quadratic(i, j, k, l) = qap.flow(i, k) * qap.distance(j, l);
+          quadratic(i, j, k, l) = qap.pair_cost(i, k, j, l);
           largest = std::max(largest, quadratic(i, j, k, l));
         }
       }
     }
   }
   forbidden_ = 1e6 * static_cast<double>(n * n) * largest + 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (!qap.may_use(i, j))
+        leader_[i * n + j] = forbidden_;
+    }
+  }
 }
 
 void ReducedQap::improve(double enough, int passes, const Deadline &deadline) {
@@ -174,28 +180,36 @@ ReducedQap ReducedQap::assign(std::size_t row, std::size_t column) const {
   return rest;
 }
 
-double gilmore_lawler_bound(const Qap &qap) {
-  const std::size_t n = qap.size();
-  std::vector<double> best(n * n);
+namespace {
+
+/// Least sum of products of row `i` of the flow with row `j` of the distances over all orders: the
+/// smallest scalar product of two vectors pairs large with small. The diagonal stays out.
+double least_product(const Matrix &flow, std::size_t i, const Matrix &distance, std::size_t j) {
   std::vector<double> flows;
   std::vector<double> distances;
+  for (std::size_t k = 0; k < flow.n; ++k) {
+    if (k != i)
+      flows.push_back(flow(i, k));
+    if (k != j)
+      distances.push_back(distance(j, k));
+  }
+  std::sort(flows.begin(), flows.end());
+  std::sort(distances.begin(), distances.end(), std::greater<>());
+  return std::inner_product(flows.begin(), flows.end(), distances.begin(), 0.0);
+}
+
+} // namespace
+
+double gilmore_lawler_bound(const Qap &qap) {
+  const std::size_t n = qap.size();
+  std::vector<double> best(n * n, unlimited);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
-      flows.clear();
-      distances.clear();
-      for (std::size_t k = 0; k < n; ++k) {
-        if (k != i)
-          flows.push_back(qap.flow(i, k));
-        if (k != j)
-          distances.push_back(qap.distance(j, k));
-      }
-      // The smallest scalar product of two vectors pairs large with small.
-      std::sort(flows.begin(), flows.end());
-      std::sort(distances.begin(), distances.end(), std::greater<>());
-      const bool allowed = qap.free_rank(i) || qap.pinned[i] == j;
-      best[i * n + j] = allowed
-                            ? std::inner_product(flows.begin(), flows.end(), distances.begin(), 0.0)
-                            : unlimited;
+      if (!qap.may_use(i, j))
+        continue;
+      best[i * n + j] = least_product(qap.flow, i, qap.distance, j);
+      if (qap.has_second_term())
+        best[i * n + j] += least_product(qap.flow2, i, qap.distance2, j);
     }
   }
   return reduce_assignment(best, n);

@@ -30,6 +30,15 @@ void make_symmetric(Matrix &matrix) {
   }
 }
 
+/// If one of the two matrices is symmetric, the mean of both directions of the other is enough.
+bool mirror(Matrix &flow, Matrix &distance) {
+  if (!symmetric(flow) && !symmetric(distance))
+    return false;
+  make_symmetric(flow);
+  make_symmetric(distance);
+  return true;
+}
+
 double sum(const Matrix &matrix) {
   double total = 0;
   for (const double value : matrix.values)
@@ -88,10 +97,10 @@ void divide(Matrix &matrix, double unit) {
 } // namespace
 
 PreparedQap::PreparedQap(const Qap &original) : qap(original) {
-  const bool mirrored = symmetric(qap.distance) || symmetric(qap.flow);
-  if (mirrored) {
-    make_symmetric(qap.distance);
-    make_symmetric(qap.flow);
+  const bool mirrored = mirror(qap.flow, qap.distance);
+  if (qap.has_second_term()) {
+    mirror(qap.flow2, qap.distance2);
+    return;
   }
   const auto n = static_cast<double>(qap.size());
   const double least_distance = take_least(qap.distance);

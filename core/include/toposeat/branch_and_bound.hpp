@@ -19,9 +19,10 @@ struct BoundedAnswer {
 /// Above this many devices only the root bound would fit in memory; nothing is branched.
 inline constexpr std::size_t max_branched_devices = 30;
 
-inline constexpr SolverScope branch_and_bound_scope{.second_term = false, .allowed = false};
+inline constexpr SolverScope branch_and_bound_scope{.second_term = true, .allowed = true};
 
-/// Improves `incumbent` (which must keep the pins) to a proved optimum, or as far as time allows.
+/// Improves `incumbent` (which must keep pins and allowed devices) to a proved optimum, or as far
+/// as time allows.
 ///
 /// Nodes are bounded by dual ascent, warm-started from their parent. Branching takes the rank or
 /// the device with the fewest surviving children; of children that a symmetry of the cost matrix

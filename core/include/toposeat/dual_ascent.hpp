@@ -67,7 +67,7 @@ private:
 };
 
 /// Gilmore-Lawler bound of the whole problem (each rank's best case on each device, then a linear
-/// assignment); O(n^4 log n). Pins are kept.
+/// assignment); O(n^3 log n). Pins and allowed devices are kept; of two terms the bounds add up.
 double gilmore_lawler_bound(const Qap &qap);
 
 } // namespace toposeat

@@ -13,6 +13,7 @@ namespace toposeat {
 /// it is used. What every pair has at least is taken out of both matrices. If the rest is made of
 /// whole multiples of a unit (distances also of a fraction with a small denominator, as ratios of
 /// bandwidths are), the units go into `scale`, and two different costs differ by at least `step`.
+/// Costs of two terms are only made symmetric.
 struct PreparedQap {
   Qap qap;
   double constant = 0;
