@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -64,8 +64,7 @@ class MapOptions:
         machine: Topology,
         traffic: Traffic,
         *,
-        devices: Sequence[int] | None = None,
-        pins: Mapping[int, int] | None = None,
+        constraints: mapping.Constraints | None = None,
     ) -> MappingResult:
         """`mapping.map_traffic` with these options."""
         return mapping.map_traffic(
@@ -77,8 +76,7 @@ class MapOptions:
             budget_s=self.budget_s,
             seed=self.seed,
             min_gain=self.min_gain,
-            devices=devices,
-            pins=pins,
+            constraints=constraints,
         )
 
 

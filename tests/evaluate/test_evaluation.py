@@ -76,8 +76,8 @@ def test_a_placement_that_does_not_fit_is_refused(placement: Sequence[int], mess
 def test_default_placement() -> None:
     machine = two_switches(uplink=50, latency=0.0)
     assert default_placement(3, machine) == (0, 1, 2)
-    with pytest.raises(InputError, match="5 ranks do not fit on the 4 devices of 'two switches'"):
-        default_placement(5, machine)
+    assert default_placement(6, machine) == (0, 1, 2, 3, 0, 1)
+    assert default_placement(0, machine) == ()
 
 
 def test_a_missing_route_is_named() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from tests.evaluate.machines import device, paper_tree, two_switches
 from toposeat.errors import InputError, UsageError
-from toposeat.evaluate import METRICS, cost_matrix
+from toposeat.evaluate import METRICS, cost_matrix, evaluate, pair_costs
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Topology
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 
 
 def test_bandwidth_of_the_paper_is_its_published_ratios() -> None:
@@ -58,4 +59,39 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_one_device_has_no_pairs(metric: str) -> None:
     alone = Topology(name="alone", origin="test", devices=(device(0),))
-    assert cost_matrix(alone, metric).tolist() == [[0]]
+    assert pair_costs(alone, metric).per_byte.tolist() == [[0]]
+
+
+def test_hybrid_prices_every_message_by_its_own_size() -> None:
+    machine = two_switches(uplink=50, latency=0.5)
+    costs = pair_costs(machine, "hybrid")
+    assert costs.per_message is not None
+    sizes = [1, 70, 3000]  # of the messages from rank 0 to rank 2
+    table = PairTable.from_pairs([0], [2], [sum(sizes)], [len(sizes)])
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    traffic = Traffic(ranks=3, origin="test", tables={key: table})
+    assert costs.per_message[0, 2] == 1.0  # two links of 0.5 s, over the uplink
+    assert evaluate(machine, traffic, (0, 1, 2), metric="hybrid").cost == pytest.approx(
+        sum(costs.per_message[0, 2] + size * costs.per_byte[0, 2] for size in sizes)
+    )
+    assert 1 / costs.per_byte[0, 2] == 50
+
+
+def test_ranks_on_one_device_pay_for_its_own_copies() -> None:
+    machine = two_switches(uplink=50, latency=0.5)
+    slow = dataclasses.replace(
+        machine.devices[1], copy_bytes_per_s=nominal(20), copy_latency_s=nominal(0.25)
+    )
+    devices = (machine.devices[0], slow, *machine.devices[2:])
+    machine = dataclasses.replace(machine, devices=devices)
+    nearest = 100.0  # bytes/s inside a switch
+    assert cost_matrix(machine, "bandwidth").diagonal().tolist() == [0, nearest / 20, 0, 0]
+    assert cost_matrix(machine, "latency").diagonal().tolist() == [0, 0.25 / 0.5, 0, 0]
+    assert cost_matrix(machine, "distance").diagonal().tolist() == [0, 0, 0, 0]
+    table = PairTable.from_pairs([0], [1], [40], [2])
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    traffic = Traffic(ranks=2, origin="test", tables={key: table})
+    both = evaluate(machine, traffic, (1, 1), metric="hybrid")
+    assert both.cost == both.predicted_s == 2 * 0.25 + 40 / 20
+    assert both.max_congestion_s == both.hop_bytes == 0  # no link is used
+    assert evaluate(machine, traffic, (0, 0)).predicted_s == 0  # not known: free

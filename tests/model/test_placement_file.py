@@ -134,7 +134,7 @@ def test_a_file_edited_on_windows_with_blank_lines_and_remarks_reads_the_same() 
         (_TABLE + "0 * 0\n", 5, "expected 9 tab-separated columns, found 1"),
         (_TABLE + _ROW_0[:-8] + "\n", 5, "expected 9 tab-separated columns, found 8"),
         (_TABLE + _ROW_0 + _ROW_0, 6, "expected the line of rank 1, found rank 0"),
-        (_TABLE + _ROW_0 + "1" + _ROW_0[1:], 6, "device 0 is taken by the rank of line 5"),
+        (_TABLE + _ROW_0 + "1" + _ROW_0[1:], 6, "local rank 0 appears twice on host"),
         (
             _TABLE + _ROW_0 + "1\t*\t0\t0000:3d:00.0\t-\t1\t-\t-\t-\n",
             6,

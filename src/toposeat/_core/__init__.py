@@ -23,6 +23,7 @@ from toposeat._core._ext import (
     max_congestion_walk,
     scotch_available,
     scotch_raw,
+    seating_conflict,
     shortest_routes,
 )
 
@@ -43,5 +44,6 @@ __all__ = [
     "max_congestion_walk",
     "scotch_available",
     "scotch_raw",
+    "seating_conflict",
     "shortest_routes",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from toposeat.cli.command import Command, add_topology_option, print_json, show
@@ -19,13 +20,18 @@ class CompareCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
+        from toposeat.evaluate import METRICS  # noqa: PLC0415
+
         parser.add_argument("placements", metavar="PLACE", nargs="+", type=Path)
         add_topology_option(parser)
         parser.add_argument(
             "--traffic", metavar="F", required=True, help="a profile, CSV matrix or pattern"
         )
         parser.add_argument(
-            "--metric", choices=("bandwidth", "latency", "distance"), default="bandwidth"
+            "--metric",
+            choices=METRICS,
+            default="bandwidth",
+            help="how the pairwise cost prices a pair of devices (default: bandwidth)",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -47,7 +53,8 @@ class CompareCommand(Command):
             devices = pipeline.device_positions(load_placement(path), machine, traffic, path)
             evaluations.append((str(path), evaluator.evaluate(devices)))
         if args.json:
-            print_json(report.comparison_json(evaluations, machine, traffic))
+            print_json(report.comparison_json(evaluations, machine, traffic, metric=args.metric))
         else:
-            show(sys.stdout, report.render_comparison_text, evaluations, machine, traffic)
+            render = partial(report.render_comparison_text, metric=args.metric)
+            show(sys.stdout, render, evaluations, machine, traffic)
         return 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from toposeat import _core
 from toposeat.errors import InputError
-from toposeat.evaluate.metrics import cost_matrix
+from toposeat.evaluate.metrics import pair_costs
 from toposeat.evaluate.network import compile_network, compile_traffic
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.topology import Topology
@@ -18,15 +18,23 @@ from toposeat.model.traffic import Traffic
 def default_placement(ranks: int, topology: Topology) -> tuple[int, ...]:
     """Rank i on `topology.devices[i]`: what happens without toposeat.
 
+    With more ranks than devices every device takes ceil(ranks / devices): hosts are filled in
+    order, and within a host ranks go round the devices, as `local_rank % devices` does.
+
     Raises:
-        InputError: if there are more ranks than devices.
+        InputError: if there are ranks but no devices.
     """
-    if ranks > len(topology.devices):
-        raise InputError(
-            f"{ranks} ranks do not fit on the {len(topology.devices)} devices of {topology.name!r}",
-            hint="use a topology with a device for each rank",
-        )
-    return tuple(range(ranks))
+    if ranks and not topology.devices:
+        raise InputError(f"{topology.name!r} has no devices", hint="use another topology")
+    rounds = -(-ranks // max(1, len(topology.devices)))
+    seats = [
+        position
+        for host in topology.hosts
+        for _ in range(rounds)
+        for position, device in enumerate(topology.devices)
+        if device.host == host
+    ]
+    return tuple(seats[:ranks])
 
 
 class Evaluator:
@@ -35,7 +43,7 @@ class Evaluator:
     Attributes:
         network: the compiled machine.
         flows: the compiled traffic.
-        cost: n x n relative cost of a byte between devices, by the metric asked for.
+        costs: what a byte (and a message) between devices costs, by the metric asked for.
 
     Raises:
         UsageError: on an unknown metric.
@@ -48,7 +56,7 @@ class Evaluator:
         self._table = traffic.mapped_table()
         self.network = compile_network(topology)
         self.flows = compile_traffic(traffic)
-        self.cost = cost_matrix(topology, metric)
+        self.costs = pair_costs(topology, metric)
 
     def evaluate(self, device_of_rank: Sequence[int]) -> Evaluation:
         """Predict what a placement costs.
@@ -68,17 +76,24 @@ class Evaluator:
         placement = tuple(int(device) for device in device_of_rank)
         check_placement(self._topology, self._ranks, placement)
         congestion = _core.congestion(self.network, self.flows, placement)
-        device = np.array(placement, np.intp)
-        pair_cost = self.cost[device[self._table.source], device[self._table.target]]
         return Evaluation(
             device_of_rank=placement,
             max_congestion_s=congestion.max_s,
             mean_congestion_s=congestion.mean_s,
-            cost=float(self._table.bytes.astype(np.float64) @ pair_cost),
+            cost=self._cost(placement),
             hop_bytes=congestion.hop_bytes,
             predicted_s=_core.flow_time(self.network, self.flows, placement),
             links=_link_loads(self._topology, congestion),
         )
+
+    def _cost(self, placement: Sequence[int]) -> float:
+        device = np.array(placement, np.intp)
+        pairs = device[self._table.source], device[self._table.target]
+        cost = float(self._table.bytes.astype(np.float64) @ self.costs.per_byte[pairs])
+        if self.costs.per_message is not None:
+            messages = self._table.messages.astype(np.float64)
+            cost += float(messages @ self.costs.per_message[pairs])
+        return cost
 
 
 def evaluate(

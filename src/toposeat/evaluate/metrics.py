@@ -1,8 +1,9 @@
-"""Relative cost of a byte between two devices: the three metrics of Faraji et al. (2017)."""
+"""Cost of traffic between two devices: the metrics of Faraji et al. (2017), and the hybrid one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -13,11 +14,59 @@ from toposeat.evaluate.network import (
     dead_link,
     device_routes,
     link_capacities,
+    own_copy_latency,
+    own_copy_rate,
     route_cap,
     route_latency,
     walk,
 )
 from toposeat.model.topology import PathClass, Route, Topology
+
+HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairCosts:
+    """What traffic from device i to device j costs: `per_byte`, and `per_message` if that counts.
+
+    Both are (devices, devices) arrays in the order of `Topology.devices`; the diagonal is what
+    ranks that share a device pay each other. For the hybrid metric the cost of a pair of ranks is
+
+        messages x per_message + bytes x per_byte        [seconds]
+
+    the sum over its messages of latency + size / bandwidth, so that every message is priced by its
+    own size. For the others it is bytes x per_byte, with 1 for the nearest pair of the machine.
+    """
+
+    per_byte: NDArray[np.float64]
+    per_message: NDArray[np.float64] | None = None
+
+
+def pair_costs(topology: Topology, metric: str = "bandwidth") -> PairCosts:
+    """Costs of a metric; see `PairCosts` and `cost_matrix`.
+
+    Raises:
+        UsageError: on an unknown metric.
+        InputError: as `cost_matrix`.
+    """
+    if metric != HYBRID:
+        return PairCosts(per_byte=cost_matrix(topology, metric))
+    routes = list(device_routes(topology))
+    own = iter(topology.devices)
+    rate, latency = [], []
+    for route in routes:
+        if route is None:
+            device = next(own)
+            rate.append(own_copy_rate(device))
+            latency.append(own_copy_latency(device))
+        else:
+            rate.append(_bandwidth(topology, route))
+            latency.append(route_latency(topology, route))
+    n = len(topology.devices)
+    return PairCosts(
+        per_byte=(1 / np.array(rate, np.float64)).reshape(n, n),
+        per_message=np.array(latency, np.float64).reshape(n, n),
+    )
 
 
 def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.float64]:
@@ -31,10 +80,11 @@ def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.flo
 
     Args:
         topology: the machine; rows and columns are in the order of its `devices`.
-        metric: one of `METRICS`.
+        metric: one of `METRICS` but `hybrid`, which has two matrices (`pair_costs`).
 
     Returns:
-        (devices, devices) array, zero on the diagonal.
+        (devices, devices) array. On the diagonal the cost of a copy within the device by the same
+        rule; 0 where the topology does not know it, and for `distance`.
 
     Raises:
         UsageError: on an unknown metric.
@@ -50,8 +100,19 @@ def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.flo
     values[off_diagonal] = value_matrix(topology, [r for r in routes if r is not None])
     cost = np.zeros(n * n)
     if off_diagonal.any():
-        cost[off_diagonal] = values[off_diagonal].max() / values[off_diagonal]
+        nearest = values[off_diagonal].max()
+        cost[off_diagonal] = nearest / values[off_diagonal]
+        cost[~off_diagonal] = nearest * _own_copies(topology, metric)
     return cost.reshape(n, n)
+
+
+def _own_copies(topology: Topology, metric: str) -> NDArray[np.float64]:
+    """Inverse value of a copy within each device: 0 where nothing is known."""
+    if metric == "bandwidth":
+        return 1 / np.array([own_copy_rate(each) for each in topology.devices], np.float64)
+    if metric == "latency":
+        return np.array([own_copy_latency(each) for each in topology.devices], np.float64)
+    return np.zeros(len(topology.devices))
 
 
 def _bandwidths(topology: Topology, routes: list[Route]) -> list[float]:
@@ -90,4 +151,4 @@ _VALUES: MappingProxyType[str, Callable[[Topology, list[Route]], list[float]]] =
     {"latency": _inverse_latencies, "bandwidth": _bandwidths, "distance": _nearness}
 )
 
-METRICS = tuple(_VALUES)
+METRICS = (*_VALUES, HYBRID)

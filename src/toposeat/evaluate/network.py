@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
-from toposeat.model.topology import Link, Route, Topology
+from toposeat.model.topology import Device, Link, Route, Topology
 from toposeat.model.traffic import Traffic
 
 
@@ -17,7 +17,7 @@ def compile_network(topology: Topology) -> _core.Network:
     """Numbers of the topology: device i is `topology.devices[i]`, link k is `topology.links[k]`.
 
     Only routes between devices are taken. A combined capacity or a cap that is not given is
-    infinite.
+    infinite. A device has no route to itself; its cap and latency are those of a copy within it.
 
     Raises:
         InputError: if two devices have no route, or a route uses a link without capacity in the
@@ -26,14 +26,19 @@ def compile_network(topology: Topology) -> _core.Network:
     number = {link.id: k for k, link in enumerate(topology.links)}
     begin, links, reverse = [0], [], []
     cap, latency = [], []
+    own = iter(topology.devices)
     for route in device_routes(topology):
-        if route is not None:
+        if route is None:
+            device = next(own)
+            cap.append(own_copy_rate(device))
+            latency.append(own_copy_latency(device))
+        else:
             for link, is_reverse in walk(topology, route):
                 links.append(number[link.id])
                 reverse.append(is_reverse)
+            cap.append(route_cap(route))
+            latency.append(route_latency(topology, route))
         begin.append(len(links))
-        cap.append(np.inf if route is None else route_cap(route))
-        latency.append(0.0 if route is None else route_latency(topology, route))
     forward, backward, combined = _capacities(topology, links, reverse)
     return _core.Network(
         devices=len(topology.devices),
@@ -94,6 +99,17 @@ def walk(topology: Topology, route: Route) -> Iterator[tuple[Link, bool]]:
 def route_latency(topology: Topology, route: Route) -> float:
     """Seconds that each message of the route waits: the sum over its links."""
     return sum(topology.link_of_id[link_id].latency_s.value for link_id in route.links)
+
+
+def own_copy_rate(device: Device) -> float:
+    """Bytes per second between ranks that share a device; infinite if not known."""
+    known = device.copy_bytes_per_s
+    return known.value if known is not None and known.value > 0 else float(np.inf)
+
+
+def own_copy_latency(device: Device) -> float:
+    """Seconds per message between ranks that share a device; 0 if not known."""
+    return device.copy_latency_s.value if device.copy_latency_s is not None else 0.0
 
 
 def route_cap(route: Route) -> float:

@@ -135,6 +135,12 @@ def _check(line: LaunchLine, placement: Placement, options: ExecOptions) -> None
             f"visibility {options.visibility!r} does not exist",
             hint="one of " + ", ".join(VISIBILITIES),
         )
+    if placement.shares_devices and options.visibility in ("permute", "rotate"):
+        raise UsageError(
+            "several ranks share a device in this placement, which no order of one device list can"
+            " express",
+            hint="add --visibility mask: every rank then sees its own device alone",
+        )
     if line.ranks is not None and line.ranks != placement.ranks:
         raise UsageError(
             f"the placement is for {_ranks(placement.ranks)}, the launch line starts"

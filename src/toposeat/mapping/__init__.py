@@ -6,11 +6,13 @@ from toposeat._core import scotch_available
 from toposeat.evaluate import METRICS
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic
+from toposeat.mapping.problem import Constraints
 
 __all__ = [
     "METRICS",
     "OBJECTIVES",
     "SOLVERS",
+    "Constraints",
     "map_traffic",
     "scotch_available",
     "seat_ranks",

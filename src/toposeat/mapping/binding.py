@@ -31,11 +31,11 @@ def seat_ranks(
     Args:
         topology: the machine.
         traffic_ranks: how many ranks there are.
-        device_of_rank: for each rank a position in `topology.devices`.
+        device_of_rank: for each rank a position in `topology.devices`; ranks may share one.
         metadata: kept in the placement.
 
     Raises:
-        InputError: if there is not one device of its own for every rank.
+        InputError: if there is not a device for every rank.
     """
     devices = _devices_of_ranks(topology, traffic_ranks, device_of_rank)
     cpus = _cpus_of_ranks(topology, devices)
@@ -70,12 +70,12 @@ def _devices_of_ranks(
     topology: Topology, ranks: int, device_of_rank: Sequence[int]
 ) -> list[Device]:
     positions = [int(device) for device in device_of_rank]
-    fits = len(set(positions)) == len(positions) == ranks and all(
+    fits = len(positions) == ranks and all(
         0 <= position < len(topology.devices) for position in positions
     )
     if not fits:
         raise InputError(
-            f"expected a different device of {topology.name!r} for each of {ranks} ranks",
+            f"expected a device of {topology.name!r} for each of {ranks} ranks",
             hint="map again for this traffic and topology: toposeat map",
         )
     return [topology.devices[position] for position in positions]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import Evaluator
+from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -17,7 +19,7 @@ OBJECTIVES: Mapping[str, str] = MappingProxyType(
     {
         "time": "seconds until the last transfer ends, by the flow model",
         "congestion": "seconds of the busiest link, then the mean over links",
-        "cost": "sum of bytes x relative cost of the pair",
+        "cost": "sum of bytes x relative cost of the pair; with the hybrid metric, of seconds",
     }
 )
 
@@ -46,8 +48,7 @@ def map_traffic(
     solver: str = "auto",
     budget_s: float = 1.0,
     seed: int = 1,
-    devices: Sequence[int] | None = None,
-    pins: Mapping[int, int] | None = None,
+    constraints: Constraints | None = None,
     min_gain: float = 0.0,
 ) -> MappingResult:
     """Choose a device for every rank.
@@ -56,58 +57,60 @@ def map_traffic(
     is the default one if nothing is gained by the objective asked for.
 
     Args:
-        topology: the machine; more devices than ranks: the best subset is used.
+        topology: the machine; more devices than ranks: the best subset is used; fewer: devices
+            are shared.
         traffic: who talks to whom.
         objective: one of `OBJECTIVES`.
-        metric: of the pairwise cost, see `evaluate.cost_matrix`.
+        metric: of the pairwise cost, see `evaluate.pair_costs`.
         solver: one of `SOLVERS`.
         budget_s: seconds after which the best placement so far is returned.
         seed: same seed, same answer, unless the budget cuts a search short.
-        devices: positions in `topology.devices` that may be used, in default order; None: all.
-        pins: device position by rank, for ranks that must not move.
+        constraints: which device may take which ranks, and how many; None: any, and as few ranks
+            per device as the job allows.
         min_gain: keep the default if it is predicted less than this share of its time slower; for
             users of nominal numbers, who cannot tell such placements apart.
 
     Raises:
-        UsageError: on an unknown name, or devices and pins that contradict each other.
+        UsageError: on an unknown name, or constraints that contradict each other.
         ToposeatError: if the ranks do not fit on the devices.
         UnavailableError: if Scotch is asked for and its library is not installed.
     """
     _check_names(objective, solver)
-    allowed = _check_devices(topology, traffic.ranks, devices)
-    pinned = _check_pins(traffic.ranks, allowed, pins or {})
     _check_seed(seed)
+    problem = problem_of(topology, traffic.ranks, constraints or Constraints())
     evaluator = Evaluator(topology, traffic, metric=metric)
     network, flows = evaluator.network, evaluator.flows
+    check_seating(topology, network, flows, problem)
     if solver == "scotch" and not _core.scotch_available():
         raise UnavailableError(
             "the Scotch library (libscotch) was not found",
             hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
         )
+    seats = dataclasses.asdict(problem)
     begin = time.perf_counter()
     try:
         answer = _core.map_ranks(
             network,
             flows,
-            evaluator.cost,
+            evaluator.costs.per_byte,
+            message_cost=evaluator.costs.per_message,
             objective=objective,
             solver=solver,
             budget_s=budget_s,
             seed=seed,
-            devices=allowed,
-            pins=pinned,
+            **seats,
         )
     except RuntimeError as error:  # only Scotch can refuse what was checked above
         raise ToposeatError(str(error), hint="use --solver auto") from error
     seconds = time.perf_counter() - begin
-    default = _core.default_ranks(network, flows, devices=allowed, pins=pinned)
+    default = _core.default_ranks(network, flows, **seats)
     before = evaluator.evaluate(default)
     after = (
         before
         if list(before.device_of_rank) == list(answer.device_of_rank)
         else evaluator.evaluate(answer.device_of_rank)
     )
-    notes = [*_pin_notes(pinned), *answer.notes]
+    notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes]
     if after is not before and solver in _CHOOSING and _gain(before, after) < min_gain:
         notes.append(
             f"kept the default: a placement predicted {100 * _gain(before, after):.2g} % faster was"
@@ -142,49 +145,6 @@ def _check_names(objective: str, solver: str) -> None:
 def _check_seed(seed: int) -> None:
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed {seed} is out of range", hint="use a whole number >= 0")
-
-
-def _check_devices(topology: Topology, ranks: int, devices: Sequence[int] | None) -> list[int]:
-    present = len(topology.devices)
-    allowed = list(range(present)) if devices is None else [int(device) for device in devices]
-    for position, device in enumerate(allowed):
-        if not 0 <= device < present:
-            raise UsageError(
-                f"device {device} does not exist in {topology.name!r}",
-                hint=f"it has devices 0 to {present - 1}",
-            )
-        if device in allowed[:position]:
-            raise UsageError(
-                f"device {device} is listed twice", hint="list each device that may be used once"
-            )
-    if ranks > len(allowed):
-        what = f"the {present} devices of {topology.name!r}"
-        if devices is not None:
-            what = f"the {len(allowed)} devices that were allowed"
-        raise ToposeatError(
-            f"{ranks} ranks do not fit on {what}",
-            hint="one rank per device: use fewer ranks, more devices, or another topology",
-        )
-    return allowed
-
-
-def _check_pins(ranks: int, allowed: list[int], pins: Mapping[int, int]) -> list[tuple[int, int]]:
-    owner: dict[int, int] = {}
-    for rank, device in sorted(pins.items()):
-        if not 0 <= rank < ranks:
-            raise UsageError(f"there is no rank {rank} to pin", hint=f"ranks are 0 to {ranks - 1}")
-        if device not in allowed:
-            raise UsageError(
-                f"rank {rank} is pinned to device {device}, which may not be used",
-                hint="pin to one of the allowed devices",
-            )
-        if device in owner:
-            raise UsageError(
-                f"ranks {owner[device]} and {rank} are both pinned to device {device}",
-                hint="one rank per device",
-            )
-        owner[device] = rank
-    return sorted((int(rank), int(device)) for rank, device in pins.items())
 
 
 def _certificate(objective: str, answer: _core.MapAnswer, placed: Evaluation) -> Certificate:
@@ -228,7 +188,15 @@ def _solver_name(asked: str, used: str) -> str:
     return asked if asked == used else f"{asked} ({used})"
 
 
-def _pin_notes(pinned: list[tuple[int, int]]) -> tuple[str, ...]:
-    if not pinned:
-        return ()
-    return ("the default shown keeps the pinned ranks where they are pinned",)
+def _constraint_notes(problem: Problem, ranks: int) -> list[str]:
+    notes = []
+    if ranks > len(problem.devices):
+        notes.append(
+            f"several ranks share a device: {ranks} ranks on {len(problem.devices)} devices, at"
+            f" most {max(problem.slots)} each"
+        )
+    if problem.pins:
+        notes.append("the default shown keeps the pinned ranks where they are pinned")
+    if problem.allowed:
+        notes.append("the default shown keeps to the devices that each rank may use")
+    return notes

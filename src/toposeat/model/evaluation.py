@@ -32,7 +32,9 @@ class Evaluation:
     device_of_rank: tuple[int, ...]
     max_congestion_s: float
     mean_congestion_s: float
-    cost: float  # sum of bytes x relative cost of the pair (1 = nearest pair of the machine)
+    # Sum of bytes x relative cost of the pair (1 = nearest pair of the machine); with the hybrid
+    # metric seconds: sum of messages x latency + bytes / bandwidth.
+    cost: float
     hop_bytes: float
     predicted_s: float
     links: tuple[LinkLoad, ...]

@@ -36,6 +36,8 @@ class HostDevice:
 class Placement:
     """Seats in rank order, and for each host all its devices in `index` (PCI bus) order.
 
+    Several seats may be on one device.
+
     `vendor` decides which visibility variables are set. `metadata` holds free `key: value` lines
     (topology, objective, command).
     """
@@ -48,17 +50,18 @@ class Placement:
     def __post_init__(self) -> None:
         if not self.seats:
             raise ValueError("a placement needs at least one rank")
-        taken: set[tuple[str, int]] = set()
         local: set[tuple[str, int]] = set()
         for rank, seat in enumerate(self.seats):
             if seat.rank != rank:
                 raise ValueError(f"expected the line of rank {rank}, found rank {seat.rank}")
-            if (seat.host, seat.index) in taken:
-                raise ValueError(f"rank {rank}: device {seat.index} is taken by another rank")
             if (seat.host, seat.local_rank) in local:
                 raise ValueError(f"rank {rank}: local rank {seat.local_rank} appears twice")
-            taken.add((seat.host, seat.index))
             local.add((seat.host, seat.local_rank))
+
+    @property
+    def shares_devices(self) -> bool:
+        """Some device has several ranks."""
+        return len({(seat.host, seat.index) for seat in self.seats}) < len(self.seats)
 
     @property
     def ranks(self) -> int:

@@ -160,7 +160,6 @@ class _Parser:
     seats: list[Seat] = field(default_factory=list)
     has_columns: bool = False
     line_of_local_rank: dict[tuple[str, int], int] = field(default_factory=dict)
-    line_of_device: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def parse(self, text: str) -> Placement:
         for line in text.split("\n"):
@@ -283,19 +282,14 @@ class _Parser:
         self.seats.append(seat)
 
     def _check_seat(self, seat: Seat) -> None:
-        device, local = (seat.host, seat.index), (seat.host, seat.local_rank)
-        if device in self.line_of_device:
-            raise self._error(
-                f"device {seat.index} is taken by the rank of line {self.line_of_device[device]}",
-                "every rank needs a device of its own",
-            )
+        local = (seat.host, seat.local_rank)
         if local in self.line_of_local_rank:
             raise self._error(
                 f"local rank {seat.local_rank} appears twice on host {seat.host}, first in line"
                 f" {self.line_of_local_rank[local]}",
                 "number the ranks of a host from 0",
             )
-        self.line_of_device[device] = self.line_of_local_rank[local] = self.line
+        self.line_of_local_rank[local] = self.line
         self._check_listed(seat)
 
     def _check_listed(self, seat: Seat) -> None:

@@ -101,6 +101,8 @@ class Device:
     `index` is the number nvidia-smi and friends show: for display, never for identity.
     `numa_node` is the operating system's number; `cpus` are the near CPUs, a Linux list ("0-15").
     `forwards` says that the hardware relays traffic of others through this device (MI250X GCDs).
+    `copy_bytes_per_s` and `copy_latency_s` are those of a copy within the device, which ranks that
+    share it use; None is "not known" and counts as free.
     """
 
     id: str
@@ -114,6 +116,8 @@ class Device:
     cpus: str | None = None
     memory_bytes: int | None = None
     forwards: bool = False
+    copy_bytes_per_s: Quantity | None = None
+    copy_latency_s: Quantity | None = None
 
     def __post_init__(self) -> None:
         _check_number("index", self.index, MAX_INDEX)
@@ -121,6 +125,8 @@ class Device:
         _check_number("memory_bytes", self.memory_bytes, MAX_MEMORY_BYTES)
         _check_pci(self.pci_bus_id)
         _check_cpus(self.cpus)
+        _check_bandwidth(self.copy_bytes_per_s)
+        _check_latency(self.copy_latency_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,10 +192,7 @@ class Link:
         for capacity in (self.forward_bytes_per_s, self.backward_bytes_per_s):
             _check_bandwidth(capacity)
         _check_bandwidth(self.combined_bytes_per_s)
-        if self.latency_s.value > MAX_LATENCY_S:
-            raise ValueError(
-                f"a latency of {self.latency_s.value:g} s is beyond {MAX_LATENCY_S:g} s"
-            )
+        _check_latency(self.latency_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -311,6 +314,11 @@ def _check_bandwidth(quantity: Quantity | None) -> None:
         raise ValueError(
             f"a bandwidth of {quantity.value:g} bytes/s is not within {low:g} to {high:g}"
         )
+
+
+def _check_latency(quantity: Quantity | None) -> None:
+    if quantity is not None and quantity.value > MAX_LATENCY_S:
+        raise ValueError(f"a latency of {quantity.value:g} s is beyond {MAX_LATENCY_S:g} s")
 
 
 def _check_pci(text: str | None) -> None:

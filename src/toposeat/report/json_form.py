@@ -147,13 +147,18 @@ def run_json(record: RunRecord) -> Json:
 
 
 def comparison_json(
-    evaluations: Sequence[tuple[str, Evaluation]], topology: Topology, traffic: Traffic
+    evaluations: Sequence[tuple[str, Evaluation]],
+    topology: Topology,
+    traffic: Traffic,
+    *,
+    metric: str = "bandwidth",
 ) -> Json:
-    """Several placements side by side, all predicted."""
+    """Several placements side by side, all predicted; `metric` is that of their pairwise cost."""
     return {
         **_head("toposeat/comparison/1"),
         "topology": topology.name,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,
+        "metric": metric,
         "predicted": [{"name": name, **_plain(e)} for name, e in evaluations],
     }

@@ -30,6 +30,8 @@ from toposeat.report.units import (
     three_digits,
 )
 
+HYBRID = "hybrid"  # the metric whose costs are seconds
+
 LINK_WORDS = {
     LinkKind.NVLINK: "NVLink",
     LinkKind.XGMI: "xGMI",
@@ -245,28 +247,38 @@ def moved_words(result: MappingResult) -> str:
     return f"{plural(len(moved), 'rank')} moved" if moved else "default kept"
 
 
-def format_objective(objective: str, value: float) -> str:
+def cost_words(metric: str) -> str:
+    """What the pairwise cost of a metric is called."""
+    return "summed message time" if metric == HYBRID else "bytes x pair cost"
+
+
+def format_cost(metric: str, value: float) -> str:
+    """A pairwise cost with its unit: seconds for the hybrid metric, else bytes to nearest pairs."""
+    return format_seconds(value) if metric == HYBRID else format_bytes(value)
+
+
+def format_objective(objective: str, value: float, metric: str = "bandwidth") -> str:
     """A value of the objective with its unit."""
-    return format_bytes(value) if objective == "cost" else format_seconds(value)
+    return format_cost(metric, value) if objective == "cost" else format_seconds(value)
 
 
-def objective_words(objective: str) -> str:
+def objective_words(objective: str, metric: str = "bandwidth") -> str:
     """What the objective minimises, in words."""
     return {
         "time": "link time",
         "congestion": "worst link congestion",
-        "cost": "bytes x pair cost",
+        "cost": cost_words(metric),
     }.get(objective, clean(objective))
 
 
-def certificate_words(certificate: Certificate) -> str:
+def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> str:
     """What was proved, as one sentence (plus the solver's reason)."""
-    goal = objective_words(certificate.objective)
-    value = format_objective(certificate.objective, certificate.value)
+    goal = objective_words(certificate.objective, metric)
+    value = format_objective(certificate.objective, certificate.value, metric)
     if certificate.proved:
         sentence = f"Proved optimal for {goal} ({value}): no placement here has less."
     elif certificate.gap is not None and certificate.lower_bound is not None:
-        bound = format_objective(certificate.objective, certificate.lower_bound)
+        bound = format_objective(certificate.objective, certificate.lower_bound, metric)
         sentence = (
             f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
             f" above what is possible (lower bound {bound})."
@@ -317,7 +329,7 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
 def verdict_words(result: MappingResult) -> str:
     """The outcome in one sentence."""
     if is_default_kept(result):
-        goal = objective_words(result.objective)
+        goal = objective_words(result.objective, result.metric)
         if result.certificate.proved:
             return f"No gain: the default placement is kept, it is proved optimal for {goal}."
         return f"No gain: the default placement is kept, nothing better was found for {goal}."
@@ -334,7 +346,7 @@ def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:
         ("worst link congestion", before.max_congestion_s, after.max_congestion_s),
     ]
     if result.objective == "cost":
-        figures.insert(0, ("bytes x pair cost", before.cost, after.cost))
+        figures.insert(0, (cost_words(result.metric), before.cost, after.cost))
     return figures
 
 
@@ -347,13 +359,15 @@ def outcome_word(result: MappingResult) -> str:
 
 def _change_words(name: str, before: float, after: float) -> str:
     """`link time 5.03 ms to 1.68 ms (-67 %)`."""
-    show = format_bytes if name == "bytes x pair cost" else format_seconds
+    show = format_bytes if name == cost_words("bandwidth") else format_seconds
     if before == after:
         return f"{name} unchanged ({show(before)})"
     return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
 
 
-def table_rows(before: Evaluation, after: Evaluation) -> list[tuple[str, str, str, str]]:
+def table_rows(
+    before: Evaluation, after: Evaluation, metric: str = "bandwidth"
+) -> list[tuple[str, str, str, str]]:
     """Rows of the before/after table: what, default, placed, change. All values are predicted."""
 
     def seconds(name: str, b: float, a: float) -> tuple[str, str, str, str]:
@@ -370,9 +384,9 @@ def table_rows(before: Evaluation, after: Evaluation) -> list[tuple[str, str, st
             format_change(before.hop_bytes, after.hop_bytes),
         ),
         (
-            "bytes x pair cost",
-            format_bytes(before.cost),
-            format_bytes(after.cost),
+            cost_words(metric),
+            format_cost(metric, before.cost),
+            format_cost(metric, after.cost),
             format_change(before.cost, after.cost),
         ),
     ]

@@ -158,7 +158,7 @@ def _mapping_parts(section: Section, key: str) -> list[Child]:
         "div",
         {"class": f"verdict {'kept' if kept else outcome_word(result)}"},
         element("p", {"class": "says"}, verdict_words(result)),
-        element("p", {}, certificate_words(result.certificate)),
+        element("p", {}, certificate_words(result.certificate, result.metric)),
         element("p", {}, share) if share else None,
         *(element("p", {}, note) for note in result.notes),
     )

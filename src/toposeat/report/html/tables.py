@@ -61,7 +61,7 @@ def before_after(result: MappingResult, topology: Topology) -> Markup:
     """Default against placed; every number is predicted and the caption says so."""
     rows: list[list[Child]] = []
     for number, (name, before, after, change) in enumerate(
-        table_rows(result.default, result.placed)
+        table_rows(result.default, result.placed, result.metric)
     ):
         goal = _ROW_OF_OBJECTIVE.get(result.objective) == number
         mark = element("span", {"class": "goal"}, "objective") if goal else None

@@ -17,6 +17,7 @@ from toposeat.report.words import (
     busiest_words,
     certificate_words,
     device_number,
+    format_cost,
     is_default_kept,
     moved_ranks,
     moved_words,
@@ -46,7 +47,7 @@ def render_mapping_text(
         *_busiest(result, topology),
         "",
         labelled("Verdict", verdict_words(result)),
-        labelled("Proof", certificate_words(result.certificate)),
+        labelled("Proof", certificate_words(result.certificate, result.metric)),
     ]
     share = run_share_words(result, traffic)
     if share:
@@ -91,7 +92,7 @@ def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[
 def _before_after(result: MappingResult) -> RenderableType:
     rows: list[tuple[str | Text, ...]] = []
     for number, (name, before, after, change) in enumerate(
-        table_rows(result.default, result.placed)
+        table_rows(result.default, result.placed, result.metric)
     ):
         sign = "green" if change.startswith("-") and len(change) > 1 else ""
         sign = "red" if change.startswith(("+", "x")) else sign
@@ -154,8 +155,13 @@ def render_comparison_text(
     topology: Topology,
     traffic: Traffic,
     style: TextStyle | None = None,
+    *,
+    metric: str = "bandwidth",
 ) -> str:
-    """Several placements side by side; the first is the one the others are compared with."""
+    """Several placements side by side; the first is the one the others are compared with.
+
+    `metric` is that of their pairwise cost.
+    """
     style = style or TextStyle()
     base = evaluations[0][1]
     rows = []
@@ -169,7 +175,7 @@ def render_comparison_text(
                 format_seconds(e.max_congestion_s),
                 format_seconds(e.mean_congestion_s),
                 format_bytes(e.hop_bytes),
-                format_bytes(e.cost),
+                format_cost(metric, e.cost),
             )
         )
     header = (

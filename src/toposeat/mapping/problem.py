@@ -1,0 +1,233 @@
+"""Which device may take which rank, checked: devices, slots, pins, allowed devices, hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toposeat import _core
+from toposeat.errors import ToposeatError, UsageError
+from toposeat.model.topology import Topology
+
+MAX_SLOTS = 1 << 16  # of one device
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """What a placement must keep to. Devices are positions in `Topology.devices`.
+
+    Attributes:
+        devices: that may be used, in default order; None: all.
+        exclude: that may not be used.
+        slots: how many ranks each device takes, or by device (others: 1); None: as many as needed
+            when shared out evenly, ceil(ranks / devices).
+        pins: device by rank, for ranks that must not move.
+        allowed: devices by rank, for ranks that may use only some.
+    """
+
+    devices: Sequence[int] | None = None
+    exclude: Collection[int] = ()
+    slots: int | Mapping[int, int] | None = None
+    pins: Mapping[int, int] = field(default_factory=dict)
+    allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Constraints as the core takes them, consistent but for ranks that share too few devices."""
+
+    devices: list[int]
+    slots: list[int]  # of each of `devices`
+    pins: list[tuple[int, int]]
+    allowed: list[list[int]]  # by rank, empty: all; no entry at all if no rank is restricted
+    hosts: list[int]  # of every device of the topology
+
+
+def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Problem:
+    """Check the constraints and number them for the core.
+
+    Raises:
+        UsageError: on a device or rank that does not exist, and on pins, slots and lists that
+            contradict each other.
+        ToposeatError: if the ranks do not fit.
+    """
+    devices = _usable_devices(topology, constraints)
+    slots = _slots_of(topology, ranks, devices, constraints.slots)
+    if ranks > sum(slots):
+        raise ToposeatError(
+            f"{ranks} ranks do not fit on {_room(topology, constraints, slots)}",
+            hint="use fewer ranks, more devices, or more ranks per device (--slots)",
+        )
+    pins = _checked_pins(topology, ranks, devices, slots, constraints.pins)
+    allowed = _checked_lists(topology, ranks, set(devices), constraints.allowed)
+    for rank, device in pins:
+        if allowed and allowed[rank] and device not in allowed[rank]:
+            raise UsageError(
+                f"rank {rank} is pinned to {name_of(topology, device)}, which it may not use",
+                hint="drop the pin, or allow that device",
+            )
+    hosts = {host: number for number, host in enumerate(topology.hosts)}
+    return Problem(
+        devices=devices,
+        slots=slots,
+        pins=pins,
+        allowed=allowed,
+        hosts=[hosts[device.host] for device in topology.devices],
+    )
+
+
+def check_seating(
+    topology: Topology, network: _core.Network, flows: _core.RankTraffic, problem: Problem
+) -> None:
+    """Refuse ranks that together may only use too few devices (Hall's condition), by name.
+
+    Raises:
+        UsageError: naming the ranks and the devices.
+    """
+    conflict = _core.seating_conflict(
+        network,
+        flows,
+        devices=problem.devices,
+        pins=problem.pins,
+        slots=problem.slots,
+        allowed=problem.allowed,
+    )
+    if conflict is None:
+        return
+    ranks, devices = conflict
+    slots = dict(zip(problem.devices, problem.slots, strict=True))
+    room = sum(slots[device] for device in devices)
+    numbers = ", ".join(number_of(topology, device) for device in devices)
+    raise UsageError(
+        f"ranks {_few(ranks)} may only use device{'s' if len(devices) > 1 else ''} {numbers},"
+        f" which take{'' if len(devices) > 1 else 's'} {room}",
+        hint="allow them more devices (--allow), or more ranks per device (--slots)",
+    )
+
+
+def number_of(topology: Topology, position: int) -> str:
+    """`3`, or `node07:3` among several hosts."""
+    device = topology.devices[position]
+    return f"{device.host}:{device.index}" if len(topology.hosts) > 1 else str(device.index)
+
+
+def name_of(topology: Topology, position: int) -> str:
+    """`device 3`."""
+    return f"device {number_of(topology, position)}"
+
+
+def _few(ranks: Sequence[int]) -> str:
+    """At most a dozen numbers."""
+    shown = ", ".join(map(str, ranks[:12]))
+    return shown if len(ranks) <= 12 else f"{shown} and {len(ranks) - 12} more"
+
+
+def _usable_devices(topology: Topology, constraints: Constraints) -> list[int]:
+    present = len(topology.devices)
+    asked = range(present) if constraints.devices is None else map(int, constraints.devices)
+    exclude = {int(device) for device in constraints.exclude}
+    usable: list[int] = []
+    for device in asked:
+        _check_exists(topology, device)
+        if device in usable:
+            raise UsageError(
+                f"{name_of(topology, device)} is listed twice",
+                hint="list each device that may be used once",
+            )
+        usable.append(device)
+    for device in exclude:
+        _check_exists(topology, device)
+    left = [device for device in usable if device not in exclude]
+    if not left:
+        raise UsageError(
+            "no device is left that may be used", hint="list more devices, or exclude fewer"
+        )
+    return left
+
+
+def _check_exists(topology: Topology, device: int) -> None:
+    if not 0 <= device < len(topology.devices):
+        raise UsageError(
+            f"device {device} does not exist in {topology.name!r}",
+            hint=f"it has devices 0 to {len(topology.devices) - 1}",
+        )
+
+
+def _slots_of(
+    topology: Topology, ranks: int, devices: list[int], slots: int | Mapping[int, int] | None
+) -> list[int]:
+    if slots is None:
+        return [max(1, -(-ranks // len(devices)))] * len(devices)
+    by_device = dict.fromkeys(devices, slots) if isinstance(slots, int) else dict(slots)
+    for device, count in by_device.items():
+        _check_exists(topology, device)
+        if not 0 <= count <= MAX_SLOTS:
+            raise UsageError(
+                f"{count} slots on {name_of(topology, device)}", hint=f"use 0 to {MAX_SLOTS}"
+            )
+        if device not in devices:
+            raise UsageError(
+                f"{name_of(topology, device)} has slots, but may not be used",
+                hint="leave it out of --slots, or allow it",
+            )
+    return [by_device.get(device, 1) for device in devices]
+
+
+def _room(topology: Topology, constraints: Constraints, slots: list[int]) -> str:
+    what = f"the {len(slots)} devices of {topology.name!r}"
+    if constraints.devices is not None or constraints.exclude:
+        what = f"the {len(slots)} devices that were allowed"
+    return what if sum(slots) == len(slots) else f"the {sum(slots)} slots of {what}"
+
+
+def _checked_pins(
+    topology: Topology,
+    ranks: int,
+    devices: list[int],
+    slots: list[int],
+    pins: Mapping[int, int],
+) -> list[tuple[int, int]]:
+    room = dict(zip(devices, slots, strict=True))
+    owners: dict[int, list[int]] = {}
+    for rank, device in sorted(pins.items()):
+        if not 0 <= rank < ranks:
+            raise UsageError(f"there is no rank {rank} to pin", hint=f"ranks are 0 to {ranks - 1}")
+        if device not in room:
+            raise UsageError(
+                f"rank {rank} is pinned to device {device}, which may not be used",
+                hint="pin to one of the allowed devices",
+            )
+        owner = owners.setdefault(device, [])
+        if len(owner) == room[device]:
+            both = " and ".join(map(str, [*owner[-1:], rank]))
+            raise UsageError(
+                f"ranks {both} are both pinned to {name_of(topology, device)}, which takes"
+                f" {room[device]}"
+                if owner
+                else f"rank {rank} is pinned to {name_of(topology, device)}, which takes none",
+                hint="pin fewer ranks there, or give the device more slots (--slots)",
+            )
+        owner.append(rank)
+    return sorted((int(rank), int(device)) for rank, device in pins.items())
+
+
+def _checked_lists(
+    topology: Topology, ranks: int, devices: set[int], allowed: Mapping[int, Collection[int]]
+) -> list[list[int]]:
+    if not allowed:
+        return []
+    lists: list[list[int]] = [[] for _ in range(ranks)]
+    for rank, wanted in allowed.items():
+        if not 0 <= rank < ranks:
+            raise UsageError(
+                f"there is no rank {rank} to allow devices", hint=f"ranks are 0 to {ranks - 1}"
+            )
+        for device in wanted:
+            _check_exists(topology, device)
+        lists[rank] = sorted(devices.intersection(wanted))
+        if not lists[rank]:
+            raise UsageError(
+                f"rank {rank} may use no device: those allowed to it are excluded or not listed",
+                hint="allow it one of the devices that may be used",
+            )
+    return lists
