@@ -33,10 +33,13 @@ test: setup-test build native-test ## all tests
 	@python -m pytest -q $(PYTEST_ARGS)
 
 .PHONY: native-test
-native-test: setup-test ## C++ tests, built with the address and undefined-behaviour sanitizers
+native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
 	@cmake --preset sanitizers --log-level=WARNING
 	@cmake --build --preset sanitizers
 	@ctest --preset sanitizers --output-on-failure
+	@cmake --preset thread-sanitizer --log-level=WARNING
+	@cmake --build --preset thread-sanitizer
+	@ctest --preset thread-sanitizer --output-on-failure
 
 .PHONY: lint
 lint: setup-lint build lint-python lint-native ## everything that reads the code without running it
