@@ -10,27 +10,13 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
+from tests.support.raw_records import matrices
 from toposeat.profile import read_records
-from toposeat.profile.record import Kind, RankRecord, read_record, record_paths
+from toposeat.profile.record import RankRecord, read_record, record_paths
 
 pytestmark = pytest.mark.mpi
 
 RANKS = 5
-
-
-def tables(records: list[RankRecord]) -> np.ndarray:
-    """(kind, bytes or messages, source, target) from the raw records: no model in between."""
-    seen = np.zeros((3, 2, RANKS, RANKS), dtype=np.int64)
-    for record in records:
-        for kind, peer, size, count in zip(
-            record.kind, record.peer, record.bytes, record.messages, strict=True
-        ):
-            source, target = record.rank, peer
-            row = kind
-            if kind == Kind.ONE_SIDED_FROM:
-                row, source, target = Kind.ONE_SIDED, peer, record.rank
-            seen[row, :, source, target] += (size, count)
-    return seen
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +37,7 @@ def test_every_cell(records: tuple[list[RankRecord], Path]) -> None:
     found, truth = records
     expected = read_truth(truth, RANKS, kinds=3)
     assert (expected[:, 0].sum(axis=(1, 2)) > 0).all()
-    assert (tables(found) == expected).all()
+    assert (matrices(found, RANKS) == expected).all()
 
 
 def test_histogram_adds_up(records: tuple[list[RankRecord], Path]) -> None:

@@ -91,7 +91,7 @@ def _in_prefix(name: str, prefix: Path) -> MpiToolchain | str:
     mpicc = prefix / "bin" / "mpicc"
     if (prefix / "bin" / "impi_info").exists():  # the wheel's mpicc has lost its folders
         mpicc = _script(name, f"-I{prefix}/include", f"-L{prefix}/lib -lmpi")
-        env |= {"I_MPI_ROOT": str(prefix), "I_MPI_FABRICS": "shm"}
+        env |= {"I_MPI_ROOT": str(prefix), "I_MPI_FABRICS": "shm:ofi"}
     return _toolchain(name, family, mpicc, mpirun, env=env, prefix=prefix)
 
 
@@ -104,7 +104,9 @@ def _debian(name: str) -> MpiToolchain | str:
         return f"{name}: no mpicc or mpirun; install its Debian package"
     fortran = Path(mpifort) if mpifort else None
     found = _toolchain(name, family, Path(mpicc), Path(mpirun), env=dict(os.environ))
-    return replace(found, fortran=fortran)
+    # Without single copies osc/rdma refuses to make windows on parts of the world, in 4.1.4.
+    env = {**found.env, **({"OMPI_MCA_osc": "pt2pt,sm"} if family == "openmpi" else {})}
+    return replace(found, fortran=fortran, env=env)
 
 
 def _toolchain(

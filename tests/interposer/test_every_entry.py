@@ -1,0 +1,105 @@
+"""Every entry point of calls.tsv that an MPI declares, called, against the program's own books.
+
+By default on three ranks; with TOPOSEAT_TEST_MPIS set on 2, 3, 4, 8 and 16.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.entries import ALL_CALLS, BY_HAND, QUIET, compile_entries, declarations
+from tests.support.interposed import read_truth, run_ranks
+from tests.support.mpi import EXTRA_VARIABLE, MpiToolchain
+from tests.support.raw_records import matrices
+from toposeat.profile.record import RankRecord, read_record, record_paths
+
+pytestmark = pytest.mark.mpi
+
+RANKS = (2, 3, 4, 8, 16) if os.environ.get(EXTRA_VARIABLE) else (3,)
+# What other test programs call: an end by MPI_Abort, and worlds beside MPI_COMM_WORLD.
+ELSEWHERE = {
+    "MPI_Abort": "test_crashes.py",
+    "MPI_Comm_spawn": "test_worlds.py",
+    "MPI_Comm_spawn_multiple": "test_worlds.py",
+    "MPI_Comm_accept": "test_worlds.py",
+    "MPI_Comm_connect": "test_worlds.py",
+    "MPI_Comm_join": "test_worlds.py",
+    "MPI_Comm_create_from_group": "test_sessions.py",
+    "MPI_Intercomm_create_from_groups": "test_sessions.py",
+    "MPI_Session_init": "test_sessions.py",
+    "MPI_Session_finalize": "test_sessions.py",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the program on one MPI."""
+
+    mpi: MpiToolchain
+    records: list[RankRecord]
+    truth: Path
+
+    def notes(self, rank: int, word: str) -> list[list[str]]:
+        """The program's own lines of one kind."""
+        lines = Path(f"{self.truth}.{rank}").read_text().splitlines()
+        return [line.split()[1:] for line in lines if line.startswith(word)]
+
+
+@pytest.fixture(scope="module", params=RANKS)
+def run(
+    mpi: MpiToolchain,
+    request: pytest.FixtureRequest,
+    build_dir: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
+    folder = tmp_path_factory.mktemp("entries")
+    program = compile_entries(mpi, build_dir)
+    truth = folder / "truth"
+    words = [program, truth, folder / "file", *(["thread"] if request.param > 2 else [])]
+    done = run_ranks(mpi, request.param, words, folder / "records")
+    assert done.returncode == 0, done.stderr
+    found = [read_record(path) for path in record_paths(folder / "records")]
+    assert len(found) == request.param
+    return Run(mpi, [record for record in found if record is not None], truth)
+
+
+def test_every_cell(run: Run) -> None:
+    ranks = len(run.records)
+    expected = read_truth(run.truth, ranks, kinds=3)
+    assert (expected[:, 0].sum(axis=(1, 2)) > 0).all()
+    assert np.array_equal(matrices(run.records, ranks), expected)
+
+
+def test_every_event(run: Run) -> None:
+    for record in run.records:
+        expected = Counter[tuple[str, int, int]]()
+        for base, root, size in run.notes(record.rank, "event"):
+            expected[base.lower(), int(root), int(size)] += 1
+        seen = Counter[tuple[str, int, int]]()
+        for event in record.events:
+            seen[event.operation, event.root, event.bytes] += event.calls
+        assert seen == expected
+
+
+def test_every_call_was_seen_once(run: Run) -> None:
+    for record in run.records:
+        names = [name for (name,) in run.notes(record.rank, "call")]
+        own = [name for name in names if name not in BY_HAND | QUIET]
+        assert record.calls == len(own)
+        assert (record.lost_messages, record.lost_bytes, record.lost_events) == (0, 0, 0)
+
+
+def test_no_entry_point_is_left_out(run: Run) -> None:
+    """A new line of calls.tsv needs a case in entries.cases."""
+    declared = set(declarations(run.mpi))
+    called = {name for (name,) in run.notes(0, "call")}
+    either = {"MPI_Init", "MPI_Init_thread"}
+    assert called <= ALL_CALLS
+    assert (ALL_CALLS & declared) - called - ELSEWHERE.keys() - either == set()
+    assert len(called & either) == 1
