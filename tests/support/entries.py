@@ -21,7 +21,7 @@ sys.path.insert(0, str(INTERPOSER))
 from generate import Wrapper, expand, parameters_of, wrappers  # noqa: E402, F401
 
 TABLE = (INTERPOSER / "calls.tsv").read_text()
-ROWS = [line for line in TABLE.splitlines() if line and not line.startswith("#")]
+ROWS = [line for line in TABLE.splitlines() if line and line[0] not in "#@"]
 BY_HAND = {f"MPI_{row.split(chr(9))[0]}" for row in ROWS if row.split("\t")[2] == "byhand"}
 ALL_CALLS = BY_HAND | {wrapper.name for wrapper in wrappers(TABLE)}
 QUIET = {wrapper.name for wrapper in wrappers(TABLE) if wrapper.quiet}
@@ -60,7 +60,7 @@ def read_cases(text: str) -> list[Case]:
 
 def _forms(row_name: str) -> list[Wrapper]:
     row = next(row for row in ROWS if row.split("\t")[0] == row_name)
-    return expand(row)
+    return expand(row, "OTHER")
 
 
 def _call(wrapper: Wrapper, persistent_row: bool, arguments: str) -> str:
