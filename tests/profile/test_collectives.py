@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toposeat.model.traffic import CollectiveEvent, Communicator, MemorySpace, PairTable
-from toposeat.profile.collectives import EXACT, MODEL, expand_collectives
+from toposeat.profile.collectives import (
+    EXACT,
+    GENERAL,
+    MPICH,
+    OPEN_MPI,
+    Rules,
+    expand_collectives,
+    rules_of,
+)
+from toposeat.profile.record import OPERATIONS
 
 ROOTED = ["bcast", "reduce", "gather", "scatter", "gatherv"]
 sizes = st.integers(0, 1 << 20)
@@ -18,8 +27,13 @@ groups = st.permutations(range(9)).flatmap(
 )
 
 
-def expand(
-    operation: str, members: tuple[int, ...], size: int, root: int = -1, calls: int = 1
+def expand(  # noqa: PLR0917
+    operation: str,
+    members: tuple[int, ...],
+    size: int,
+    root: int = -1,
+    calls: int = 1,
+    rules: Rules = GENERAL,
 ) -> PairTable:
     events = [
         CollectiveEvent(
@@ -33,7 +47,7 @@ def expand(
         )
         for rank in members
     ]
-    tables = expand_collectives(events, [Communicator(id=5, ranks=members)])
+    tables = expand_collectives(events, [Communicator(id=5, ranks=members)], rules).tables
     assert set(tables) <= {MemorySpace.DEVICE}
     return tables.get(MemorySpace.DEVICE, PairTable.empty())
 
@@ -125,7 +139,7 @@ def test_allgatherv_passes_on_every_block_but_the_neighbours_own() -> None:
         )
         for rank in members
     ]
-    (table,) = expand_collectives(events, [Communicator(id=0, ranks=members)]).values()
+    (table,) = expand_collectives(events, [Communicator(id=0, ranks=members)]).tables.values()
     assert table.dense_bytes(3).tolist() == [[0, 101, 0], [0, 0, 11], [110, 0, 0]]
     assert table.messages.tolist() == [2, 2, 2]
 
@@ -142,7 +156,7 @@ def test_exact_ones_and_strangers_add_nothing() -> None:
         bytes=8,
         calls=1,
     )
-    assert expand_collectives([event], [Communicator(id=0, ranks=(0, 1))]) == {}
+    assert expand_collectives([event], [Communicator(id=0, ranks=(0, 1))]).tables == {}
 
 
 @pytest.mark.parametrize("operation", ["barrier", *ROOTED, "allreduce", "alltoall", "scan"])
@@ -150,8 +164,67 @@ def test_alone_nobody_sends(operation: str) -> None:
     assert len(expand(operation, (3,), 100, 3)) == 0
 
 
-def test_every_operation_is_named_in_the_model() -> None:
-    from toposeat.profile.record import OPERATIONS
+@pytest.mark.parametrize("rules", [GENERAL, OPEN_MPI, MPICH], ids=lambda r: r.name[:8])
+@pytest.mark.parametrize("operation", sorted(set(OPERATIONS.values()) - EXACT))
+def test_every_operation_is_modelled_and_named(operation: str, rules: Rules) -> None:
+    event = CollectiveEvent(
+        communicator=0,
+        operation=operation,
+        rank=1,
+        root=0,
+        space=MemorySpace.HOST,
+        bytes=64,
+        calls=1,
+    )
+    made = expand_collectives([event], [Communicator(id=0, ranks=(0, 1))], rules)
+    (named,) = made.events
+    assert named.algorithm
+    assert made.model == f"{rules.name}: {operation}: {named.algorithm}"
 
-    for operation in OPERATIONS.values():
-        assert operation in MODEL or operation.startswith("neighbor"), operation
+
+@pytest.mark.parametrize(
+    ("library", "rules"),
+    [
+        ("Open MPI v5.0.11, package: Open MPI x Distribution", OPEN_MPI),
+        ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", OPEN_MPI),
+        ("Open MPI v4.0.3, package: y", GENERAL),
+        ("Open MPI v6.0.0, package: y", GENERAL),
+        ("MPICH Version:\t4.0.2 MPICH Release date: x", MPICH),
+        ("MPICH Version:      5.0.2", MPICH),
+        ("MPICH Version: 3.4", GENERAL),
+        ("Intel(R) MPI Library 2021.18 for Linux* OS", GENERAL),
+        ("", GENERAL),
+    ],
+)
+def test_rules_follow_the_library(library: str, rules: Rules) -> None:
+    assert rules_of(library) is rules
+
+
+def test_a_vast_alltoall_stays_an_event() -> None:
+    members = tuple(range(16384))
+    events = [
+        CollectiveEvent(
+            communicator=0,
+            operation=operation,
+            rank=rank,
+            root=-1,
+            space=MemorySpace.HOST,
+            bytes=8,
+            calls=2,
+        )
+        for rank in members
+        for operation in ("alltoall", "allreduce")
+    ]
+    made = expand_collectives(events, [Communicator(id=0, ranks=members)])
+    (table,) = made.tables.values()
+    assert len(table) == 16384  # the ring of the other operation
+    assert {e.operation: e.algorithm for e in made.events} == {"alltoall": "", "allreduce": "ring"}
+    assert made.report == (
+        "alltoall among 16384 ranks (4294705152 bytes) is listed, but not in the tables:"
+        " 268419072 pairs, all with the same bytes",
+    )
+
+
+def test_more_than_can_be_counted_is_refused() -> None:
+    with pytest.raises(ValueError, match="more bytes than can be counted"):
+        expand("allreduce", (0, 1), 1 << 60, calls=1 << 60)

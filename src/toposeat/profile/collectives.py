@@ -1,38 +1,30 @@
 """Expand recorded collectives into rank-pair traffic by stated algorithm models.
 
 A record says that a rank took part in a collective, with how many bytes, not which messages the
-MPI library made of it. The models below are the textbook algorithm of each operation; they are
-*models*, named in `Traffic.collective_model`, and real libraries choose others by size. Operations
-whose edges MPI itself fixes (alltoallv, alltoallw, scatterv, neighbour collectives) were counted
-exactly by the interposer and are not expanded again.
-
-Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations
-in MPICH", IJHPCA 19 (2005): binomial tree, ring, pairwise exchange, dissemination.
+MPI library made of it. The models (`toposeat.profile.algorithms`) follow the selection rules of the
+MPI that ran, where they are known; they are *models*, named in `Traffic.collective_model` and in
+each event. Operations whose edges MPI itself fixes (alltoallv, alltoallw, scatterv, neighbour
+collectives) were counted exactly by the interposer and are not expanded again.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toposeat.model.traffic import (
+    MAX_TOTAL,
     CollectiveEvent,
     Communicator,
-    Int64Array,
     MemorySpace,
     PairTable,
 )
-
-MODEL = (
-    "barrier: dissemination, empty messages; bcast, reduce, gather, scatter: binomial tree; "
-    "allreduce, reduce_scatter, reduce_scatter_block, allgather, allgatherv: ring; "
-    "alltoall: pairwise; gatherv: every rank to the root; scan, exscan: chain; "
-    "alltoallv, alltoallw, scatterv and neighbour collectives: exact, one message per pair"
-)
+from toposeat.profile.algorithms import Algorithm, Call, Messages, general, mpich, open_mpi
+from toposeat.profile.pair_sum import PairSum
 
 EXACT = frozenset(
     {
@@ -47,196 +39,179 @@ EXACT = frozenset(
     }
 )
 
+MAX_PAIRS = 1 << 21  # of all communicators: beyond, operations of all pairs stay events
 
-@dataclass(frozen=True, slots=True)
-class Sends:
-    """What one member sends in one call: members (positions), bytes and messages to each."""
-
-    to: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    messages: NDArray[np.int64]
-
-
-def _sends(to: Iterable[int], size: Iterable[int], messages: Iterable[int] | None = None) -> Sends:
-    targets = np.array(list(to), dtype=np.int64)
-    counts = np.ones_like(targets) if messages is None else np.array(list(messages), np.int64)
-    return Sends(targets, np.array(list(size), dtype=np.int64), counts)
-
-
-_NOTHING = _sends([], [])
+_ALL_PAIRS = frozenset({"direct"})  # algorithms with a message for every pair
+_VECTOR = frozenset({"allgatherv", "gatherv"})  # members' blocks differ
+_ROOTED = frozenset({"bcast", "reduce", "gather", "gatherv", "scatter"})
+_OPEN_MPI = re.compile(r"Open MPI v(4\.1|5\.)")
+_MPICH = re.compile(r"MPICH Version:\s*[45]\.")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One member's view of one call: its position, the group, the root's position, the bytes."""
+class Rules:
+    """How one MPI chooses algorithms, and what is to be said of it."""
 
-    me: int
-    members: int
-    root: int
-    size: int
-
-    @property
-    def place(self) -> int:
-        """Position counted from the root."""
-        return (self.me - self.root) % self.members
-
-    def at(self, distance: int) -> int:
-        """The member `distance` positions to the right."""
-        return (self.me + distance) % self.members
+    name: str
+    choose: open_mpi.Chooser
 
 
-def _powers_below(limit: int) -> list[int]:
-    return [1 << k for k in range(max(limit - 1, 0).bit_length())]
+OPEN_MPI = Rules("Open MPI 4.1 and 5 (coll/tuned, fixed rules)", open_mpi.choose)
+MPICH = Rules("MPICH 4 and 5 (general selection)", mpich.choose)
+GENERAL = Rules("textbook algorithms, since this MPI's own rules are not known", general.choose)
 
 
-def _children(position: int, members: int) -> list[int]:
-    """Distances to the children in a binomial tree rooted at 0: powers below the lowest set bit."""
-    reach = members if position == 0 else position & -position
-    return [step for step in _powers_below(reach) if position + step < members]
+def rules_of(library: str) -> Rules:
+    """The rules of an MPI, by what MPI_Get_library_version says."""
+    if _OPEN_MPI.search(library):
+        return OPEN_MPI
+    return MPICH if _MPICH.search(library) else GENERAL
 
 
-def _subtree(position: int, members: int) -> int:
-    """Members in the subtree of a binomial tree rooted at 0."""
-    return members if position == 0 else min(position & -position, members - position)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expansion:
+    """What became of the events."""
 
-
-def _barrier(call: Call) -> Sends:
-    steps = _powers_below(call.members)
-    return _sends(map(call.at, steps), [0] * len(steps))
-
-
-def _bcast(call: Call) -> Sends:
-    steps = _children(call.place, call.members)
-    return _sends(map(call.at, steps), [call.size] * len(steps))
-
-
-def _scatter(call: Call) -> Sends:
-    steps = _children(call.place, call.members)
-    blocks = (call.size * _subtree(call.place + step, call.members) for step in steps)
-    return _sends(map(call.at, steps), blocks)
-
-
-def _to_parent(call: Call, size: int) -> Sends:
-    """Up a binomial tree."""
-    return _sends([call.at(-(call.place & -call.place))], [size]) if call.place else _NOTHING
-
-
-def _reduce(call: Call) -> Sends:
-    return _to_parent(call, call.size)
-
-
-def _gather(call: Call) -> Sends:
-    return _to_parent(call, call.size * _subtree(call.place, call.members))
-
-
-def _gatherv(call: Call) -> Sends:
-    return _sends([call.root], [call.size]) if call.place else _NOTHING
-
-
-def _chunk(call: Call, index: int) -> int:
-    """Bytes of chunk `index` when the size is cut into one chunk per member."""
-    return call.size // call.members + (index % call.members < call.size % call.members)
-
-
-def _allreduce(call: Call) -> Sends:
-    # Reduce-scatter leaves out the chunk that the right neighbour ends up with, allgather the next.
-    skipped = _chunk(call, call.me + 1) + _chunk(call, call.me + 2)
-    return _sends([call.at(1)], [2 * call.size - skipped], [2 * (call.members - 1)])
-
-
-def _reduce_scatter(call: Call) -> Sends:
-    return _sends([call.at(1)], [call.size - _chunk(call, call.me)], [call.members - 1])
-
-
-def _ring_of_blocks(call: Call) -> Sends:
-    return _sends([call.at(1)], [call.size * (call.members - 1)], [call.members - 1])
-
-
-def _alltoall(call: Call) -> Sends:
-    others = range(1, call.members)
-    return _sends(map(call.at, others), [call.size] * len(others))
-
-
-def _chain(call: Call) -> Sends:
-    return _sends([call.me + 1], [call.size]) if call.me < call.members - 1 else _NOTHING
-
-
-_ALGORITHMS: Mapping[str, Callable[[Call], Sends]] = {
-    "barrier": _barrier,
-    "bcast": _bcast,
-    "reduce": _reduce,
-    "gather": _gather,
-    "scatter": _scatter,
-    "gatherv": _gatherv,
-    "allgather": _ring_of_blocks,
-    "allreduce": _allreduce,
-    "reduce_scatter": _reduce_scatter,
-    "reduce_scatter_block": _ring_of_blocks,
-    "alltoall": _alltoall,
-    "scan": _chain,
-    "exscan": _chain,
-}
+    tables: Mapping[MemorySpace, PairTable]
+    events: tuple[CollectiveEvent, ...]  # with `algorithm` filled in
+    model: str  # one sentence: whose rules, and which algorithm for which operation
+    report: tuple[str, ...]
 
 
 def expand_collectives(
-    events: Iterable[CollectiveEvent], communicators: Sequence[Communicator]
-) -> dict[MemorySpace, PairTable]:
+    events: Iterable[CollectiveEvent], communicators: Sequence[Communicator], rules: Rules = GENERAL
+) -> Expansion:
     """Model the messages of all events.
 
     Args:
         events: per rank, as recorded; bytes are one call's contribution (`CollectiveEvent`).
         communicators: looked up by their `id`; events on others are left out.
+        rules: who chooses the algorithms.
 
     Returns:
-        Directed pairs by memory space of the sender's contribution. A rank whose record is missing
-        sends nothing in the model, though others send to it.
+        Directed pairs by memory space of the sender's contribution, and more. A rank whose record
+        is missing sends nothing in the model, though others send to it.
     """
+    listed = list(events)
     members_of = {c.id: c.ranks for c in communicators}
-    edges: dict[MemorySpace, list[Int64Array]] = defaultdict(list)
-    gathered: dict[tuple[int, MemorySpace], list[CollectiveEvent]] = defaultdict(list)
-    for event in events:
-        members = members_of.get(event.communicator)
-        if members is None or len(members) < 2 or event.operation in EXACT:
+    sums: dict[MemorySpace, PairSum] = defaultdict(PairSum)
+    names: dict[int, str] = {}  # algorithm by the event's place in `listed`
+    budget = _Budget()
+    for places in _calls(listed, members_of):
+        views = [listed[p] for p in places]
+        members = members_of[views[0].communicator]
+        call = _call(views, members)
+        chosen = rules.choose(views[0].operation, call)
+        if chosen is None or (chosen[0] in _ALL_PAIRS and not budget.allows(views, call)):
             continue
-        if event.operation == "allgatherv":
-            gathered[event.communicator, event.space].append(event)
-            continue
-        rows = _rows(event, members)
-        if rows is not None:
-            edges[event.space].append(rows)
-    for (communicator, space), group in gathered.items():
-        edges[space].append(_allgatherv_rows(group, members_of[communicator]))
-    return {s: PairTable.from_pairs(*np.concatenate(r, axis=1)) for s, r in edges.items()}
-
-
-def _rows(event: CollectiveEvent, members: tuple[int, ...]) -> Int64Array | None:
-    """Rows source, target, bytes, messages of all calls of one event."""
-    algorithm = _ALGORITHMS.get(event.operation)
-    if algorithm is None or event.rank not in members:
-        return None
-    root = members.index(event.root) if event.root in members else 0
-    sends = algorithm(Call(members.index(event.rank), len(members), root, event.bytes))
-    return np.stack(
-        [
-            np.full(sends.to.size, event.rank, dtype=np.int64),
-            np.asarray(members, dtype=np.int64)[sends.to],
-            sends.bytes * event.calls,
-            sends.messages * event.calls,
-        ]
+        names.update(dict.fromkeys(places, chosen[0]))
+        _add(sums, chosen[1], call, views, members)
+    return Expansion(
+        tables={space: each.table() for space, each in sums.items()},
+        events=tuple(
+            replace(event, algorithm=names[p]) if p in names else event
+            for p, event in enumerate(listed)
+        ),
+        model=_model(rules, listed, names),
+        report=tuple(budget.sentences()),
     )
 
 
-def _allgatherv_rows(events: Sequence[CollectiveEvent], members: tuple[int, ...]) -> Int64Array:
-    """Ring: everyone passes on every block but the one its right neighbour started with."""
-    blocks: dict[int, int] = defaultdict(int)
-    calls: dict[int, int] = defaultdict(int)
-    for event in events:
-        blocks[event.rank] += event.bytes * event.calls
-        calls[event.rank] += event.calls
-    total = sum(blocks.values())
-    rows = [
-        (rank, right, total - blocks[right], calls[rank] * (len(members) - 1))
-        for rank, right in zip(members, (*members[1:], members[0]), strict=True)
-        if calls[rank]
-    ]
-    return np.array(rows, dtype=np.int64).reshape(-1, 4).T
+class _Budget:
+    """Keeps operations of all pairs from filling the memory: 16384 ranks have 268 million."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[int, int] = {}  # by communicator
+        self._skipped: dict[tuple[str, int], int] = defaultdict(int)
+
+    def allows(self, views: Sequence[CollectiveEvent], call: Call) -> bool:
+        """Whether there is room for the pairs of this call's communicator."""
+        communicator, pairs = views[0].communicator, call.members * (call.members - 1)
+        if communicator in self._pairs:
+            return True
+        if sum(self._pairs.values()) + pairs <= MAX_PAIRS:
+            self._pairs[communicator] = pairs
+            return True
+        size = sum(view.bytes * view.calls for view in views) * (call.members - 1)
+        self._skipped[views[0].operation, call.members] += size
+        return False
+
+    def sentences(self) -> Iterator[str]:
+        """What was left out."""
+        for (operation, members), size in sorted(self._skipped.items()):
+            yield (
+                f"{operation} among {members} ranks ({size} bytes) is listed, but not in the"
+                f" tables: {members * (members - 1)} pairs, all with the same bytes"
+            )
+
+
+def _calls(
+    events: Sequence[CollectiveEvent], members_of: Mapping[int, tuple[int, ...]]
+) -> Iterator[list[int]]:
+    """Places of the events that are views of the same calls: one shape, seen by several ranks."""
+    groups: dict[tuple[int, str, int, int], list[int]] = defaultdict(list)
+    inside = {number: frozenset(ranks) for number, ranks in members_of.items() if len(ranks) > 1}
+    for place, event in enumerate(events):
+        if event.operation in EXACT or event.rank not in inside.get(event.communicator, ()):
+            continue
+        size = -1 if event.operation in _VECTOR else event.bytes
+        root = event.root if event.operation in _ROOTED else -1
+        groups[event.communicator, event.operation, root, size].append(place)
+    yield from groups.values()
+
+
+def _call(views: Sequence[CollectiveEvent], members: tuple[int, ...]) -> Call:
+    """One call, or for the vector forms the mean of all calls."""
+    first = views[0]
+    root = members.index(first.root) if first.root in members else 0
+    if first.operation not in _VECTOR:
+        size = first.bytes
+        return Call(members=len(members), root=root, size=size, element=_element(size))
+    position_of = {rank: position for position, rank in enumerate(members)}
+    total = np.zeros(len(members), dtype=np.int64)
+    calls = np.zeros(len(members), dtype=np.int64)
+    for view in views:
+        total[position_of[view.rank]] += view.bytes * view.calls
+        calls[position_of[view.rank]] += view.calls
+    return Call(members=len(members), root=root, blocks=total // np.maximum(calls, 1))
+
+
+def _element(size: int) -> int:
+    """Bytes of one element, as a guess: the record has bytes only."""
+    return next(width for width in (8, 4, 2, 1) if size % width == 0)
+
+
+def _add(
+    sums: Mapping[MemorySpace, PairSum],
+    algorithm: Algorithm,
+    call: Call,
+    views: Sequence[CollectiveEvent],
+    members: tuple[int, ...],
+) -> None:
+    """The messages of one call, as often as their sender made it, from where its buffer was."""
+    out = Messages()
+    algorithm(call, out)
+    source, target, size, count = out.rows()
+    ranks = np.asarray(members, dtype=np.int64)
+    position_of = {rank: position for position, rank in enumerate(members)}
+    for space in {view.space for view in views}:
+        calls = np.zeros(len(members), dtype=np.int64)
+        for view in views:
+            if view.space is space:
+                calls[position_of[view.rank]] += view.calls
+        times = calls[source]
+        if (size.astype(np.float64) * times).sum() >= MAX_TOTAL:
+            raise ValueError(f"{views[0].operation}: more bytes than can be counted")
+        made = times > 0
+        rows = [ranks[source], ranks[target], size * times, count * times]
+        sums[space].add(np.stack(rows)[:, made])
+
+
+def _model(rules: Rules, events: Sequence[CollectiveEvent], names: Mapping[int, str]) -> str:
+    used: dict[str, set[str]] = defaultdict(set)
+    for place, name in names.items():
+        used[events[place].operation].add(name)
+    if not used:
+        return ""
+    listed = "; ".join(f"{op}: {', '.join(sorted(used[op]))}" for op in sorted(used))
+    return f"{rules.name}: {listed}"

@@ -21,7 +21,7 @@ from toposeat.model.traffic import (
     Traffic,
     TrafficKind,
 )
-from toposeat.profile.collectives import MODEL, expand_collectives
+from toposeat.profile.collectives import expand_collectives, rules_of
 from toposeat.profile.record import (
     NO_COMMUNICATOR,
     OUTSIDE,
@@ -117,10 +117,12 @@ def _merge(records: Sequence[RankRecord], report: list[str]) -> Traffic:
     events = _collect_events(records, number_of)
     tables, histograms = _collect_pairs(records)
     intra = [c for c in communicators if c.id not in inter]
-    for space, table in expand_collectives(events, intra).items():
+    expansion = expand_collectives(events, intra, rules_of(records[0].library))
+    for space, table in expansion.tables.items():
         key = (TrafficKind.COLLECTIVE, space)
         tables[key] = PairTable.total([tables.get(key, PairTable.empty()), table])
     _describe(records, report)
+    report += expansion.report
     if any(event.communicator in inter for event in events):
         report.append("collectives over inter-communicators are listed, not modelled as messages")
     return Traffic(
@@ -129,8 +131,8 @@ def _merge(records: Sequence[RankRecord], report: list[str]) -> Traffic:
         tables=tables,
         histograms=histograms,
         communicators=communicators,
-        collectives=events,
-        collective_model=MODEL if TrafficKind.COLLECTIVE in {k for k, _ in tables} else "",
+        collectives=expansion.events,
+        collective_model=expansion.model,
         rank_info=tuple(_rank_info(r) for r in records),
         metadata={"mpi": records[0].library, "abi": records[0].abi},
         report=tuple(report),

