@@ -22,10 +22,11 @@ row is our own of ring attention. Embeddings and the overlap with computation ar
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
 
-from toposeat.model.traffic import TrafficKind
+from toposeat.model.traffic import Communicator, TrafficKind
 from toposeat.profile.message_list import MessageList
 from toposeat.profile.pattern_text import PatternText
 
@@ -77,7 +78,25 @@ def llm_messages(text: PatternText) -> MessageList:
         _add_context(messages, job, place)
         _add_pipeline(messages, job, place)
         _add_data(messages, job, place)
+    _add_groups(messages, job)
     return messages
+
+
+def _add_groups(messages: MessageList, job: _Job) -> None:
+    """The process groups of each kind of parallelism, as the frameworks make them."""
+    for name, axes in (("tensor", ("tp",)), ("data", ("cp", "dp")), ("pipeline", ("pp",))):
+        members: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for coordinates in product(*(range(job.extent[axis]) for axis in _AXES)):
+            place = dict(zip(_AXES, coordinates, strict=True))
+            members[tuple(place[axis] for axis in _AXES if axis not in axes)].append(
+                job.rank(place)
+            )
+        for number, group in enumerate(sorted(map(sorted, members.values()))):
+            if len(group) > 1:
+                identity = len(messages.communicators)
+                messages.communicators.append(
+                    Communicator(id=identity, ranks=tuple(group), name=f"{name} parallel {number}")
+                )
 
 
 def _take_job(text: PatternText) -> _Job:

@@ -1,72 +1,68 @@
-"""Which regular pattern a traffic is, in words, for people who want to know what they place."""
+"""Which regular pattern a traffic is, in words, for people who want to know what they place.
+
+A pattern is claimed only of pairs that are all used and that carry at least 95 % of the bytes
+(`PairSet.claim`); what fits none is called irregular, with figures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import permutations
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from toposeat.model.traffic import Int64Array, PairTable, Traffic
+from toposeat.model.traffic import Communicator, Traffic, TrafficKind
+from toposeat.profile.grid_patterns import find_halo, find_line_exchange
+from toposeat.profile.group_patterns import find_groups, find_process_groups, find_tree
+from toposeat.profile.line_patterns import (
+    find_all_to_all,
+    find_band,
+    find_directed_line,
+    find_star,
+)
+from toposeat.profile.pair_set import PairSet, Pattern, percent
 
-MAX_RANKS = 4096  # grids of more ranks have too many shapes to try while a user waits
-MAX_DIMENSIONS = 4
-MIN_SHARE = 0.95  # of the bytes that a pattern must explain
-EVEN = 0.05  # relative spread below which sizes count as equal
+MIN_RANKS = 3
+MAX_PAIRS = 1 << 23  # with more, nobody wants to wait for a sentence
+_MAX_ORDERS = 8  # communicators whose order is tried
 
-_Pairs = NDArray[np.int64]  # source * ranks + target, sorted
+# The first that fits is the answer: from what says most to what says least.
+_FINDERS: tuple[Callable[[PairSet], Pattern | None], ...] = (
+    find_directed_line,
+    find_star,
+    find_all_to_all,
+    find_halo,
+    find_groups,
+    find_line_exchange,
+    find_band,
+    find_tree,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """A process grid in row-major order, the first dimension slowest."""
+def recognise(traffic: Traffic) -> Pattern | None:
+    """The pattern of the traffic that is mapped; None if there is too little to say anything.
 
-    shape: tuple[int, ...]
-    wrap: bool
-
-    def pairs(self, dimension: int) -> _Pairs:
-        """Neighbours along one dimension, both directions."""
-        ranks = int(np.prod(self.shape))
-        number = np.arange(ranks, dtype=np.int64).reshape(self.shape)
-        after = np.roll(number, -1, axis=dimension)
-        if not self.wrap:
-            keep = [slice(None)] * len(self.shape)
-            keep[dimension] = slice(0, -1)
-            number, after = number[tuple(keep)], after[tuple(keep)]
-        a, b = number.ravel(), after.ravel()
-        return np.unique(np.concatenate([a * ranks + b, b * ranks + a]))
-
-    def all_pairs(self) -> _Pairs:
-        """Neighbours along any dimension."""
-        return np.unique(np.concatenate([self.pairs(d) for d in range(len(self.shape))]))
+    Known are halo exchanges on grids of up to six dimensions, open or periodic in each, with or
+    without diagonals, in rank order or in the order of a communicator; rings, pipelines, bands;
+    one rank with all others; all-to-all among all ranks, in groups, and along the dimensions of a
+    grid; trees; the process groups of a machine learning job.
+    """
+    table = traffic.mapped_table()
+    if traffic.ranks < MIN_RANKS or len(table) > MAX_PAIRS:
+        return None
+    pairs = PairSet.of(table, traffic.ranks)
+    if not len(pairs):
+        return None
+    found = find_process_groups(pairs, _collective(traffic), traffic.communicators)
+    for finder in _FINDERS:
+        found = found or finder(pairs)
+    return found or _in_another_order(pairs, traffic) or _irregular(pairs)
 
 
 def describe_pattern(traffic: Traffic) -> str:
-    """One sentence on the traffic that is mapped, or "" if it is no pattern known here.
-
-    Known are halo exchanges on 1-D to 4-D grids in row-major rank order, open or periodic, and
-    all-to-all among all ranks. A pattern must explain at least 95 % of the bytes, and every pair of
-    it must be used.
-    """
-    table = traffic.mapped_table()
-    total = int(table.bytes.sum())
-    if total == 0 or not 3 <= traffic.ranks <= MAX_RANKS:
-        return ""
-    keys = table.source * traffic.ranks + table.target
-    best: tuple[int, str] | None = None
-    for grid in _grids(traffic.ranks):
-        pairs = grid.all_pairs()
-        inside = np.isin(keys, pairs)
-        used = np.count_nonzero(table.bytes[inside] > 0)
-        share = int(table.bytes[inside].sum()) / total
-        # Of the grids that explain the bytes, the one with the fewest pairs says most.
-        if used == len(pairs) and share >= MIN_SHARE and (best is None or len(pairs) < best[0]):
-            best = len(pairs), _halo_words(grid, keys, table, share)
-    if best is not None and best[0] < traffic.ranks * (traffic.ranks - 1):
-        return best[1]
-    return _all_to_all_words(traffic.ranks, table)
+    """One sentence on the traffic that is mapped, or "" if there is nothing to say."""
+    found = recognise(traffic)
+    return found.words if found else ""
 
 
 def with_pattern(traffic: Traffic) -> Traffic:
@@ -75,51 +71,51 @@ def with_pattern(traffic: Traffic) -> Traffic:
     return replace(traffic, metadata={**traffic.metadata, "pattern": words}) if words else traffic
 
 
-def _grids(ranks: int) -> Iterator[_Grid]:
-    for shape in _shapes(ranks):
-        yield _Grid(shape, wrap=False)
-        if max(shape) > 2:  # a periodic dimension of two is the same pair twice
-            yield _Grid(shape, wrap=True)
+def _collective(traffic: Traffic) -> PairSet:
+    space = traffic.mapped_space
+    return PairSet.of(traffic.table(kind=TrafficKind.COLLECTIVE, space=space), traffic.ranks)
 
 
-def _shapes(ranks: int) -> list[tuple[int, ...]]:
-    """Ordered factorisations into 1 to `MAX_DIMENSIONS` factors of at least two."""
-    found: set[tuple[int, ...]] = set()
-
-    def split(rest: int, smallest: int, factors: tuple[int, ...]) -> None:
-        if rest >= smallest:
-            found.update(permutations((*factors, rest)))
-        if len(factors) + 1 < MAX_DIMENSIONS:
-            for factor in range(smallest, int(rest**0.5) + 1):
-                if rest % factor == 0:
-                    split(rest // factor, factor, (*factors, factor))
-
-    split(ranks, 2, ())
-    return sorted(found, key=lambda shape: (len(shape), shape))
-
-
-def _halo_words(grid: _Grid, keys: Int64Array, table: PairTable, share: float) -> str:
-    shape = "x".join(map(str, grid.shape))
-    periodic = ", periodic" if grid.wrap else ""
-    pairs = len(grid.all_pairs())
-    words = (
-        f"{len(grid.shape)}-D {shape} halo{periodic}: {100 * share:.0f} % of the bytes on {pairs}"
-        " directed pairs"
-    )
-    mean = []
-    for dimension in range(len(grid.shape)):
-        sizes = table.bytes[np.isin(keys, grid.pairs(dimension))]
-        mean.append(float(sizes.mean()))
-    if len(mean) > 1 and max(mean) > (1 + EVEN) * min(mean):
-        words += "; per pair along the dimensions " + " : ".join(
-            f"{each / min(mean):.3g}" for each in mean
+def _in_another_order(pairs: PairSet, traffic: Traffic) -> Pattern | None:
+    """A halo in the order of a communicator, as MPI_Cart_create with reordering makes it."""
+    for communicator in _orders(traffic):
+        members = communicator.ranks
+        found = find_halo(pairs.within(members))
+        if found is None:
+            continue
+        name = f" {communicator.name}" if communicator.name else f" {communicator.id}"
+        some = "" if len(members) == pairs.ranks else f"the {len(members)} ranks of "
+        world = np.asarray(members, np.int64)
+        source, target = world[found.keys // len(members)], world[found.keys % len(members)]
+        return replace(
+            found,
+            words=f"{found.words}; ranks in the order of {some}communicator{name}",
+            keys=np.sort(source * pairs.ranks + target),
         )
-    return words
+    return None
 
 
-def _all_to_all_words(ranks: int, table: PairTable) -> str:
-    sizes = table.bytes[table.bytes > 0]
-    if len(sizes) < ranks * (ranks - 1):
-        return ""
-    even = sizes.max() <= (1 + EVEN) * sizes.min()
-    return "all-to-all among all ranks" + ("" if even else ", uneven")
+def _orders(traffic: Traffic) -> Iterator[Communicator]:
+    seen = {tuple(range(traffic.ranks))}
+    largest_first = sorted(traffic.communicators, key=lambda c: (-len(c.ranks), c.id))
+    for communicator in largest_first:
+        distinct = len(set(communicator.ranks)) == len(communicator.ranks)
+        if len(communicator.ranks) >= MIN_RANKS and distinct and communicator.ranks not in seen:
+            seen.add(communicator.ranks)
+            yield communicator
+        if len(seen) > _MAX_ORDERS:
+            return
+
+
+def _irregular(pairs: PairSet) -> Pattern:
+    heavy = pairs.heaviest(0.5)
+    partners = np.bincount(pairs.source, minlength=pairs.ranks)
+    low, high = int(partners.min()), int(partners.max())
+    each = f"{low}" if low == high else f"{low} to {high}"
+    share = pairs.share(heavy.keys)
+    where = f"{len(heavy)} of the " if len(heavy) < len(pairs) else ""
+    words = (
+        f"irregular: {percent(share)} of the bytes on {where}{len(pairs)} directed pairs that are"
+        f" used; ranks send to {each} others"
+    )
+    return Pattern("irregular", words, heavy.keys, share)

@@ -30,7 +30,7 @@ def matrix_file(traffic: Traffic, form: str) -> bytes:
     if traffic.ranks > MAX_RANKS:
         raise UsageError(
             f"a dense matrix of {traffic.ranks} ranks, at most {MAX_RANKS} are written",
-            hint="use --format json, which is sparse above 256 ranks, or query the profile (SQLite)",
+            hint="use --format json, which is sparse above 256 ranks, or query the profile",
         )
     matrix = traffic.mapped_table().dense_bytes(traffic.ranks)
     if form == "npy":
