@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.profile.records import write_record
 from toposeat.cli.main import main
+from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import catalogue_names
 
 
@@ -130,3 +132,51 @@ def test_every_verb_explains_itself(capsys: pytest.CaptureFixture[str], verb: st
         main([verb, "--help"])
     assert caught.value.code == 0
     assert f"toposeat {verb}" in capsys.readouterr().out
+
+
+def test_merge_makes_a_profile_of_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in range(2):
+        (tmp_path / f"node{rank}").mkdir()
+        write_record(tmp_path / f"node{rank}", rank, 2, pairs=[(0, 0, 1 - rank, 10, 1)])
+    folders = [str(tmp_path / f"node{rank}") for rank in range(2)]
+    target = tmp_path / "app.prof"
+    assert main(["profile", "--merge", *folders, "-o", str(target)]) == 0
+    assert load_traffic(target).table().bytes.tolist() == [10, 10]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"Wrote {target}" in captured.err
+    assert main(["profile", "--merge", *folders, "-o", str(target)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_merge_says_damage_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rank in range(2):
+        write_record(tmp_path, rank, 2)
+    (tmp_path / "rank-1-1000.tpsrec").write_bytes(b"TPSREC\r\n")
+    assert main(["profile", "--merge", str(tmp_path), "-o", str(tmp_path / "a.prof")]) == 0
+    assert "warning: 1 damaged records are left out: rank-1-1000.tpsrec" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["--merge", "."], "--merge needs a file to write"),
+        (["--merge", ".", "-o", "x", "--", "true"], "--merge runs no command"),
+        (["--merge", "no/such", "-o", "x"], "no such folder of traffic records"),
+    ],
+)
+def test_merge_used_wrongly(
+    words: list[str],
+    cause: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["profile", *words]) in (1, 2)
+    captured = capsys.readouterr().err
+    assert cause in captured
+    assert "hint:" in captured
+    assert not (tmp_path / "x").exists()

@@ -5,13 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.profile.records import write_record
 from toposeat.errors import InputError, ToposeatError
-from toposeat.model.traffic import MemorySpace, TrafficKind
-from toposeat.profile import read_records
+from toposeat.model.traffic import (
+    DeviceChoice,
+    DeviceUse,
+    MemorySpace,
+    PairTable,
+    TimeKind,
+    TrafficKind,
+)
+from toposeat.profile import event_sum, read_records
 
 WORLD = [(0, [(0, 1, 3)])]
+OUTSIDE = 0x7FFFFFFF
 P2P, HOST = TrafficKind.POINT_TO_POINT, MemorySpace.HOST
 
 
@@ -72,9 +82,10 @@ def test_outside_and_lost_are_said(tmp_path: Path) -> None:
     lost = {"lost_messages": 2, "lost_bytes": 50, "lost_events": 1}
     write_record(tmp_path, 0, 1, pairs=[(0, 0, 0x7FFFFFFF, 8, 3)], header=lost)
     traffic = read_records(tmp_path)
-    assert "3 messages (24 bytes) with processes outside MPI_COMM_WORLD are not in the tables" in (
-        traffic.report
-    )
+    assert any("3 messages (24 bytes) are with processes outside" in s for s in traffic.report)
+    (outside,) = traffic.worlds
+    assert (outside.id, outside.ranks, outside.parent) == (1, 0, None)
+    assert [(f.rank, f.bytes, f.messages, f.inbound) for f in outside.flows] == [(0, 24, 3, False)]
     assert "2 messages (50 bytes) could not be attributed" in traffic.report
     assert "1 collective calls could not be recorded" in traffic.report
     assert traffic.tables == {}
@@ -96,7 +107,7 @@ def test_several_runs(tmp_path: Path) -> None:
     traffic = read_records(tmp_path)
     assert traffic.ranks == 3
     assert any("2 MPI jobs" in line for line in traffic.report)
-    assert any("1 processes were spawned" in line for line in traffic.report)
+    assert "world 1: 1 of 1 processes of a spawned world are listed apart" in traffic.report
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -107,6 +118,171 @@ def test_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "rank-0-1.tpsrec").write_bytes(b"rubbish" * 200)
     with pytest.raises(InputError, match=r"rank-0-1\.tpsrec"):
         read_records(tmp_path)
+
+
+def test_a_spawned_world_keeps_its_own_ranks(tmp_path: Path) -> None:
+    for rank in range(3):
+        write_record(tmp_path, rank, 3, pairs=[(0, 0, OUTSIDE, 10 * rank, 1)] if rank else [])
+    write_record(
+        tmp_path,
+        0,
+        2,
+        pid=7,
+        world=b"job-2",
+        flags=1,
+        pairs=[(0, 1, 1, 5, 4), (0, 0, OUTSIDE, 3, 2)],
+    )
+    write_record(tmp_path, 1, 2, pid=8, world=b"job-2", flags=1, pairs=[(3, 0, OUTSIDE, 9, 1)])
+    traffic = read_records(tmp_path)
+    assert traffic.tables == {}
+    (child,) = traffic.worlds
+    assert (child.id, child.name, child.ranks, child.parent) == (1, "job-2", 2, 0)
+    assert child.tables[P2P, MemorySpace.DEVICE].dense_bytes(2).tolist() == [[0, 20], [0, 0]]
+    assert [(f.rank, f.bytes) for f in child.flows] == [(1, 10), (2, 20)]
+    assert any("sent 3 messages (15 bytes) to processes outside it" in s for s in traffic.report)
+
+
+def test_two_spawned_worlds_cannot_be_told_apart_by_what_was_sent(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 1, pairs=[(0, 0, OUTSIDE, 10, 1)])
+    for number, world in enumerate((b"a", b"b")):
+        write_record(tmp_path, 0, 1, pid=7 + number, world=world, flags=1)
+    worlds = read_records(tmp_path).worlds
+    assert [(w.id, w.name, w.parent, len(w.flows)) for w in worlds] == [
+        (1, "a", None, 0),
+        (2, "b", None, 0),
+        (3, "processes outside", None, 1),
+    ]
+
+
+def test_phases_add_up(tmp_path: Path) -> None:
+    phases = [(5, 1000, 2000, 1000), (7, 2000, 4000, 2000)]
+    for rank in range(2):
+        write_record(
+            tmp_path,
+            rank,
+            2,
+            phases=phases,
+            header={"phase_mode": 1},
+            pairs=[(0, 0, 1 - rank, 10, 1, 0), (0, 0, 1 - rank, 100, 2, 1)],
+            events=[(0, 13, 0, -1, 16, 1, 1), (0, 13, 0, -1, 16, 3, 0)],
+            communicators=[(0, [(0, 1, 2)])],
+            time={(0, 0, 0): (100, 1), (1, 1, 1): (300, 2)},
+        )
+    traffic = read_records(tmp_path)
+    assert [(p.index, p.label) for p in traffic.phases] == [(0, "level 5"), (1, "level 7")]
+    assert [round(p.mpi_s * 1e6) for p in traffic.phases] == [200, 600]
+    assert [round(p.begin_s * 1e6) for p in traffic.phases] == [0, 1000]
+    assert [p.tables[P2P, HOST].bytes.tolist() for p in traffic.phases] == [[10, 10], [200, 200]]
+    for key, table in traffic.tables.items():
+        assert PairTable.total(p.tables[key] for p in traffic.phases if key in p.tables) == table
+    assert [(e.rank, e.calls, e.algorithm) for e in traffic.collectives] == [
+        (0, 4, "ring"),
+        (1, 4, "ring"),
+    ]
+    (share, other) = traffic.rank_info[0].time
+    assert (share.kind, share.space, share.calls) == (TimeKind.POINT_TO_POINT, HOST, 1)
+    assert (other.kind, other.space) == (TimeKind.COLLECTIVE, MemorySpace.DEVICE)
+    assert sum(s.seconds for s in traffic.rank_info[0].time) == pytest.approx(400e-6)
+
+
+def test_devices_and_local_ranks(tmp_path: Path) -> None:
+    for rank in range(4):
+        devices = [(rank % 2, b"00000000:0%d:00.0" % rank, 8, 1), (9, b"no address", 100, 1)]
+        header = {"host": b"node%d" % (rank // 2), "visible_devices": 4}
+        write_record(tmp_path, rank, 4, devices=devices[: 1 + (rank == 3)], header=header)
+    traffic = read_records(tmp_path)
+    assert [info.local_rank for info in traffic.rank_info] == [0, 1, 0, 1]
+    assert traffic.rank_info[0].devices == (
+        DeviceUse(pci_bus_id="0000:00:00.0", ordinal=0, bytes=8),
+    )
+    assert [(d.pci_bus_id, d.ordinal, d.bytes) for d in traffic.rank_info[3].devices] == [
+        (None, 9, 100),
+        ("0000:03:00.0", 1, 8),
+    ]
+    assert traffic.device_choice is DeviceChoice.OWN
+
+
+def test_untimed_records_make_an_untimed_profile(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 1, flags=64)
+    assert not read_records(tmp_path).timed
+
+
+def test_one_damaged_record_does_not_cost_the_others(tmp_path: Path) -> None:
+    for rank in range(6):
+        write_record(tmp_path, rank, 6, pairs=[(0, 0, (rank + 1) % 6, 10, 1)])
+    damaged = tmp_path / "rank-2-1000.tpsrec"
+    damaged.write_bytes(damaged.read_bytes()[:5000])
+    traffic = read_records(tmp_path)
+    assert traffic.table().source.tolist() == [0, 1, 3, 4, 5]
+    assert traffic.metadata["damaged_records"] == "1"
+    assert traffic.report[0].startswith("1 damaged records are left out: rank-2-1000.tpsrec: ")
+    assert "rank 2 left no record" in traffic.report
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_whatever_happens_to_one_file(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("records")
+    for rank in range(3):
+        write_record(
+            folder,
+            rank,
+            3,
+            pairs=[(0, 0, (rank + 1) % 3, 10, 1)],
+            events=[(0, 13, 0, -1, 8, 1)],
+            communicators=WORLD,
+        )
+    path = folder / "rank-1-1000.tpsrec"
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 20))):
+        place = data.draw(st.integers(0, 700) | st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
+    try:
+        traffic = read_records(folder)
+    except InputError as error:
+        assert error.hint
+    else:
+        sent = traffic.table(kind=P2P)
+        assert {0, 2} <= set(sent.source.tolist()) or traffic.report
+
+
+def test_folders_of_several_nodes(tmp_path: Path) -> None:
+    for rank in range(4):
+        folder = tmp_path / f"node{rank // 2}"
+        folder.mkdir(exist_ok=True)
+        write_record(folder, rank, 4, pairs=[(0, 0, (rank + 1) % 4, 10, 1)])
+    both = read_records(tmp_path / "node0", tmp_path / "node1")
+    assert len(both.table()) == 4
+    assert both.report == ()
+    assert "ranks 2, 3 left no record" in read_records(tmp_path / "node0").report
+    twice = read_records(*[tmp_path / f"node{n}" for n in (0, 1, 0)])
+    assert twice.table() == both.table()
+    assert "2 ranks left a second record: several MPI runs; the first is used" in twice.report
+
+
+def test_progress_counts_records(tmp_path: Path) -> None:
+    for rank in range(3):
+        write_record(tmp_path, rank, 3)
+    seen: list[tuple[int, int]] = []
+    read_records(tmp_path, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_very_many_shapes_are_merged_by_size_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_sum, "MAX_EVENTS", 8)
+    events = [(0, 13, 0, -1, 16 + n, 2) for n in range(6)]
+    for rank in range(3):
+        write_record(tmp_path, rank, 3, events=events, communicators=WORLD)
+    traffic = read_records(tmp_path)
+    assert [(e.rank, e.bytes, e.calls) for e in traffic.collectives] == [
+        (rank, 18, 12) for rank in range(3)
+    ]
+    assert "collectives have very many sizes: those of one size class are merged" in traffic.report
 
 
 def test_jobs_within_ranks_are_left_out(tmp_path: Path) -> None:

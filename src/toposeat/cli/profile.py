@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
     EXIT_FAILED,
@@ -20,7 +21,10 @@ from toposeat.cli.command import (
     show,
     tell,
 )
-from toposeat.errors import ToposeatError
+from toposeat.errors import ToposeatError, UsageError
+
+if TYPE_CHECKING:
+    from toposeat.model.traffic import Traffic
 
 
 class ProfileCommand(Command):
@@ -28,7 +32,10 @@ class ProfileCommand(Command):
 
     name = "profile"
     wraps = True
-    usage = "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--json] -- LAUNCH..."
+    usage = (
+        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--json] -- LAUNCH...\n"
+        "       toposeat profile --merge DIR... -o F [-f] [--json]"
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
@@ -38,6 +45,14 @@ class ProfileCommand(Command):
             metavar="DIR",
             type=Path,
             help="keep the raw per-rank records in DIR (a new folder)",
+        )
+        parser.add_argument(
+            "--merge",
+            metavar="DIR",
+            nargs="+",
+            type=Path,
+            help="run nothing: make a profile of the records in these folders, for example of one "
+            "folder per node",
         )
         parser.add_argument(
             "--no-time",
@@ -57,11 +72,12 @@ class ProfileCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the application under the interposer, merge, save, summarise."""
-        from toposeat import pipeline, profile, report  # noqa: PLC0415
+        from toposeat import pipeline, profile  # noqa: PLC0415
         from toposeat.cli.progress import progress_bar  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
-        from toposeat.model.traffic_file import save_traffic  # noqa: PLC0415
 
+        if args.merge:
+            return self._merge(args)
         launch = require_launch(args, self.name)
         recording = profile.Recording(timed=not args.no_time, phases=args.phases)
         if args.dry_run:
@@ -73,22 +89,50 @@ class ProfileCommand(Command):
             traffic, exit_code = profile.profile_run(
                 launch, directory=args.keep_records, recording=recording, progress=progress
             )
-        try:
-            save_traffic(traffic, target, overwrite=args.force)
-        except ToposeatError as error:
-            # The run may have taken hours: keep what it gave, wherever there is room.
-            print_error(error)
-            rescue = Path(tempfile.mkdtemp(prefix="toposeat-")) / target.name
-            save_traffic(traffic, rescue)
-            tell(f"Wrote {rescue} instead")
-            return exit_code or EXIT_FAILED
-        if args.json:
-            print_json(report.profile_json(traffic))
-        else:
-            # The application owns stdout.
-            show(sys.stderr, report.render_traffic_text, traffic)
-        tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place")
-        return exit_code
+        return _save_and_show(args, traffic, target, exit_code)
+
+    def _merge(self, args: argparse.Namespace) -> int:
+        """Records that lie in folders already."""
+        from toposeat import profile  # noqa: PLC0415
+        from toposeat.cli.progress import progress_bar  # noqa: PLC0415
+        from toposeat.model.files import check_writable  # noqa: PLC0415
+
+        if args.launch:
+            raise UsageError(
+                f"{self.name}: --merge runs no command",
+                hint=f"leave out --merge, or `-- {' '.join(args.launch)}`",
+            )
+        if args.output is None:
+            raise UsageError(f"{self.name}: --merge needs a file to write", hint="add -o app.prof")
+        check_writable(args.output, overwrite=args.force)
+        with progress_bar("merging records") as progress:
+            traffic = profile.merge_records(*args.merge, progress=progress)
+        return _save_and_show(args, traffic, args.output, 0)
+
+
+def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exit_code: int) -> int:
+    """Write the profile, say what is in it, and return the application's exit code."""
+    from toposeat import report  # noqa: PLC0415
+    from toposeat.model.traffic_file import save_traffic  # noqa: PLC0415
+
+    try:
+        save_traffic(traffic, target, overwrite=args.force)
+    except ToposeatError as error:
+        # The run may have taken hours: keep what it gave, wherever there is room.
+        print_error(error)
+        rescue = Path(tempfile.mkdtemp(prefix="toposeat-")) / target.name
+        save_traffic(traffic, rescue)
+        tell(f"Wrote {rescue} instead")
+        return exit_code or EXIT_FAILED
+    if args.json:
+        print_json(report.profile_json(traffic))
+    else:
+        # The application owns stdout.
+        show(sys.stderr, report.render_traffic_text, traffic)
+    if "damaged_records" in traffic.metadata:
+        tell(f"warning: {traffic.report[0]}")
+    tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place")
+    return exit_code
 
 
 def _phases(text: str) -> str | float:

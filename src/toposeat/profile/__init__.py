@@ -9,6 +9,7 @@ from toposeat.profile.run import (
     PHASES_BY_MARK,
     NothingRecordedError,
     Recording,
+    merge_records,
     profile_line,
     profile_run,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "Recording",
     "choose_abi",
     "choose_library",
+    "merge_records",
     "holds_traffic",
     "pattern_traffic",
     "profile_line",

@@ -99,6 +99,15 @@ def profile_run(
     return replace(traffic, metadata=metadata), exit_code
 
 
+def merge_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
+    """The traffic of a run whose records lie in folders, for example one of each node.
+
+    Raises:
+        InputError, ToposeatError: see `read_records`.
+    """
+    return with_pattern(read_records(*directories, progress=progress))
+
+
 def profile_line(
     argv: Sequence[str],
     *,

@@ -1,0 +1,187 @@
+"""`Traffic` from an added-up world, with its collectives expanded and other worlds beside it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from toposeat.model.traffic import (
+    CollectiveEvent,
+    MemorySpace,
+    PairTable,
+    Phase,
+    RankInfo,
+    TableKey,
+    Traffic,
+    TrafficKind,
+    World,
+    WorldFlow,
+)
+from toposeat.profile.collectives import Expansion, expand_collectives, rules_of
+from toposeat.profile.record import PhaseMode
+from toposeat.profile.world_sum import PhaseSum, WorldSum, tables_of
+
+Tables = Mapping[TableKey, PairTable]
+
+
+def make_traffic(
+    world: WorldSum, spawned: Sequence[WorldSum], report: Sequence[str], damaged: int
+) -> Traffic:
+    """The job's traffic.
+
+    Args:
+        world: the job's own MPI_COMM_WORLD.
+        spawned: worlds that processes of the job started.
+        report: what is to be said already.
+        damaged: how many records could not be read.
+    """
+    said = list(report)
+    parts = _expand(world)
+    for expansion in parts.values():
+        said += (line for line in expansion.report if line not in said)
+    events = _with_algorithms(parts)
+    if any(event.communicator in world.inter for event in events):
+        said.append("collectives over inter-communicators are listed, not modelled as messages")
+    if world.events.merged_by_class:
+        said.append("collectives have very many sizes: those of one size class are merged")
+    worlds = _worlds(world, spawned, said)
+    metadata = {"mpi": world.library, "abi": world.abi}
+    if damaged:
+        metadata["damaged_records"] = str(damaged)
+    return Traffic(
+        ranks=world.size,
+        origin="interposer",
+        tables=_join(tables_of(world.pairs), *(e.tables for e in parts.values())),
+        histograms=world.histograms,
+        communicators=tuple(world.communicators),
+        collectives=events,
+        collective_model="; ".join(dict.fromkeys(e.model for e in parts.values() if e.model)),
+        rank_info=_with_local_ranks(world.rank_info(), complete=len(world.seen) == world.size),
+        metadata=metadata,
+        report=tuple(said),
+        phases=_phases(world, parts),
+        worlds=worlds,
+        timed=world.timed,
+    )
+
+
+def _expand(world: WorldSum) -> dict[int, Expansion]:
+    """The collectives as messages, by the label of their phase (0 without phases)."""
+    rules = rules_of(world.library)
+    inside = [c for c in world.communicators if c.id not in world.inter]
+    return {
+        label: expand_collectives(sorted(world.events.events(label), key=_order), inside, rules)
+        for label in world.events.phases()
+    }
+
+
+def _order(event: CollectiveEvent) -> tuple[int, str, int, int, str, int]:
+    place = (event.communicator, event.operation, event.rank)
+    return (*place, event.root, event.space.value, event.bytes)
+
+
+def _with_algorithms(parts: Mapping[int, Expansion]) -> tuple[CollectiveEvent, ...]:
+    """The events of all phases, those of one shape and rank as one."""
+    if len(parts) == 1:
+        return next(iter(parts.values())).events
+    merged: dict[CollectiveEvent, int] = defaultdict(int)
+    for expansion in parts.values():
+        for event in expansion.events:
+            merged[replace(event, calls=0)] += event.calls
+    return tuple(sorted((replace(e, calls=n) for e, n in merged.items()), key=_order))
+
+
+def _join(own: Tables, *expanded: Mapping[MemorySpace, PairTable]) -> dict[TableKey, PairTable]:
+    tables = dict(own)
+    for part in expanded:
+        for space, table in part.items():
+            key = (TrafficKind.COLLECTIVE, space)
+            tables[key] = PairTable.total([tables[key], table]) if key in tables else table
+    return {key: table for key, table in tables.items() if len(table)}
+
+
+def _phases(world: WorldSum, parts: Mapping[int, Expansion]) -> tuple[Phase, ...]:
+    known = sorted(world.phases.values(), key=lambda phase: (phase.begin_s, phase.label))
+    word = "window" if world.phase_mode is PhaseMode.WINDOWS else "level"
+    return tuple(
+        Phase(
+            index=index,
+            label=f"{word} {phase.label}",
+            begin_s=phase.begin_s,
+            end_s=phase.end_s,
+            tables=_phase_tables(world, phase, parts),
+            mpi_s=phase.mpi_s if world.timed else 0.0,
+        )
+        for index, phase in enumerate(known)
+    )
+
+
+def _phase_tables(world: WorldSum, phase: PhaseSum, parts: Mapping[int, Expansion]) -> Tables:
+    if world.phase_pairs_left_out:
+        return {}
+    expanded = [parts[phase.label].tables] if phase.label in parts else []
+    return _join(tables_of(phase.pairs), *expanded)
+
+
+def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tuple[World, ...]:
+    """Spawned worlds, and what the job exchanged with processes outside its own.
+
+    A record does not tell which world an outside peer belongs to: with one spawned world it is
+    taken for that one, else for processes that are not known.
+    """
+    alone = len(spawned) == 1
+    made = []
+    for number, child in enumerate(spawned, 1):
+        parts = _expand(child)
+        tables = _join(tables_of(child.pairs), *(e.tables for e in parts.values()))
+        flows = tuple(world.flows) if alone else ()
+        made.append(
+            World(
+                id=number,
+                name=child.name,
+                ranks=child.size,
+                parent=0 if alone else None,
+                tables=tables,
+                flows=flows,
+            )
+        )
+        said += _of_child(number, child)
+    if world.flows and not alone:
+        made.append(World(id=len(made) + 1, name="processes outside", flows=tuple(world.flows)))
+    if world.flows:
+        size, messages = _total(world.flows)
+        said.append(
+            f"{messages} messages ({size} bytes) are with processes outside MPI_COMM_WORLD: listed"
+            " apart, not in the tables of rank pairs"
+        )
+    return tuple(made)
+
+
+def _of_child(number: int, child: WorldSum) -> list[str]:
+    text = f"{len(child.seen)} of {child.size} processes of a spawned world are listed apart"
+    size, messages = _total(child.flows)
+    if messages:
+        text += f"; they sent {messages} messages ({size} bytes) to processes outside it"
+    return [f"world {number}: {text}"]
+
+
+def _total(flows: Sequence[WorldFlow]) -> tuple[int, int]:
+    return sum(f.bytes for f in flows), sum(f.messages for f in flows)
+
+
+def _with_local_ranks(ranks: tuple[RankInfo, ...], *, complete: bool) -> tuple[RankInfo, ...]:
+    """Where the launcher did not tell local ranks, they are counted within hosts, if all is there.
+
+    Launchers number the ranks of a node in rank order.
+    """
+    if not complete or all(info.local_rank is not None for info in ranks):
+        return ranks
+    if any(info.local_rank is not None or not info.host for info in ranks):
+        return ranks
+    count = Counter[str]()
+    made = []
+    for info in ranks:
+        made.append(replace(info, local_rank=count[info.host]))
+        count[info.host] += 1
+    return tuple(made)
