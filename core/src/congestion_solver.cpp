@@ -39,7 +39,7 @@ Found solve_congestion(const Job &job) {
         return *found;
     }
   }
-  const double bound = congestion_bound(job);
+  double bound = congestion_bound(job);
   const bool branch = job.may_enumerate() && job.devices() <= branched_devices &&
                       (load_branching_handles_allowed || job.qap.allowed.empty());
   SwapOptions options;
@@ -52,6 +52,7 @@ Found solve_congestion(const Job &job) {
   if (job.devices() <= 64)
     descend(job.qap, start);
   const LoadAnswer found = search_congestion(job.loads, job.unpadded(start), options, search_end);
+  bound = stronger_congestion_bound(job, bound, found.max_s);
   if (!branch)
     return {found.placement, bound, "search"};
   const BoundedAnswer proved =

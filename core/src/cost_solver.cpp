@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "job.hpp"
+#include "toposeat/small_qap.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/tabu.hpp"
 
@@ -61,6 +62,13 @@ Found proved_as_far_as_possible(const Job &job) {
   return {job.unpadded(proved.placement), proved.lower_bound, "branch and bound"};
 }
 
+Found enumerated(const Job &job) {
+  Assignment start = job.padded(job.home);
+  descend(job.qap, start);
+  const BoundedAnswer best = solve_small_qap(job.qap, start);
+  return {job.unpadded(best.placement), best.lower_bound, "branch and bound"};
+}
+
 } // namespace
 
 Found solve_cost(const Job &job) {
@@ -68,6 +76,8 @@ Found solve_cost(const Job &job) {
     if (const auto tree = cost_tree(job.qap))
       return on_tree(job, *tree);
   }
+  if (job.may_enumerate() && job.devices() <= max_small_devices && small_qap_scope.covers(job.qap))
+    return enumerated(job);
   if (job.may_enumerate() && job.devices() <= max_branched_devices &&
       branch_and_bound_scope.covers(job.qap))
     return proved_as_far_as_possible(job);

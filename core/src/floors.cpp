@@ -14,6 +14,20 @@ double directed_capacity(const Network &network, const LinkUse &use) {
   return std::min(use.reverse ? link.backward : link.forward, link.combined);
 }
 
+/// Least capacity along the route of each ordered pair.
+Matrix route_widths(const Network &network) {
+  Matrix widths(network.devices);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      double width = unlimited;
+      for (const LinkUse &use : network.route(a, b))
+        width = std::min(width, directed_capacity(network, use));
+      widths(a, b) = width;
+    }
+  }
+  return widths;
+}
+
 /// How fast a device can send, receive, and both together, over its routes to all others.
 struct PortRates {
   double out = unlimited;
@@ -115,19 +129,22 @@ public:
     const std::uint32_t n = network_.devices;
     Floors result{Matrix(n), Matrix(n), start_latency(), 0, 0};
     const Matrix lone = lone_rates(network_);
+    const Matrix widths = route_widths(network_);
     const bool matched = n <= matched_devices;
     for (std::uint32_t d = 0; d < n; ++d) {
       const PortRates port = port_rates(network_, d);
       const double nearest = nearest_latency(d);
       const std::vector<double> rates = falling_rates(d, lone);
+      const std::vector<double> widest = falling_rates(d, widths);
       for (std::uint32_t r = 0; r < n; ++r) {
         const bool barred = pinned[r] != Qap::no_pin && pinned[r] != d;
-        const double congestion =
+        const double port_load =
             std::max({out_[r] / port.out, in_[r] / port.in, (out_[r] + in_[r]) / port.both});
+        const double congestion = std::max(port_load, slowest_flow(largest_[r], widest));
         result.congestion(r, d) = barred ? unlimited : congestion;
         const auto least = least_messages_.find(r);
         const double start = least == least_messages_.end() ? 0 : least->second * nearest;
-        double time = congestion > 0 ? congestion + start : start;
+        double time = port_load > 0 ? port_load + start : start;
         if (matched && !barred && timed) {
           time = std::max(time, flows_matched(r, d, lone, pinned));
         } else if (timed) {
@@ -272,16 +289,9 @@ bool perfect_matching(const Matrix &matrix, double limit) {
 } // namespace
 
 Matrix lone_rates(const Network &network) {
-  Matrix rates(network.devices);
-  for (std::uint32_t a = 0; a < network.devices; ++a) {
-    for (std::uint32_t b = 0; b < network.devices; ++b) {
-      double rate = network.cap[a * std::size_t{network.devices} + b];
-      for (const LinkUse &use : network.route(a, b)) {
-        rate = std::min(rate, directed_capacity(network, use));
-      }
-      rates(a, b) = rate;
-    }
-  }
+  Matrix rates = route_widths(network);
+  for (std::size_t pair = 0; pair < rates.values.size(); ++pair)
+    rates.values[pair] = std::min(rates.values[pair], network.cap[pair]);
   return rates;
 }
 

@@ -9,11 +9,13 @@
 #include "toposeat/dual_ascent.hpp"
 #include "toposeat/flow.hpp"
 #include "toposeat/subset_dp.hpp"
+#include "toposeat/weighted_links.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr std::size_t largest_lawler = 64; // devices; the bound takes O(n^4 log n)
+constexpr std::size_t ascended_devices = 20; // some ten milliseconds; n^5
+constexpr std::size_t largest_lawler = 64;   // devices; the bound takes O(n^4 log n)
 
 Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
   Qap qap = make_qap(traffic, machine.cost, machine.message_cost);
@@ -74,6 +76,14 @@ double congestion_bound(const Job &job) {
       bound = std::max(bound, best->value);
   }
   return bound;
+}
+
+double stronger_congestion_bound(const Job &job, double known, double reached) {
+  const bool worthwhile = job.devices() > 8 && job.devices() <= ascended_devices;
+  if (!worthwhile || !less_by_tolerance(known, reached))
+    return known;
+  const Deadline end = job.deadline.within(0.25 * job.request.budget_s);
+  return std::max(known, weighted_links_bound(job.machine.network, job.qap, reached, end));
 }
 
 namespace {

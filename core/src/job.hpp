@@ -69,6 +69,10 @@ std::optional<double> quick_bound(const Job &job, Objective objective);
 /// Least maximum congestion that links alone allow: port loads, and the tree of separating links.
 double congestion_bound(const Job &job);
 
+/// The same from what all links of a kind must carry together: tens of milliseconds, so asked for
+/// only where `known` does not meet the congestion `reached` by a search.
+double stronger_congestion_bound(const Job &job, double known, double reached);
+
 /// Lower bound of the flow time from a lower bound of the maximum congestion.
 double time_bound(const Job &job, double congestion_s);
 

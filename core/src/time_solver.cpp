@@ -77,6 +77,7 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
     if (found.max_s < least.max_s)
       least = found;
   }
+  bound = stronger_congestion_bound(job, bound, least.max_s);
   const bool branches = load_branching_handles_allowed || job.qap.allowed.empty();
   if (job.may_enumerate() && branches && job.devices() > 8 && job.devices() <= branched_devices &&
       !tree) {

@@ -11,6 +11,7 @@
 #include "toposeat/linear_assignment.hpp"
 #include "toposeat/prepared_qap.hpp"
 #include "toposeat/rng.hpp"
+#include "toposeat/small_qap.hpp"
 
 using namespace toposeat;
 
@@ -202,7 +203,7 @@ TEST_CASE("no bound exceeds the optimum, whatever the problem has", "[map]") {
   }
 }
 
-TEST_CASE("branch and bound equals brute force, whatever the problem has", "[map]") {
+TEST_CASE("both exact searches equal brute force, whatever the problem has", "[map]") {
   Rng rng(76);
   for (std::uint32_t kind = 0; kind < 128; ++kind) {
     const Qap qap = random_problem(kind % 5 == 0 ? 7 : 6, kind, rng);
@@ -215,6 +216,12 @@ TEST_CASE("branch and bound equals brute force, whatever the problem has", "[map
     CHECK(answer.value == Approx(best));
     CHECK(qap_cost(qap, answer.placement) == Approx(answer.value));
     CHECK(keeps_rules(qap, answer.placement));
+    const BoundedAnswer small = solve_small_qap(qap, start);
+    CHECK(small.proved);
+    CHECK(small.value == Approx(best));
+    CHECK(qap_cost(qap, small.placement) == Approx(small.value));
+    CHECK(keeps_rules(qap, small.placement));
+    CHECK(std::is_permutation(small.placement.begin(), small.placement.end(), start.begin()));
   }
 }
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/small_qap.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+#include <stdexcept>
+
+#include "qap_symmetry.hpp"
+#include "toposeat/prepared_qap.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t width = max_small_devices;
+using Line = std::array<double, width>; // by device
+
+/// Ranks that talk or are bound to a device, pinned ones first, then always the one with most
+/// traffic to those before it.
+std::vector<std::uint32_t> placing_order(const Qap &qap) {
+  const auto weight = [&](std::size_t r, std::size_t s) {
+    const double second = qap.has_second_term() ? qap.flow2(r, s) + qap.flow2(s, r) : 0;
+    return qap.flow(r, s) + qap.flow(s, r) + second;
+  };
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> left;
+  std::vector<double> attached(qap.size(), 0);
+  for (std::uint32_t r = 0; r < qap.active; ++r) {
+    left.push_back(r);
+    for (std::size_t s = 0; s < qap.active; ++s)
+      attached[r] += 1e-6 * weight(r, s); // decides until something is placed, then breaks ties
+  }
+  while (!left.empty()) {
+    const auto next = std::max_element(left.begin(), left.end(), [&](auto a, auto b) {
+      return std::pair(!qap.free_rank(a), attached[a]) < std::pair(!qap.free_rank(b), attached[b]);
+    });
+    order.push_back(*next);
+    left.erase(next);
+    for (const std::uint32_t r : left)
+      attached[r] += weight(r, order.back());
+  }
+  return order;
+}
+
+/// Smallest sums of products of a falling list of flows with the distances from each device.
+class LeastProducts {
+public:
+  explicit LeastProducts(const Matrix &distance) : rising_(distance.n) {
+    for (std::size_t a = 0; a < distance.n; ++a) {
+      for (std::size_t b = 0; b < distance.n; ++b) {
+        if (a != b)
+          rising_[a].push_back(distance(a, b));
+      }
+      std::sort(rising_[a].begin(), rising_[a].end());
+    }
+  }
+
+  void add_to(Line &line, const std::vector<double> &falling) const {
+    for (std::size_t a = 0; a < rising_.size(); ++a) {
+      for (std::size_t i = 0; i < falling.size(); ++i)
+        line[a] += falling[i] * rising_[a][i];
+    }
+  }
+
+private:
+  std::vector<std::vector<double>> rising_;
+};
+
+class SmallSearch {
+public:
+  SmallSearch(const Qap &original, const Assignment &incumbent)
+      : original_(original), prepared_(original), qap_(prepared_.qap), order_(placing_order(qap_)),
+        best_(incumbent), best_cost_(qap_cost(qap_, incumbent)), machine_(machine_colours(qap_)) {
+    symmetric_ = qap_.allowed.empty() && std::all_of(qap_.pinned.begin(), qap_.pinned.end(),
+                                                     [](auto pin) { return pin == Qap::no_pin; });
+    fill_pairs();
+    fill_ahead();
+  }
+
+  BoundedAnswer run() {
+    std::array<Line, width> linear{};
+    for (std::size_t p = 0; p < order_.size(); ++p) {
+      for (std::size_t d = 0; d < width; ++d)
+        linear[p][d] = d < qap_.size() && qap_.may_use(order_[p], d) ? 0 : unlimited;
+    }
+    explore(0, 0, linear);
+    BoundedAnswer answer{best_, qap_cost(original_, best_), 0, true};
+    answer.lower_bound = answer.value;
+    return answer;
+  }
+
+private:
+  struct Child {
+    double bound = 0;
+    double placed = 0;
+    std::size_t device = 0;
+    std::array<Line, width> linear;
+  };
+
+  void fill_pairs() {
+    for (std::size_t p = 0; p < order_.size(); ++p) {
+      for (std::size_t q = p + 1; q < order_.size(); ++q) {
+        for (std::size_t a = 0; a < qap_.size(); ++a) {
+          for (std::size_t b = 0; b < qap_.size(); ++b)
+            pair_[p][q][a][b] = qap_.pair_cost(order_[p], order_[q], a, b) +
+                                qap_.pair_cost(order_[q], order_[p], b, a);
+        }
+      }
+    }
+  }
+
+  /// ahead_[k][p]: least cost of what rank p of the order sends to ranks k, k + 1, ... on devices.
+  void fill_ahead() {
+    const LeastProducts first(qap_.distance);
+    const LeastProducts second(qap_.distance2);
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      for (std::size_t p = k; p < order_.size(); ++p) {
+        ahead_[k][p].fill(0);
+        first.add_to(ahead_[k][p], flows_to(qap_.flow, p, k));
+        if (qap_.has_second_term())
+          second.add_to(ahead_[k][p], flows_to(qap_.flow2, p, k));
+      }
+    }
+  }
+
+  std::vector<double> flows_to(const Matrix &flow, std::size_t p, std::size_t first) const {
+    std::vector<double> flows;
+    for (std::size_t q = first; q < order_.size(); ++q) {
+      if (q != p)
+        flows.push_back(flow(order_[p], order_[q]));
+    }
+    std::sort(flows.begin(), flows.end(), std::greater<>());
+    return flows;
+  }
+
+  double prunes_at() const {
+    if (prepared_.step > 0)
+      return best_cost_ - prepared_.step + 1e-3;
+    return best_cost_ - 1e-10 * prepared_.original(best_cost_) / prepared_.scale;
+  }
+
+  /// `linear[p]`: cost of rank p of the order, on each device, to those placed; infinite where it
+  /// cannot go.
+  void explore(std::size_t depth, double placed, const std::array<Line, width> &linear) {
+    if (depth == order_.size()) {
+      record(placed);
+      return;
+    }
+    std::array<Child, width> children;
+    std::array<std::size_t, width> by_bound{};
+    std::size_t count = 0;
+    for (const std::uint32_t device : candidates(depth, linear[depth])) {
+      Child &child = children[count];
+      child.device = device;
+      child.placed = placed + linear[depth][device];
+      child.bound = child.placed + place(depth, device, linear, child.linear);
+      if (child.bound > prunes_at())
+        continue;
+      std::size_t place = count++; // few enough to insert in order
+      for (; place > 0 && children[by_bound[place - 1]].bound > child.bound; --place)
+        by_bound[place] = by_bound[place - 1];
+      by_bound[place] = count - 1;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const Child &child = children[by_bound[i]];
+      if (child.bound > prunes_at())
+        return;
+      here_[depth] = static_cast<std::uint32_t>(child.device);
+      explore(depth + 1, child.placed, child.linear);
+    }
+  }
+
+  /// Fills `next` for rank `depth` on `device`; returns a bound of what the others add.
+  double place(std::size_t depth, std::size_t device, const std::array<Line, width> &linear,
+               std::array<Line, width> &next) const {
+    double bound = 0;
+    for (std::size_t p = depth + 1; p < order_.size(); ++p) {
+      const Line &pair = pair_[depth][p][device];
+      const Line &ahead = ahead_[depth + 1][p];
+      Line whole;
+      for (std::size_t d = 0; d < width; ++d) {
+        next[p][d] = linear[p][d] + pair[d];
+        whole[d] = next[p][d] + ahead[d];
+      }
+      next[p][device] = whole[device] = unlimited;
+      double low[4];
+      for (std::size_t d = 0; d < 4; ++d)
+        low[d] = std::min(whole[d], whole[d + 4]);
+      bound += std::min(std::min(low[0], low[1]), std::min(low[2], low[3]));
+    }
+    return bound;
+  }
+
+  std::vector<std::uint32_t> candidates(std::size_t depth, const Line &linear) {
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t d = 0; d < width; ++d) {
+      if (linear[d] < unlimited)
+        open.push_back(d);
+    }
+    if (!symmetric_ || depth > 1)
+      return open;
+    return machine_.representatives(std::span(here_).first(depth), open);
+  }
+
+  void record(double cost) {
+    if (!(cost <= prunes_at()))
+      return;
+    best_cost_ = cost;
+    std::uint32_t taken = 0;
+    for (std::size_t p = 0; p < order_.size(); ++p) {
+      best_[order_[p]] = here_[p];
+      taken |= 1U << here_[p];
+    }
+    for (std::size_t r = qap_.active; r < qap_.size(); ++r) { // silent ranks fill the rest
+      best_[r] = static_cast<std::uint32_t>(std::countr_one(taken));
+      taken |= 1U << best_[r];
+    }
+  }
+
+  const Qap &original_;
+  PreparedQap prepared_;
+  const Qap &qap_; // the prepared one
+  std::vector<std::uint32_t> order_;
+  Assignment best_;
+  double best_cost_;
+  Symmetry machine_;
+  bool symmetric_ = false;
+  std::array<std::array<std::array<Line, width>, width>, width> pair_{}; // [rank][rank][device]
+  std::array<std::array<Line, width>, width + 1> ahead_{};
+  std::array<std::uint32_t, width> here_{};
+};
+
+} // namespace
+
+BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent) {
+  if (qap.size() > max_small_devices)
+    throw std::invalid_argument("too many devices to enumerate");
+  return SmallSearch(qap, incumbent).run();
+}
+
+} // namespace toposeat
