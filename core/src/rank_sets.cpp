@@ -50,34 +50,48 @@ const std::vector<std::uint16_t> &subset_patterns(int size, int chosen, bool wit
   return patterns;
 }
 
-BorderTraffic::BorderTraffic(const Matrix &flow)
-    : all_(static_cast<RankSet>((std::uint64_t{1} << flow.n) - 1)), rows_(flow.n) {
-  for (std::size_t r = 0; r < flow.n; ++r) {
-    for (std::size_t byte = 0; byte < 2; ++byte) {
-      for (std::size_t bits = 1; bits < 256; ++bits) {
-        const std::size_t s = 8 * byte + static_cast<std::size_t>(std::countr_zero(bits));
-        Crossing crossing = rows_[r][byte][bits & (bits - 1)];
-        if (s < flow.n) {
-          crossing.out += flow(r, s);
-          crossing.in += flow(s, r);
-        }
-        rows_[r][byte][bits] = crossing;
-      }
+BorderTraffic::BorderTraffic(const Matrix &flow) {
+  const std::size_t n = flow.n;
+  std::vector<Crossing> of_rank(max_set_ranks);
+  for (std::size_t r = 0; r < n; ++r) {
+    for (std::size_t s = 0; s < n; ++s) {
+      of_rank[r].out += flow(r, s);
+      of_rank[r].in += flow(s, r);
+      total_ += flow(r, s);
     }
+  }
+  const auto both = [&](std::size_t r, std::size_t s) {
+    return r < n && s < n ? flow(r, s) + flow(s, r) : 0;
+  };
+  for (std::size_t bits = 1; bits < 256; ++bits) {
+    const auto lowest = static_cast<std::size_t>(std::countr_zero(bits));
+    const std::size_t rest = bits & (bits - 1);
+    for (std::size_t byte = 0; byte < 2; ++byte) {
+      const std::size_t r = 8 * byte + lowest;
+      Half half = halves_[byte][rest];
+      half.all.out += of_rank[r].out;
+      half.all.in += of_rank[r].in;
+      for (std::size_t others = rest; others != 0; others &= others - 1)
+        half.inside += both(r, 8 * byte + static_cast<std::size_t>(std::countr_zero(others)));
+      halves_[byte][bits] = half;
+    }
+    for (std::size_t r = 0; r < 8; ++r)
+      across_[r][bits] = across_[r][rest] + both(r, 8 + lowest);
   }
 }
 
+/// What the members send and receive, less what stays among them.
 Crossing BorderTraffic::of(RankSet set) const {
-  Crossing total;
-  const RankSet others = all_ & ~set;
-  for (RankSet rest = set; rest != 0; rest &= rest - 1) {
-    const Row &row = rows_[static_cast<std::size_t>(std::countr_zero(rest))];
-    const Crossing &low = row[0][others & 255U];
-    const Crossing &high = row[1][others >> 8U];
-    total.out += low.out + high.out;
-    total.in += low.in + high.in;
-  }
-  return total;
+  const Half &low = halves_[0][set & 255U];
+  const Half &high = halves_[1][set >> 8U];
+  double inside = low.inside + high.inside;
+  for (RankSet rest = set & 255U; rest != 0; rest &= rest - 1)
+    inside += across_[static_cast<std::size_t>(std::countr_zero(rest))][set >> 8U];
+  // Bytes are whole and differences exact; of other numbers nothing but rounding may be left.
+  const double noise = 1e-13 * total_;
+  const double out = low.all.out + high.all.out - inside;
+  const double in = low.all.in + high.all.in - inside;
+  return {out > noise ? out : 0, in > noise ? in : 0};
 }
 
 } // namespace toposeat

@@ -74,7 +74,7 @@ struct Crossing {
   double in = 0;
 };
 
-/// Crossing traffic of any set in two table look-ups per member and direction.
+/// Crossing traffic of any set in at most ten table look-ups.
 class BorderTraffic {
 public:
   explicit BorderTraffic(const Matrix &flow);
@@ -82,9 +82,14 @@ public:
   [[nodiscard]] Crossing of(RankSet set) const;
 
 private:
-  using Row = std::array<std::array<Crossing, 256>, 2>;
-  RankSet all_;
-  std::vector<Row> rows_; // rank r: what it exchanges with each set of 8 ranks, low and high byte
+  /// Of a set within the first or the second eight ranks.
+  struct Half {
+    Crossing all;      // sent and received by its members
+    double inside = 0; // among them
+  };
+  std::array<std::array<Half, 256>, 2> halves_{};
+  std::array<std::array<double, 256>, 8> across_{}; // rank r < 8 with a set of ranks 8..15
+  double total_ = 0;
 };
 
 } // namespace toposeat

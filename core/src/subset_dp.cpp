@@ -24,8 +24,9 @@ struct Stage {
   int nodes = 1; // sibling nodes covered
   int left = -1; // a split into two stages; -1 at leaves and in flat blocks
   int right = -1;
-  int leaf = -1;          // stage of each leaf of a flat block
-  bool symmetric = false; // left and right are made of equal nodes: right takes the lowest rank
+  int leaf = -1;              // stage of each leaf of a flat block
+  std::vector<double> leaves; // of a flat block: value of each rank on any of its leaves
+  bool symmetric = false;     // left and right are made of equal nodes: right takes the lowest rank
   std::vector<CutTerm> terms;
   bool has_pins = false;
   RankSet pinned = 0;        // ranks pinned to devices below
@@ -105,6 +106,7 @@ private:
     stage.terms = std::move(terms);
     if (is_flat(node)) {
       stage.leaf = below.front();
+      stage.leaves = leaf_values(stages_[index(below.front())].terms);
     } else if (!below.empty()) {
       stage = split_stage(below);
       stage.terms = std::get<1>(key);
@@ -209,11 +211,15 @@ private:
   double own_terms(const Stage &stage, RankSet set) const {
     if (stage.has_pins && (set & all_pinned_) != stage.pinned)
       return unlimited;
-    if (stage.terms.empty())
+    return value_of_terms(stage.terms, set);
+  }
+
+  double value_of_terms(const std::vector<CutTerm> &terms, RankSet set) const {
+    if (terms.empty())
       return 0;
     const Crossing crossing = border_.of(set);
     double value = 0;
-    for (const CutTerm &term : stage.terms) {
+    for (const CutTerm &term : terms) {
       double each = std::max({term.out * crossing.out, term.in * crossing.in,
                               term.both * (crossing.out + crossing.in)});
       if (each > 0)
@@ -239,9 +245,8 @@ private:
       return unlimited;
     if (stage.leaf >= 0) {
       double value = own;
-      for (RankSet rest = set; rest != 0; rest &= rest - 1) {
-        value = Join::join(value, leaf_value(stage, rest & (~rest + 1)));
-      }
+      for (RankSet rest = set; rest != 0; rest &= rest - 1)
+        value = Join::join(value, stage.leaves[index(std::countr_zero(rest))]);
       return value;
     }
     if (stage.left < 0)
@@ -250,11 +255,12 @@ private:
     return Join::join(own, known ? best_known_value(stage, set) : best_split(stage, set).first);
   }
 
-  /// A leaf's terms without its pins, which the flat block above checks for all its leaves.
-  double leaf_value(const Stage &flat, RankSet rank) const {
-    Stage leaf;
-    leaf.terms = stages_[index(flat.leaf)].terms;
-    return own_terms(leaf, rank);
+  /// Every rank on a leaf with these terms; pins are checked by the flat block for all its leaves.
+  std::vector<double> leaf_values(const std::vector<CutTerm> &terms) const {
+    std::vector<double> values;
+    for (int r = 0; r < ranks_; ++r)
+      values.push_back(value_of_terms(terms, RankSet{1} << r));
+    return values;
   }
 
   std::pair<double, RankSet> best_split(const Stage &stage, RankSet set) {
@@ -368,13 +374,8 @@ private:
     const Stage &stage = stages_[index(number)];
     if (stage.parts.empty())
       return Bound(std::vector<double>(index(ranks_), 0.0));
-    if (stage.leaf >= 0) {
-      std::vector<double> shares;
-      shares.reserve(index(ranks_));
-      for (int r = 0; r < ranks_; ++r)
-        shares.push_back(leaf_value(stage, RankSet{1} << r));
-      return Bound(shares);
-    }
+    if (stage.leaf >= 0)
+      return Bound(stage.leaves);
     const std::vector<int> parts = stage.parts;
     return Bound(least_shares(parts));
   }
