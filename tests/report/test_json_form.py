@@ -134,7 +134,8 @@ def test_profile_is_sparse_above_256_ranks() -> None:
     assert host["bytes"] == [[0, 256, 10], [256, 3, 20]]
     assert host["messages"] == [[0, 256, 1], [256, 3, 2]]
     assert form["collective_model"] == "ring"
-    assert form["time"] == {"mpi_share": None, "ranks": []}
+    nothing = {"timed": False, "mpi_share": None, "gain_share": None, "parts": [], "ranks": []}
+    assert form["time"] == nothing
 
 
 def test_empty_traffic() -> None:

@@ -211,7 +211,9 @@ def _drawing(found: _Files) -> str:
 
     if found.topology is not None:
         return report.topology_svg(found.topology)
-    raise UsageError("an svg shows a machine", hint="add the topology file, or -t SRC")
+    if found.traffic is not None:
+        return report.traffic_svg(found.traffic)
+    raise UsageError("an svg shows a machine or a profile", hint="add the file of one")
 
 
 def _matrix(found: _Files, form: str) -> bytes:

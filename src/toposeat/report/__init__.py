@@ -15,6 +15,7 @@ from toposeat.report.json_form import (
 )
 from toposeat.report.matrix_form import matrix_file
 from toposeat.report.svg.machine import topology_svg
+from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.text.console import TextStyle, text_style_for
 from toposeat.report.text.mapping import (
     render_comparison_text,
@@ -47,5 +48,6 @@ __all__ = [
     "text_style_for",
     "topology_json",
     "topology_svg",
+    "traffic_svg",
     "verdict_words",
 ]

@@ -20,7 +20,8 @@ from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import Topology
 from toposeat.model.topology_file import topology_document
-from toposeat.model.traffic import PairTable, Traffic
+from toposeat.model.traffic import PairTable, TableKey, Traffic
+from toposeat.report.profile_words import gain_share, is_timed, time_parts
 from toposeat.report.words import mpi_share
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)
@@ -110,12 +111,11 @@ def profile_json(traffic: Traffic) -> Json:
 
     Above 256 ranks they are lists of [source, target, value] instead (`form` says which).
     """
-    tables: Json = {}
-    for (kind, space), table in sorted(traffic.tables.items()):
-        entry = _pairs(table, traffic.ranks)
-        histogram = traffic.histograms.get((kind, space))
-        entry["message_size_histogram"] = None if histogram is None else histogram.tolist()
-        tables.setdefault(kind.value, {})[space.value] = entry
+    tables = _tables(traffic.tables, traffic.ranks)
+    for (kind, space), histogram in traffic.histograms.items():
+        of_kind = tables.setdefault(kind.value, {})
+        entry = of_kind.setdefault(space.value, _pairs(PairTable.empty(), traffic.ranks))
+        entry["message_size_histogram"] = histogram.tolist()
     mapped = traffic.mapped_space
     return {
         **_head("toposeat/traffic/1"),
@@ -123,13 +123,48 @@ def profile_json(traffic: Traffic) -> Json:
         "ranks": traffic.ranks,
         "mapped_space": None if mapped is None else mapped.value,
         "traffic": tables,
-        "time": {"mpi_share": _finite(mpi_share(traffic)), "ranks": _plain(traffic.rank_info)},
+        "time": {
+            "timed": is_timed(traffic),
+            "mpi_share": _finite(mpi_share(traffic)),
+            "gain_share": _finite(gain_share(traffic)),
+            "parts": _plain(time_parts(traffic)),
+            "ranks": _plain(traffic.rank_info),
+        },
+        "device_choice": traffic.device_choice.value,
+        "phases": [
+            {
+                **_plain({k: getattr(phase, k) for k in ("index", "label", "begin_s", "end_s")}),
+                "mpi_s": _finite(phase.mpi_s),
+                "traffic": _tables(phase.tables, traffic.ranks),
+            }
+            for phase in traffic.phases
+        ],
+        "worlds": [
+            {
+                "id": world.id,
+                "name": world.name,
+                "ranks": world.ranks,
+                "parent": world.parent,
+                "traffic": _tables(world.tables, world.ranks),
+                "flows": _plain(world.flows),
+            }
+            for world in traffic.worlds
+        ],
         "communicators": _plain(traffic.communicators),
         "collectives": _plain(traffic.collectives),
         "collective_model": traffic.collective_model,
         "metadata": dict(traffic.metadata),
         "report": list(traffic.report),
     }
+
+
+def _tables(tables: Mapping[TableKey, PairTable], ranks: int) -> Json:
+    form: Json = {}
+    for (kind, space), table in sorted(tables.items()):
+        entry = _pairs(table, ranks)
+        entry["message_size_histogram"] = None
+        form.setdefault(kind.value, {})[space.value] = entry
+    return form
 
 
 def placement_json(placement: Placement) -> Json:

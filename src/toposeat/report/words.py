@@ -303,6 +303,8 @@ def busiest(links: Sequence[LinkLoad]) -> LinkLoad | None:
 
 def mpi_share(traffic: Traffic) -> float | None:
     """Share of the profiled run inside recorded MPI calls, over all ranks; None when not timed."""
+    if not traffic.timed:
+        return None
     wall = sum(info.wall_s for info in traffic.rank_info)
     mpi = sum(info.mpi_s for info in traffic.rank_info)
     return min(mpi / wall, 1.0) if wall > 0 else None

@@ -49,7 +49,7 @@ def test_a_gain_shows_everything() -> None:
         "Congestion per link (predicted)",
         "device memory, placed order",
         "host memory, by rank",
-        "Time in MPI per rank (measured while profiling)",
+        "Share of the run's time (measured while profiling)",
         "Messages by size",
         "Where the numbers come from",
         "122 nominal, 0 measured, 0 user",

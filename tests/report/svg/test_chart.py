@@ -5,9 +5,9 @@ import pytest
 
 from tests.report import samples
 from tests.report.markup import Page
-from toposeat.model.traffic import HISTOGRAM_BUCKETS, PairTable, RankInfo
+from toposeat.model.traffic import PairTable
 from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
-from toposeat.report.svg.chart import paired_bars, size_histogram, time_bars
+from toposeat.report.svg.chart import paired_bars
 from toposeat.report.svg.heat_map import heat_map
 
 
@@ -75,22 +75,3 @@ def test_heat_scale() -> None:
     assert scale.level(0) == 0
     flat = heat_scale(np.array([[7, 7]]))
     assert flat.level(7) == LEVELS - 1
-
-
-def test_histogram_columns_follow_counts() -> None:
-    device, host = [0] * HISTOGRAM_BUCKETS, [0] * HISTOGRAM_BUCKETS
-    device[11], host[11], host[0] = 300, 100, 1
-    chart = size_histogram(device, host)
-    assert chart is not None
-    page = Page(chart)
-    assert "1 KiB and up: 300 device, 100 host messages" in page.titles
-    assert "empty: 0 device, 1 host messages" in page.titles
-    assert size_histogram([0] * HISTOGRAM_BUCKETS, [0] * HISTOGRAM_BUCKETS) is None
-
-
-def test_time_bars() -> None:
-    assert time_bars([]) is None
-    assert time_bars([RankInfo(rank=0)]) is None
-    chart = time_bars([RankInfo(rank=7, wall_s=2, mpi_s=1, finalized=False)])
-    assert chart is not None
-    assert "rank 7: 50 % of 2.00 s in MPI (did not reach MPI_Finalize)" in Page(chart).titles

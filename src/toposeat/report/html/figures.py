@@ -6,12 +6,11 @@ from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic
 from toposeat.report.html import tables
-from toposeat.report.svg.chart import paired_bars, size_histogram, time_bars
+from toposeat.report.svg.chart import paired_bars
 from toposeat.report.svg.element import Child, Markup, element, joined
 from toposeat.report.svg.heat_map import heat_legend, heat_map
 from toposeat.report.svg.layout import Layout, lay_out_machine
 from toposeat.report.svg.machine import CONGESTION_STEPS, Seating, kind_legend, machine_svg
-from toposeat.report.text.traffic import merged_histogram
 from toposeat.report.units import format_seconds, plural
 from toposeat.report.words import is_default_kept, link_words, moved_ranks
 
@@ -235,31 +234,3 @@ def _device_order(
         if position[vertex] in ranks:
             order.append(ranks[position[vertex]])
     return order, tuple(s for s in splits if 0 < s < len(order))
-
-
-def message_sizes(traffic: Traffic) -> Markup | None:
-    """The histogram of message sizes, if it was recorded."""
-    device = merged_histogram(traffic, MemorySpace.DEVICE)
-    host = merged_histogram(traffic, MemorySpace.HOST)
-    chart = size_histogram(device, host)
-    if chart is None:
-        return None
-    legend = element(
-        "p",
-        {"class": "legend"},
-        element("i", {"class": "dot device"}),
-        element("span", {}, "device memory"),
-        element("i", {"class": "dot host"}),
-        element("span", {}, "host memory"),
-    )
-    head = element("h4", {}, "Messages by size (from the size named, up to twice it)")
-    return element("div", {}, head, legend, element("div", {"class": "wide"}, chart))
-
-
-def time_share(traffic: Traffic) -> Markup | None:
-    """Measured time in MPI per rank, if the traffic comes from a run."""
-    chart = time_bars(traffic.rank_info)
-    if chart is None:
-        return None
-    head = element("h4", {}, "Time in MPI per rank (measured while profiling)")
-    return element("div", {}, head, element("div", {"class": "wide"}, chart))

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from toposeat import __version__
 from toposeat.model.topology import Topology
-from toposeat.report.html import figures, tables
+from toposeat.report.html import figures, profile_parts, tables
 from toposeat.report.html.section import Section
 from toposeat.report.svg.element import Child, Markup, element, joined
 from toposeat.report.svg.machine import style_sheet
@@ -188,16 +188,16 @@ def _traffic_parts(section: Section) -> list[Child]:
     traffic = section.traffic
     if traffic is None:
         return []
-    charts = [c for c in (figures.message_sizes(traffic), figures.time_share(traffic)) if c]
     modelled = traffic.collective_model
     return [
         element("h3", {}, "Who talks to whom"),
+        profile_parts.verdict(traffic),
         figures.heat_maps(section.mapping, section.topology, traffic),
         tables.totals(traffic),
         element("p", {"class": "hint"}, f"Collective bytes are modelled edges: {modelled}")
         if modelled
         else None,
-        element("div", {"class": "pair even"}, *charts) if charts else None,
+        *profile_parts.details(traffic),
     ]
 
 

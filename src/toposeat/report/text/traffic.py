@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
+
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.traffic import (
-    HISTOGRAM_BUCKETS,
-    CollectiveEvent,
-    MemorySpace,
-    Traffic,
-)
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic
 from toposeat.report.heat import block_matrix, heat_scale
+from toposeat.report.profile_words import (
+    COLLECTIVE_HEADER,
+    DEVICE_HEADER,
+    NOT_TIMED,
+    PHASE_HEADER,
+    WORLD_HEADER,
+    bucket_words,
+    choice_words,
+    collective_rows,
+    collective_size_counts,
+    device_rows,
+    gain_words,
+    histogram_series,
+    is_timed,
+    phase_rows,
+    time_rows,
+    unfinished_words,
+    world_rows,
+)
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import (
     clean,
     format_bytes,
     format_count,
     format_percent,
-    format_power_of_two,
     format_seconds,
-    plural,
 )
 from toposeat.report.words import mpi_share, top_pairs, traffic_sentence
 
@@ -36,6 +49,8 @@ def render_traffic_text(traffic: Traffic, style: TextStyle | None = None) -> str
     parts: list[RenderableType] = [labelled("Traffic", traffic_sentence(traffic))]
     if traffic.metadata.get("pattern"):
         parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
+    if traffic.rank_info or not traffic.timed:  # there is no run behind a pattern
+        parts.append(labelled("Verdict", gain_words(traffic)))
     rows = _totals(traffic)
     if rows:
         header = ("kind", "memory", "bytes", "messages", "pairs")
@@ -46,8 +61,11 @@ def render_traffic_text(traffic: Traffic, style: TextStyle | None = None) -> str
     parts += _heaviest(traffic)
     parts += _heat(traffic, style)
     parts += _histogram(traffic, style)
-    parts += _collectives(traffic)
+    parts += _table(COLLECTIVE_HEADER, collective_rows(traffic), right=(2, 3))
     parts += _time(traffic)
+    parts += _table(PHASE_HEADER, phase_rows(traffic), right=(1, 2, 3, 4, 5))
+    parts += _devices(traffic)
+    parts += _table(WORLD_HEADER, world_rows(traffic), right=(1, 3, 4, 5))
     if traffic.report:
         parts += ["", "Doubts", *sentences(traffic.report)]
     return lay_out(parts, style)
@@ -81,18 +99,28 @@ def _heaviest(traffic: Traffic) -> list[RenderableType]:
 
 
 def _heat(traffic: Traffic, style: TextStyle) -> list[RenderableType]:
+    """A matrix of device and one of host memory, if both were sent from."""
+    parts: list[RenderableType] = []
+    for space in MemorySpace:
+        table = traffic.table(space=space)
+        if len(table) and table.bytes.sum():
+            parts += _matrix(space, table, traffic.ranks, style)
+    return parts
+
+
+def _matrix(
+    space: MemorySpace, table: PairTable, ranks: int, style: TextStyle
+) -> list[RenderableType]:
     """Sender rows, receiver columns; darker is more, on a logarithmic scale."""
-    table = traffic.mapped_table()
-    if not len(table) or not table.bytes.sum():
-        return []
-    matrix, block = block_matrix(table, traffic.ranks, min(_HEAT_CELLS, style.width - 6))
+    matrix, block = block_matrix(table, ranks, min(_HEAT_CELLS, style.width - 6))
     size = matrix.shape[0]
     wide = 2 if 2 * size + 6 <= style.width else 1
     shades = _SHADES[style.unicode]
     unit = "" if block == 1 else f", one cell = {block} x {block} ranks"
     scale = heat_scale(matrix)
     top = format_bytes(scale.high)
-    lines = [Text(f"bytes sent, row = sender, log scale up to {top} a cell{unit}")]
+    words = f"bytes sent from {space.value} memory, row = sender, log scale up to {top} a cell"
+    lines = [Text(words + unit)]
     for row in range(size):
         line = Text(f"{row * block:>5} ")
         for column in range(size):
@@ -102,69 +130,62 @@ def _heat(traffic: Traffic, style: TextStyle) -> list[RenderableType]:
     return ["", *lines]
 
 
-def merged_histogram(traffic: Traffic, space: MemorySpace | None = None) -> list[int]:
-    """Message counts per size bucket, summed over kinds (and spaces, unless one is given)."""
-    total = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
-    for (_, where), counts in traffic.histograms.items():
-        if space in (None, where):
-            total += counts
-    return [int(n) for n in total]
-
-
-def bucket_words(bucket: int) -> str:
-    """The sizes in a histogram bucket: `empty`, `64 KiB ..` (up to the next power of two)."""
-    return "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} .."
-
-
 def _histogram(traffic: Traffic, style: TextStyle) -> list[RenderableType]:
-    counts = merged_histogram(traffic)
-    used = [bucket for bucket, count in enumerate(counts) if count]
-    if not used:
+    """Messages per size, by kind and memory; where only collectives are known, their calls."""
+    series = [(f"{kind.value}, {space.value}", c) for kind, space, c in histogram_series(traffic)]
+    what = "message size"
+    if not series:
+        calls = collective_size_counts(traffic)
+        series, what = ([("collective calls", calls)] if any(calls) else []), "size of a call"
+    if not series:
         return []
-    longest, room = max(counts), max(10, min(50, style.width - 40))
+    total = [sum(column) for column in zip(*(counts for _, counts in series), strict=True)]
+    used = [bucket for bucket, count in enumerate(total) if count]
+    longest, room = max(total), max(10, min(50, style.width - 24 - 16 * len(series)))
     bar = "█" if style.unicode else "#"
-    rows = []
+    rows: list[tuple[str | Text, ...]] = []
     for bucket in range(used[0], used[-1] + 1):
-        length = -(-counts[bucket] * room // longest)
-        rows.append((bucket_words(bucket), format_count(counts[bucket]), Text(bar * length)))
-    return ["", columns(("message size", "messages", ""), rows, right=(0, 1))]
+        length = -(-total[bucket] * room // longest)
+        each = [format_count(counts[bucket]) for _, counts in series]
+        rows.append((bucket_words(bucket), *each, Text(bar * length)))
+    header = (what, *(name for name, _ in series), "")
+    return ["", columns(header, rows, right=range(len(series) + 1))]
 
 
-def _collectives(traffic: Traffic) -> list[RenderableType]:
-    calls: dict[tuple[str, str], list[CollectiveEvent]] = {}
-    for event in traffic.collectives:
-        calls.setdefault((event.operation, event.space.value), []).append(event)
-    if not calls:
+def _table(
+    header: tuple[str, ...], rows: list[tuple[str, ...]], *, right: Iterable[int]
+) -> list[RenderableType]:
+    """A table with what has content: no rows, no table; columns that are empty throughout go."""
+    if not rows:
         return []
-    rows = [
-        (
-            operation,
-            space,
-            format_count(sum(e.calls for e in events)),
-            format_bytes(sum(e.calls * e.bytes for e in events)),
-        )
-        for (operation, space), events in calls.items()
-    ]
-    header = ("collective", "memory", "calls (all ranks)", "bytes given (all ranks)")
-    return ["", columns(header, rows, right=(2, 3))]
+    kept = [at for at in range(len(header)) if any(row[at] for row in rows)]
+    numbers = [new for new, old in enumerate(kept) if old in set(right)]
+    shown = [tuple(row[at] for at in kept) for row in rows]
+    return ["", columns(tuple(header[at] for at in kept), shown, right=numbers)]
 
 
 def _time(traffic: Traffic) -> list[RenderableType]:
-    share = mpi_share(traffic)
     parts: list[RenderableType] = []
-    if share is not None:
+    if is_timed(traffic):
         timed = [i for i in traffic.rank_info if i.wall_s > 0]
-        each = [i.mpi_s / i.wall_s for i in timed]
+        each = [min(i.mpi_s / i.wall_s, 1.0) for i in timed]
         wall = max(i.wall_s for i in timed)
         words = (
-            f"{format_percent(share)} of {format_seconds(wall)} in MPI calls (measured;"
-            f" ranks {format_percent(min(each))} to {format_percent(max(each))})"
+            f"{format_percent(mpi_share(traffic) or 0.0)} of {format_seconds(wall)} in MPI calls"
+            f" (measured; ranks {format_percent(min(each))} to {format_percent(max(each))})"
         )
         parts += ["", labelled("Time", words)]
-    died = [info.rank for info in traffic.rank_info if not info.finalized]
-    if died:
-        names = ", ".join(str(rank) for rank in died[:16]) + (" ..." if len(died) > 16 else "")
-        parts.append(
-            labelled("", f"{plural(len(died), 'rank')} did not reach MPI_Finalize: {names}")
-        )
+        header = ("all ranks", "time", "of the run", "calls")
+        parts += _table(header, time_rows(traffic), right=(1, 2, 3))
+    elif traffic.rank_info:
+        parts += ["", labelled("Time", NOT_TIMED)]
+    unfinished = unfinished_words(traffic)
+    if unfinished:
+        parts.append(labelled("", unfinished))
     return parts
+
+
+def _devices(traffic: Traffic) -> list[RenderableType]:
+    parts = _table(DEVICE_HEADER, device_rows(traffic), right=(0, 2, 5))
+    words = choice_words(traffic)
+    return [*parts, *(sentences([words], mark="") if words else [])]

@@ -1,0 +1,118 @@
+"""A profile as one standalone drawing: who talks to whom, in what sizes, for how much of the run.
+
+In the manner of figures 10 to 12 of the paper that toposeat follows: the communication matrix, the
+distribution of message sizes and the share of the run's time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.report.profile_words import (
+    gain_words,
+    histogram_series,
+    time_parts,
+)
+from toposeat.report.svg.element import Attributes, Child, Markup, element
+from toposeat.report.svg.heat_map import heat_map
+from toposeat.report.svg.machine import style_sheet
+from toposeat.report.svg.profile_chart import (
+    fill_class,
+    part_class,
+    share_bar,
+    size_histogram,
+)
+from toposeat.report.units import format_percent
+from toposeat.report.words import traffic_sentence
+
+_MARGIN = 16.0
+_HEAD = 26.0  # room of a heading
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
+
+Legend = list[tuple[str, str]]  # CSS classes, words
+
+
+def traffic_svg(traffic: Traffic) -> str:
+    """A standalone SVG file of a profile."""
+    y = _MARGIN + 14
+    parts: list[Child] = [_text(y, traffic_sentence(traffic), "title")]
+    pattern = traffic.metadata.get("pattern", "")
+    for words in (pattern, gain_words(traffic)):
+        if words:
+            y += 18
+            parts.append(_text(y, words))
+    width = 660.0
+    for heading, legend, charts in _figures(traffic):
+        y += _HEAD + 12
+        parts.append(_text(y, heading, "title"))
+        for look, words in legend:
+            y += 16
+            swatch: Attributes = {"class": look, "x": _MARGIN, "y": y - 9, "width": 14}
+            parts += [element("rect", {**swatch, "height": 10}), _text(y, words, x=_MARGIN + 22)]
+        x, tallest = _MARGIN, 0.0
+        for chart in charts:
+            chart_width, chart_height = _size(chart)
+            parts.append(element("g", {"transform": f"translate({x:.0f} {y + 8:.0f})"}, chart))
+            x, tallest = x + chart_width + _MARGIN, max(tallest, chart_height)
+        width, y = max(width, x), y + tallest + 8
+    height = y + _MARGIN
+    longest = max(map(len, (traffic_sentence(traffic), pattern, gain_words(traffic))))
+    width = max(width, 2 * _MARGIN + 6.4 * longest)
+    svg = element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "class": "chart standalone",
+            "viewBox": f"0 0 {width:.0f} {height:.0f}",
+            "width": round(width),
+            "height": round(height),
+            "role": "img",
+            "aria-label": f"profile {traffic.origin}",
+        },
+        element("style", {}, Markup(style_sheet())),
+        element("rect", {"class": "paper", "width": round(width), "height": round(height)}),
+        *parts,
+    )
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + svg + "\n"
+
+
+def _text(y: float, words: str, look: str = "", *, x: float = _MARGIN) -> Markup:
+    return element("text", {"class": look or None, "x": x, "y": y}, words)
+
+
+def _size(chart: Markup) -> tuple[float, float]:
+    found = _SIZE.search(chart)
+    assert found is not None
+    return float(found[1]), float(found[2])
+
+
+def _figures(traffic: Traffic) -> list[tuple[str, Legend, list[Markup]]]:
+    """Heading, legend and charts of each figure that has something to show."""
+    figures: list[tuple[str, Legend, list[Markup]]] = []
+    for space in MemorySpace:
+        table = traffic.table(space=space)
+        if len(table):
+            heading = f"Bytes sent from {space.value} memory, log scale; row sends, column receives"
+            figures.append((heading, [], [heat_map(table, traffic.ranks, label=heading)]))
+    legend, series = histogram_legend(traffic)
+    sizes = size_histogram(series) if series else None
+    if sizes is not None:
+        figures.append(("Messages by size (from the size named, up to twice it)", legend, [sizes]))
+    parts = time_parts(traffic)
+    bar = share_bar(parts)
+    if bar is not None:
+        legend = [
+            (part_class(part), f"{part.name} ({format_percent(part.share)})") for part in parts[:-1]
+        ]
+        figures.append(("Share of the run's time (measured, all ranks)", legend, [bar]))
+    return figures
+
+
+def histogram_legend(traffic: Traffic) -> tuple[Legend, list[tuple[str, str, list[int]]]]:
+    """Classes and names of the histogram's series, and the series."""
+    series = [
+        (fill_class(kind.value, space), f"{kind.value}, {space.value} memory", counts)
+        for kind, space, counts in histogram_series(traffic)
+    ]
+    return [(look, name) for look, name, _ in series], series
