@@ -38,7 +38,10 @@ _MEANING = {
     "on_put": "a one-sided message to the target",
     "on_get": "a one-sided message from the target",
     "on_exchange": "a one-sided message to the target and one back",
-    "on_world": "time; the processes at the other side become a world with an id",
+    "on_spawn": "time; the processes at the other side become a world with a number",
+    "on_spawn_multiple": "as `MPI_Comm_spawn`; the first command names the world",
+    "on_connection": "time; processes outside this world become one with a number",
+    "on_join": "time; a process outside this world becomes one with a number",
     "handle_gone": "time; the handle is forgotten, since MPI uses it again",
 }
 

@@ -16,9 +16,10 @@
  *   events          open-addressed table of struct tps_event, `used` 0 = free
  *   communicators   array of struct tps_communicator, the first `communicators_used` are valid
  *   runs            array of struct tps_run, the first `runs_used` are valid
+ *   worlds          array of struct tps_world, the first `worlds_used` are valid
  *
- * Only the main segment has communicators, runs and names of devices, knows when phases begin and
- * end, and has a meaningful `state`.
+ * Only the main segment has communicators, runs, worlds and names of devices, knows when phases
+ * begin and end, and has a meaningful `state`.
  *
  * All numbers are in the writer's byte order (`byte_order` tells). Counters only grow. A rank
  * killed between two stores of one message can leave `messages` one ahead of `bytes`; nothing else
@@ -113,9 +114,15 @@ enum tps_operation {
 #undef TPS_OPERATION_MEMBER
 };
 
-#define TPS_HISTOGRAM_BUCKETS 65u       /* bucket = bit length of the size; 0 = empty message */
-#define TPS_PEER_OUTSIDE 0x7fffffffu    /* a peer that is not in this rank's MPI_COMM_WORLD */
-#define TPS_MEMBER_OUTSIDE (-1)         /* the same, in a communicator's members */
+#define TPS_HISTOGRAM_BUCKETS 65u /* bucket = bit length of the size; 0 = empty message */
+/*
+ * Processes that are not in this rank's MPI_COMM_WORLD belong to a world: the n-th entry of
+ * `worlds`, n = 1, 2, ..., or 0 if there was no room for it. All processes of world n are one peer,
+ * TPS_PEER_OUTSIDE - n, and are TPS_MEMBER_OUTSIDE - n in a communicator's members.
+ */
+#define TPS_PEER_OUTSIDE 0x7fffffffu
+#define TPS_MEMBER_OUTSIDE (-1)
+#define TPS_MAX_WORLDS 1024u
 #define TPS_NO_COMMUNICATOR 0xffffffffu /* the communicator table was full */
 #define TPS_NO_ROOT (-1)
 #define TPS_KEY_USED (UINT64_C(1) << 63)
@@ -167,8 +174,8 @@ struct tps_communicator {
 };
 static_assert(sizeof(struct tps_communicator) == 64, "communicator layout");
 
-/* World ranks first, first + stride, ... (`count` of them); first = TPS_MEMBER_OUTSIDE with stride
- * 0. */
+/* World ranks first, first + stride, ... (`count` of them); first <= TPS_MEMBER_OUTSIDE with stride
+ * 0 for processes of one other world. */
 struct tps_run {
   int32_t first;
   int32_t stride;
@@ -176,6 +183,24 @@ struct tps_run {
   int32_t reserved;
 };
 static_assert(sizeof(struct tps_run) == 16, "run layout");
+
+/* How this rank came to know of another world. */
+enum tps_world_origin {
+  TPS_WORLD_MET = 0, /* among the members of some communicator */
+  TPS_WORLD_SPAWNED = 1,
+  TPS_WORLD_PARENT = 2,
+  TPS_WORLD_CONNECTED = 3, /* MPI_Comm_accept, MPI_Comm_connect */
+  TPS_WORLD_JOINED = 4     /* MPI_Comm_join */
+};
+
+/* Processes outside MPI_COMM_WORLD. Ranks that made the connection together have the same key. */
+struct tps_world {
+  uint64_t key; /* 0: not to be recognised by other ranks */
+  uint32_t origin;
+  uint32_t size; /* how many of its processes are known */
+  char name[48]; /* the command that was spawned */
+};
+static_assert(sizeof(struct tps_world) == 64, "world layout");
 
 /* One device whose buffers the rank handed to MPI. */
 struct tps_device {
@@ -233,6 +258,7 @@ struct tps_header {
   struct tps_section runs;
   struct tps_section devices;
   struct tps_section phases;
+  struct tps_section worlds;
   uint32_t communicators_used;
   uint32_t runs_used;
   uint32_t phase_mode;
@@ -250,13 +276,13 @@ struct tps_header {
   uint64_t lost_bytes;
   uint64_t lost_events;
   int32_t visible_devices; /* how many devices the runtime shows; -1 not asked */
-  int32_t reserved;
+  uint32_t worlds_used;
   char host[64];
   char world[64]; /* the launcher's name of the job, empty when it gives none */
   char abi[16];
   char library[128]; /* first line of MPI_Get_library_version */
 };
-static_assert(sizeof(struct tps_header) == 48 + 6 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128,
+static_assert(sizeof(struct tps_header) == 48 + 7 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128,
               "header layout");
 #define TPS_HEADER_RESERVED 1024u /* bytes from the start of the file to the first section */
 static_assert(sizeof(struct tps_header) <= TPS_HEADER_RESERVED, "the header fits");

@@ -46,6 +46,13 @@ void tps__on_start(abi_handle request);
 void tps__on_startall(int count, const abi_handle *requests);
 void tps__on_request_gone(abi_handle request);
 
+/* ---- worlds beside MPI_COMM_WORLD: the processes at the other side of a new communicator ---- */
+
+void tps__on_spawn(const char *command, int root, tps_word comm, abi_handle made);
+void tps__on_spawn_multiple(char *const *commands, int root, tps_word comm, abi_handle made);
+void tps__on_connection(tps_word comm, abi_handle made);
+void tps__on_join(abi_handle made);
+
 /* ---- one-sided: `rank` is a rank of the window's group ---- */
 
 void tps__on_put(const void *origin, abi_count count, tps_word datatype, int rank, tps_word win);

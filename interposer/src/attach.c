@@ -113,6 +113,7 @@ static bool start_recording(void) {
     return false;
   struct tps_header *header = tps__process.header;
   describe(header, directory);
+  tps__world_parent();
   tps__gpu_look();
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();

@@ -28,7 +28,8 @@ static abi_count count_sum(struct tps_counts counts, int length) {
 static int32_t world_root(const struct tps_comm *comm, int root) {
   if (root < 0 || root >= comm->peers->size)
     return TPS_NO_ROOT;
-  return comm->peers->identity ? root : comm->peers->world[root];
+  int world = comm->peers->identity ? root : comm->peers->world[root];
+  return world < 0 ? TPS_NO_ROOT : world;
 }
 
 static void add_event(const struct tps_comm *comm, enum tps_operation operation, int root,

@@ -22,7 +22,7 @@ static unsigned handle_bucket(tps_word word) {
 
 bool tps__comm_start(void) { return tps__mpi.Comm_group(tps__comm_world(), &world_group) == 0; }
 
-/* World ranks of all members of `group`; NULL on failure. The caller frees. */
+/* World ranks, or the worlds, of all members of `group`; NULL on failure. The caller frees. */
 static int *translate(abi_handle group, int size) {
   int *from = malloc(sizeof *from * ((size_t)size + 1));
   int *to = malloc(sizeof *to * ((size_t)size + 1));
@@ -37,9 +37,7 @@ static int *translate(abi_handle group, int size) {
     free(to);
     return NULL;
   }
-  for (int i = 0; i < size; ++i)
-    if (to[i] < 0) /* MPI_UNDEFINED: not in this world */
-      to[i] = TPS_MEMBER_OUTSIDE;
+  tps__worlds_assign(group, size, to);
   return to;
 }
 
@@ -62,14 +60,6 @@ static bool is_identity(const int *world, int size) {
   return true;
 }
 
-static void warn_outside(const int *world, int size) {
-  static bool said;
-  for (int i = 0; i < size; ++i)
-    if (world[i] == TPS_MEMBER_OUTSIDE)
-      tps__warn(&said, "messages to processes outside MPI_COMM_WORLD (spawned or connected) are "
-                       "counted together as `outside`");
-}
-
 /* The one shared group with these members; takes over `world`. NULL when memory ran out. */
 static struct tps_group *intern_group(int *world, int size, bool inter, const char *name) {
   uint64_t hash = hash_members(world, size, inter);
@@ -85,7 +75,6 @@ static struct tps_group *intern_group(int *world, int size, bool inter, const ch
     free(world);
     return NULL;
   }
-  warn_outside(world, size);
   *made = (struct tps_group){.size = size,
                              .inter = inter,
                              .identity = is_identity(world, size),

@@ -151,6 +151,7 @@ struct tps_mpi {
   int (*Group_size)(abi_handle, int *);
   int (*Group_rank)(abi_handle, int *);
   int (*Group_translate_ranks)(abi_handle, int, const int *, abi_handle, int *);
+  int (*Group_incl)(abi_handle, int, const int *, abi_handle *);
   int (*Group_free)(abi_handle *);
   int (*Win_get_group)(abi_handle, abi_handle *);
   int (*Type_size)(abi_handle, int *);
@@ -172,8 +173,9 @@ struct tps_group {
   int size;
   bool inter;
   bool identity; /* rank i is world rank i */
-  int *world;    /* world rank, or TPS_MEMBER_OUTSIDE */
+  int *world;    /* world rank, or TPS_MEMBER_OUTSIDE - the number of another world */
   uint32_t record_id;
+  uint32_t connections; /* how often its members spawned, accepted or connected together */
   uint64_t hash;
   struct tps_group *next;
 };
@@ -195,6 +197,16 @@ struct tps_comm *tps__comm_find(tps_word word, bool window);
 void tps__handle_gone(tps_word word);
 /* Fills out_degree, in_degree and out; false if the communicator has no topology. */
 bool tps__comm_neighbours(struct tps_comm *comm);
+
+/* ---- other worlds (world.c) ---- */
+
+/* Gives the members at `to` that are not in this world (MPI_UNDEFINED, that is < 0) the number of
+ * theirs: TPS_MEMBER_OUTSIDE - number. */
+void tps__worlds_assign(abi_handle group, int size, int *to);
+/* All members of `group` are a world of their own. Takes over the group. */
+void tps__world_add(abi_handle group, int size, enum tps_world_origin origin, uint64_t key,
+                    const char *name);
+void tps__world_parent(void);
 
 /* ---- segment files (record.c) ---- */
 

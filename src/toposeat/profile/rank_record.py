@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.profile.record_layout import Flag, PhaseMode, RecordedTimeKind, State
+from toposeat.profile.record_layout import (
+    Flag,
+    PhaseMode,
+    RecordedTimeKind,
+    State,
+    WorldOrigin,
+)
 
 OUTSIDE = -1  # a peer or member that is not in the rank's MPI_COMM_WORLD
 NO_COMMUNICATOR = -1
@@ -31,7 +37,7 @@ class Members:
     def ranks(self) -> tuple[int, ...]:
         """World ranks in communicator order; `OUTSIDE` for processes of another world."""
         parts = [first + stride * np.arange(count) for first, stride, count in self.runs]
-        return tuple(np.concatenate(parts).tolist()) if parts else ()
+        return tuple(np.maximum(np.concatenate(parts), OUTSIDE).tolist()) if parts else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,12 +95,22 @@ class RecordedPhase:
         return sum(t.seconds for t in self.time)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedWorld:
+    """Processes outside MPI_COMM_WORLD. Ranks that connected to them together have one `key`."""
+
+    key: int  # 0: other ranks cannot be asked for the same world
+    origin: WorldOrigin
+    size: int  # how many of its processes are known
+    name: str  # the command that was spawned, at the rank that gave it
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class RankRecord:
     """One rank's record, summed over its threads.
 
-    The arrays `kind`, `device`, `peer`, `phase`, `bytes`, `messages` are parallel; with phases, a
-    peer has a row for each.
+    The arrays `kind`, `device`, `peer`, `other_world`, `phase`, `bytes`, `messages` are parallel;
+    with phases, a peer has a row for each. All processes of another world are one peer.
     """
 
     path: Path
@@ -105,13 +121,15 @@ class RankRecord:
     flags: int
     kind: NDArray[np.int64]
     device: NDArray[np.bool_]
-    peer: NDArray[np.int64]
+    peer: NDArray[np.int64]  # a rank, or OUTSIDE
+    other_world: NDArray[np.int64]  # of a peer OUTSIDE: 1 + index of `worlds`, or 0: not known
     phase: NDArray[np.int64]  # an index of `phases`
     bytes: NDArray[np.int64]
     messages: NDArray[np.int64]
     histogram: NDArray[np.int64]  # (pairs, HISTOGRAM_BUCKETS)
     events: tuple[RecordedEvent, ...]
     communicators: tuple[Members, ...]
+    worlds: tuple[RecordedWorld, ...]
     wall_s: float
     mpi_s: float
     time: tuple[RecordedTime, ...]  # over all phases

@@ -18,7 +18,8 @@ MAX_THREADS = 64
 MAGIC = b"TPSREC\r\n"
 VERSION = 2
 BYTE_ORDER = 0x01020304
-PEER_OUTSIDE = 0x7FFFFFFF
+PEER_OUTSIDE = 0x7FFFFFFF  # minus the number of the peer's world
+MAX_WORLDS = 1024
 NO_COMMUNICATOR_CODE = 0xFFFFFFFF
 NO_PHASE = 0xFFFFFFFF  # counting is paused
 MAIN_SEGMENT = -1
@@ -89,6 +90,16 @@ class RecordedTimeKind(IntEnum):
     OTHER = 4
 
 
+class WorldOrigin(IntEnum):
+    """How a rank came to know of another world."""
+
+    MET = 0  # among the members of some communicator
+    SPAWNED = 1
+    PARENT = 2
+    CONNECTED = 3  # MPI_Comm_accept, MPI_Comm_connect
+    JOINED = 4
+
+
 class PhaseMode(IntEnum):
     """Who tells the phases apart."""
 
@@ -97,8 +108,8 @@ class PhaseMode(IntEnum):
     WINDOWS = 2
 
 
-SECTIONS = ("slots", "events", "communicators", "runs", "devices", "phases")
-HEADER = struct.Struct("<8s5I5i18Q4I9Q2i64s64s16s128s")
+SECTIONS = ("slots", "events", "communicators", "runs", "devices", "phases", "worlds")
+HEADER = struct.Struct("<8s5I5i21Q4I9QiI64s64s16s128s")
 FIELDS = (
     *("magic", "version", "byte_order", "header_bytes", "state", "flags"),
     *("rank", "world_size", "pid", "thread", "local_rank"),
@@ -106,7 +117,7 @@ FIELDS = (
     *("communicators_used", "runs_used", "phase_mode", "current_phase"),
     *("entered_ticks", "window_ns", "start_ticks", "start_ns", "last_ticks", "last_ns"),
     *("lost_messages", "lost_bytes", "lost_events"),
-    *("visible_devices", "reserved", "host", "world", "abi", "library"),
+    *("visible_devices", "worlds_used", "host", "world", "abi", "library"),
 )
 
 SLOT = np.dtype(
@@ -146,6 +157,7 @@ RUN = np.dtype([("first", "<i4"), ("stride", "<i4"), ("count", "<i4"), ("reserve
 DEVICE = np.dtype(
     [("uses", "<u8"), ("bytes", "<u8"), ("ordinal", "<i4"), ("used", "<u4"), ("pci", "S32")]
 )
+WORLD = np.dtype([("key", "<u8"), ("origin", "<u4"), ("size", "<u4"), ("name", "S48")])
 TIME = np.dtype([("ticks", "<u8"), ("calls", "<u8")])
 PHASE = np.dtype(
     [
@@ -158,4 +170,4 @@ PHASE = np.dtype(
         ("reserved", "<u4"),
     ]
 )
-DTYPES = dict(zip(SECTIONS, (SLOT, EVENT, COMMUNICATOR, RUN, DEVICE, PHASE), strict=True))
+DTYPES = dict(zip(SECTIONS, (SLOT, EVENT, COMMUNICATOR, RUN, DEVICE, PHASE, WORLD), strict=True))

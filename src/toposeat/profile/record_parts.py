@@ -17,6 +17,7 @@ from toposeat.profile.rank_record import (
     RecordedEvent,
     RecordedPhase,
     RecordedTime,
+    RecordedWorld,
 )
 from toposeat.profile.record_layout import (
     MAX_RANKS,
@@ -26,8 +27,18 @@ from toposeat.profile.record_layout import (
     PhaseMode,
     RecordedTimeKind,
     State,
+    WorldOrigin,
 )
 from toposeat.profile.record_segment import Segment
+
+# kind, device, peer, other_world, phase
+_Columns = tuple[
+    NDArray[np.int64],
+    NDArray[np.bool_],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+]
 
 
 def build_record(segments: Sequence[Segment]) -> RankRecord:
@@ -37,7 +48,7 @@ def build_record(segments: Sequence[Segment]) -> RankRecord:
     second = _seconds_per_tick(head)
     phases, number_of = _read_phases(segments, second)
     keys, counters, histogram = _sum_slots(segments)
-    kind, device, peer, phase = _decode_keys(main, keys, number_of)
+    kind, device, peer, other_world, phase = _decode_keys(main, keys, number_of)
     communicators = _read_communicators(main)
     time = _shares(np.sum([_time_table(s).sum(axis=0) for s in segments], axis=0), second)
     visible, local = head["visible_devices"], head["local_rank"]
@@ -51,12 +62,14 @@ def build_record(segments: Sequence[Segment]) -> RankRecord:
         kind=kind,
         device=device,
         peer=peer,
+        other_world=other_world,
         phase=phase,
         bytes=counters[:, 0],
         messages=counters[:, 1],
         histogram=histogram,
         events=_read_events(segments, len(communicators), number_of),
         communicators=communicators,
+        worlds=_read_worlds(main),
         wall_s=(head["last_ns"] - head["start_ns"]) * 1e-9 if second else 0.0,
         mpi_s=sum(t.seconds for t in time),
         time=time,
@@ -185,22 +198,36 @@ def _sum_slots(
     return keys, counters, histogram
 
 
-def _decode_keys(
-    main: Segment, keys: NDArray[np.uint64], number_of: Mapping[int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Kind, space, peer and phase: used bit, phase << 48, kind << 40, space << 32, peer."""
+def _decode_keys(main: Segment, keys: NDArray[np.uint64], number_of: Mapping[int, int]) -> _Columns:
+    """Kind, space, peer, world, phase: used bit, phase << 48, kind << 40, space << 32, peer."""
     high = (keys >> np.uint64(32)).astype(np.int64)
     peer = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     phase, kind, space = (high >> 16) & 0xFF, (high >> 8) & 0x3, high & 0x1
     if np.any(high != ((1 << 31) | phase << 16 | kind << 8 | space)):
         raise main.damaged("a slot has an unknown kind")
-    outside = peer == PEER_OUTSIDE
+    outside = peer >= PEER_OUTSIDE - len(main.worlds)
     if np.any(peer[~outside] >= main.header["world_size"]):
         raise main.damaged("a slot names a rank beyond the world")
     if not set(phase.tolist()) <= set(number_of):
         raise main.damaged("a slot names an unknown phase")
     numbers = np.array([number_of[p] for p in phase.tolist()], dtype=np.int64)
-    return kind, space.astype(bool), np.where(outside, OUTSIDE, peer), numbers
+    world = np.where(outside, PEER_OUTSIDE - peer, 0)
+    return kind, space.astype(bool), np.where(outside, OUTSIDE, peer), world, numbers
+
+
+def _read_worlds(main: Segment) -> tuple[RecordedWorld, ...]:
+    for entry in main.worlds:
+        if int(entry["origin"]) not in tuple(WorldOrigin) or not 1 <= entry["size"] <= MAX_RANKS:
+            raise main.damaged("a world beside its own makes no sense")
+    return tuple(
+        RecordedWorld(
+            key=int(entry["key"]),
+            origin=WorldOrigin(int(entry["origin"])),
+            size=int(entry["size"]),
+            name=_text(bytes(entry["name"])),
+        )
+        for entry in main.worlds
+    )
 
 
 def _read_communicators(main: Segment) -> tuple[Members, ...]:
@@ -224,7 +251,7 @@ def _check_runs(main: Segment, table: NDArray[np.int64]) -> None:
     last = first + stride * (count - 1)
     world = main.header["world_size"]
     inside = (first >= 0) & (first < world) & (last >= 0) & (last < world)
-    outside = (first == OUTSIDE) & (stride == 0)
+    outside = (first < 0) & (first >= OUTSIDE - len(main.worlds)) & (stride == 0)
     if np.any(count < 1) or not np.all(inside | outside):
         raise main.damaged("a communicator names a rank beyond the world")
 

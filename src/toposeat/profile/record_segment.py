@@ -49,6 +49,7 @@ class Segment:
     events: NDArray[Any]
     communicators: NDArray[Any]
     runs: NDArray[Any]
+    worlds: NDArray[Any]
     devices: NDArray[Any]  # by number, used or not
     phases: NDArray[Any]  # by number, used or not
 
@@ -206,6 +207,7 @@ def _build(reader: _Reader) -> Segment:
         events=events[events["used"] != 0],
         communicators=reader.entries("communicators", head["communicators_used"]),
         runs=reader.entries("runs", head["runs_used"]),
+        worlds=reader.entries("worlds", head["worlds_used"]),
         devices=reader.entries("devices", head["devices_capacity"]),
         phases=reader.entries("phases", head["phases_capacity"]),
     )

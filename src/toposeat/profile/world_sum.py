@@ -20,7 +20,6 @@ from toposeat.model.traffic import (
     TimeKind,
     TimeShare,
     TrafficKind,
-    WorldFlow,
 )
 from toposeat.profile.event_sum import EventSum
 from toposeat.profile.pair_sum import PairSum
@@ -35,6 +34,7 @@ from toposeat.profile.record import (
     RecordedTimeKind,
     State,
 )
+from toposeat.profile.worlds import OtherWorlds
 
 KINDS = {
     Kind.POINT_TO_POINT: TrafficKind.POINT_TO_POINT,
@@ -95,7 +95,7 @@ class WorldSum:
         self.communicators: list[Communicator] = []
         self.inter: set[int] = set()
         self.communicators_left_out = 0
-        self.flows: list[WorldFlow] = []
+        self.others = OtherWorlds()
         self.flags: dict[Flag, list[int]] = defaultdict(list)  # ranks that have it
         self.states: dict[State, list[int]] = defaultdict(list)
         self.by_class: list[int] = []  # ranks with too many shapes of collectives
@@ -115,7 +115,7 @@ class WorldSum:
         self._add_pairs(record)
         self._add_phases(record)
         self._add_events(record)
-        self.flows += _flows(record)
+        self.others.add(record)
         self.states[record.state].append(record.rank)
         for flag in Flag:
             if record.has(flag):
@@ -212,28 +212,6 @@ def _inside(record: RankRecord) -> list[tuple[TableKey, Int64Array, Int64Array]]
         rows = np.stack([*ends, record.bytes[chosen], record.messages[chosen]])
         found.append(((KINDS[kind], space_of(number % 2 == 1)), chosen, rows))
     return found
-
-
-def _flows(record: RankRecord) -> list[WorldFlow]:
-    """What the rank exchanged with processes outside its world."""
-    found: dict[tuple[TrafficKind, MemorySpace, bool], list[int]] = {}
-    for place in np.flatnonzero(record.peer == OUTSIDE).tolist():
-        kind = Kind(int(record.kind[place]))
-        space = space_of(bool(record.device[place]))
-        cell = found.setdefault((KINDS[kind], space, kind is Kind.ONE_SIDED_FROM), [0, 0])
-        cell[0] += int(record.bytes[place])
-        cell[1] += int(record.messages[place])
-    return [
-        WorldFlow(
-            rank=record.rank,
-            kind=kind,
-            space=space,
-            bytes=size,
-            messages=messages,
-            inbound=inbound,
-        )
-        for (kind, space, inbound), (size, messages) in found.items()
-    ]
 
 
 def _rank_info(record: RankRecord) -> RankInfo:

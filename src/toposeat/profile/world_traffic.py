@@ -20,7 +20,9 @@ from toposeat.model.traffic import (
 )
 from toposeat.profile.collectives import Expansion, expand_collectives, rules_of
 from toposeat.profile.record import PhaseMode
+from toposeat.profile.record_layout import WorldOrigin
 from toposeat.profile.world_sum import PhaseSum, WorldSum, tables_of
+from toposeat.profile.worlds import MetWorld
 
 Tables = Mapping[TableKey, PairTable]
 
@@ -125,42 +127,62 @@ def _phase_tables(world: WorldSum, phase: PhaseSum, parts: Mapping[int, Expansio
 
 
 def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tuple[World, ...]:
-    """Spawned worlds, and what the job exchanged with processes outside its own.
-
-    A record does not tell which world an outside peer belongs to: with one spawned world it is
-    taken for that one, else for processes that are not known.
-    """
-    alone = len(spawned) == 1
+    """Worlds that left records, each with what the job exchanged with it, and then all others."""
+    met = world.others.worlds()
+    flows_of = _matches(met, spawned)
     made = []
     for number, child in enumerate(spawned, 1):
+        own = flows_of.get(number - 1)
         parts = _expand(child)
-        tables = _join(tables_of(child.pairs), *(e.tables for e in parts.values()))
-        flows = tuple(world.flows) if alone else ()
         made.append(
             World(
                 id=number,
                 name=child.name,
                 ranks=child.size,
-                parent=0 if alone else None,
-                tables=tables,
-                flows=flows,
+                parent=None if own is None else 0,
+                tables=_join(tables_of(child.pairs), *(e.tables for e in parts.values())),
+                flows=() if own is None else tuple(own.flows),
             )
         )
         said += _of_child(number, child)
-    if world.flows and not alone:
-        made.append(World(id=len(made) + 1, name="processes outside", flows=tuple(world.flows)))
-    if world.flows:
-        size, messages = _total(world.flows)
+    matched = {id(each) for each in flows_of.values()}
+    for each in met:
+        if id(each) not in matched:
+            made.append(_without_records(len(made) + 1, each))
+    if world.others.flows:
+        size, messages = _total(world.others.flows)
         said.append(
             f"{messages} messages ({size} bytes) are with processes outside MPI_COMM_WORLD: listed"
-            " apart, not in the tables of rank pairs"
+            " apart by world, not in the tables of rank pairs"
         )
     return tuple(made)
 
 
+def _without_records(number: int, met: MetWorld) -> World:
+    return World(
+        id=number,
+        name=met.name,
+        ranks=met.size,
+        parent=0 if met.origin is WorldOrigin.SPAWNED else None,
+        flows=tuple(met.flows),
+    )
+
+
+def _matches(met: Sequence[MetWorld], spawned: Sequence[WorldSum]) -> dict[int, MetWorld]:
+    """By place in `spawned`: the met world that it must be, as the only one of its size."""
+    if len(spawned) == 1 and len(met) == 1 and met[0].origin is None:
+        return {0: met[0]}
+    found = {}
+    for place, child in enumerate(spawned):
+        same = [m for m in met if m.origin is WorldOrigin.SPAWNED and m.size == child.size]
+        if len(same) == 1 and sum(other.size == child.size for other in spawned) == 1:
+            found[place] = same[0]
+    return found
+
+
 def _of_child(number: int, child: WorldSum) -> list[str]:
     text = f"{len(child.seen)} of {child.size} processes of a spawned world are listed apart"
-    size, messages = _total(child.flows)
+    size, messages = _total(child.others.flows)
     if messages:
         text += f"; they sent {messages} messages ({size} bytes) to processes outside it"
     return [f"world {number}: {text}"]
