@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from calls_page import calls_page
+from collectives_page import collectives_page
 
 from toposeat.cli.main import command_parsers
 from toposeat.topology import catalogue_names, read_topology
@@ -75,7 +76,17 @@ def mpi_calls_page() -> str:
     return f"{_NOTE}{calls_page(table)}"
 
 
-PAGES = {"cli.md": command_line_page, "catalogue.md": catalogue_page, "calls.md": mpi_calls_page}
+def algorithms_page() -> str:
+    """Every collective's algorithms."""
+    return f"{_NOTE}{collectives_page()}"
+
+
+PAGES = {
+    "cli.md": command_line_page,
+    "catalogue.md": catalogue_page,
+    "calls.md": mpi_calls_page,
+    "collectives.md": algorithms_page,
+}
 
 
 def main() -> int:

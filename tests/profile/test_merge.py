@@ -55,6 +55,26 @@ def test_collectives_are_listed_and_modelled(tmp_path: Path) -> None:
     assert "allreduce" in traffic.collective_model
 
 
+@pytest.mark.parametrize(
+    ("library", "hosts", "doubted"),
+    [
+        (b"Open MPI v5.0.11, package: x", 2, True),
+        (b"Open MPI v5.0.11, package: x", 1, False),
+        (b"Open MPI v4.1.4, package: x", 2, False),
+    ],
+)
+def test_hierarchical_collectives_are_said(
+    tmp_path: Path, library: bytes, hosts: int, doubted: bool
+) -> None:
+    for rank in range(3):
+        header = {"library": library, "host": b"node%d" % (rank % hosts)}
+        events = [(0, 13, 0, -1, 32, 2)]
+        write_record(tmp_path, rank, 3, events=events, communicators=WORLD, header=header)
+    traffic = read_records(tmp_path)
+    assert {e.algorithm for e in traffic.collectives} == {"recursive_doubling"}
+    assert any("coll/han" in line for line in traffic.report) is doubted
+
+
 def test_communicators_are_joined_by_members(tmp_path: Path) -> None:
     swapped, part = (0, [(2, -1, 3)]), (0, [(0, 2, 2)])
     write_record(tmp_path, 0, 3, communicators=[*WORLD, swapped, part])

@@ -162,11 +162,11 @@ class _Reader:
             raise self.damaged(f"it claims {count} {name}, but has room for {capacity}")
         if limit is not None:  # a short prefix, holes included
             return np.frombuffer(self._read(offset, count * stride), dtype)
-        parts = [
-            np.frombuffer(self._read(offset + low * stride, (high - low) * stride), dtype)
+        parts = (
+            self._read(offset + low * stride, (high - low) * stride)
             for low, high in self._data_parts(offset, count, stride)
-        ]
-        return np.concatenate(parts) if parts else np.empty(0, dtype)
+        )
+        return np.frombuffer(b"".join(parts), dtype)
 
     def _read(self, offset: int, length: int) -> bytes:
         data = bytearray()

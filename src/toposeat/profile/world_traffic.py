@@ -43,6 +43,8 @@ def make_traffic(
     for expansion in parts.values():
         said += (line for line in expansion.report if line not in said)
     events = _with_algorithms(parts)
+    if any(event.algorithm for event in events):
+        said += _doubts(world)
     if any(event.communicator in world.inter for event in events):
         said.append("collectives over inter-communicators are listed, not modelled as messages")
     if world.events.merged_by_class:
@@ -76,6 +78,16 @@ def _expand(world: WorldSum) -> dict[int, Expansion]:
         label: expand_collectives(sorted(world.events.events(label), key=_order), inside, rules)
         for label in world.events.phases()
     }
+
+
+def _doubts(world: WorldSum) -> list[str]:
+    """Where the rules are known not to be those that the MPI followed."""
+    if world.library.startswith("Open MPI v5") and len({info.host for info in world.ranks}) > 1:
+        return [
+            "Open MPI 5 uses hierarchical collectives (coll/han) on several nodes: their messages"
+            " are modelled by its rules for one node"
+        ]
+    return []
 
 
 def _order(event: CollectiveEvent) -> tuple[int, str, int, int, str, int]:

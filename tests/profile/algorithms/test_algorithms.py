@@ -109,7 +109,7 @@ def test_what_arrives_is_enough(choose: open_mpi.Chooser, count: int, size: int)
 def test_unequal_blocks_all_arrive(blocks: list[int], name: str) -> None:
     call = Call(members=len(blocks), blocks=np.array(blocks))
     out = Messages()
-    open_mpi._ALGORITHMS["allgatherv"][name](call, out)
+    open_mpi.ALGORITHMS["allgatherv"][name](call, out)
     _, target, nbytes, _ = out.rows()
     arrived = np.bincount(target, nbytes, minlength=len(blocks))
     assert (arrived == sum(blocks) - np.array(blocks)).all()

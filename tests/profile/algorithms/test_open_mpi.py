@@ -61,7 +61,7 @@ def modelled(case: Case, ranks: int, name: str = "") -> tuple[str, np.ndarray]:
     call = Call(members=members, root=root, size=size, element=8 if size % 8 == 0 else 1)
     chosen = open_mpi.choose(operation, call)
     assert chosen is not None
-    algorithm = open_mpi._ALGORITHMS[operation][name] if name else chosen[1]
+    algorithm = open_mpi.ALGORITHMS[operation][name] if name else chosen[1]
     out = Messages()
     algorithm(call, out)
     source, target, nbytes, messages = out.rows()

@@ -13,7 +13,7 @@ from toposeat.profile.algorithms import exchange, reduction, rooted, trees
 from toposeat.profile.algorithms.messages import Algorithm, Call, Messages
 from toposeat.profile.algorithms.rules import parse_rules
 
-_RULES = parse_rules("""
+RULES = parse_rules("""
 allreduce
     <4: ring <8 recursive_doubling <4096 ring <8192 recursive_doubling <16384 ring <262144 rabenseifner
     <8: ring <16 recursive_doubling <8192 rabenseifner
@@ -153,7 +153,7 @@ def _gather_bcast(call: Call, out: Messages) -> None:
     _run("bcast", Call(members=call.members, size=total, element=max(total, 1)), out)
 
 
-_ALGORITHMS: dict[str, dict[str, Algorithm]] = {
+ALGORITHMS: dict[str, dict[str, Algorithm]] = {
     "allreduce": {
         "nonoverlapping": _reduce_then("bcast"),
         "recursive_doubling": reduction.allreduce_recursive_doubling,
@@ -223,12 +223,12 @@ _ALGORITHMS: dict[str, dict[str, Algorithm]] = {
 
 def choose(operation: str, call: Call) -> tuple[str, Algorithm] | None:
     """Name and algorithm for a call; None for what has no rule."""
-    rules = _RULES.get(operation)
+    rules = RULES.get(operation)
     if rules is None:
         return None
     size = call.size if call.blocks is None else int(call.blocks.sum()) // call.members
     name = rules.choose(call.members, size)
-    return name, _ALGORITHMS[operation][name]
+    return name, ALGORITHMS[operation][name]
 
 
 def _run(operation: str, call: Call, out: Messages) -> None:
