@@ -87,6 +87,7 @@ class Tuned:
     topology: Topology
     traffic: Traffic
     result: MappingResult
+    placement: Placement
     placement_path: Path
     profile_path: Path
     exit_code: int  # of the profiled application; 0 when its profile was cached
@@ -137,6 +138,7 @@ def tune(
         topology=machine,
         traffic=traffic,
         result=result,
+        placement=placement,
         placement_path=folder / PLACEMENT_NAME,
         profile_path=profile_path,
         exit_code=exit_code,
@@ -255,7 +257,8 @@ def placement_of(
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    return mapping.seat_ranks(machine, traffic.ranks, result.device_of_rank, metadata=metadata)
+    placement = mapping.seat_ranks(machine, traffic.ranks, result.device_of_rank, metadata=metadata)
+    return launch.with_visibility(placement, traffic.device_choice)
 
 
 def device_positions(

@@ -43,7 +43,7 @@ class MapCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
-        from toposeat import pipeline, profile, report, topology  # noqa: PLC0415
+        from toposeat import launch, pipeline, profile, report, topology  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
@@ -62,6 +62,7 @@ class MapCommand(Command):
             placement = pipeline.placement_of(result, machine, traffic, traffic_name=args.traffic)
             save_placement(placement, args.output, overwrite=args.force)
             wrote += [
+                *filter(None, [launch.visibility_words(placement)]),
                 f"Wrote {args.output}",
                 f"Next: toposeat run -p {quoted(args.output)} -- mpirun -n {traffic.ranks} ./app",
             ]

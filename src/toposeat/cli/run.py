@@ -39,9 +39,9 @@ class RunCommand(Command):
         parser.add_argument(
             "--visibility",
             choices=VISIBILITIES,
-            default=VISIBILITIES[0],
             help="how a rank is shown its GPU: the same reordered list for all (permute), one GPU "
-            "(mask), its own first (rotate), or unchanged, moving CPUs only (cpu-only)",
+            "(mask), its own first (rotate), or unchanged, moving CPUs only (cpu-only); default: "
+            "what the placement says, by the profile, else permute",
         )
         parser.add_argument(
             "--strict", action="store_true", help="stop a rank that does not get its place"
@@ -69,11 +69,14 @@ class RunCommand(Command):
             check_writable(args.output, overwrite=args.force)
         path = args.placement or pipeline.tuned_placement_path(command)
         placement = load_placement(path)
+        visibility, why = launch.visibility_of(placement, args.visibility)
+        if why:
+            tell(why)
         record = launch.run_placed(
             command,
             placement,
             path,
-            visibility=args.visibility,
+            visibility=visibility,
             strict=args.strict,
             verify=not args.no_verify,
             dry_run=args.dry_run,

@@ -40,26 +40,27 @@ class TuneCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
-        from toposeat import pipeline, report  # noqa: PLC0415
+        from toposeat import launch, pipeline, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
-        launch = require_launch(args, self.name)
+        command = require_launch(args, self.name)
         if args.html is not None:
             check_writable(args.html, overwrite=args.force)
         tuned = pipeline.tune(
-            launch,
+            command,
             source=args.topology or "this",
             profile_again=args.again,
             options=pipeline.MapOptions.from_namespace(args),
             progress=tell,
         )
-        wrote = [f"Wrote {tuned.placement_path}"]
+        says = launch.visibility_words(tuned.placement)
+        wrote = [*filter(None, [says]), f"Wrote {tuned.placement_path}"]
         if args.html is not None:
             page = page_text(
                 [report.Section(tuned.topology, tuned.traffic, tuned.result)],
-                title=f"{pipeline.program_name(launch)} on {tuned.topology.name}",
-                subtitle=pipeline.shell_line(launch),
-                commands=[f"toposeat run -- {pipeline.shell_line(launch)}"],
+                title=f"{pipeline.program_name(command)} on {tuned.topology.name}",
+                subtitle=pipeline.shell_line(command),
+                commands=[f"toposeat run -- {pipeline.shell_line(command)}"],
             )
             write_atomically(args.html, page, overwrite=args.force)
             wrote.append(f"Wrote {args.html}")
@@ -74,6 +75,6 @@ class TuneCommand(Command):
             )
         tell(
             *wrote,
-            f"Next: toposeat run -- {pipeline.shell_line(launch)}",
+            f"Next: toposeat run -- {pipeline.shell_line(command)}",
         )
         return tuned.exit_code

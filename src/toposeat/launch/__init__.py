@@ -14,6 +14,7 @@ from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
 from toposeat.launch.run import run_placed
 from toposeat.launch.verify import verify
+from toposeat.launch.visibility import visibility_of, visibility_words, with_visibility
 
 __all__ = [
     "VISIBILITIES",
@@ -33,5 +34,8 @@ __all__ = [
     "run_child",
     "run_placed",
     "verify",
+    "visibility_of",
+    "visibility_words",
+    "with_visibility",
     "wrap_with_exec",
 ]
