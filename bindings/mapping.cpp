@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <csignal>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -75,11 +76,42 @@ MapRequest constrained(const Network &network, const RankTraffic &traffic, const
   return request;
 }
 
+/// While it lives, the first SIGINT asks the solver to stop, and the next one does what it did
+/// before.
+class Interrupts {
+public:
+  explicit Interrupts(bool wanted) : wanted_(wanted) {
+    asked = false;
+    if (!wanted_)
+      return;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { asked = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &before_);
+  }
+  Interrupts(const Interrupts &) = delete;
+  Interrupts &operator=(const Interrupts &) = delete;
+  ~Interrupts() {
+    if (wanted_)
+      sigaction(SIGINT, &before_, nullptr);
+  }
+
+  static toposeat::StopFlag asked;
+  static_assert(toposeat::StopFlag::is_always_lock_free);
+
+private:
+  bool wanted_;
+  struct sigaction before_ = {};
+};
+
+toposeat::StopFlag Interrupts::asked = false;
+
 MapAnswer map_ranks(const Network &network, const RankTraffic &traffic, const InputMatrix &cost,
                     const std::optional<InputMatrix> &message_cost, const std::string &objective,
                     const std::string &solver, double budget_s, std::uint64_t seed,
                     const Numbers &devices, const Pins &pins, const Numbers &slots,
-                    const std::vector<Numbers> &allowed, const Numbers &hosts) {
+                    const std::vector<Numbers> &allowed, const Numbers &hosts, bool interruptible) {
   MapRequest request = constrained(network, traffic, devices, pins, slots, allowed, hosts);
   request.cost = as_matrix(cost);
   if (message_cost)
@@ -89,6 +121,8 @@ MapAnswer map_ranks(const Network &network, const RankTraffic &traffic, const In
   request.budget_s = budget_s;
   request.seed = seed;
   const nb::gil_scoped_release release;
+  const Interrupts interrupts(interruptible);
+  request.stop = &Interrupts::asked;
   return toposeat::solve(request);
 }
 
@@ -131,7 +165,9 @@ constexpr const char *map_doc =
     "(none: one);\n"
     "`pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), "
     "`hosts`\n"
-    "the number of the host of every device (none: one host).\n"
+    "the number of the host of every device (none: one host). If `interruptible` (main thread "
+    "only),\n"
+    "the first SIGINT ends the search: the best placement so far is returned.\n"
     "Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.\n\n"
     "Raises:\n"
     "    ValueError: if the ranks do not fit, or devices and pins contradict each other.\n"
@@ -156,13 +192,16 @@ void bind_mapping(nb::module_ &module) {
       .def_ro("lower_bound", &MapAnswer::lower_bound, "No placement has less; None if not known.")
       .def_ro("proved", &MapAnswer::proved, "Value and lower bound agree within 1e-9.")
       .def_ro("kept_default", &MapAnswer::kept_default)
+      .def_ro("uniform", &MapAnswer::uniform, "All placements are equally good.")
+      .def_ro("interrupted", &MapAnswer::interrupted, "The search was stopped by SIGINT.")
       .def_ro("solver", &MapAnswer::solver)
       .def_ro("notes", &MapAnswer::notes);
 
   module.def("map_ranks", &map_ranks, "network"_a, "traffic"_a, "cost"_a, nb::kw_only(),
              "message_cost"_a.none() = nb::none(), "objective"_a, "solver"_a, "budget_s"_a,
              "seed"_a, "devices"_a, "pins"_a, "slots"_a = Numbers(),
-             "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), map_doc);
+             "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), "interruptible"_a = false,
+             map_doc);
   module.def("default_ranks", &default_ranks, "network"_a, "traffic"_a, nb::kw_only(), "devices"_a,
              "pins"_a, "slots"_a = Numbers(), "allowed"_a = std::vector<Numbers>(),
              "hosts"_a = Numbers(), default_doc);

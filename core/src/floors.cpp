@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace toposeat {
@@ -33,6 +34,7 @@ struct PortRates {
   double out = unlimited;
   double in = unlimited;
   double both = unlimited;
+  std::uint32_t companions = 0; // other devices that no link lies between: seats of one device
 };
 
 constexpr std::uint32_t matched_devices = 16; // beyond, matching the peers takes too long
@@ -59,13 +61,16 @@ PortRates port_rates(const Network &network, std::uint32_t device) {
   std::set<LinkKey> last;
   std::map<LinkKey, std::uint32_t> out;
   std::map<LinkKey, std::uint32_t> in;
+  std::uint32_t companions = 0;
   for (std::uint32_t other = 0; other < network.devices; ++other) {
     if (other == device)
       continue;
     const auto leaving = network.route(device, other);
     const auto entering = network.route(other, device);
-    if (leaving.empty() || entering.empty())
-      return {}; // a pair that no link limits
+    if (leaving.empty() || entering.empty()) {
+      ++companions;
+      continue;
+    }
     first.emplace(leaving.front().link, leaving.front().reverse);
     last.emplace(entering.back().link, entering.back().reverse);
     for (const LinkUse &use : leaving)
@@ -73,11 +78,11 @@ PortRates port_rates(const Network &network, std::uint32_t device) {
     for (const LinkUse &use : entering)
       ++in[{use.link, use.reverse}];
   }
-  const std::uint32_t routes = network.devices - 1;
+  const std::uint32_t routes = network.devices - 1 - companions;
   if (routes == 0)
     return {};
   PortRates rates{port_rate(network, first, out, routes), port_rate(network, last, in, routes),
-                  unlimited};
+                  unlimited, companions};
   for (const auto &[key, count] : out) {
     const auto back = in.find({key.first, !key.second});
     if (count == routes && back != in.end() && back->second == routes) {
@@ -138,8 +143,9 @@ public:
       const std::vector<double> widest = falling_rates(d, widths);
       for (std::uint32_t r = 0; r < n; ++r) {
         const bool barred = pinned[r] != Qap::no_pin && pinned[r] != d;
+        const Load load = unavoidable(r, port.companions);
         const double port_load =
-            std::max({out_[r] / port.out, in_[r] / port.in, (out_[r] + in_[r]) / port.both});
+            std::max({load.out / port.out, load.in / port.in, load.both / port.both});
         const double congestion = std::max(port_load, slowest_flow(largest_[r], widest));
         result.congestion(r, d) = barred ? unlimited : congestion;
         const auto least = least_messages_.find(r);
@@ -160,6 +166,35 @@ public:
   }
 
 private:
+  struct Load {
+    double out;
+    double in;
+    double both;
+  };
+
+  /// Bytes of a rank that links carry even if its heaviest peers sit on the companions.
+  Load unavoidable(std::uint32_t rank, std::uint32_t companions) const {
+    Load load{out_[rank], in_[rank], out_[rank] + in_[rank]};
+    if (companions == 0)
+      return load;
+    std::vector<double> out;
+    std::vector<double> in;
+    std::vector<double> both;
+    for (const auto &[peer, exchange] : flows_[rank]) {
+      out.push_back(exchange.there.bytes);
+      in.push_back(exchange.back.bytes);
+      both.push_back(exchange.there.bytes + exchange.back.bytes);
+    }
+    return {without_largest(out, companions), without_largest(in, companions),
+            without_largest(both, companions)};
+  }
+
+  static double without_largest(std::vector<double> &values, std::size_t count) {
+    std::sort(values.begin(), values.end());
+    values.resize(values.size() - std::min(count, values.size()));
+    return std::accumulate(values.begin(), values.end(), 0.0);
+  }
+
   double latency(std::uint32_t from, std::uint32_t to) const {
     return network_.latency[from * std::size_t{network_.devices} + to];
   }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "sorted_bound.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/dual_ascent.hpp"
 #include "toposeat/flow.hpp"
@@ -26,8 +28,9 @@ Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
 
 } // namespace
 
-Job::Job(const MapRequest &asked, const Deadline &end)
-    : request(asked), deadline(end), machine(asked), qap(pinned_qap(asked.traffic, machine)),
+Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
+    : request(asked), deadline(end), machine(std::move(seats)),
+      qap(pinned_qap(asked.traffic, machine)),
       floor(floors(machine.network, asked.traffic, machine.pinned,
                    asked.objective == Objective::time)),
       loads{machine.network, asked.traffic, machine.pinned, floor, machine.allowed},
@@ -142,7 +145,7 @@ std::optional<double> quick_bound(const Job &job, Objective objective) {
     }
   }
   if (job.devices() > largest_lawler)
-    return std::nullopt;
+    return sorted_bound(job.qap);
   return gilmore_lawler_bound(job.qap);
 }
 

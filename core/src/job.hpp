@@ -18,7 +18,7 @@ namespace toposeat {
 
 /// Device numbers inside are seats of the reduced machine.
 struct Job {
-  Job(const MapRequest &asked, const Deadline &end);
+  Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end);
   Job(const Job &) = delete;
   Job &operator=(const Job &) = delete;
 

@@ -3,12 +3,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "job.hpp"
+#include "toposeat/congestion.hpp"
 #include "toposeat/finalists.hpp"
+#include "toposeat/flow.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/scotch.hpp"
+#include "uniform.hpp"
 
 namespace toposeat {
 namespace {
@@ -89,7 +94,7 @@ public:
       return found.placement;
     if (!slower(found.placement))
       return among_equals(found.placement, false);
-    const Deadline end = Deadline::in(std::max(0.02, 0.5 * job_.request.budget_s));
+    const Deadline end = within(0.5);
     if (const std::optional<Assignment> other = best_not_slower(job_, end)) {
       const double reached = job_.value(job_.request.objective, *other);
       if (less_by_tolerance(value, reached))
@@ -133,10 +138,15 @@ private:
     const auto value = [&](const Assignment &each) {
       return job_.value(job_.request.objective, each);
     };
-    const Deadline end = Deadline::in(std::max(0.02, 0.2 * job_.request.budget_s));
+    const Deadline end = within(0.2);
     // About a millisecond where nothing is at stake: timing takes as long as there are flows.
     const std::uint64_t few = 4 + 1200 / (1 + job_.request.traffic.flows.size());
     return fastest_of_equals(job_.loads, placement, value, guard_fails ? 2000 : few, end);
+  }
+
+  /// A share of the budget on top of it: a failing guard must have some time of its own.
+  [[nodiscard]] Deadline within(double share) const {
+    return Deadline::in(std::max(0.02, share * job_.request.budget_s), job_.request.stop);
   }
 
   const Job &job_;
@@ -147,18 +157,50 @@ private:
 
 } // namespace
 
+namespace {
+
+bool chooses(Method method) { return method != Method::keep_default && method != Method::random; }
+
+MapAnswer uniform_answer(const MapRequest &request, const ReducedMachine &machine) {
+  MapAnswer answer;
+  const Assignment &home = machine.home;
+  answer.device_of_rank = machine.original(home, request.traffic.ranks);
+  if (request.objective == Objective::cost) {
+    Qap qap = make_qap(request.traffic, machine.cost, machine.message_cost);
+    Assignment seats(qap.size());
+    std::iota(seats.begin(), seats.end(), 0U); // any permutation: all cost the same
+    answer.value = qap_cost(qap, seats);
+  } else if (request.objective == Objective::congestion) {
+    answer.value = congestion(machine.network, request.traffic, home).max_s;
+  } else {
+    answer.value = flow_time(machine.network, request.traffic, home);
+  }
+  answer.lower_bound = answer.value;
+  answer.proved = answer.kept_default = answer.uniform = true;
+  answer.solver = "uniform";
+  answer.notes.emplace_back("nothing to gain from order: all placements are equally good");
+  return answer;
+}
+
+} // namespace
+
 MapAnswer solve(const MapRequest &request) {
-  const Deadline deadline = Deadline::in(request.budget_s);
-  const Job job(request, deadline);
+  const Deadline deadline = Deadline::in(request.budget_s, request.stop);
+  ReducedMachine machine(request);
+  if (chooses(request.method) && every_placement_is_equal(machine, request.objective))
+    return uniform_answer(request, machine);
+  const Job job(request, std::move(machine), deadline);
   MapAnswer answer;
   const Found found = candidate(job, answer);
-  const bool free_choice =
-      request.method != Method::keep_default && request.method != Method::random;
-  const Assignment chosen = free_choice ? Guard(job, answer).choose(found) : found.placement;
+  const Assignment chosen =
+      chooses(request.method) ? Guard(job, answer).choose(found) : found.placement;
   const std::uint32_t ranks = request.traffic.ranks;
   answer.device_of_rank = job.machine.original(chosen, ranks);
   answer.kept_default = answer.device_of_rank == job.machine.original(job.home, ranks);
   answer.value = job.value(request.objective, chosen);
+  answer.interrupted = deadline.stopped();
+  if (answer.interrupted)
+    answer.notes.emplace_back("interrupted: the best placement so far");
   answer.solver = found.solver;
   answer.lower_bound = found.lower_bound;
   if (answer.lower_bound) {

@@ -169,6 +169,16 @@ Symmetry::Symmetry(const Network &network) : size_(network.devices) {
                const std::vector<std::uint32_t> &image) { return prints->preserved_by(image); };
 }
 
+bool Symmetry::holds(const std::vector<std::uint32_t> &image) const {
+  for (std::size_t a = 0; a < size_; ++a) {
+    for (std::size_t b = 0; b < size_; ++b) {
+      if (colour_[a * size_ + b] != colour_[image[a] * std::size_t{size_} + image[b]])
+        return false;
+    }
+  }
+  return !check_ || check_(image);
+}
+
 bool Symmetry::equivalent(std::span<const std::uint32_t> fixed, std::uint32_t from,
                           std::uint32_t to) const {
   Search search(size_, colour_, check_);

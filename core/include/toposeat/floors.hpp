@@ -12,9 +12,11 @@ namespace toposeat {
 /// Congestion of a rank on a device: everything it sends leaves over the first links of the routes
 /// from there, so that the busiest of them needs at least bytes / (sum of their capacities); the
 /// same for what it receives, and for a link that all its routes share, in both directions
-/// together; and each flow of the rank alone, the k-th largest over the k-th widest route of the
-/// device. Flow time: that, after the fewest messages over the nearest route of the device; and,
-/// up to 16 devices, each flow of the rank alone, its peers on those devices that suit them best.
+/// together (what goes to devices that no link lies between, seats of one device, may be as much as
+/// the heaviest peers carry, and does not count); and each flow of the rank alone, the k-th largest
+/// over the k-th widest route of the device. Flow time: that, after the fewest messages over the
+/// nearest route of the device; and, up to 16 devices, each flow of the rank alone, its peers on
+/// those devices that suit them best.
 struct Floors {
   Matrix congestion; // ranks x ranks are padded to devices x devices: silent ranks have 0
   Matrix time;

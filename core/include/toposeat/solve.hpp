@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "toposeat/deadline.hpp"
 #include "toposeat/network.hpp"
 #include "toposeat/qap.hpp"
 
@@ -35,6 +36,7 @@ struct MapRequest {
   std::vector<std::uint32_t> slots = {}; // ranks that each of `devices` takes; empty: one
   std::vector<std::vector<std::uint32_t>> allowed = {}; // devices per rank, empty: all; or none
   std::vector<std::uint32_t> host_of_device = {};       // of all devices; empty: one host
+  const StopFlag *stop = nullptr; // when set to true, the best so far is returned
 };
 
 /// Ranks that cannot all be seated because together they may only use these devices.
@@ -49,6 +51,8 @@ struct MapAnswer {
   std::optional<double> lower_bound; // over all placements that devices and pins allow
   bool proved = false;               // value equals the lower bound within 1e-9
   bool kept_default = false;         // the default placement is returned
+  bool uniform = false;              // all placements are equally good: no order gains anything
+  bool interrupted = false;          // `stop` was set: another answer than without
   std::string solver; // what found or proved it: "tree", "branch and bound", "search" ...
   std::vector<std::string> notes;
 };

@@ -28,6 +28,9 @@ public:
   /// equal caps and latencies: they leave congestion and flow time of every traffic unchanged.
   explicit Symmetry(const Network &network);
 
+  /// Whether `image`, a permutation of 0..n-1, is a symmetry.
+  [[nodiscard]] bool holds(const std::vector<std::uint32_t> &image) const;
+
   /// Fewest of `candidates` (in order) such that every other one is the image of one of them under
   /// a symmetry that fixes each of `fixed`.
   [[nodiscard]] std::vector<std::uint32_t>

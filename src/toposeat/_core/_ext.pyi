@@ -181,12 +181,20 @@ class MapAnswer:
     def kept_default(self) -> bool: ...
 
     @property
+    def uniform(self) -> bool:
+        """All placements are equally good."""
+
+    @property
+    def interrupted(self) -> bool:
+        """The search was stopped by SIGINT."""
+
+    @property
     def solver(self) -> str: ...
 
     @property
     def notes(self) -> list[str]: ...
 
-def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, message_cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, objective: str, solver: str, budget_s: float, seed: int, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = []) -> MapAnswer:
+def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, message_cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, objective: str, solver: str, budget_s: float, seed: int, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = [], interruptible: bool = False) -> MapAnswer:
     """
     Chooses a device for every rank.
 
@@ -194,7 +202,8 @@ def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[nu
     within a device on the diagonal; `message_cost` the same for a message, or None. `devices` lists
     those that may be used, in default order (none: all), `slots` how many ranks each takes (none: one);
     `pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), `hosts`
-    the number of the host of every device (none: one host).
+    the number of the host of every device (none: one host). If `interruptible` (main thread only),
+    the first SIGINT ends the search: the best placement so far is returned.
     Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.
 
     Raises:

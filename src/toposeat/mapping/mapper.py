@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -98,6 +99,7 @@ def map_traffic(
             solver=solver,
             budget_s=budget_s,
             seed=seed,
+            interruptible=threading.current_thread() is threading.main_thread(),
             **seats,
         )
     except RuntimeError as error:  # only Scotch can refuse what was checked above
@@ -128,6 +130,7 @@ def map_traffic(
         solve_seconds=seconds,
         seed=seed,
         notes=tuple(notes),
+        uniform=answer.uniform,
     )
 
 
@@ -172,6 +175,8 @@ def _certificate(objective: str, answer: _core.MapAnswer, placed: Evaluation) ->
 
 
 def _reason(objective: str, answer: _core.MapAnswer) -> str:
+    if answer.uniform:
+        return "all devices are alike to the ranks, so every order is as good"
     if answer.proved:
         if answer.solver == "tree":
             return "every nested grouping of the ranks on this tree was covered"

@@ -77,3 +77,4 @@ class MappingResult:
     solve_seconds: float  # wall time spent searching
     seed: int
     notes: tuple[str, ...] = ()  # e.g. why the default was kept
+    uniform: bool = False  # every placement is as good, whatever the traffic

@@ -87,6 +87,7 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "solver": result.solver,
         "solve_seconds": _finite(result.solve_seconds),
         "seed": result.seed,
+        "uniform": result.uniform,
         "notes": list(result.notes),
     }
 

@@ -332,6 +332,8 @@ def verdict_words(result: MappingResult) -> str:
     """The outcome in one sentence."""
     if is_default_kept(result):
         goal = objective_words(result.objective, result.metric)
+        if result.uniform:
+            return f"Nothing to gain from order: every placement has the same {goal} here."
         if result.certificate.proved:
             return f"No gain: the default placement is kept, it is proved optimal for {goal}."
         return f"No gain: the default placement is kept, nothing better was found for {goal}."
