@@ -56,8 +56,8 @@ static int local_rank(void) {
 
 static bool is_spawned(void) {
   abi_handle parent;
-  return tps__mpi.Comm_get_parent != NULL && tps__mpi.Comm_get_parent(&parent) == 0 &&
-         parent != tps__comm_null();
+  return tps__world_model() && tps__mpi.Comm_get_parent != NULL &&
+         tps__mpi.Comm_get_parent(&parent) == 0 && parent != tps__comm_null();
 }
 
 static void describe(struct tps_header *header, const char *directory) {
@@ -88,7 +88,9 @@ static void configure(void) {
   tps__process.timed = time == NULL || strcmp(time, "0") != 0;
   if (tps__process.timed && time != NULL && *time != '\0' && strcmp(time, "1") != 0)
     tps__warn(&said, TIME_VARIABLE "=%.40s is neither 0 nor 1: calls are timed", time);
-  tps__process.concurrent = tps__mpi.Query_thread(&level) == 0 && level == ABI_THREAD_MULTIPLE;
+  /* Sessions may each have a level of their own. */
+  tps__process.concurrent =
+      !tps__world_model() || (tps__mpi.Query_thread(&level) == 0 && level == ABI_THREAD_MULTIPLE);
   tps__phases_configure();
   bool windows = tps__phase_mode() == TPS_PHASES_WINDOWS;
   tps__process.calls_per_beat = windows ? 1 : UNTIMED_CALLS_PER_BEAT;
@@ -105,11 +107,8 @@ static bool start_recording(void) {
     tps__warn(&said, DIRECTORY_VARIABLE " is not set: not recording");
     return false;
   }
-  abi_handle world = tps__comm_world();
-  if (tps__mpi.Comm_rank(world, &rank) != 0 || tps__mpi.Comm_size(world, &size) != 0)
-    return false;
   configure();
-  if (!tps__comm_start() || !tps__main_segment_start(directory, rank, size))
+  if (!tps__comm_start(&rank, &size) || !tps__main_segment_start(directory, rank, size))
     return false;
   struct tps_header *header = tps__process.header;
   describe(header, directory);
@@ -129,17 +128,16 @@ void tps__stop(void) {
 }
 
 static bool attach_locked(void) {
-  int initialised = 0;
-  int finalised = 0;
+  abi_handle world;
   if (tps__process.mode == TPS_UNDECIDED)
     tps__process.mode = tps__right_abi() ? TPS_WAITING : TPS_OFF;
   if (tps__process.mode == TPS_OFF)
     return false;
   if (tps__process.recording)
     return true;
-  if (tps__mpi.Initialized(&initialised) != 0 || !initialised ||
-      tps__mpi.Finalized(&finalised) != 0 || finalised)
+  if (!tps__world_group(&world)) /* MPI is not there yet */
     return false;
+  tps__mpi.Group_free(&world);
   /* A process forked off a rank shares the rank's record, and is not the rank. */
   if (!start_recording() || pthread_atfork(NULL, NULL, tps__stop) != 0) {
     __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);

@@ -15,12 +15,25 @@
 static struct tps_comm *handles[HANDLE_BUCKETS];
 static struct tps_group *groups[GROUP_BUCKETS];
 static abi_handle world_group;
+static bool has_world;
 
 static unsigned handle_bucket(tps_word word) {
   return (unsigned)((word * UINT64_C(0x9e3779b97f4a7c15)) >> 48) % HANDLE_BUCKETS;
 }
 
-bool tps__comm_start(void) { return tps__mpi.Comm_group(tps__comm_world(), &world_group) == 0; }
+bool tps__comm_start(int *rank, int *size) {
+  has_world = tps__world_group(&world_group);
+  return has_world && tps__mpi.Group_rank(world_group, rank) == 0 &&
+         tps__mpi.Group_size(world_group, size) == 0;
+}
+
+void tps__comm_renew(void) {
+  tps__lock();
+  if (has_world)
+    tps__mpi.Group_free(&world_group);
+  has_world = tps__world_group(&world_group);
+  tps__unlock();
+}
 
 /* World ranks, or the worlds, of all members of `group`; NULL on failure. The caller frees. */
 static int *translate(abi_handle group, int size) {
@@ -30,7 +43,8 @@ static int *translate(abi_handle group, int size) {
   if (done) {
     for (int i = 0; i < size; ++i)
       from[i] = i;
-    done = size == 0 || tps__mpi.Group_translate_ranks(group, size, from, world_group, to) == 0;
+    done = size == 0 ||
+           (has_world && tps__mpi.Group_translate_ranks(group, size, from, world_group, to) == 0);
   }
   free(from);
   if (!done) {

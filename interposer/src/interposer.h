@@ -151,6 +151,7 @@ struct tps_mpi {
   int (*Group_size)(abi_handle, int *);
   int (*Group_rank)(abi_handle, int *);
   int (*Group_translate_ranks)(abi_handle, int, const int *, abi_handle, int *);
+  int (*Group_from_session_pset)(abi_handle, const char *, abi_handle *);
   int (*Group_incl)(abi_handle, int, const int *, abi_handle *);
   int (*Group_free)(abi_handle *);
   int (*Win_get_group)(abi_handle, abi_handle *);
@@ -165,6 +166,18 @@ struct tps_mpi {
   int (*Dist_graph_neighbors)(abi_handle, int, int *, int *, int, int *, int *);
 };
 extern struct tps_mpi tps__mpi;
+
+/* ---- MPI Sessions (session.c) ---- */
+
+/* Between MPI_Init and MPI_Finalize. False: MPI may still be there, by sessions. */
+bool tps__world_model(void);
+/* The processes of MPI_COMM_WORLD, from there or from an open session. False: neither is there. */
+bool tps__world_group(abi_handle *group);
+void tps__session_begin(abi_handle session);
+/* Before MPI_Session_finalize. True: it was the last, and MPI ends with it. */
+bool tps__session_end(abi_handle session);
+/* Before MPI_Finalize. False: open sessions go on. */
+bool tps__world_model_end(void);
 
 /* ---- communicators and windows (communicator.c) ---- */
 
@@ -192,7 +205,9 @@ struct tps_comm {
   struct tps_comm *next;
 };
 
-bool tps__comm_start(void); /* learns the world's group */
+bool tps__comm_start(int *rank, int *size); /* learns the world's group */
+/* What gave the world's group ends: takes it from elsewhere, now or when there is something. */
+void tps__comm_renew(void);
 struct tps_comm *tps__comm_find(tps_word word, bool window);
 void tps__handle_gone(tps_word word);
 /* Fills out_degree, in_degree and out; false if the communicator has no topology. */

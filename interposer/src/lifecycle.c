@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort: the wrappers that calls.tsv calls
- * `byhand`. */
+/* Where MPI begins and ends: the wrappers that calls.tsv calls `byhand`. */
 #include "count.h"
 
 #define ALIAS(name) __attribute__((alias(name)))
@@ -14,6 +13,11 @@ TPS_EXPORT int MPI_Finalize(void);
 TPS_EXPORT int PMPI_Finalize(void) ALIAS("MPI_Finalize");
 TPS_EXPORT int MPI_Abort(tps_word comm, int errorcode);
 TPS_EXPORT int PMPI_Abort(tps_word comm, int errorcode) ALIAS("MPI_Abort");
+TPS_EXPORT int MPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session);
+TPS_EXPORT int PMPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session)
+    ALIAS("MPI_Session_init");
+TPS_EXPORT int MPI_Session_finalize(abi_handle *session);
+TPS_EXPORT int PMPI_Session_finalize(abi_handle *session) ALIAS("MPI_Session_finalize");
 
 int MPI_Init(int *argc, char ***argv) {
   typedef int real_call(int *, char ***);
@@ -53,9 +57,10 @@ int MPI_Finalize(void) {
   if (recorded)
     tps__end_of_run();
   tps__thread.depth += 1;
+  bool last = tps__world_model_end();
   int code = real();
   tps__thread.depth -= 1;
-  if (code == 0 && tps__thread.depth == 0) {
+  if (code == 0 && tps__thread.depth == 0 && last) {
     if (recorded)
       tps__finish(TPS_STATE_FINALIZED);
     tps__stop(); /* the mapping stays: another thread may still be inside a wrapper */
@@ -74,4 +79,33 @@ int MPI_Abort(tps_word comm, int errorcode) {
   if (real == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
   return real(comm, errorcode);
+}
+
+int MPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
+  typedef int real_call(tps_word, tps_word, abi_handle *);
+  static tps_function *found;
+  real_call *real = (real_call *)tps__real(&found, "PMPI_Session_init");
+  if (real == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  tps__thread.depth += 1;
+  int code = real(info, errhandler, session);
+  tps__thread.depth -= 1;
+  if (code == 0 && tps__thread.depth == 0)
+    tps__session_begin(*session);
+  return code;
+}
+
+int MPI_Session_finalize(abi_handle *session) {
+  typedef int real_call(abi_handle *);
+  static tps_function *found;
+  real_call *real = (real_call *)tps__real(&found, "PMPI_Session_finalize");
+  if (real == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  bool last = tps__thread.depth == 0 && session != NULL && tps__session_end(*session);
+  tps__thread.depth += 1;
+  int code = real(session);
+  tps__thread.depth -= 1;
+  if (code == 0 && last)
+    tps__finish(TPS_STATE_FINALIZED);
+  return code;
 }

@@ -95,6 +95,7 @@ static bool resolve_all(void) {
       WANT(Group_size, false),
       WANT(Group_rank, false),
       WANT(Group_translate_ranks, false),
+      WANT(Group_from_session_pset, true),
       WANT(Group_incl, false),
       WANT(Group_free, false),
       WANT(Win_get_group, false),

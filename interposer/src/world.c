@@ -111,8 +111,9 @@ void tps__world_parent(void) {
   abi_handle parent;
   abi_handle group;
   int size = 0;
-  if (tps__mpi.Comm_get_parent != NULL && tps__mpi.Comm_get_parent(&parent) == 0 &&
-      parent != tps__comm_null() && remote_group(parent, &group, &size))
+  if (tps__world_model() && tps__mpi.Comm_get_parent != NULL &&
+      tps__mpi.Comm_get_parent(&parent) == 0 && parent != tps__comm_null() &&
+      remote_group(parent, &group, &size))
     tps__world_add(group, size, TPS_WORLD_PARENT, 1, NULL);
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.support.entries import ALL_CALLS, BY_HAND, QUIET, compile_entries, declarations
-from tests.support.interposed import read_truth, run_ranks
+from tests.support.interposed import PROGRAMS, read_truth, run_ranks
 from tests.support.mpi import EXTRA_VARIABLE, MpiToolchain
 from tests.support.raw_records import matrices
 from toposeat.profile.record import RankRecord, read_record, record_paths
@@ -22,18 +22,18 @@ from toposeat.profile.record import RankRecord, read_record, record_paths
 pytestmark = pytest.mark.mpi
 
 RANKS = (2, 3, 4, 8, 16) if os.environ.get(EXTRA_VARIABLE) else (3,)
-# What other test programs call: an end by MPI_Abort, and worlds beside MPI_COMM_WORLD.
+# What other test programs call: an end by MPI_Abort, worlds beside MPI_COMM_WORLD, and sessions.
 ELSEWHERE = {
-    "MPI_Abort": "test_crashes.py",
-    "MPI_Comm_spawn": "test_worlds.py",
-    "MPI_Comm_spawn_multiple": "test_worlds.py",
-    "MPI_Comm_accept": "test_worlds.py",
-    "MPI_Comm_connect": "test_worlds.py",
-    "MPI_Comm_join": "test_worlds.py",
-    "MPI_Comm_create_from_group": "test_sessions.py",
-    "MPI_Intercomm_create_from_groups": "test_sessions.py",
-    "MPI_Session_init": "test_sessions.py",
-    "MPI_Session_finalize": "test_sessions.py",
+    "MPI_Abort": "crash.c",
+    "MPI_Comm_spawn": "worlds.c",
+    "MPI_Comm_spawn_multiple": "worlds.c",
+    "MPI_Comm_accept": "worlds.c",
+    "MPI_Comm_connect": "worlds.c",
+    "MPI_Comm_join": "worlds.c",
+    "MPI_Comm_create_from_group": "sessions.c",
+    "MPI_Intercomm_create_from_groups": "sessions.c",
+    "MPI_Session_init": "sessions.c",
+    "MPI_Session_finalize": "sessions.c",
 }
 
 
@@ -103,3 +103,5 @@ def test_no_entry_point_is_left_out(run: Run) -> None:
     assert called <= ALL_CALLS
     assert (ALL_CALLS & declared) - called - ELSEWHERE.keys() - either == set()
     assert len(called & either) == 1
+    for name, program in ELSEWHERE.items():
+        assert f"{name}(" in (PROGRAMS / program).read_text()

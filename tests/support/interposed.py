@@ -70,6 +70,20 @@ def run_ranks(
     )
 
 
+def fails_by_itself(mpi: MpiToolchain, ranks: int, program: Sequence[str | Path]) -> bool:
+    """Whether the MPI cannot do this without the interposer either."""
+    line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
+    done = subprocess.run(
+        line,
+        env=dict(mpi.env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return done.returncode != 0
+
+
 def read_truth(path: Path, ranks: int, kinds: int = 1) -> NDArray[np.int64]:
     """What a test program says it sent: (kinds, 2, ranks, ranks); bytes, then messages."""
     return np.fromfile(path, dtype=np.int64).reshape(kinds, 2, ranks, ranks)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * MPI without MPI_Init. The record begins with the first session and ends with the last one; its
+ * world is the process set mpi://WORLD, which has the ranks of MPI_COMM_WORLD. A session that is
+ * opened after the last one was closed goes on with the same record.
+ */
+#include <pthread.h>
+
+#include "count.h"
+
+#define WORLD_SET "mpi://WORLD"
+#define MAX_SESSIONS 64
+
+static abi_handle sessions[MAX_SESSIONS];
+static int open_sessions;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* sessions may come from any thread */
+static bool world_model_ends;
+
+bool tps__world_model(void) {
+  int initialised = 0;
+  int finalised = 0;
+  return !world_model_ends && tps__mpi.Initialized(&initialised) == 0 && initialised &&
+         tps__mpi.Finalized(&finalised) == 0 && !finalised;
+}
+
+bool tps__world_group(abi_handle *group) {
+  if (tps__world_model())
+    return tps__mpi.Comm_group(tps__comm_world(), group) == 0;
+  pthread_mutex_lock(&mutex);
+  bool found = open_sessions > 0 && tps__mpi.Group_from_session_pset != NULL &&
+               tps__mpi.Group_from_session_pset(sessions[0], WORLD_SET, group) == 0;
+  pthread_mutex_unlock(&mutex);
+  return found;
+}
+
+static void add(abi_handle session) {
+  pthread_mutex_lock(&mutex);
+  if (open_sessions < MAX_SESSIONS)
+    sessions[open_sessions++] = session;
+  pthread_mutex_unlock(&mutex);
+}
+
+/* Whether it was the one that the world's group is from. */
+static bool drop(abi_handle session) {
+  pthread_mutex_lock(&mutex);
+  int place = 0;
+  while (place < open_sessions && sessions[place] != session)
+    place += 1;
+  bool first = place == 0 && open_sessions > 0;
+  if (place < open_sessions) {
+    open_sessions -= 1;
+    for (int i = place; i < open_sessions; ++i)
+      sessions[i] = sessions[i + 1];
+  }
+  pthread_mutex_unlock(&mutex);
+  return first;
+}
+
+void tps__session_begin(abi_handle session) {
+  tps__thread.depth += 1; /* what is asked of MPI here is not the application's doing */
+  add(session);
+  if (!tps__recording()) {
+    tps__attach();
+  } else if (open_sessions == 1 && !tps__world_model()) {
+    tps__comm_renew();
+    tps__finish(TPS_STATE_RUNNING);
+  }
+  tps__thread.depth -= 1;
+}
+
+bool tps__session_end(abi_handle session) {
+  tps__thread.depth += 1;
+  bool first = drop(session);
+  bool recording = tps__recording();
+  bool world_model = recording && tps__world_model();
+  if (recording && first && !world_model)
+    tps__comm_renew();
+  bool last = recording && open_sessions == 0 && !world_model;
+  if (last)
+    tps__end_of_run();
+  tps__thread.depth -= 1;
+  return last;
+}
+
+bool tps__world_model_end(void) {
+  if (open_sessions == 0)
+    return true;
+  world_model_ends = true;
+  if (tps__recording())
+    tps__comm_renew();
+  return false;
+}

@@ -1,0 +1,31 @@
+"""The matrices stay exact in every cell, however a rank ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
+from tests.support.mpi import MpiToolchain
+from tests.support.raw_records import matrices
+from toposeat.profile.record import State, read_record, record_paths
+
+pytestmark = pytest.mark.mpi
+
+RANKS = 3
+
+
+@pytest.mark.parametrize("how", ["segv", "abort", "kill", "exit"])
+def test_every_cell(mpi: MpiToolchain, how: str, build_dir: Path, tmp_path: Path) -> None:
+    program = compile_c(mpi, PROGRAMS / "crash.c", build_dir)
+    done = run_ranks(mpi, RANKS, [program, how, tmp_path / "truth"], tmp_path / "records")
+    assert done.returncode != 0
+    found = [read_record(path) for path in record_paths(tmp_path / "records")]
+    records = [record for record in found if record is not None]
+    assert [record.rank for record in records] == list(range(RANKS))
+    expected = read_truth(tmp_path / "truth", RANKS)[0]
+    assert expected[1].sum() == 49 * RANKS
+    assert (matrices(records, RANKS)[0] == expected).all()
+    states = [record.state for record in records]
+    assert states[1] is (State.ABORTED if how == "abort" else State.RUNNING)

@@ -1,0 +1,61 @@
+"""MPI Sessions without MPI_Init, beside it, and after each other: one record per process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.entries import declarations
+from tests.support.interposed import PROGRAMS, compile_c, fails_by_itself, run_ranks
+from tests.support.mpi import MpiToolchain
+from tests.support.raw_records import matrices
+from toposeat.profile.record import RankRecord, State, read_record, record_paths
+
+pytestmark = pytest.mark.mpi
+
+RANKS = 4
+
+
+def records_of(mpi: MpiToolchain, what: str, build_dir: Path, folder: Path) -> list[RankRecord]:
+    if "MPI_Session_init" not in declarations(mpi):
+        pytest.skip(f"{mpi.name} has no sessions (MPI before 4.0)")
+    program = compile_c(mpi, PROGRAMS / "sessions.c", build_dir)
+    done = run_ranks(mpi, RANKS, [program, what], folder)
+    if what != "kill" and done.returncode != 0 and fails_by_itself(mpi, RANKS, [program, what]):
+        pytest.skip(f"{mpi.name} fails by itself")
+    assert (done.returncode == 0) == (what != "kill"), done.stderr
+    found = [read_record(path) for path in record_paths(folder)]
+    assert len(found) == RANKS
+    return [record for record in found if record is not None]
+
+
+def sent(records: list[RankRecord]) -> np.ndarray:
+    """Point-to-point bytes; nothing else moved, and nothing was lost."""
+    seen = matrices(records, RANKS)
+    assert seen[1:].sum() == 0
+    assert all(record.lost_messages == record.lost_events == 0 for record in records)
+    return seen[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("what", "total"), [("only", 10), ("again", 30), ("two", 60), ("beside", 60)]
+)
+def test_rings(mpi: MpiToolchain, what: str, total: int, build_dir: Path, tmp_path: Path) -> None:
+    records = records_of(mpi, what, build_dir, tmp_path / "records")
+    assert (sent(records) == total * np.roll(np.eye(RANKS, dtype=int), 1, axis=1)).all()
+    assert {record.world_size for record in records} == {RANKS}
+    assert all(record.state is State.FINALIZED for record in records)
+    assert all(0 < record.mpi_s <= record.wall_s for record in records)
+
+
+def test_inter_communicator_from_groups(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    records = records_of(mpi, "inter", build_dir, tmp_path / "records")
+    assert (sent(records) == 40 * np.roll(np.eye(RANKS, dtype=int), RANKS // 2, axis=1)).all()
+
+
+def test_killed_within_a_session(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    records = records_of(mpi, "kill", build_dir, tmp_path / "records")
+    assert (sent(records) == 10 * np.roll(np.eye(RANKS, dtype=int), 1, axis=1)).all()
+    assert all(record.state is State.RUNNING for record in records)
