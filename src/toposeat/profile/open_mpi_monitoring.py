@@ -37,6 +37,8 @@ _UNKNOWABLE = (
     "Open MPI's monitoring does not tell device from host memory: everything counts as host",
     "it records persistent sends (MPI_Start, MPI_Startall) as 0 bytes; if the application uses"
     " them, profile it with toposeat instead",
+    "collective traffic is what Open MPI really sent, its control messages included; the model of"
+    " each collective that the files also hold is not used",
     "its size histogram covers application and library messages together and was left out",
 )
 
@@ -83,7 +85,6 @@ def read_monitoring(path: str | Path) -> Traffic:
             (kind, MemorySpace.HOST): _table(rows, kind)
             for kind in dict.fromkeys(row.kind for row in rows)
         },
-        collective_model="messages that Open MPI really sent, control traffic included",
         rank_info=tuple(RankInfo(rank=rank) for rank in sorted(files)),
         report=tuple(report),
         timed=False,
