@@ -141,10 +141,15 @@ def test_what_is_no_pattern_is_called_irregular(pattern: str) -> None:
 
 def test_language_model_groups() -> None:
     words = describe_pattern(pattern_traffic("llm:tp=4,pp=4,dp=2"))
-    assert words.startswith("process groups as in training of language models, 100 % of the bytes")
-    assert "in 8 groups of 4 consecutive ranks (tensor parallel position)" in words
-    assert "in 16 groups of 2 ranks, 4 apart (data parallel position)" in words
+    assert words.startswith("collectives in process groups, 100 % of the bytes: ")
+    assert "in 8 groups of 4 consecutive ranks (where tensor parallelism sits)" in words
+    assert "in 16 groups of 2 ranks, 4 apart (where data parallelism sits)" in words
     assert "between 4 pipeline stages" in words
+
+
+def test_a_ring_with_arrows_both_ways_in_rank_order_is_not_called_permuted() -> None:
+    pairs = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 2), (3, 4), (4, 5), (5, 0)]
+    assert describe_pattern(of_matrix(lines(pairs, 6))).startswith("irregular: ")
 
 
 def test_a_grid_in_the_order_of_a_communicator() -> None:

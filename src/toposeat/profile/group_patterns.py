@@ -94,6 +94,9 @@ def find_tree(pairs: PairSet) -> Pattern | None:
 def _tree_name(n: int, edges: Int64Array, degree: Int64Array) -> str:
     """What a connected graph of n - 1 or n edges is; "" for n edges that are no ring."""
     if degree.max() == 2:
+        apart = edges % n - edges // n
+        if ((apart == 1) | (apart == n - 1)).all():
+            return ""  # it is in the order of the numbers: then it is not all used both ways
         shape = "ring" if len(edges) == n else "chain"
         return f"{shape} through all ranks, not in the order of their numbers"
     if len(edges) == n:
@@ -140,7 +143,9 @@ def find_process_groups(
             share = pairs.bytes[inside].sum() / pairs.total
             consecutive = all(len(g) == g[-1] - g[0] + 1 for g in groups)
             like = "tensor" if consecutive else "data"
-            parts.append(f"{percent(share)} in {_groups_words(groups)} ({like} parallel position)")
+            where = f"in {_groups_words(groups)} (where {like} parallelism sits)"
+            where = "elsewhere among all ranks" if len(groups) == 1 else where
+            parts.append(f"{percent(share)} {where}")
             keys.append(pairs.keys[inside])
             taken |= inside
     stages = _stages(pairs, taken)
@@ -151,14 +156,14 @@ def find_process_groups(
         keys.append(pairs.keys[inside])
     if len(parts) < 2:
         return None
-    words = "process groups as in training of language models, {share} of the bytes: "
+    words = "collectives in process groups, {share} of the bytes: "
     return pairs.claim("process groups", words + ", ".join(parts), np.concatenate(keys))
 
 
 def _families(communicators: Sequence[Communicator], ranks: int) -> list[_Family]:
     by_size: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     for communicator in communicators:
-        if 1 < len(communicator.ranks) < ranks:
+        if 1 < len(communicator.ranks) <= ranks:
             by_size[len(communicator.ranks)].add(tuple(sorted(communicator.ranks)))
     found = []
     for _, groups in sorted(by_size.items()):

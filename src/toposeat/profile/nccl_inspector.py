@@ -124,7 +124,10 @@ class _Dump:
         size = _size(perf, "coll_msg_size_bytes")
         self.rootless += operation in _ROOTED
         root = 0 if operation in _ROOTED else -1
-        view.calls[Call(operation, size, root, self._algorithm(perf.get("coll_algo")))] += 1
+        algorithm = self._algorithm(perf.get("coll_algo"))
+        if operation != "allreduce":
+            algorithm = Algorithm.RING  # NCCL has trees for nothing else
+        view.calls[Call(operation, size, root, algorithm)] += 1
 
     def _algorithm(self, name: Any) -> Algorithm:
         upper = str(name).upper()[:40] if name is not None else "RING"

@@ -29,6 +29,7 @@ from toposeat.model.traffic import (
 from toposeat.profile.nccl_edges import (
     DIRECT_OPERATIONS,
     OPERATIONS,
+    RING_OPERATIONS,
     Algorithm,
     Collective,
     Parents,
@@ -216,7 +217,7 @@ class NcclJob:
         by_class = total > _MAX_EVENTS
         if by_class:
             notes.append("collectives of very many sizes: listed by size class")
-        events: Counter[tuple[int, str, int, int, int]] = Counter()
+        events: Counter[tuple[int, str, int, int, int, str]] = Counter()
         for number, group in enumerate(self.groups):
             for position, calls in group.calls.items():
                 rank = group.members[position]
@@ -225,7 +226,8 @@ class NcclJob:
                         size = 1 << (call.size.bit_length() - 1) if by_class and call.size else 0
                         root = group.members[call.root] if call.root >= 0 else -1
                         key = (number, call.operation, rank, -1 if root is None else root)
-                        events[(*key, size if by_class else call.size)] += count
+                        size = size if by_class else call.size
+                        events[(*key, size, _how(call))] += count
         return tuple(
             CollectiveEvent(
                 communicator=number,
@@ -235,14 +237,20 @@ class NcclJob:
                 space=self.space,
                 bytes=size,
                 calls=count,
+                algorithm=how,
             )
-            for (number, operation, rank, root, size), count in sorted(events.items())
+            for (number, operation, rank, root, size, how), count in sorted(events.items())
         )
 
     def _model(self) -> str:
         calls = {call for group in self.groups for each in group.calls.values() for call in each}
         words = MODEL + (GIVEN_RINGS if any(g.rings for g in self.groups) else DEFAULT_RING)
         return words + (TREES if any(c.algorithm is Algorithm.TREE for c in calls) else "")
+
+
+def _how(call: Call) -> str:
+    """The algorithm that is modelled, in a word."""
+    return call.algorithm.value if call.operation in RING_OPERATIONS else "direct"
 
 
 def _summed(group: Group) -> Iterator[tuple[Collective, Algorithm]]:
