@@ -65,6 +65,7 @@ class MapOptions:
         traffic: Traffic,
         *,
         constraints: mapping.Constraints | None = None,
+        explained: bool = False,
     ) -> MappingResult:
         """`mapping.map_traffic` with these options."""
         return mapping.map_traffic(
@@ -77,6 +78,7 @@ class MapOptions:
             seed=self.seed,
             min_gain=self.min_gain,
             constraints=constraints,
+            explained=explained,
         )
 
 

@@ -40,6 +40,11 @@ class MapCommand(Command):
         )
         add_solver_options(parser, min_gain_percent=0)
         add_constraint_options(parser)
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="also say why: what moved, what was the bottleneck, how sensitive the choice is",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
@@ -56,6 +61,7 @@ class MapCommand(Command):
             machine,
             traffic,
             constraints=constraints_of(args, machine),
+            explained=args.explain,
         )
         wrote: list[str] = []
         if args.output is not None:

@@ -42,7 +42,8 @@ class Evaluator:
 
     Attributes:
         network: the compiled machine.
-        flows: the compiled traffic.
+        flows: the compiled traffic; flow i is row i of `table`.
+        table: bytes and messages of the pairs of ranks that placement serves.
         costs: what a byte (and a message) between devices costs, by the metric asked for.
 
     Raises:
@@ -53,7 +54,7 @@ class Evaluator:
     def __init__(self, topology: Topology, traffic: Traffic, *, metric: str = "bandwidth") -> None:
         self._topology = topology
         self._ranks = traffic.ranks
-        self._table = traffic.mapped_table()
+        self.table = traffic.mapped_table()
         self.network = compile_network(topology)
         self.flows = compile_traffic(traffic)
         self.costs = pair_costs(topology, metric)
@@ -88,10 +89,10 @@ class Evaluator:
 
     def _cost(self, placement: Sequence[int]) -> float:
         device = np.array(placement, np.intp)
-        pairs = device[self._table.source], device[self._table.target]
-        cost = float(self._table.bytes.astype(np.float64) @ self.costs.per_byte[pairs])
+        pairs = device[self.table.source], device[self.table.target]
+        cost = float(self.table.bytes.astype(np.float64) @ self.costs.per_byte[pairs])
         if self.costs.per_message is not None:
-            messages = self._table.messages.astype(np.float64)
+            messages = self.table.messages.astype(np.float64)
             cost += float(messages @ self.costs.per_message[pairs])
         return cost
 

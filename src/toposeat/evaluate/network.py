@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,59 @@ from toposeat.model.topology import Device, Link, Route, Topology
 from toposeat.model.traffic import Traffic
 
 
-def compile_network(topology: Topology) -> _core.Network:
-    """Numbers of the topology: device i is `topology.devices[i]`, link k is `topology.links[k]`.
+@dataclass(frozen=True, kw_only=True)
+class NetworkArrays:
+    """A topology as arrays: device i is `topology.devices[i]`, link k is `topology.links[k]`.
+
+    Ordered pairs of devices are numbered i * devices + j. `capacity` is (links, 3): forward,
+    backward, combined. Entry u of the three `use_` arrays is one use of a link by the route of a
+    pair, in the order of pairs and of the route.
+    """
+
+    devices: int
+    capacity: NDArray[np.float64]
+    link_latency: NDArray[np.float64]
+    use_pair: NDArray[np.intp]
+    use_link: NDArray[np.intp]
+    use_reverse: NDArray[np.bool_]
+    cap: NDArray[np.float64]  # of each pair; on the diagonal that of a copy within the device
+    own_latency: NDArray[np.float64]  # of a copy within each device
+
+    def latency(self) -> NDArray[np.float64]:
+        """Seconds per message of each pair."""
+        n = self.devices
+        latency = np.zeros(n * n)
+        np.add.at(latency, self.use_pair, self.link_latency[self.use_link])
+        latency[:: n + 1] = self.own_latency
+        return latency
+
+    def lone_rate(self) -> NDArray[np.float64]:
+        """Bytes per second of a single flow of each pair on idle links."""
+        capacity = self.capacity[self.use_link]
+        directed = np.where(self.use_reverse, capacity[:, 1], capacity[:, 0])
+        rate = self.cap.copy()
+        np.minimum.at(rate, self.use_pair, np.minimum(directed, capacity[:, 2]))
+        return rate
+
+    def network(self) -> _core.Network:
+        """The same for the compiled core."""
+        pairs = self.devices * self.devices
+        uses = np.bincount(self.use_pair, minlength=pairs)
+        return _core.Network(
+            devices=self.devices,
+            forward=self.capacity[:, 0].copy(),
+            backward=self.capacity[:, 1].copy(),
+            combined=self.capacity[:, 2].copy(),
+            route_begin=np.concatenate([[0], np.cumsum(uses)]).astype(np.uint32),
+            route_link=self.use_link.astype(np.uint32),
+            route_reverse=self.use_reverse,
+            cap=self.cap,
+            latency=self.latency(),
+        )
+
+
+def network_arrays(topology: Topology) -> NetworkArrays:
+    """Numbers of the topology.
 
     Only routes between devices are taken. A combined capacity or a cap that is not given is
     infinite. A device has no route to itself; its cap and latency are those of a copy within it.
@@ -24,33 +76,32 @@ def compile_network(topology: Topology) -> _core.Network:
             direction it needs or has a cap of zero.
     """
     number = {link.id: k for k, link in enumerate(topology.links)}
-    begin, links, reverse = [0], [], []
-    cap, latency = [], []
+    pairs, links, reverse, cap = [], [], [], []
     own = iter(topology.devices)
-    for route in device_routes(topology):
+    for pair, route in enumerate(device_routes(topology)):
         if route is None:
-            device = next(own)
-            cap.append(own_copy_rate(device))
-            latency.append(own_copy_latency(device))
-        else:
-            for link, is_reverse in walk(topology, route):
-                links.append(number[link.id])
-                reverse.append(is_reverse)
-            cap.append(route_cap(route))
-            latency.append(route_latency(topology, route))
-        begin.append(len(links))
-    forward, backward, combined = _capacities(topology, links, reverse)
-    return _core.Network(
+            cap.append(own_copy_rate(next(own)))
+            continue
+        for link, is_reverse in walk(topology, route):
+            pairs.append(pair)
+            links.append(number[link.id])
+            reverse.append(is_reverse)
+        cap.append(route_cap(route))
+    return NetworkArrays(
         devices=len(topology.devices),
-        forward=forward,
-        backward=backward,
-        combined=combined,
-        route_begin=np.array(begin, np.uint32),
-        route_link=np.array(links, np.uint32),
-        route_reverse=np.array(reverse, np.bool_),
+        capacity=_capacities(topology, links, reverse),
+        link_latency=np.array([link.latency_s.value for link in topology.links], np.float64),
+        use_pair=np.array(pairs, np.intp),
+        use_link=np.array(links, np.intp),
+        use_reverse=np.array(reverse, np.bool_),
         cap=np.array(cap, np.float64),
-        latency=np.array(latency, np.float64),
+        own_latency=np.array([own_copy_latency(each) for each in topology.devices], np.float64),
     )
+
+
+def compile_network(topology: Topology) -> _core.Network:
+    """`network_arrays` for the core; see there."""
+    return network_arrays(topology).network()
 
 
 def compile_traffic(traffic: Traffic) -> _core.RankTraffic:
@@ -146,9 +197,7 @@ def dead_link(link: Link) -> InputError:
     )
 
 
-def _capacities(
-    topology: Topology, links: list[int], reverse: list[bool]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _capacities(topology: Topology, links: list[int], reverse: list[bool]) -> NDArray[np.float64]:
     """Capacities of all links; zero (a link that is down) is allowed where no route needs it."""
     table = np.array([link_capacities(link) for link in topology.links], np.float64).reshape(-1, 3)
     backwards = np.array(reverse, np.bool_)
@@ -161,4 +210,4 @@ def _capacities(
     if dead.size:
         raise dead_link(topology.links[int(dead[0])])
     table[table == 0] = np.inf  # carries nothing: any capacity will do
-    return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()
+    return table

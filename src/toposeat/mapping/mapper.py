@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import Evaluator
+from toposeat.mapping.explain import Goal, explain
 from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
@@ -36,6 +38,7 @@ SOLVERS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_RUNNER_UP_S = 0.2  # of search for each runner-up of an explanation
 _TOLERANCE = 1e-9  # of values computed in another order
 _CHOOSING = ("auto", "exact", "search", "scotch")  # the others answer one placement, whatever
 
@@ -51,6 +54,7 @@ def map_traffic(
     seed: int = 1,
     constraints: Constraints | None = None,
     min_gain: float = 0.0,
+    explained: bool = False,
 ) -> MappingResult:
     """Choose a device for every rank.
 
@@ -70,6 +74,7 @@ def map_traffic(
             per device as the job allows.
         min_gain: keep the default if it is predicted less than this share of its time slower; for
             users of nominal numbers, who cannot tell such placements apart.
+        explained: also say why (`MappingResult.explanation`); searches a little for runners-up.
 
     Raises:
         UsageError: on an unknown name, or constraints that contradict each other.
@@ -119,6 +124,15 @@ def map_traffic(
             f" found, but less than {100 * min_gain:.2g} % is not worth moving ranks for"
         )
         after = before
+    explanation = None
+    if explained:
+        explanation = explain(
+            topology,
+            evaluator,
+            (before, after),
+            [list(answer.device_of_rank), *_runners_up(evaluator, seats, seed, budget_s)],
+            Goal(objective=objective, metric=metric, seed=seed, permits=problem.permits),
+        )
     return MappingResult(
         device_of_rank=after.device_of_rank,
         default=before,
@@ -131,7 +145,28 @@ def map_traffic(
         seed=seed,
         notes=tuple(notes),
         uniform=answer.uniform,
+        explanation=explanation,
     )
+
+
+def _runners_up(
+    evaluator: Evaluator, seats: dict[str, Any], seed: int, budget_s: float
+) -> list[list[int]]:
+    """What a short search finds for each objective: placements that might have been chosen."""
+    return [
+        _core.map_ranks(
+            evaluator.network,
+            evaluator.flows,
+            evaluator.costs.per_byte,
+            message_cost=evaluator.costs.per_message,
+            objective=objective,
+            solver="search",
+            budget_s=min(budget_s, _RUNNER_UP_S),
+            seed=seed,
+            **seats,
+        ).device_of_rank
+        for objective in OBJECTIVES
+    ]
 
 
 def _gain(before: Evaluation, after: Evaluation) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from toposeat.model.explanation import Explanation
 from toposeat.model.topology import LinkKind
 
 
@@ -78,3 +79,4 @@ class MappingResult:
     seed: int
     notes: tuple[str, ...] = ()  # e.g. why the default was kept
     uniform: bool = False  # every placement is as good, whatever the traffic
+    explanation: Explanation | None = None  # if asked for

@@ -89,6 +89,7 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "seed": result.seed,
         "uniform": result.uniform,
         "notes": list(result.notes),
+        "explanation": _plain(result.explanation),
     }
 
 

@@ -1,0 +1,229 @@
+"""Why this placement: what moved, the bottleneck and its users, and how sure the choice is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.evaluate import HYBRID, Evaluator
+from toposeat.evaluate.network import NetworkArrays
+from toposeat.evaluate.spread import STATED_SPREAD, SpreadMachine
+from toposeat.model.evaluation import Evaluation
+from toposeat.model.explanation import (
+    Bottleneck,
+    Explanation,
+    PairLoad,
+    PairMove,
+    Sensitivity,
+)
+from toposeat.model.topology import Topology
+
+Permits = Callable[[Sequence[int]], bool]
+
+SHOWN_MOVES = 8
+SHOWN_LOADS = 5
+DRAWS = 100
+NEIGHBOURS = 8  # best exchanges of two ranks that join the finalists
+_MOST_NEIGHBOURS_TRIED = 2000
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What was asked for: objective, metric of the pairwise cost, seed, and what is permitted."""
+
+    objective: str
+    metric: str
+    seed: int
+    permits: Permits  # whether a placement keeps to pins, slots and allowed devices
+
+
+def explain(
+    topology: Topology,
+    evaluator: Evaluator,
+    evaluations: tuple[Evaluation, Evaluation],
+    runners_up: Sequence[Sequence[int]],
+    goal: Goal,
+) -> Explanation:
+    """Compare a placement with the default and with other finalists.
+
+    Args:
+        topology: the machine.
+        evaluator: of this machine and the traffic.
+        evaluations: of the default and of the placement to explain.
+        runners_up: other placements worth comparing with; the best exchanges of two ranks of
+            the placement are added.
+        goal: what "better" means when numbers move.
+    """
+    before, after = evaluations
+    moves = _moves(topology, evaluator, before, after)
+    candidates = [tuple(each) for each in runners_up]
+    candidates += _best_exchanges(evaluator, after.device_of_rank, goal.permits)
+    return Explanation(
+        moves=tuple(moves[:SHOWN_MOVES]),
+        moved_pairs=len(moves),
+        moved_bytes=sum(move.bytes for move in moves),
+        before=_bottleneck(topology, evaluator, before),
+        after=_bottleneck(topology, evaluator, after),
+        sensitivity=_sensitivity(
+            SpreadMachine(topology),
+            _values(evaluator, goal),
+            [after.device_of_rank, before.device_of_rank, *candidates],
+            goal.seed,
+        ),
+    )
+
+
+def _links(topology: Topology, source: int, target: int) -> tuple[str, ...]:
+    if source == target:
+        return ()
+    ends = (topology.devices[source].id, topology.devices[target].id)
+    return topology.route_of_pair[ends].links
+
+
+def _moves(
+    topology: Topology, evaluator: Evaluator, before: Evaluation, after: Evaluation
+) -> list[PairMove]:
+    """Pairs on other links than before, heaviest first."""
+    moves = []
+    table = evaluator.table
+    for source, target, nbytes, messages in zip(
+        table.source.tolist(),
+        table.target.tolist(),
+        table.bytes.tolist(),
+        table.messages.tolist(),
+        strict=True,
+    ):
+        old = _links(topology, before.device_of_rank[source], before.device_of_rank[target])
+        new = _links(topology, after.device_of_rank[source], after.device_of_rank[target])
+        if old != new:
+            moves.append(
+                PairMove(
+                    source=source,
+                    target=target,
+                    bytes=nbytes,
+                    messages=messages,
+                    links_before=old,
+                    links_after=new,
+                )
+            )
+    return sorted(moves, key=lambda move: -move.bytes)  # stable: ties in rank order
+
+
+def _bottleneck(topology: Topology, evaluator: Evaluator, evaluation: Evaluation) -> Bottleneck:
+    device = evaluation.device_of_rank
+    times = _core.flow_times(evaluator.network, evaluator.flows, device)
+    table = evaluator.table
+    last = times.last_flow
+    busiest = next((load for load in evaluation.links if load.congestion_s > 0), None)
+    loads = []
+    if busiest is not None:
+        for source, target, nbytes in zip(
+            table.source.tolist(), table.target.tolist(), table.bytes.tolist(), strict=True
+        ):
+            if nbytes and busiest.link in _links(topology, device[source], device[target]):
+                loads.append(PairLoad(source=source, target=target, bytes=nbytes))
+    loads.sort(key=lambda load: -load.bytes)
+    return Bottleneck(
+        link=None if busiest is None else busiest.link,
+        congestion_s=0.0 if busiest is None else busiest.congestion_s,
+        bytes=0.0 if busiest is None else busiest.bytes,
+        pairs=len(loads),
+        loads=tuple(loads[:SHOWN_LOADS]),
+        last_source=None if last is None else int(table.source[last]),
+        last_target=None if last is None else int(table.target[last]),
+        last_link=None if times.bottleneck is None else topology.links[times.bottleneck].id,
+    )
+
+
+_Values = Callable[[NetworkArrays, NDArray[np.uint32]], NDArray[np.float64]]
+
+
+def _values(evaluator: Evaluator, goal: Goal) -> _Values | None:
+    """The objective of many placements on one machine; None if it does not depend on numbers."""
+    flows, table = evaluator.flows, evaluator.table
+    objective, metric = goal.objective, goal.metric
+    if objective == "time":
+        return lambda machine, placements: _core.flow_time_each(
+            machine.network(), flows, placements
+        )
+    if objective == "congestion":
+        return lambda machine, placements: _core.max_congestion_each(
+            machine.network(), flows, placements
+        )
+    if metric == "distance":
+        return None
+
+    def cost(machine: NetworkArrays, placements: NDArray[np.uint32]) -> NDArray[np.float64]:
+        pair = placements[:, table.source].astype(np.intp) * machine.devices
+        pair += placements[:, table.target]
+        nbytes, messages = table.bytes.astype(np.float64), table.messages.astype(np.float64)
+        if metric == "latency":
+            return np.asarray(machine.latency()[pair] @ nbytes)
+        total = (1 / machine.lone_rate())[pair] @ nbytes
+        if metric == HYBRID:
+            total = total + machine.latency()[pair] @ messages
+        return np.asarray(total)
+
+    return cost
+
+
+def _sensitivity(
+    spread: SpreadMachine, values: _Values | None, rows: Sequence[tuple[int, ...]], seed: int
+) -> Sensitivity | None:
+    """Row 0 is the placement, row 1 the default, the others are finalists.
+
+    Finalists that are as good by the numbers as they stand (mirror images, mostly) are left out:
+    that one of them wins when numbers move says nothing about the choice.
+    """
+    if values is None:
+        return None
+    nominal = values(spread.middle, np.array(rows, np.uint32))
+    worse = nominal > nominal[0] * (1 + _TOLERANCE)
+    finalists = list(dict.fromkeys([*rows[:2], *itertools.compress(rows[2:], worse[2:])]))
+    default = finalists.index(rows[1])
+    placements = np.array(finalists, np.uint32)
+    generator = np.random.default_rng(seed)
+    best = not_worse = 0
+    worst_loss = 0.0
+    for _ in range(DRAWS):
+        drawn = values(spread.draw(generator), placements)
+        least = float(drawn.min())
+        best += bool(drawn[0] <= least * (1 + _TOLERANCE))
+        not_worse += bool(drawn[0] <= drawn[default] * (1 + _TOLERANCE))
+        if least > 0:
+            worst_loss = max(worst_loss, float(drawn[0]) / least - 1)
+    return Sensitivity(
+        draws=DRAWS,
+        finalists=len(finalists),
+        best=best,
+        not_worse=not_worse,
+        worst_loss=worst_loss,
+        stated_spread=STATED_SPREAD,
+        measured_spread=spread.measured_spread,
+    )
+
+
+def _best_exchanges(
+    evaluator: Evaluator, placed: Sequence[int], permits: Permits
+) -> list[tuple[int, ...]]:
+    """The fastest placements, ties aside, one exchange of two ranks away from `placed`."""
+    exchanged = [tuple(placed)]
+    for r, s in itertools.islice(
+        itertools.combinations(range(len(placed)), 2), _MOST_NEIGHBOURS_TRIED
+    ):
+        other = list(placed)
+        other[r], other[s] = other[s], other[r]
+        if other[r] != other[s] and permits(other):
+            exchanged.append(tuple(other))
+    seconds = _core.flow_time_each(
+        evaluator.network, evaluator.flows, np.array(exchanged, np.uint32)
+    )
+    slower = np.flatnonzero(seconds > seconds[0] * (1 + _TOLERANCE))
+    nearest = slower[np.argsort(seconds[slower], kind="stable")][:NEIGHBOURS]
+    return [exchanged[int(at)] for at in nearest]

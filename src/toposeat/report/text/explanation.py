@@ -1,0 +1,98 @@
+"""Why a placement was chosen, as text. Every number here is predicted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from toposeat.model.explanation import Bottleneck, Explanation, Sensitivity
+from toposeat.model.topology import Topology
+from toposeat.report.text.console import columns, labelled
+from toposeat.report.units import format_bytes, format_percent, format_seconds, plural
+from toposeat.report.words import link_medium, link_words
+
+
+def explanation_parts(explanation: Explanation, topology: Topology) -> list[RenderableType]:
+    """Bottlenecks, moves and sensitivity."""
+    parts: list[RenderableType] = [
+        labelled("Before", bottleneck_words(explanation.before, topology)),
+        labelled("After", bottleneck_words(explanation.after, topology)),
+    ]
+    if explanation.moves:
+        rows = [
+            (
+                f"{move.source} -> {move.target}",
+                format_bytes(move.bytes),
+                _route_words(move.links_before, topology),
+                _route_words(move.links_after, topology),
+            )
+            for move in explanation.moves
+        ]
+        shown = len(explanation.moves)
+        of_all = "" if shown == explanation.moved_pairs else f", the heaviest {shown}:"
+        parts += [
+            labelled(
+                "Moved",
+                f"{plural(explanation.moved_pairs, 'pair')} of ranks"
+                f" ({format_bytes(explanation.moved_bytes)}) to other links{of_all}",
+            ),
+            columns(("ranks", "bytes", "links before", "after"), rows, right=(1,), fold=(2, 3)),
+        ]
+    else:
+        parts.append(labelled("Moved", "no pair of ranks uses other links than before"))
+    parts.append(labelled("Sure?", sensitivity_words(explanation.sensitivity)))
+    return [*parts, Text("")]
+
+
+def bottleneck_words(bottleneck: Bottleneck, topology: Topology) -> str:
+    """The busiest link, who loads it, and what limits the transfer that ends last."""
+    if bottleneck.link is None:
+        return "no link carries anything"
+    users = ", ".join(
+        f"{load.source} -> {load.target} {format_bytes(load.bytes)}" for load in bottleneck.loads
+    )
+    more = bottleneck.pairs - len(bottleneck.loads)
+    rest = f" and {more} more" if more else ""
+    words = (
+        f"busiest is {link_words(topology, bottleneck.link)}: {format_bytes(bottleneck.bytes)} in"
+        f" {format_seconds(bottleneck.congestion_s)}, from {users}{rest}"
+    )
+    if bottleneck.last_source is None:
+        return words
+    limit = "the limit of its own pair"
+    if bottleneck.last_link is not None:
+        limit = link_words(topology, bottleneck.last_link)
+    return (
+        f"{words}. The last transfer to end, {bottleneck.last_source} -> {bottleneck.last_target},"
+        f" is held up by {limit}"
+    )
+
+
+def sensitivity_words(sensitivity: Sensitivity | None) -> str:
+    """How often the placement stays the best when the machine's numbers move by their spread."""
+    if sensitivity is None:
+        return "the distance metric uses no measured numbers: nothing to vary"
+    spread = f"+-{format_percent(sensitivity.stated_spread)}"
+    if sensitivity.measured_spread is not None:
+        spread = f"+-{format_percent(sensitivity.measured_spread)} (measured) or {spread}"
+    behind = ""
+    if sensitivity.best < sensitivity.draws:
+        behind = f" (otherwise at most {format_percent(sensitivity.worst_loss)} behind)"
+    return (
+        f"With every capacity and latency moved by up to {spread}, it stays the best of"
+        f" {plural(sensitivity.finalists, 'finalist')} in {sensitivity.best} of"
+        f" {sensitivity.draws} draws{behind} and is no worse than the default in"
+        f" {sensitivity.not_worse} of {sensitivity.draws}"
+    )
+
+
+def _route_words(links: tuple[str, ...], topology: Topology) -> str:
+    """The one link of a route, or what its links are made of in order; `same device` without."""
+    if not links:
+        return "same device"
+    if len(links) == 1:
+        return link_words(topology, links[0])
+    media = [link_medium(topology.link_of_id[link]) for link in links]
+    return ", ".join(f"{n} x {each}" if n > 1 else each for each, n in Counter(media).items())
