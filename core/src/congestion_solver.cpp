@@ -22,7 +22,11 @@ std::uint64_t exchanges(const Job &job) {
 
 /// Least maximum first, then the least sum among placements that stay within it.
 std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
-  const auto least = min_max_on_tree(tree, job.qap);
+  Assignment start = job.padded(job.home);
+  descend(job.qap, start);
+  const double known = std::min(job.value(Objective::congestion, job.home),
+                                job.value(Objective::congestion, job.unpadded(start)));
+  const auto least = min_max_on_tree(tree, job.qap, known * (1 + 1e-9));
   if (!least)
     return std::nullopt;
   const auto best = min_sum_on_tree(tree, job.qap, unlimited, least->value * (1 + 1e-12));

@@ -269,8 +269,11 @@ private:
     const SubsetSpread spread(set);
     for (const std::uint16_t pattern : patterns(stage)) {
       const RankSet right = spread(pattern);
-      const double value =
-          Join::join(value_of(stage.left, set ^ right), value_of(stage.right, right));
+      // The right part is the smaller one: cheap to know, and often enough to rule the split out.
+      const double right_value = value_of(stage.right, right);
+      if (!(right_value < best))
+        continue;
+      const double value = Join::join(value_of(stage.left, set ^ right), right_value);
       if (value < best) {
         best = value;
         best_right = right;
@@ -499,7 +502,8 @@ std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffi
 }
 
 std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic, double upper) {
-  return TreeSolver<Max>(tree, traffic, unlimited).solve(upper);
+  // A larger term makes a placement useless: it need not be looked into.
+  return TreeSolver<Max>(tree, traffic, upper).solve(upper);
 }
 
 } // namespace toposeat
