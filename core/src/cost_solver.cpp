@@ -5,6 +5,7 @@
 #include "toposeat/small_qap.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/tabu.hpp"
+#include "toposeat/two_blocks.hpp"
 
 namespace toposeat {
 namespace {
@@ -43,23 +44,27 @@ CostAnswer search(const Job &job, const Assignment &start, std::uint64_t moves, 
 /// up to 16 devices the short one nearly always has the optimum, and branching finds what it
 /// missed.
 Found proved_as_far_as_possible(const Job &job) {
+  const auto blocks = two_blocks(job.qap);
   const bool small = job.devices() <= quickly_searched;
   const double target = small ? -1 : quick_bound(job, Objective::cost).value_or(-1) * (1 + 1e-9);
   const std::uint64_t long_search = tabu_moves(job, 0.3);
   const std::uint64_t moves =
-      small ? std::min<std::uint64_t>(long_search, 250 * job.devices()) : long_search;
+      small ? std::min<std::uint64_t>(long_search, (blocks ? 40 : 250) * job.devices())
+            : long_search;
   const Deadline half = job.deadline.within(0.5 * job.request.budget_s);
   const CostAnswer found = search(job, job.padded(job.home), moves, target, half);
   const bool all_time = !small || job.request.method == Method::exact;
   const Deadline proof_end =
       all_time ? job.deadline : job.deadline.within(0.7 * job.request.budget_s);
-  BoundedAnswer proved = branch_and_bound(job.qap, found.placement, proof_end);
+  BoundedAnswer proved = blocks ? solve_two_blocks(job.qap, *blocks, found.placement, proof_end)
+                                : branch_and_bound(job.qap, found.placement, proof_end);
   if (!proved.proved && !all_time) {
     const CostAnswer longer =
         search(job, proved.placement, long_search, proved.lower_bound * (1 + 1e-9), job.deadline);
     proved.placement = longer.placement;
   }
-  return {job.unpadded(proved.placement), proved.lower_bound, "branch and bound"};
+  return {job.unpadded(proved.placement), proved.lower_bound,
+          blocks ? "two blocks" : "branch and bound"};
 }
 
 Found enumerated(const Job &job) {

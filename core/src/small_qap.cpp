@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <stdexcept>
 
@@ -69,9 +70,12 @@ private:
 
 class SmallSearch {
 public:
-  SmallSearch(const Qap &original, const Assignment &incumbent)
+  SmallSearch(const Qap &original, const Assignment &incumbent, double upper)
       : original_(original), prepared_(original), qap_(prepared_.qap), order_(placing_order(qap_)),
         best_(incumbent), best_cost_(qap_cost(qap_, incumbent)), machine_(machine_colours(qap_)) {
+    const double limit = limit_below(upper);
+    found_ = best_cost_ <= limit;
+    best_cost_ = std::min(best_cost_, limit);
     symmetric_ = qap_.allowed.empty() && std::all_of(qap_.pinned.begin(), qap_.pinned.end(),
                                                      [](auto pin) { return pin == Qap::no_pin; });
     fill_pairs();
@@ -85,9 +89,8 @@ public:
         linear[p][d] = d < qap_.size() && qap_.may_use(order_[p], d) ? 0 : unlimited;
     }
     explore(0, 0, linear);
-    BoundedAnswer answer{best_, qap_cost(original_, best_), 0, true};
-    answer.lower_bound = answer.value;
-    return answer;
+    const double value = found_ ? qap_cost(original_, best_) : prepared_.original(best_cost_);
+    return {best_, value, value, true};
   }
 
 private:
@@ -97,6 +100,14 @@ private:
     std::size_t device = 0;
     std::array<Line, width> linear;
   };
+
+  /// Least cost that a placement can have without being below `upper`.
+  double limit_below(double upper) const {
+    const double limit = (upper - prepared_.constant) / prepared_.scale;
+    if (!(limit < unlimited) || !(prepared_.step > 0))
+      return limit;
+    return std::ceil(limit / prepared_.step - 1e-6) * prepared_.step;
+  }
 
   void fill_pairs() {
     for (std::size_t p = 0; p < order_.size(); ++p) {
@@ -207,6 +218,7 @@ private:
     if (!(cost <= prunes_at()))
       return;
     best_cost_ = cost;
+    found_ = true;
     std::uint32_t taken = 0;
     for (std::size_t p = 0; p < order_.size(); ++p) {
       best_[order_[p]] = here_[p];
@@ -224,6 +236,7 @@ private:
   std::vector<std::uint32_t> order_;
   Assignment best_;
   double best_cost_;
+  bool found_ = false; // `best_` has that cost
   Symmetry machine_;
   bool symmetric_ = false;
   std::array<std::array<std::array<Line, width>, width>, width> pair_{}; // [rank][rank][device]
@@ -233,10 +246,10 @@ private:
 
 } // namespace
 
-BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent) {
+BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent, double upper) {
   if (qap.size() > max_small_devices)
     throw std::invalid_argument("too many devices to enumerate");
-  return SmallSearch(qap, incumbent).run();
+  return SmallSearch(qap, incumbent, upper).run();
 }
 
 } // namespace toposeat

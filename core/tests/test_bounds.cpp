@@ -12,6 +12,7 @@
 #include "toposeat/prepared_qap.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/small_qap.hpp"
+#include "toposeat/two_blocks.hpp"
 
 using namespace toposeat;
 
@@ -244,4 +245,68 @@ TEST_CASE("relabelling ranks or devices leaves the optimum unchanged", "[map]") 
     CHECK(other.proved);
     CHECK(one.value == Approx(other.value));
   }
+}
+
+TEST_CASE("an upper limit only hides what costs as much", "[map]") {
+  Rng rng(78);
+  for (std::uint32_t kind = 0; kind < 16; ++kind) {
+    const Qap qap = random_problem(6, kind, rng);
+    const double best = brute_force(qap);
+    const BoundedAnswer above = solve_small_qap(qap, identity(6), best + 5);
+    CHECK(above.value == Approx(best));
+    CHECK(qap_cost(qap, above.placement) == Approx(best));
+    const BoundedAnswer below = solve_small_qap(qap, identity(6), best * 0.9);
+    CHECK(below.value >= best * 0.9 * (1 - 1e-9));
+    CHECK(below.value <= best * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("two blocks are found and solved as branch and bound does", "[map]") {
+  Rng rng(79);
+  for (std::uint32_t kind = 0; kind < 12; ++kind) {
+    // Devices in shuffled order: sizes 5 and 5, 6 and 3, or 8 and 2; inside below 30 x unit.
+    const std::size_t first = kind % 3 == 0 ? 5 : (kind % 3 == 1 ? 6 : 8);
+    const std::size_t n = kind % 3 == 1 ? 9 : 10;
+    Qap qap = random_problem(n, kind & 7U, rng);
+    if (kind % 4 == 3) { // one silent rank
+      qap.active = n - 1;
+      for (std::size_t i = 0; i < n; ++i)
+        qap.flow(i, n - 1) = qap.flow(n - 1, i) = 0;
+    }
+    const Assignment order = rng.permutation(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        if ((i < first) != (j < first))
+          qap.distance(order[i], order[j]) = 120;
+        else if (kind % 2 == 0 && i != j && i < 5 && first == 5)
+          qap.distance(order[i + 5], order[j + 5]) = qap.distance(order[i], order[j]);
+      }
+    }
+    const auto blocks = two_blocks(qap);
+    REQUIRE(blocks);
+    CHECK(blocks->devices[0].size() + blocks->devices[1].size() == n);
+    const BoundedAnswer answer = solve_two_blocks(qap, *blocks, identity(n), Deadline::in(60));
+    const BoundedAnswer other = branch_and_bound(qap, identity(n), Deadline::in(60));
+    CHECK(answer.proved);
+    CHECK(other.proved);
+    CHECK(answer.value == Approx(other.value));
+    CHECK(qap_cost(qap, answer.placement) == Approx(answer.value));
+    CHECK(
+        std::is_permutation(answer.placement.begin(), answer.placement.end(), identity(n).begin()));
+    const BoundedAnswer cut_short = solve_two_blocks(qap, *blocks, identity(n), Deadline::in(0));
+    CHECK(cut_short.lower_bound <= answer.value * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("what is not two blocks is not taken for it", "[map]") {
+  Rng rng(80);
+  Qap qap = random_problem(10, 0, rng);
+  CHECK_FALSE(two_blocks(qap));
+  for (std::size_t i = 0; i < 10; ++i) {
+    for (std::size_t j = 0; j < 10; ++j)
+      qap.distance(i, j) = i == j ? 0 : (i / 5 == j / 5 ? 1 : 9);
+  }
+  CHECK(two_blocks(qap));
+  qap.pinned[3] = 3;
+  CHECK_FALSE(two_blocks(qap));
 }

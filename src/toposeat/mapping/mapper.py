@@ -217,6 +217,8 @@ def _reason(objective: str, answer: _core.MapAnswer) -> str:
             return "every nested grouping of the ranks on this tree was covered"
         if answer.solver == "branch and bound":
             return "every placement was covered by branch and bound"
+        if answer.solver == "two blocks":
+            return "every division of the ranks between the two halves of the machine was covered"
         return "the value meets a lower bound"
     if answer.lower_bound is None:
         return "too large for a lower bound"
