@@ -5,14 +5,7 @@
 #include <bit>
 
 #include "toposeat/network.hpp"
-
-// The inner loops are plain arithmetic on rows of doubles: twice as wide where the CPU allows.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TOPOSEAT_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define TOPOSEAT_WIDE
-#endif
+#include "wide.hpp"
 
 namespace toposeat {
 namespace {

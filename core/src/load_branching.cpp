@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "partial_mean.hpp"
 #include "toposeat/congestion.hpp"
+#include "toposeat/dual_ascent.hpp"
 #include "toposeat/flow.hpp"
 #include "toposeat/symmetry.hpp"
 
@@ -20,9 +22,13 @@ constexpr std::uint64_t tie_break_nodes = 20000;
 /// Link loads of the ranks placed so far, with undo.
 class PartialLoads {
 public:
-  PartialLoads(const Network &network, Matrix rates)
-      : network_(network), rates_(std::move(rates)), bytes_(network.links.size()),
-        seconds_(network.links.size(), 0.0) {}
+  /// Without `timed`, flows alone are not timed.
+  PartialLoads(const Network &network, bool timed)
+      : network_(network), timed_(timed), rates_(timed ? lone_rates(network) : Matrix()),
+        bytes_(network.links.size()), seconds_(network.links.size(), 0.0) {
+    for (const LinkCapacity &link : network.links)
+      paces_.push_back({1 / link.forward, 1 / link.backward, 1 / link.combined});
+  }
 
   struct Mark {
     std::size_t saved;
@@ -39,11 +45,15 @@ public:
       double &seconds = seconds_[use.link];
       saved_.push_back({use.link, bytes, seconds});
       (use.reverse ? bytes.backward : bytes.forward) += flow.bytes;
-      const double now = congestion_of(network_.links[use.link], bytes);
+      const Pace &pace = paces_[use.link];
+      const double now = std::max({bytes.forward * pace.forward, bytes.backward * pace.backward,
+                                   (bytes.forward + bytes.backward) * pace.combined});
       sum_s_ += now - seconds;
       seconds = now;
       max_s_ = std::max(max_s_, now);
     }
+    if (!timed_)
+      return;
     const std::size_t pair = from * std::size_t{network_.devices} + to;
     flow_s_ = std::max(flow_s_, flow.messages * network_.latency[pair] +
                                     (flow.bytes > 0 ? flow.bytes / rates_(from, to) : 0));
@@ -70,8 +80,16 @@ private:
     LinkBytes bytes;
     double seconds;
   };
+  /// Seconds per byte: dividing each time takes longer than everything else.
+  struct Pace {
+    double forward;
+    double backward;
+    double combined;
+  };
   const Network &network_;
+  bool timed_;
   Matrix rates_;
+  std::vector<Pace> paces_;
   std::vector<LinkBytes> bytes_;
   std::vector<double> seconds_;
   std::vector<Saved> saved_;
@@ -80,7 +98,8 @@ private:
   double flow_s_ = 0;
 };
 
-/// Talking ranks, pinned ones first, then always the one with most traffic to those before it.
+/// Talking ranks, and all that are restricted, pinned ones first, then always the one with most
+/// traffic to those before it.
 std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
   const std::uint32_t ranks = problem.traffic.ranks;
   std::vector<double> attached(ranks, 0);
@@ -99,8 +118,8 @@ std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
   for (std::uint32_t step = 0; step < ranks; ++step) {
     std::uint32_t chosen = ranks;
     for (std::uint32_t r = 0; r < ranks; ++r) {
-      const bool pinned = problem.pinned[r] != Qap::no_pin;
-      if (taken[r] || (!pinned && !(total[r] > 0)))
+      const bool restricted = problem.pinned[r] != Qap::no_pin || !problem.allowed.empty();
+      if (taken[r] || (!restricted && !(total[r] > 0)))
         continue;
       const auto key = [&](std::uint32_t rank) {
         return std::tuple(problem.pinned[rank] != Qap::no_pin, attached[rank], total[rank]);
@@ -123,7 +142,7 @@ public:
   LoadBranching(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
                 const Deadline &deadline, bool timed)
       : problem_(problem), deadline_(deadline), timed_(timed), known_bound_(known_bound),
-        order_(branching_order(problem)), loads_(problem.network, lone_rates(problem.network)),
+        order_(branching_order(problem)), loads_(problem.network, timed),
         model_(problem.network, problem.traffic), symmetry_(problem.network), best_(incumbent),
         here_(problem.traffic.ranks, Qap::no_pin), taken_(problem.network.devices, false) {
     const Congestion start = congestion(problem.network, problem.traffic, incumbent);
@@ -132,6 +151,7 @@ public:
       best_sum_ += seconds;
     best_value_ = timed ? model_.seconds(incumbent) : start.max_s;
     list_flows();
+    choose_means();
   }
 
   BoundedAnswer run() {
@@ -163,6 +183,41 @@ private:
         continue;
       flows_at_[std::max(depth_of[flow.source], depth_of[flow.target])].push_back(&flow);
     }
+  }
+
+  /// The means that bound best: of the maximum the one with the best bound at the root, and the
+  /// mean of all links, which bounds the sum too.
+  void choose_means() {
+    const auto used = used_links(problem_.network);
+    used_links_ = static_cast<double>(std::count(used.begin(), used.end(), true));
+    Qap qap = make_qap(problem_.traffic, Matrix(problem_.network.devices));
+    double best = -1;
+    std::vector<LinkMean> means = link_means(problem_.network);
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      qap.distance = means[i];
+      const double bound = gilmore_lawler_bound(qap);
+      if (bound > best)
+        chosen = i;
+      best = std::max(best, bound);
+    }
+    if (means.empty())
+      return;
+    means_.emplace_back(means.back(), problem_.traffic, order_);
+    if (chosen + 1 < means.size())
+      means_.emplace_back(means[chosen], problem_.traffic, order_);
+  }
+
+  /// Bound of the largest congestion, and of the sum, with the next rank on a device.
+  Child bound_of_means(std::uint32_t device) const {
+    Child child{0, 0, device};
+    for (const PartialMean &mean : means_)
+      child.bound = std::max(child.bound, mean.bound_with(device));
+    if (!means_.empty())
+      child.sum = used_links_ * means_.front().bound_with(device);
+    if (timed_ && child.bound > 0)
+      child.bound += problem_.floors.start_s;
+    return child;
   }
 
   double bound_here() const {
@@ -204,20 +259,27 @@ private:
         continue;
       }
       const PartialLoads::Mark mark = loads_.mark();
-      place(depth, rank, child.device);
-      explore(depth + 1, symmetric);
+      if (place(depth, rank, child.device))
+        explore(depth + 1, symmetric);
       take_back(rank, child.device, mark);
     }
   }
 
   std::vector<Child> bounded_children(std::size_t depth, std::uint32_t rank, bool &symmetric) {
     std::vector<Child> children;
+    const Matrix &floor = timed_ ? problem_.floors.time : problem_.floors.congestion;
     for (const std::uint32_t device : candidates(rank, symmetric)) {
+      Child child = bound_of_means(device);
+      child.bound = std::max({child.bound, known_bound_, floor(rank, device)});
+      if (hopeless(child.bound, child.sum)) // what loads add cannot save it
+        continue;
       const PartialLoads::Mark mark = loads_.mark();
-      place(depth, rank, device);
-      const Matrix &floor = timed_ ? problem_.floors.time : problem_.floors.congestion;
-      children.push_back({std::max(bound_here(), floor(rank, device)), loads_.sum_s(), device});
-      take_back(rank, device, mark);
+      const bool hope = add_loads(depth, rank, device);
+      child.bound = std::max(child.bound, bound_here());
+      child.sum = std::max(child.sum, loads_.sum_s());
+      remove_loads(rank, mark);
+      if (hope)
+        children.push_back(child);
     }
     std::sort(children.begin(), children.end(), [](const Child &a, const Child &b) {
       return std::tie(a.bound, a.sum, a.device) < std::tie(b.bound, b.sum, b.device);
@@ -226,40 +288,55 @@ private:
   }
 
   std::vector<std::uint32_t> candidates(std::uint32_t rank, bool &symmetric) const {
-    if (problem_.pinned[rank] != Qap::no_pin)
-      return {problem_.pinned[rank]};
     std::vector<std::uint32_t> free;
     for (std::uint32_t d = 0; d < taken_.size(); ++d) {
-      if (!taken_[d])
+      if (!taken_[d] && problem_.may_use(rank, d))
         free.push_back(d);
     }
-    if (!symmetric)
+    if (!symmetric || !problem_.allowed.empty())
       return free;
     std::vector<std::uint32_t> chosen = symmetry_.representatives(fixed_, free);
     symmetric = chosen.size() < free.size();
     return chosen;
   }
 
-  void place(std::size_t depth, std::uint32_t rank, std::uint32_t device) {
-    here_[rank] = device;
+  /// False if better placements known by now make this one hopeless.
+  bool place(std::size_t depth, std::uint32_t rank, std::uint32_t device) {
+    const bool hope = add_loads(depth, rank, device);
     taken_[device] = true;
     fixed_.push_back(device);
-    for (const Flow *flow : flows_at_[depth]) {
-      loads_.add(*flow, here_[flow->source], here_[flow->target]);
-    }
+    for (PartialMean &mean : means_)
+      mean.place(device);
+    return hope;
   }
 
   void take_back(std::uint32_t rank, std::uint32_t device, const PartialLoads::Mark &mark) {
-    loads_.undo(mark);
-    fixed_.pop_back();
+    remove_loads(rank, mark);
     taken_[device] = false;
+    fixed_.pop_back();
+    for (PartialMean &mean : means_)
+      mean.take_back();
+  }
+
+  /// Stops, and returns false, once what is placed is hopeless.
+  bool add_loads(std::size_t depth, std::uint32_t rank, std::uint32_t device) {
+    here_[rank] = device;
+    for (const Flow *flow : flows_at_[depth]) {
+      loads_.add(*flow, here_[flow->source], here_[flow->target]);
+      if (hopeless(bound_here(), loads_.sum_s()))
+        return false;
+    }
+    return true;
+  }
+
+  void remove_loads(std::uint32_t rank, const PartialLoads::Mark &mark) {
+    loads_.undo(mark);
     here_[rank] = Qap::no_pin;
   }
 
   void leaf() {
     const Assignment whole = with_silent_ranks();
-    const double value =
-        timed_ ? model_.seconds(whole, best_value_) : std::max(loads_.max_s(), 0.0);
+    const double value = timed_ ? model_.seconds(whole, best_value_) : loads_.max_s();
     const double sum = loads_.sum_s();
     const bool better =
         value < best_value_ * (1 - tolerance) ||
@@ -301,6 +378,8 @@ private:
   Assignment here_;
   std::vector<bool> taken_;
   std::vector<std::uint32_t> fixed_;
+  std::vector<PartialMean> means_; // the first over all links
+  double used_links_ = 0;
   double open_ = unlimited; // least bound of what was not explored
   std::uint64_t nodes_ = 0;
   std::uint64_t idle_ = 0;

@@ -5,8 +5,11 @@
 
 #include "catch.hpp"
 #include "network_builder.hpp"
+#include "partial_mean.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/floors.hpp"
+#include "toposeat/flow.hpp"
+#include "toposeat/load_branching.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/weighted_links.hpp"
 
@@ -114,4 +117,76 @@ TEST_CASE("the weighted bound is the mean load where no placement differs", "[ma
   }
   const Qap qap = make_qap(traffic_of(6, flows), Matrix(6));
   CHECK(weighted_links_bound(builder.build(), qap, 6, Deadline::in(60)) == Approx(4.5));
+}
+
+TEST_CASE("branching on congestion and time keeps allowed devices and finds the best", "[map]") {
+  Rng rng(92);
+  for (int k = 0; k < 10; ++k) {
+    const Network network = ring_with_shortcuts(6, rng);
+    const RankTraffic traffic = random_traffic(6, rng);
+    const std::vector<std::uint32_t> pinned(6, Qap::no_pin);
+    DeviceSets allowed(6, 6);
+    for (std::size_t r = 0; r < 6 && k % 2 == 0; ++r) {
+      for (std::size_t d = 0; d < 6; ++d) {
+        if (r != d && rng.below(3) == 0)
+          allowed.forbid(r, d);
+      }
+    }
+    const Floors lower = floors(network, traffic, pinned);
+    const LoadProblem problem{network, traffic, pinned, lower, allowed};
+    double least_max = unlimited;
+    double least_sum = unlimited;
+    double least_time = unlimited;
+    Assignment all = in_order(6);
+    do {
+      bool kept = true;
+      for (std::size_t r = 0; r < 6; ++r)
+        kept = kept && allowed.contains(r, all[r]);
+      if (!kept)
+        continue;
+      const Congestion loads = congestion(network, traffic, all);
+      if (loads.max_s < least_max * (1 - 1e-9)) {
+        least_max = loads.max_s;
+        least_sum = loads.mean_s;
+      } else if (loads.max_s <= least_max * (1 + 1e-9)) {
+        least_sum = std::min(least_sum, loads.mean_s);
+      }
+      least_time = std::min(least_time, flow_time(network, traffic, all));
+    } while (std::next_permutation(all.begin(), all.end()));
+
+    const BoundedAnswer least = branch_on_congestion(problem, in_order(6), 0, Deadline::in(60));
+    CHECK(least.proved);
+    CHECK(least.value == Approx(least_max));
+    CHECK(congestion(network, traffic, least.placement).mean_s == Approx(least_sum));
+    const BoundedAnswer fastest = branch_on_time(problem, in_order(6), 0, Deadline::in(60));
+    CHECK(fastest.proved);
+    CHECK(fastest.value == Approx(least_time));
+    for (std::size_t r = 0; r < 6; ++r) {
+      CHECK(allowed.contains(r, least.placement[r]));
+      CHECK(allowed.contains(r, fastest.placement[r]));
+    }
+  }
+}
+
+TEST_CASE("a partial mean never exceeds what any completion has", "[map]") {
+  Rng rng(93);
+  for (int k = 0; k < 6; ++k) {
+    const Network network = ring_with_shortcuts(6, rng);
+    const RankTraffic traffic = random_traffic(6, rng);
+    const std::vector<std::uint32_t> order = rng.permutation(6);
+    Qap qap = make_qap(traffic, Matrix(6));
+    for (const LinkMean &mean : link_means(network)) {
+      qap.distance = mean;
+      const Assignment whole = rng.permutation(6);
+      PartialMean partial(mean, traffic, order);
+      for (const std::uint32_t rank : order) {
+        CHECK(partial.bound_with(whole[rank]) <= qap_cost(qap, whole) * (1 + 1e-9));
+        partial.place(whole[rank]);
+        if (rank != order.back()) {
+          partial.take_back();
+          partial.place(whole[rank]);
+        }
+      }
+    }
+  }
 }

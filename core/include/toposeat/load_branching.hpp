@@ -26,12 +26,13 @@ struct LoadProblem {
 };
 
 /// Whether the branching honours `LoadProblem::allowed`; bounds that ignore it hold all the same.
-inline constexpr bool load_branching_handles_allowed = false;
+inline constexpr bool load_branching_handles_allowed = true;
 
 /// Improves `incumbent` (one device per rank) to the least maximum congestion and, among those, the
 /// least sum over links. `lower_bound` and `proved` speak of the maximum alone.
 ///
-/// Ranks are placed one by one; the loads of what is placed bound everything below. Devices that a
+/// Ranks are placed one by one; the loads of what is placed bound everything below, and so do
+/// weighted means over links (`PartialMean`). Devices that a
 /// symmetry of the network exchanges are tried once. Once the maximum is known to be optimal, only
 /// a fixed number of further nodes is spent on the sum.
 BoundedAnswer branch_on_congestion(const LoadProblem &problem, const Assignment &incumbent,
