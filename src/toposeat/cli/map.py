@@ -30,8 +30,9 @@ class MapCommand(Command):
         parser.add_argument(
             "traffic",
             metavar="TRAFFIC",
-            help="a profile, a matrix (CSV, NumPy, TreeMatch; row = sender), files of Open MPI monitoring, "
-            "NCCL logs, NCCL Inspector, PyTorch traces, or a pattern: stencil3d:2x2x4,weight=3",
+            help="a profile, a matrix (CSV, NumPy, TreeMatch; row = sender), files of Open MPI "
+            "monitoring, NCCL logs, NCCL Inspector files, PyTorch traces, or a pattern: "
+            "stencil3d:2x2x4,weight=3",
         )
         add_topology_option(parser)
         add_output_option(parser, "the placement")

@@ -103,6 +103,14 @@ def gain_share(traffic: Traffic) -> float | None:
     return min(sum(shares), 1.0)
 
 
+def gain_place(traffic: Traffic) -> str:
+    """Where the time of `gain_share` is spent."""
+    if not any(info.time for info in traffic.rank_info):
+        return "in MPI calls"
+    on_device = traffic.mapped_space is MemorySpace.DEVICE
+    return "in MPI calls on device buffers" if on_device else "in MPI calls that move data"
+
+
 def gain_words(traffic: Traffic) -> str:
     """The verdict in one sentence: what share of the run could gain at all."""
     if not len(traffic.mapped_table()):
@@ -110,16 +118,10 @@ def gain_words(traffic: Traffic) -> str:
     share = gain_share(traffic)
     if share is None:
         return "What share of the run could gain is not known: the profile is not timed."
-    split = any(info.time for info in traffic.rank_info)
-    where = "in MPI calls"
-    if split and traffic.mapped_space is MemorySpace.DEVICE:
-        where = "in MPI calls on device buffers"
-    elif split:
-        where = "in MPI calls that move data"
     limit = "" if share >= 1 else f", so never faster than {three_digits(1 / (1 - share))}x"
     return (
         f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
-        f" that {where}, waiting included (measured){limit}."
+        f" that {gain_place(traffic)}, waiting included (measured){limit}."
     )
 
 

@@ -20,6 +20,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.report.profile_words import gain_place, gain_share
 from toposeat.report.units import (
     clean,
     format_bytes,
@@ -313,13 +314,13 @@ def mpi_share(traffic: Traffic) -> float | None:
 def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
     """How far the predicted change can reach into the whole run; None when nothing was timed.
 
-    Amdahl's law with the MPI share of the profiled run: at most
+    Amdahl's law with the share of the profiled run that placement can shorten: at most
     1 / (1 - share x (1 - after / before)).
     """
-    share = mpi_share(traffic)
+    share = gain_share(traffic)
     if share is None:
         return None
-    spends = f"your run spends {format_percent(share)} of its time in MPI"
+    spends = f"your run spends {format_percent(share)} of its time {gain_place(traffic)}"
     start = f"Prediction is of link time only; {spends}"
     before, after = result.default.predicted_s, result.placed.predicted_s
     if is_default_kept(result) or before <= 0 or after >= before:
