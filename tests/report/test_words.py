@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report import samples
+from tests.report.profile_samples import full_profile
 from toposeat.model.evaluation import Certificate
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Component, ComponentKind, Device, Topology
@@ -71,8 +72,16 @@ def test_reach_follows_amdahl() -> None:
     assert said.endswith(f"expect at most about {expected:.2f}x.")
     kept = samples.mapping(tree, traffic, range(16))
     assert words.run_share_words(kept, traffic) == (
-        "Prediction is of link time only; your run spends 22 % of its time in MPI."
+        "Prediction is of link time only; your run spends 22 % of its time in MPI calls."
     )
+
+
+def test_reach_counts_only_what_placement_serves() -> None:
+    """40 % of the run is in MPI, but only 30 % of it on the device buffers that are placed."""
+    tree, traffic = samples.small_tree(), full_profile()
+    said = words.run_share_words(samples.mapping(tree, traffic, range(4)), traffic)
+    assert said is not None
+    assert "your run spends 30 % of its time in MPI calls on device buffers" in said
 
 
 def test_reach_is_silent_without_times() -> None:

@@ -50,7 +50,7 @@ def test_default_kept_says_so() -> None:
     assert "No gain: the default placement is kept" in text
     assert "(default kept;" in text
     assert "- ties go to the default" in text
-    assert "your run spends 24 % of its time in MPI." in text
+    assert "your run spends 24 % of its time in MPI calls." in text
     assert "expect at most" not in text
 
 
