@@ -187,6 +187,19 @@ def is_nonblocking(wrapper: Wrapper) -> bool:
     return started or (wrapper.parameters[-1] == "Request *request" and not wrapper.capture)
 
 
+def guard_lines(wrapper: Wrapper) -> list[str]:
+    """The check for device buffers on the way to an MPI that cannot use them."""
+    matches = (re.fullmatch(r"(?:const )?void \*(\w+)", text) for text in wrapper.parameters)
+    buffers = [match.group(1) for match in matches if match]
+    if not buffers:
+        return []
+    listed = f"(const void *const[]){{{', '.join(buffers)}}}"
+    return [
+        "  if (tps__unlikely(tps__guarded()))",
+        f'    tps__guard_buffers("{wrapper.name}", {listed}, {len(buffers)});',
+    ]
+
+
 def recorded_call(wrapper: Wrapper, arguments: str) -> list[str]:
     """The call as the application made it: timed, and counted once it succeeded."""
     if wrapper.quiet:
@@ -198,6 +211,7 @@ def recorded_call(wrapper: Wrapper, arguments: str) -> list[str]:
     return [
         "  if (!tps__enter())",
         f"    return real({arguments});",
+        *guard_lines(wrapper),
         "  uint64_t start = tps__start();",
         f"  int code = real({arguments});",
         "  uint64_t spent = tps__spent(start);",

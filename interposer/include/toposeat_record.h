@@ -53,10 +53,11 @@ enum tps_flag {
   TPS_FLAG_CONCURRENT = 2,      /* MPI_THREAD_MULTIPLE */
   TPS_FLAG_GPU_RUNTIME = 4,     /* buffers were classified by a GPU runtime */
   TPS_FLAG_SEVERAL_DEVICES = 8, /* buffers on more than one device */
-  TPS_FLAG_LEVEL_ZERO = 16,     /* Level Zero was loaded: its buffers are counted as host memory */
+  TPS_FLAG_LEVEL_ZERO = 16,     /* Level Zero without a known context: its memory counts as host */
   TPS_FLAG_INSIDE_RANK = 32,    /* a rank that records into the same folder started this process */
   TPS_FLAG_UNTIMED = 64,        /* no clock was read around MPI calls */
-  TPS_FLAG_PHASES_MERGED = 128  /* there were more phases than room: the last one holds the rest */
+  TPS_FLAG_PHASES_MERGED = 128, /* there were more phases than room: the last one holds the rest */
+  TPS_FLAG_NOT_GPU_AWARE = 256  /* device memory reached an MPI that says it is not GPU-aware */
 };
 
 /* Who asked for the bytes. FROM: the flow is from the peer to this rank (MPI_Get). */

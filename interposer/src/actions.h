@@ -29,7 +29,7 @@ static inline void tps__on_send(const void *buffer, abi_count count, tps_word da
 
 /* Receives are counted by their sender; here they only tell what memory the time goes to. */
 static inline void tps__on_receive(const void *buffer, abi_count count) {
-  if (tps__likely(tps__process.gpu == TPS_GPU_NONE) || count <= 0)
+  if (tps__likely(tps__gpu() == TPS_GPU_NONE) || count <= 0)
     return;
   int device = tps__gpu_device(buffer);
   if (device == TPS_NO_DEVICE)

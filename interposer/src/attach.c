@@ -172,7 +172,7 @@ void tps__beat(uint64_t now) {
   thread->beat = now;
   thread->calls_until_beat = tps__process.calls_per_beat;
   tps__phases_beat(now, stamp(now));
-  if (__atomic_load_n(&tps__process.gpu, __ATOMIC_RELAXED) == TPS_GPU_NONE)
+  if (tps__gpu() == TPS_GPU_NONE)
     tps__gpu_look();
 }
 

@@ -42,6 +42,13 @@ static inline void tps__bump(uint64_t *counter, uint64_t amount) {
   tps__add(counter, amount, tps__thread.shared);
 }
 
+/* enum tps_gpu */
+static inline int tps__gpu(void) { return __atomic_load_n(&tps__process.gpu, __ATOMIC_ACQUIRE); }
+
+static inline bool tps__guarded(void) {
+  return __atomic_load_n(&tps__process.guarded, __ATOMIC_RELAXED);
+}
+
 static inline bool tps__recording(void) {
   return __atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE);
 }
@@ -104,7 +111,7 @@ static inline unsigned tps__space_of_call(enum tps_time_kind kind, bool nonblock
 static inline void tps__leave(enum tps_time_kind kind, bool nonblocking, uint64_t spent) {
   struct tps_thread *thread = &tps__thread;
   unsigned space = TPS_HOST;
-  if (tps__unlikely(tps__process.gpu != TPS_GPU_NONE))
+  if (tps__unlikely(tps__gpu() != TPS_GPU_NONE))
     space = tps__space_of_call(kind, nonblocking);
   struct tps_time *time = &thread->time[kind][space];
   if (tps__likely(spent != 0))
@@ -191,7 +198,7 @@ static inline void tps__use_device(int device, uint64_t bytes) {
 
 /* Where a buffer of `bytes` lies that the call sends from, or one-sidedly reads into. */
 static inline int tps__space_of(const void *buffer, uint64_t bytes) {
-  if (tps__likely(tps__process.gpu == TPS_GPU_NONE) || bytes == 0)
+  if (tps__likely(tps__gpu() == TPS_GPU_NONE) || bytes == 0)
     return TPS_HOST;
   int device = tps__gpu_device(buffer);
   if (device == TPS_NO_DEVICE)
@@ -205,7 +212,7 @@ static inline int tps__space_of(const void *buffer, uint64_t bytes) {
 
 /* The same without counting it as a use of the device. */
 static inline int tps__look_at(const void *buffer) {
-  if (tps__likely(tps__process.gpu == TPS_GPU_NONE))
+  if (tps__likely(tps__gpu() == TPS_GPU_NONE))
     return TPS_HOST;
   return tps__gpu_device(buffer) != TPS_NO_DEVICE ? TPS_DEVICE : TPS_HOST;
 }

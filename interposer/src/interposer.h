@@ -63,8 +63,10 @@ enum { TPS_EPOCH_NEVER = 0, TPS_EPOCH_CLOSED = 1 };
 struct tps_process {
   uint64_t epoch; /* a thread whose own is another must ask (tps__thread_enter) */
   bool timed;
-  int gpu;             /* enum tps_gpu; read in the fast path */
-  uint64_t generation; /* changes whenever a communicator or window handle dies */
+  int gpu;                 /* enum tps_gpu; read in the fast path */
+  bool guarded;            /* the MPI is not GPU-aware, and no device buffer has been met yet */
+  uint64_t gpu_generation; /* changes whenever device memory is freed */
+  uint64_t generation;     /* changes whenever a communicator or window handle dies */
   bool recording;
   bool concurrent;           /* MPI_THREAD_MULTIPLE */
   struct tps_header *header; /* of the main segment; set once, before `recording` */
@@ -79,6 +81,7 @@ struct tps_capture;
 
 #define TPS_COMM_CACHE 8
 #define TPS_PAGE_CACHE 32
+#define TPS_ALLOCATION_CACHE 4
 
 /* What is known of an address range, until `expires` (ticks). */
 struct tps_range {
@@ -107,8 +110,10 @@ struct tps_thread {
     tps_word word;
     struct tps_comm *comm;
   } comms[TPS_COMM_CACHE];
-  struct tps_range allocation;            /* the last device allocation */
-  struct tps_range pages[TPS_PAGE_CACHE]; /* single pages, direct-mapped */
+  uint64_t gpu_generation;
+  unsigned next_allocation;
+  struct tps_range allocations[TPS_ALLOCATION_CACHE]; /* the last device allocations */
+  struct tps_range pages[TPS_PAGE_CACHE];             /* single pages, direct-mapped */
 };
 extern _Thread_local struct tps_thread tps__thread __attribute__((tls_model("initial-exec")));
 
@@ -128,6 +133,9 @@ void tps__stop(void);
 
 /* ---- the real MPI (real.c) ---- */
 
+/* A handle of the first loaded library with such a name and symbol, or NULL. `prefixes` of file
+ * names, NULL at the end. Finds libraries outside of the global scope. */
+void *tps__library_with(const char *const *prefixes, const char *symbol);
 tps_function *tps__find(const char *name); /* e.g. "PMPI_Send"; NULL when the MPI has none */
 void *tps__find_data(const char *name);
 const char *tps__file_of(tps_function *function); /* base name of the library that holds it */
@@ -270,13 +278,19 @@ void tps__phases_finish(uint64_t now);
 /* Whether an ancestor of this process is a rank that records into `directory`. */
 bool tps__is_inside_rank(const char *directory);
 
-/* ---- device or host (gpu.c) ---- */
+/* ---- device or host (gpu.c, gpu_free.c, gpu_aware.c) ---- */
 
-enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP };
+enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP, TPS_GPU_LEVEL_ZERO };
 void tps__gpu_look(void); /* is a GPU runtime loaded by now? Never loads one */
 /* Number of the device that holds the buffer, or TPS_NO_DEVICE. */
 #define TPS_NO_DEVICE (-1)
 int tps__gpu_device(const void *buffer);
+/* The runtime's own function behind one that this library exports; NULL: there is none. */
+tps_function *tps__gpu_real(const char *name, const void *caller);
+/* Watches for device buffers from now on, if the MPI says that it is not GPU-aware. */
+void tps__guard_start(enum tps_gpu gpu);
+/* Warns, once, if a buffer of a call that is about to be made is in device memory. */
+void tps__guard_buffers(const char *call, const void *const *buffers, int count);
 
 /* ---- persistent requests (request.c) ---- */
 

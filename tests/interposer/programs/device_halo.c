@@ -8,14 +8,14 @@
 #define LENGTH (1 << 20)
 
 int main(int argc, char **argv) {
-  typedef void declare_range(void *, size_t);
+  typedef int declare_range(void *, size_t, int, char);
   typedef int ask(void);
   /* Before MPI_Init, as a GPU program that picks its device first does. */
   void *driver = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) : NULL;
   char *device = aligned_alloc(4096, LENGTH), *host = aligned_alloc(4096, LENGTH);
   int rank, size;
   if (driver != NULL)
-    ((declare_range *)dlsym(driver, "fake_cuda_declare"))(device, LENGTH);
+    ((declare_range *)dlsym(driver, "fake_gpu_declare"))(device, LENGTH, 1, 'd');
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
   }
   MPI_Allreduce(MPI_IN_PLACE, device, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (driver != NULL && rank == 0)
-    printf("%d questions\n", ((ask *)dlsym(driver, "fake_cuda_questions"))());
+    printf("%d questions\n", ((ask *)dlsym(driver, "fake_gpu_questions"))());
   MPI_Finalize();
   free(device);
   free(host);
