@@ -66,6 +66,18 @@ def test_logged_rings_are_followed(tmp_path: Path) -> None:
     assert "rings that NCCL logged" in traffic.collective_model
 
 
+def test_rings_that_the_log_cuts_are_not_believed(tmp_path: Path) -> None:
+    """NCCL cuts the line of a long ring, with or without dots: rank order, and it is said."""
+    many = [LoggedProcess("node07", device) for device in range(24)]
+    for end in ("...", ""):
+        lines = init_lines(many, 0, rings=[range(20)])
+        lines = [line + end if "Channel 00/01 :" in line else line for line in lines]
+        lines += [call_line(process, 0, 24, "AllGather", 10) for process in many]
+        traffic = read(tmp_path, lines)
+        assert traffic.table(**COLLECTIVE).dense_bytes(24).tolist() == ring(23 * 40, 24)
+        assert any("rings of 1 communicators are not whole" in line for line in traffic.report)
+
+
 def test_counts_are_one_ranks_share(tmp_path: Path) -> None:
     """AllGather, ReduceScatter, AlltoAll count a block; Broadcast the whole buffer."""
     for name, size in (("AllGather", 12000), ("ReduceScatter", 12000)):
@@ -151,7 +163,8 @@ def test_without_a_world_communicator_ranks_are_numbered_by_device(tmp_path: Pat
     assert any("no communicator has all 4 processes" in line for line in traffic.report)
 
 
-def test_trees_where_the_log_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["AllReduce: ", ""])  # older versions leave it out
+def test_trees_where_the_log_says_so(tmp_path: Path, name: str) -> None:
     """The TUNING line names the algorithm, the Trees line the tree: the chain 0 - 1 - 2 - 3."""
     lines = []
     for line in init_lines(FOUR, 0):
@@ -163,7 +176,7 @@ def test_trees_where_the_log_says_so(tmp_path: Path) -> None:
         lines.append(line)
     for process in FOUR:
         lines.append(call_line(process, 0, 4, "AllReduce", 1000))
-        lines.append(process.line("AllReduce: 4000 Bytes -> Algo 0 proto 0 time 21.000000"))
+        lines.append(process.line(f"{name}4000 Bytes -> Algo 0 proto 0 time 21.000000"))
     traffic = read(tmp_path, lines)
     expected = np.zeros((4, 4), dtype=int)
     for a in range(3):

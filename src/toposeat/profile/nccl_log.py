@@ -41,10 +41,11 @@ _ATTRIBUTE = re.compile(
     r" (0x[0-9a-f]{1,16}|[0-9a-f]{1,20})\b",
     re.ASCII,
 )
-_RING = re.compile(r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? :((?:\s+\d{1,7})+)\s*", re.ASCII)
+# Long rings end in dots, or after some twenty ranks; such a ring is kept to be told of.
+_RING = re.compile(r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? :((?:\s+\d{1,7})+)[\s.]*", re.ASCII)
 _TREE_UP_LAST = re.compile(r"\[\d{1,3}\] -?\d+(?:/-?\d+)+->-?\d+->(-?\d{1,7})(?![\d/])", re.ASCII)
 _TREE_UP_FIRST = re.compile(r"\[\d{1,3}\] (-?\d{1,7})->-?\d+->-?\d+(?:/-?\d+)+", re.ASCII)
-_TUNED = re.compile(r"(\w{2,20}): (\d{1,19}) Bytes -> Algo (\w{1,20}) proto ", re.ASCII)
+_TUNED = re.compile(r"(?:(\w{2,20}): )?(\d{1,19}) Bytes -> Algo (\w{1,20}) proto ", re.ASCII)
 _VERSION = re.compile(r"\b([NR]CCL version) (\S{1,60})", re.ASCII)
 
 # ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, fp8 x 2.
@@ -216,7 +217,9 @@ class _Log:
         self._distinct += len(view.sends) + len(view.receives) + len(view.calls) - before
         return True
 
-    def _tune(self, name: str, size: int, algorithm: str) -> None:
+    def _tune(self, name: str | None, size: int, algorithm: str) -> None:
+        """Older versions leave the operation out: then an all-reduce of that size is meant."""
+        name = name or "allreduce"
         if algorithm in _TREE_NAMES:
             self._tuned[name.lower(), size] = Algorithm.TREE
         elif algorithm in _RING_NAMES:

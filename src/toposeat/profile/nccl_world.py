@@ -87,6 +87,15 @@ def job_traffic(
         if members > MAX_MEMBERS:
             raise InputError("too many members of communicators", hint="is the source damaged?")
         _add(job, communicator, rank_of, world=communicator is communicators[0])
+    cut = sum(
+        any(view.rings for view in views) and not group.rings
+        for views, group in zip(communicators, job.groups, strict=True)
+    )
+    if cut:
+        notes.append(
+            f"the rings of {cut} communicators are not whole in the"
+            " source, which cuts long ones: rank order is assumed there"
+        )
     missing = [rank for rank in range(ranks) if rank not in by_rank]
     if missing:
         notes.append(
