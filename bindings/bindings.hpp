@@ -34,3 +34,4 @@ template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vecto
 void bind_network(nb::module_ &module);  // Network, RankTraffic, routes
 void bind_evaluate(nb::module_ &module); // congestion, flow time
 void bind_mapping(nb::module_ &module);  // solvers
+void bind_scale(nb::module_ &module);    // machines and mapping of large jobs

@@ -6,4 +6,5 @@ NB_MODULE(_ext, module) {
   bind_network(module);
   bind_evaluate(module);
   bind_mapping(module);
+  bind_scale(module);
 }

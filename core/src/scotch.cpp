@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "scotch_handle.hpp"
 #include "scotch_library.hpp"
 
 namespace toposeat {
@@ -15,29 +16,6 @@ namespace {
 // builds make 32 bits wide: larger scales overflow and give poor answers without a word.
 constexpr double total_load = 1e6;        // of all edges of the traffic
 constexpr double largest_distance = 1000; // of one edge of the machine
-
-/// A Scotch object with the life of a C++ one.
-class Handle {
-public:
-  Handle(const ScotchLibrary &library, ScotchLibrary::Make make, ScotchLibrary::Start start,
-         ScotchLibrary::Stop stop)
-      : library_(library), stop_(stop), object_(make()) {
-    if (object_ == nullptr || start(object_) != 0)
-      throw std::runtime_error("scotch could not start");
-  }
-  Handle(const Handle &) = delete;
-  Handle &operator=(const Handle &) = delete;
-  ~Handle() {
-    stop_(object_);
-    library_.memory_free(object_);
-  }
-  [[nodiscard]] void *get() const { return object_; }
-
-private:
-  const ScotchLibrary &library_;
-  ScotchLibrary::Stop stop_;
-  void *object_;
-};
 
 /// Symmetric weighted graph in Scotch's compressed form; weights are scaled to integers >= 1.
 template <class Number> struct Graph {
@@ -79,7 +57,7 @@ private:
 };
 
 template <class Number>
-void build(const ScotchFunctions<Number> &scotch, const Handle &handle,
+void build(const ScotchFunctions<Number> &scotch, const ScotchHandle &handle,
            const Graph<Number> &graph) {
   const auto vertices = static_cast<Number>(graph.begin.size() - 1);
   if (scotch.graph_build(handle.get(), 0, vertices, graph.begin.data(), nullptr, nullptr, nullptr,
@@ -96,36 +74,22 @@ std::vector<std::int64_t> run(const ScotchLibrary &library, const Qap &qap, std:
   scotch.random_seed(static_cast<Number>(seed % 0x7fffffffU));
   library.random_reset();
 
-  const Handle machine_graph(library, library.graph_make, library.graph_init, library.graph_exit);
-  const Handle plain(library, library.graph_make, library.graph_init, library.graph_exit);
-  const Handle target(library, library.target_make, library.target_init, library.target_exit);
+  const ScotchHandle machine_graph(library, library.graph_make, library.graph_init,
+                                   library.graph_exit);
+  const ScotchHandle plain(library, library.graph_make, library.graph_init, library.graph_exit);
+  const ScotchHandle target(library, library.target_make, library.target_init, library.target_exit);
   // One each: an empty strategy becomes one of splitting or one of mapping where it is first used.
-  const Handle splitting(library, library.strategy_make, library.strategy_init,
-                         library.strategy_exit);
-  const Handle mapping(library, library.strategy_make, library.strategy_init,
-                       library.strategy_exit);
+  const ScotchHandle splitting(library, library.strategy_make, library.strategy_init,
+                               library.strategy_exit);
+  const ScotchHandle mapping(library, library.strategy_make, library.strategy_init,
+                             library.strategy_exit);
   build(scotch, machine_graph, machine);
   build(scotch, plain, traffic);
   if (scotch.target_build(target.get(), machine_graph.get(), 0, nullptr, splitting.get()) != 0)
     throw std::runtime_error("scotch refused the machine");
 
   std::vector<Number> part(qap.size(), 0);
-  int failed = 1;
-  if (library.context_threads != nullptr) {
-    // Scotch 7 takes all cores otherwise, and its answer depends on how many there are.
-    const Handle context(library, library.context_make, library.context_init, library.context_exit);
-    const Handle bound(library, library.graph_make, library.graph_init, library.graph_exit);
-    // The context's own generator starts where `random_seed` put the global one.
-    if (library.context_threads(context.get(), 1, nullptr) != 0 ||
-        library.context_random(context.get()) != 0 ||
-        library.context_bind(context.get(), plain.get(), bound.get()) != 0)
-      throw std::runtime_error("scotch refused one thread");
-    failed = scotch.graph_map(bound.get(), target.get(), mapping.get(), part.data());
-  } else {
-    failed = scotch.graph_map(plain.get(), target.get(), mapping.get(), part.data());
-  }
-  if (failed != 0)
-    throw std::runtime_error("scotch found no mapping");
+  scotch_map_single_threaded(library, scotch, plain, target, mapping, part.data());
   return {part.begin(), part.end()};
 }
 

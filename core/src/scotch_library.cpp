@@ -39,21 +39,22 @@ bool ScotchLibrary::load() {
   if (handle_ == nullptr)
     return false;
   int (*size_of_number)() = nullptr;
-  const bool complete = assign(size_of_number, find("SCOTCH_numSizeof")) &&
-                        assign(graph_make, find("SCOTCH_graphAlloc")) &&
-                        assign(graph_init, find("SCOTCH_graphInit")) &&
-                        assign(graph_exit, find("SCOTCH_graphExit")) &&
-                        assign(target_make, find("SCOTCH_archAlloc")) &&
-                        assign(target_init, find("SCOTCH_archInit")) &&
-                        assign(target_exit, find("SCOTCH_archExit")) &&
-                        assign(strategy_make, find("SCOTCH_stratAlloc")) &&
-                        assign(strategy_init, find("SCOTCH_stratInit")) &&
-                        assign(strategy_exit, find("SCOTCH_stratExit")) &&
-                        assign(memory_free, find("SCOTCH_memFree")) &&
-                        assign(random_reset, find("SCOTCH_randomReset")) &&
-                        find("SCOTCH_graphBuild") != nullptr &&
-                        find("SCOTCH_graphMap") != nullptr && find("SCOTCH_archBuild") != nullptr &&
-                        find("SCOTCH_randomSeed") != nullptr;
+  const bool complete =
+      assign(size_of_number, find("SCOTCH_numSizeof")) &&
+      assign(graph_make, find("SCOTCH_graphAlloc")) &&
+      assign(graph_init, find("SCOTCH_graphInit")) &&
+      assign(graph_exit, find("SCOTCH_graphExit")) &&
+      assign(target_make, find("SCOTCH_archAlloc")) &&
+      assign(target_init, find("SCOTCH_archInit")) &&
+      assign(target_exit, find("SCOTCH_archExit")) &&
+      assign(strategy_make, find("SCOTCH_stratAlloc")) &&
+      assign(strategy_init, find("SCOTCH_stratInit")) &&
+      assign(strategy_exit, find("SCOTCH_stratExit")) &&
+      assign(memory_free, find("SCOTCH_memFree")) &&
+      assign(random_reset, find("SCOTCH_randomReset")) && find("SCOTCH_graphBuild") != nullptr &&
+      find("SCOTCH_graphMap") != nullptr && find("SCOTCH_archBuild") != nullptr &&
+      find("SCOTCH_archTleaf") != nullptr && find("SCOTCH_archTorusX") != nullptr &&
+      find("SCOTCH_stratGraphMapBuild") != nullptr && find("SCOTCH_randomSeed") != nullptr;
   if (!complete)
     return false;
   number_size = static_cast<std::size_t>(size_of_number());
@@ -73,6 +74,9 @@ template <class Number> ScotchFunctions<Number> ScotchLibrary::functions() const
   assign(result.graph_build, find("SCOTCH_graphBuild"));
   assign(result.graph_map, find("SCOTCH_graphMap"));
   assign(result.target_build, find("SCOTCH_archBuild"));
+  assign(result.target_tree, find("SCOTCH_archTleaf"));
+  assign(result.target_torus, find("SCOTCH_archTorusX"));
+  assign(result.strategy_build, find("SCOTCH_stratGraphMapBuild"));
   assign(result.random_seed, find("SCOTCH_randomSeed"));
   return result;
 }

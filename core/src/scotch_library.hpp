@@ -16,6 +16,9 @@ template <class Number> struct ScotchFunctions {
   int (*graph_map)(Object graph, Object target, Object strategy, Number *part);
   int (*target_build)(Object target, Object graph, Number listed, const Number *list,
                       Object strategy);
+  int (*target_tree)(Object target, Number levels, const Number *sizes, const Number *costs);
+  int (*target_torus)(Object target, Number dimensions, const Number *extents);
+  int (*strategy_build)(Object strategy, Number flags, Number parts, double imbalance);
   void (*random_seed)(Number);
 };
 

@@ -54,7 +54,7 @@ class MapOptions:
             objective=args.objective,
             metric=args.metric,
             solver=args.solver,
-            budget_s=args.budget,
+            budget_s=MapOptions.budget_s if args.budget is None else args.budget,
             seed=args.seed,
             min_gain=args.min_gain / 100,
         )

@@ -1,6 +1,6 @@
 """Compiled core of toposeat. Private: use toposeat._core."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy
@@ -235,3 +235,125 @@ def scotch_raw(traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dic
     Raises:
         RuntimeError: if the library is missing or fails.
     """
+
+class LargeMachine:
+    """
+    A machine of many slots whose distances are computed, not stored.
+
+    Raises (all constructors):
+        ValueError: sizes, costs or bandwidths out of range.
+    """
+
+    @staticmethod
+    def hierarchy(arities: Sequence[int], costs: Sequence[float], bandwidths: Sequence[float], latencies: Sequence[float]) -> LargeMachine:
+        """Groups of groups, everything from the leaf level up."""
+
+    @staticmethod
+    def torus(*, extents: Sequence[int], nodes_per_router: int, devices_per_node: int, node_cost: float, router_cost: float, step_cost: Sequence[float], device_bandwidth: float, node_bandwidth: float, step_bandwidth: Sequence[float], node_latency: float, step_latency: float) -> LargeMachine: ...
+
+    @staticmethod
+    def dragonfly(*, sizes: Sequence[int], costs: Sequence[float], bandwidths: Sequence[float], latencies: Sequence[float]) -> LargeMachine:
+        """
+        sizes: groups, routers, nodes, devices; costs: on a node, on a router, more per local hop, more per global hop; bandwidths: device, node, local, global; latencies: node, local, global.
+        """
+
+    @staticmethod
+    def grouped(within: Sequence[Sequence[float]], between: Sequence[float]) -> LargeMachine:
+        """Square matrices of each node, and one of nodes; row-major."""
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def has_links(self) -> bool: ...
+
+    @property
+    def links(self) -> int: ...
+
+    def distance(self, a: int, b: int) -> float: ...
+
+    def route(self, a: int, b: int) -> list[int]:
+        """Numbers of the links from slot a to slot b."""
+
+    def capacity(self, link: int) -> float: ...
+
+    def link_name(self, link: int) -> str: ...
+
+class LargeCandidate:
+    """One placement that map_large() looked at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def cost(self) -> float:
+        """Sum over flows of bytes x distance."""
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds that its making took."""
+
+    @property
+    def predicted(self) -> bool: ...
+
+    @property
+    def busiest_s(self) -> float: ...
+
+    @property
+    def busiest_link(self) -> int: ...
+
+    @property
+    def mean_s(self) -> float: ...
+
+    @property
+    def latency_s(self) -> float: ...
+
+    @property
+    def predicted_s(self) -> float: ...
+
+class LargeAnswer:
+    """Result of map_large()."""
+
+    @property
+    def slot_of_rank(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def default(self) -> LargeCandidate: ...
+
+    @property
+    def placed(self) -> LargeCandidate: ...
+
+    @property
+    def candidates(self) -> list[LargeCandidate]: ...
+
+    @property
+    def kept_default(self) -> bool: ...
+
+    @property
+    def notes(self) -> list[str]: ...
+
+def map_large(machine: LargeMachine, traffic: RankTraffic, *, objective: str, solver: str, budget_s: float, seed: int, progress: Callable[[str, float], None] | None = None) -> LargeAnswer:
+    """
+    Chooses a slot for every rank of a large job.
+
+    Objectives: cost, congestion, time. Solvers: auto, multilevel, geometric, scotch,
+    default, random. `progress` is told a stage and the share of it that is done.
+
+    Raises:
+        ValueError: if the ranks do not fit.
+        RuntimeError: if Scotch was asked for and is missing or fails.
+    """
+
+def scotch_large(machine: LargeMachine, traffic: RankTraffic, seed: int, threads: int = 1) -> tuple[list[int], list[int]]:
+    """
+    Scotch's own places and the repaired, one-to-one slots; threads 0: its own choice.
+
+    Raises:
+        RuntimeError: if the library is missing or fails.
+    """
+
+def large_cost(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """Sum over directed flows of bytes x distance; slots may be shared."""
+
+def large_link_bytes(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Bytes over each link; no rank may share a slot."""

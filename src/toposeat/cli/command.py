@@ -45,7 +45,7 @@ def add_topology_option(parser: argparse.ArgumentParser, *, required: bool = Tru
         required=required,
         default=None,
         help="the machine: `this`, a topology file, `nvidia-smi topo -m` text, a catalogue name "
-        "(k80-16, dgx-1v, ...) or a synthetic string",
+        "(k80-16, dgx-1v, ...) or a synthetic string; `map` also takes the shape of a large one",
     )
 
 
@@ -83,8 +83,8 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         "--budget",
         metavar="S",
         type=positive_seconds,
-        default=1.0,
-        help="seconds the search may take (default: 1)",
+        default=None,
+        help="seconds the search may take (default: 1; for the shape of a large machine 10)",
     )
     group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
     group.add_argument(

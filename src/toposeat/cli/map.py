@@ -17,6 +17,7 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
+from toposeat.cli.map_scale import map_onto_shape
 from toposeat.cli.page import page_text
 
 
@@ -50,9 +51,12 @@ class MapCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
         from toposeat import launch, pipeline, profile, report, topology  # noqa: PLC0415
+        from toposeat.mapping import is_shape  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
+        if is_shape(args.topology):
+            return map_onto_shape(args)
         for target in (args.output, args.html):
             if target is not None:
                 check_writable(target, overwrite=args.force)

@@ -7,13 +7,20 @@ from toposeat.evaluate import METRICS
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic
 from toposeat.mapping.problem import Constraints
+from toposeat.mapping.scale import map_to_shape, seat_slots
+from toposeat.mapping.shapes import Shape, is_shape, read_shape
 
 __all__ = [
     "METRICS",
     "OBJECTIVES",
     "SOLVERS",
     "Constraints",
+    "Shape",
+    "is_shape",
+    "map_to_shape",
     "map_traffic",
+    "read_shape",
     "scotch_available",
     "seat_ranks",
+    "seat_slots",
 ]

@@ -13,6 +13,7 @@ from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import Evaluator
 from toposeat.mapping.explain import Goal, explain
+from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
@@ -31,6 +32,7 @@ SOLVERS: Mapping[str, str] = MappingProxyType(
         "auto": "exact where that is quick, else search, then a proof as far as the budget goes",
         "exact": "spend the whole budget on a proof",
         "search": "local search only; bounds still give a gap",
+        "multilevel": "nodes and devices in two levels, for machines of many nodes; no bounds",
         "scotch": "libscotch, if installed; repaired to one rank per device",
         "default": "rank i on the i-th device",
         "random": "a random placement (for comparisons: may be slower than the default)",
@@ -40,7 +42,8 @@ SOLVERS: Mapping[str, str] = MappingProxyType(
 
 _RUNNER_UP_S = 0.2  # of search for each runner-up of an explanation
 _TOLERANCE = 1e-9  # of values computed in another order
-_CHOOSING = ("auto", "exact", "search", "scotch")  # the others answer one placement, whatever
+# The others answer one placement, whatever.
+_CHOOSING = ("auto", "exact", "search", "multilevel", "scotch")
 
 
 def map_traffic(
@@ -94,18 +97,30 @@ def map_traffic(
         )
     seats = dataclasses.asdict(problem)
     begin = time.perf_counter()
+    answer: _core.MapAnswer | NodesAnswer
     try:
-        answer = _core.map_ranks(
-            network,
-            flows,
-            evaluator.costs.per_byte,
-            message_cost=evaluator.costs.per_message,
-            objective=objective,
-            solver=solver,
-            budget_s=budget_s,
-            seed=seed,
-            interruptible=threading.current_thread() is threading.main_thread(),
-            **seats,
+        answer = (
+            _two_levels(
+                topology,
+                evaluator,
+                constraints=constraints,
+                objective=objective,
+                budget_s=budget_s,
+                seed=seed,
+            )
+            if solver == "multilevel"
+            else _core.map_ranks(
+                network,
+                flows,
+                evaluator.costs.per_byte,
+                message_cost=evaluator.costs.per_message,
+                objective=objective,
+                solver=solver,
+                budget_s=budget_s,
+                seed=seed,
+                interruptible=threading.current_thread() is threading.main_thread(),
+                **seats,
+            )
         )
     except RuntimeError as error:  # only Scotch can refuse what was checked above
         raise ToposeatError(str(error), hint="use --solver auto") from error
@@ -169,6 +184,23 @@ def _runners_up(
     ]
 
 
+def _two_levels(
+    topology: Topology,
+    evaluator: Evaluator,
+    *,
+    constraints: Constraints | None,
+    objective: str,
+    budget_s: float,
+    seed: int,
+) -> NodesAnswer:
+    if constraints not in (None, Constraints()) or evaluator.flows.ranks > len(topology.devices):
+        raise UsageError(
+            "the multilevel solver knows one rank per device and no constraints",
+            hint="use --solver auto or search",
+        )
+    return map_nodes(topology, evaluator, objective=objective, budget_s=budget_s, seed=seed)
+
+
 def _gain(before: Evaluation, after: Evaluation) -> float:
     """Share of the default's predicted time that the placement saves."""
     return 1 - after.predicted_s / before.predicted_s if before.predicted_s > 0 else 0.0
@@ -185,7 +217,9 @@ def _check_seed(seed: int) -> None:
         raise UsageError(f"seed {seed} is out of range", hint="use a whole number >= 0")
 
 
-def _certificate(objective: str, answer: _core.MapAnswer, placed: Evaluation) -> Certificate:
+def _certificate(
+    objective: str, answer: _core.MapAnswer | NodesAnswer, placed: Evaluation
+) -> Certificate:
     """What the core proved, with the value as the evaluation states it."""
     value = {
         "cost": placed.cost,
@@ -209,7 +243,7 @@ def _certificate(objective: str, answer: _core.MapAnswer, placed: Evaluation) ->
     )
 
 
-def _reason(objective: str, answer: _core.MapAnswer) -> str:
+def _reason(objective: str, answer: _core.MapAnswer | NodesAnswer) -> str:
     if answer.uniform:
         return "all devices are alike to the ranks, so every order is as good"
     if answer.proved:

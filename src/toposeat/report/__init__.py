@@ -14,6 +14,7 @@ from toposeat.report.json_form import (
     topology_json,
 )
 from toposeat.report.matrix_form import matrix_file
+from toposeat.report.scale_json import scale_json
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.text.console import TextStyle, text_style_for
@@ -23,6 +24,7 @@ from toposeat.report.text.mapping import (
     render_placement_text,
 )
 from toposeat.report.text.run import render_run_text
+from toposeat.report.text.scale import render_scale_text
 from toposeat.report.text.topology import render_topology_text
 from toposeat.report.text.traffic import render_traffic_text
 from toposeat.report.words import certificate_words, verdict_words
@@ -42,9 +44,11 @@ __all__ = [
     "render_mapping_text",
     "render_placement_text",
     "render_run_text",
+    "render_scale_text",
     "render_topology_text",
     "render_traffic_text",
     "run_json",
+    "scale_json",
     "text_style_for",
     "topology_json",
     "topology_svg",

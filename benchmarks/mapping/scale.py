@@ -1,0 +1,264 @@
+"""Large jobs: our multilevel mapper beside Scotch and SharedMap, in the same run.
+
+Run: python -m benchmarks.mapping.scale [hierarchy] [network] [growth] [--ranks N,N]
+
+Times are CPU time of the whole process (threaded peers pay for all their threads). Costs are
+medians over seeds, `repaired` to one rank per slot and `raw` as the peer answered. `cost ratio` is
+ours / peer, against the repaired answer and, in brackets, the raw one. A/A is our own mapper run a
+second time. Peers that are not installed are skipped with a reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from benchmarks.machine import describe
+from benchmarks.mapping.scale_graphs import Graph, random_graph, rgg, stencil
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.mapping import read_shape
+
+Slots = NDArray[np.uint32]
+BUDGET_S = 100.0  # never reached: figures are of the whole search
+GRIDS = {
+    1024: (16, 8, 8),
+    4096: (16, 16, 16),
+    16384: (32, 32, 16),
+    32768: (32, 32, 32),
+    100_000: (50, 50, 40),
+}
+
+
+@dataclass
+class Row:
+    """One mapper on one problem, over seeds."""
+
+    name: str
+    cost: list[float] = field(default_factory=list)
+    raw: list[float] = field(default_factory=list)
+    moved: list[int] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+
+
+def timed(call: Callable[[], Slots]) -> tuple[Slots, float]:
+    begin = time.process_time()
+    answer = call()
+    return answer, time.process_time() - begin
+
+
+def repair(raw: Slots, slots: int) -> Slots:
+    """Surplus ranks, the later ones, to the nearest free slot below or above."""
+    taken = np.zeros(slots, bool)
+    first = np.unique(raw, return_index=True)[1]
+    taken[raw[first]] = True
+    result = raw.copy()
+    for rank in np.setdiff1d(np.arange(raw.size), first):
+        free = np.flatnonzero(~taken)
+        result[rank] = free[np.abs(free - int(raw[rank])).argmin()]
+        taken[result[rank]] = True
+    return result
+
+
+def peer_calls(graph: Graph, nodes: int, machine: _core.LargeMachine, seed: int) -> dict:
+    """Raw answers by name."""
+    traffic = graph.traffic()
+    calls: dict[str, Callable[[], Slots]] = {}
+    if _core.scotch_available():
+        for threads, name in ((1, "Scotch, 1 thread"), (0, "Scotch, threads")):
+            calls[name] = lambda threads=threads: np.array(
+                _core.scotch_large(machine, traffic, seed, threads)[0], np.uint32
+            )
+    if importlib.util.find_spec("chszlablib") is not None:
+        from chszlablib import Decomposition  # noqa: PLC0415
+        from chszlablib import Graph as PeerGraph  # noqa: PLC0415
+
+        begin, target, weight = graph.rows()
+        peer = PeerGraph.from_csr(begin, target, edge_weights=weight)
+        for mode in ("eco", "fast"):
+            calls[f"SharedMap {mode}"] = lambda mode=mode: np.asarray(
+                Decomposition.process_map(
+                    peer, [4, 8, nodes], [1, 10, 100], mode=mode, imbalance=0.0, seed=seed
+                ).assignment,
+                np.uint32,
+            )
+    return calls
+
+
+def hierarchy(ranks_list: list[int], seeds: int, slow_seeds: int) -> None:
+    for ranks in ranks_list:
+        shape = read_shape(f"hierarchy:4:8:{ranks // 32},costs=1:10:100")
+        for kind in ("rgg", "random", "stencil"):
+            rows: dict[str, Row] = {}
+            for seed in range(1, seeds + 1):
+                with_slow = seed <= slow_seeds
+                _one_problem(shape.machine, _graph(kind, ranks, seed), seed, rows, slow=with_slow)
+            _print_rows(f"{kind} {ranks} on 4:8:{ranks // 32}", rows)
+
+
+def _graph(kind: str, ranks: int, seed: int) -> Graph:
+    if kind == "stencil":
+        return stencil(GRIDS[ranks])
+    return rgg(ranks, seed) if kind == "rgg" else random_graph(ranks, seed)
+
+
+def _one_problem(
+    machine: _core.LargeMachine, graph: Graph, seed: int, rows: dict[str, Row], *, slow: bool
+) -> None:
+    traffic = graph.traffic()
+
+    def own() -> Slots:
+        answer = _core.map_large(
+            machine,
+            traffic,
+            objective="cost",
+            solver="multilevel",
+            budget_s=BUDGET_S,
+            seed=seed,
+        )
+        return answer.slot_of_rank
+
+    def take(name: str, call: Callable[[], Slots]) -> None:
+        raw, cpu_s = timed(call)
+        row = rows.setdefault(name, Row(name))
+        slots = raw if np.unique(raw).size == raw.size else repair(raw, machine.slots)
+        row.cost.append(_core.large_cost(machine, traffic, slots))
+        row.raw.append(_core.large_cost(machine, traffic, raw))
+        row.moved.append(int((slots != raw).sum()))
+        row.cpu_s.append(cpu_s)
+
+    take("ours (multilevel)", own)
+    for name, call in peer_calls(graph, graph.ranks // 32, machine, seed).items():
+        if slow or not name.startswith("SharedMap"):
+            take(name, call)
+    take("ours, A/A", own)
+    take("default order", lambda: np.arange(graph.ranks, dtype=np.uint32))
+
+
+def _print_rows(title: str, rows: dict[str, Row]) -> None:
+    ours = rows["ours (multilevel)"]
+    print(f"\n{title}: median [min-max] over {len(ours.cost)} seeds")
+    print(f"  {'mapper':18} {'cost, repaired':>32} {'raw':>12} {'moved':>6} {'CPU ms':>8}"
+          f" {'cost ratio':>16} {'CPU ratio':>9}")  # fmt: skip
+    for row in rows.values():
+        count = len(row.cost)
+        cost, raw, cpu = (statistics.median(v) for v in (row.cost, row.raw, row.cpu_s))
+        own, own_cpu = (statistics.median(v[:count]) for v in (ours.cost, ours.cpu_s))
+        print(
+            f"  {row.name:18} {cost / 1e6:10.3f}M [{min(row.cost) / 1e6:.3f}-"
+            f"{max(row.cost) / 1e6:.3f}]".ljust(54)
+            + f"{raw / 1e6:11.3f}M {max(row.moved):6} {1e3 * cpu:8.0f}"
+            f"   {own / cost:.3f} ({own / raw:.3f}) {own_cpu / max(cpu, 1e-9):9.2f}"
+            + (f"  ({count} seeds)" if count < len(ours.cost) else "")
+        )
+
+
+NETWORKS = (
+    ("Gemini-like torus, Y at half bandwidth, 2 nodes per router",
+     "torus3d:8x8x8,nodes=2,bandwidth=9.4:4.7:9.4,node-bandwidth=10"),
+    ("the same, 8 devices per node", "torus3d:4x4x4,nodes=2,devices=8,bandwidth=9.4:4.7:9.4"),
+    ("dragonfly", "dragonfly:9:8:4:4,bandwidth=25:25:12.5:12.5"),
+    ("fat tree, tapered 2:1 at the top", "fattree:4:8:8:4,bandwidth=25:50:200:800"),
+)  # fmt: skip
+
+
+def network() -> None:
+    """Predicted time: never worse than the plain order (rank i on slot i) or the Cartesian one."""
+    for words, text in NETWORKS:
+        shape = read_shape(text)
+        print(
+            f"\n{words}: {text}, {shape.slots} slots; predicted seconds for 1 MiB per unit weight"
+        )
+        print(f"  {'traffic':24} {'plain':>10} {'Cartesian':>10} {'ours':>10} {'gain':>7}  by")
+        for graph in _jobs(shape.slots):
+            answer = _core.map_large(
+                shape.machine,
+                _in_mib(graph),
+                objective="time",
+                solver="auto",
+                budget_s=20,
+                seed=1,
+            )
+            cartesian = [c.predicted_s for c in answer.candidates if c.name.startswith("Cart")]
+            plain, ours = answer.default.predicted_s, answer.placed.predicted_s
+            best = min(cartesian) if cartesian else plain
+            assert ours <= min(plain, best) * (1 + 1e-9)
+            print(
+                f"  {graph.name:24} {plain:10.4f} {best:10.4f} {ours:10.4f}"
+                f" {100 * (1 - ours / plain):6.1f}%  {answer.placed.name}"
+            )
+
+
+def _jobs(slots: int) -> list[Graph]:
+    cube = {1024: (16, 8, 8), 1152: (12, 12, 8)}[slots]
+    flat = {1024: (32, 32, 1), 1152: (36, 32, 1)}[slots]
+    jobs = [stencil(cube), stencil(flat), rgg(slots, 1), random_graph(slots, 1)]
+    names = ["27-point stencil", "9-point stencil", "rgg", "random"]
+    return [
+        Graph(name, g.ranks, g.source, g.target, g.weight)
+        for name, g in zip(names, jobs, strict=True)
+    ]
+
+
+def _in_mib(graph: Graph) -> _core.RankTraffic:
+    return Graph(graph.name, graph.ranks, graph.source, graph.target, graph.weight << 20).traffic()
+
+
+def growth() -> None:
+    """Cost, CPU time and memory from 1k to 100k ranks on one core."""
+    print("\ngrowth on hierarchy 4:8:m, costs 1:10:100; cost per rank shows how locality holds")
+    print(f"  {'graph':8} {'ranks':>7} {'pairs':>8} {'default/rank':>12} {'placed/rank':>12}"
+          f" {'CPU s':>7} {'peak MiB':>9}")  # fmt: skip
+    for ranks, extents in GRIDS.items():
+        for graph in (rgg(ranks, 1), stencil(extents)):
+            traffic = graph.traffic()
+            machine = read_shape(f"hierarchy:4:8:{ranks // 32},costs=1:10:100").machine
+            begin = time.process_time()
+            answer = _core.map_large(
+                machine,
+                traffic,
+                objective="cost",
+                solver="multilevel",
+                budget_s=BUDGET_S,
+                seed=1,
+            )
+            cpu_s = time.process_time() - begin
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(
+                f"  {graph.name:8} {ranks:7} {graph.source.size:8}"
+                f" {answer.default.cost / ranks:12.0f} {answer.placed.cost / ranks:12.0f}"
+                f" {cpu_s:7.2f} {peak:9.0f}  {'#' * max(1, round(5 * cpu_s))}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", help="hierarchy, network, growth (default: all)")
+    parser.add_argument("--ranks", default="4096,16384")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--slow-seeds", type=int, default=1, help="seeds for SharedMap")
+    args = parser.parse_args()
+    tables = args.tables or ["hierarchy", "network", "growth"]
+    print(describe())
+    if not _core.scotch_available():
+        print("Scotch: skipped, libscotch is not installed (Debian: libscotch-dev)")
+    if importlib.util.find_spec("chszlablib") is None:
+        print("SharedMap: skipped, Python package chszlablib is not installed")
+    if "hierarchy" in tables:
+        hierarchy([int(n) for n in args.ranks.split(",")], args.seeds, args.slow_seeds)
+    if "network" in tables:
+        network()
+    if "growth" in tables:
+        growth()
+
+
+if __name__ == "__main__":
+    main()

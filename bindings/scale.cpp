@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings.hpp"
+#include "toposeat/map_large.hpp"
+#include "toposeat/scotch_large.hpp"
+
+namespace {
+
+using toposeat::Assignment;
+using toposeat::DragonflyMachine;
+using toposeat::GroupedMachine;
+using toposeat::HierarchyMachine;
+using toposeat::LargeAnswer;
+using toposeat::LargeCandidate;
+using toposeat::LargeMachine;
+using toposeat::LargeMethod;
+using toposeat::LargeObjective;
+using toposeat::RankTraffic;
+using toposeat::TorusMachine;
+using Slots = InputVector<std::uint32_t>;
+
+const std::map<std::string, LargeObjective> objectives{{"cost", LargeObjective::cost},
+                                                       {"congestion", LargeObjective::congestion},
+                                                       {"time", LargeObjective::time}};
+const std::map<std::string, LargeMethod> methods{
+    {"auto", LargeMethod::automatic},       {"multilevel", LargeMethod::multilevel},
+    {"geometric", LargeMethod::geometric},  {"scotch", LargeMethod::scotch},
+    {"default", LargeMethod::keep_default}, {"random", LargeMethod::random}};
+
+template <class Value>
+Value named(const std::map<std::string, Value> &values, const std::string &name) {
+  const auto found = values.find(name);
+  if (found == values.end())
+    throw std::invalid_argument("unknown name " + name);
+  return found->second;
+}
+
+/// A machine behind one Python type, whichever kind it is.
+struct Machine {
+  LargeMachine kind;
+};
+
+Machine torus(const std::vector<std::uint32_t> &extents, std::uint32_t nodes_per_router,
+              std::uint32_t devices_per_node, double node_cost, double router_cost,
+              const std::vector<double> &step_cost, double device_bandwidth, double node_bandwidth,
+              const std::vector<double> &step_bandwidth, double node_latency, double step_latency) {
+  return {
+      TorusMachine({extents, nodes_per_router, devices_per_node, node_cost, router_cost, step_cost,
+                    device_bandwidth, node_bandwidth, step_bandwidth, node_latency, step_latency})};
+}
+
+Machine dragonfly(const std::vector<std::uint32_t> &sizes, const std::vector<double> &costs,
+                  const std::vector<double> &bandwidths, const std::vector<double> &latencies) {
+  if (sizes.size() != 4 || costs.size() != 4 || bandwidths.size() != 4 || latencies.size() != 3)
+    throw std::invalid_argument("a dragonfly has 4 sizes, costs and bandwidths, and 3 latencies");
+  return {DragonflyMachine({sizes[0], sizes[1], sizes[2], sizes[3], costs[0], costs[1], costs[2],
+                            costs[3], bandwidths[0], bandwidths[1], bandwidths[2], bandwidths[3],
+                            latencies[0], latencies[1], latencies[2]})};
+}
+
+/// What only machines with a link model answer.
+template <class Answer> Answer of_links(const Machine &machine, const auto &ask) {
+  return std::visit(
+      [&]<class Kind>(const Kind &kind) -> Answer {
+        if constexpr (std::is_same_v<Kind, GroupedMachine>)
+          throw std::invalid_argument("this machine has no link model");
+        else
+          return ask(kind);
+      },
+      machine.kind);
+}
+
+void check_slot(const Machine &machine, std::uint32_t slot) {
+  if (slot >= toposeat::slots_of(machine.kind))
+    throw std::invalid_argument("there is no slot " + std::to_string(slot));
+}
+
+Assignment checked(const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
+  Assignment placement = as_vector(slots);
+  if (placement.size() != traffic.ranks)
+    throw std::invalid_argument("expected one slot per rank");
+  for (const std::uint32_t slot : placement)
+    check_slot(machine, slot);
+  return placement;
+}
+
+std::vector<std::uint32_t> route(const Machine &machine, std::uint32_t a, std::uint32_t b) {
+  check_slot(machine, a);
+  check_slot(machine, b);
+  std::vector<std::uint32_t> links;
+  if (a != b)
+    of_links<int>(machine, [&](const auto &kind) {
+      kind.route(a, b, [&](std::uint32_t link) { links.push_back(link); });
+      return 0;
+    });
+  return links;
+}
+
+LargeAnswer map_large(const Machine &machine, const RankTraffic &traffic,
+                      const std::string &objective, const std::string &solver, double budget_s,
+                      std::uint64_t seed,
+                      const std::function<void(const std::string &, double)> &progress) {
+  toposeat::LargeRequest request{traffic,
+                                 machine.kind,
+                                 named(objectives, objective),
+                                 named(methods, solver),
+                                 budget_s,
+                                 seed,
+                                 {},
+                                 {}};
+  if (progress)
+    request.progress = [&](const std::string &stage, double share) {
+      const nb::gil_scoped_acquire acquire;
+      progress(stage, share);
+    };
+  const nb::gil_scoped_release release;
+  return toposeat::map_large(request);
+}
+
+std::tuple<std::vector<std::uint32_t>, std::vector<std::uint32_t>>
+scotch_large(const Machine &machine, const RankTraffic &traffic, std::uint64_t seed, int threads) {
+  const nb::gil_scoped_release release;
+  toposeat::ScotchLargeAnswer answer = toposeat::scotch_map_large(
+      toposeat::rank_graph(traffic, traffic.ranks), machine.kind, seed, threads);
+  return {std::move(answer.raw), std::move(answer.slots)};
+}
+
+void bind_machine(nb::module_ &module) {
+  using namespace nb::literals;
+  nb::class_<Machine>(module, "LargeMachine",
+                      "A machine of many slots whose distances are computed, not stored.\n\n"
+                      "Raises (all constructors):\n    ValueError: sizes, costs or bandwidths out "
+                      "of range.")
+      .def_static(
+          "hierarchy",
+          [](const std::vector<std::uint32_t> &arities, const std::vector<double> &costs,
+             const std::vector<double> &bandwidths, const std::vector<double> &latencies) {
+            return Machine{HierarchyMachine(arities, costs, bandwidths, latencies)};
+          },
+          "arities"_a, "costs"_a, "bandwidths"_a, "latencies"_a,
+          "Groups of groups, everything from the leaf level up.")
+      .def_static("torus", &torus, nb::kw_only(), "extents"_a, "nodes_per_router"_a,
+                  "devices_per_node"_a, "node_cost"_a, "router_cost"_a, "step_cost"_a,
+                  "device_bandwidth"_a, "node_bandwidth"_a, "step_bandwidth"_a, "node_latency"_a,
+                  "step_latency"_a)
+      .def_static("dragonfly", &dragonfly, nb::kw_only(), "sizes"_a, "costs"_a, "bandwidths"_a,
+                  "latencies"_a,
+                  "sizes: groups, routers, nodes, devices; costs: on a node, on a router, more per "
+                  "local hop, more per global hop; bandwidths: device, node, local, global; "
+                  "latencies: node, local, global.")
+      .def_static(
+          "grouped",
+          [](const std::vector<std::vector<double>> &within, const std::vector<double> &between) {
+            return Machine{GroupedMachine(within, between)};
+          },
+          "within"_a, "between"_a, "Square matrices of each node, and one of nodes; row-major.")
+      .def_prop_ro("slots", [](const Machine &m) { return toposeat::slots_of(m.kind); })
+      .def_prop_ro("has_links",
+                   [](const Machine &m) { return !std::holds_alternative<GroupedMachine>(m.kind); })
+      .def_prop_ro("links",
+                   [](const Machine &m) {
+                     return of_links<std::uint32_t>(m, [](const auto &k) { return k.links(); });
+                   })
+      .def(
+          "distance",
+          [](const Machine &m, std::uint32_t a, std::uint32_t b) {
+            check_slot(m, a);
+            check_slot(m, b);
+            return toposeat::distance_on(m.kind, a, b);
+          },
+          "a"_a, "b"_a)
+      .def("route", &route, "a"_a, "b"_a, "Numbers of the links from slot a to slot b.")
+      .def(
+          "capacity",
+          [](const Machine &m, std::uint32_t link) {
+            return of_links<double>(m, [&](const auto &k) {
+              return link < k.links() ? k.capacity(link)
+                                      : throw std::invalid_argument("there is no such link");
+            });
+          },
+          "link"_a)
+      .def(
+          "link_name",
+          [](const Machine &m, std::uint32_t link) {
+            return of_links<std::string>(m, [&](const auto &k) {
+              return link < k.links() ? k.link_name(link)
+                                      : throw std::invalid_argument("there is no such link");
+            });
+          },
+          "link"_a);
+}
+
+} // namespace
+
+void bind_scale(nb::module_ &module) {
+  using namespace nb::literals;
+  bind_machine(module);
+
+  nb::class_<LargeCandidate>(module, "LargeCandidate", "One placement that map_large() looked at.")
+      .def_ro("name", &LargeCandidate::name)
+      .def_ro("cost", &LargeCandidate::cost, "Sum over flows of bytes x distance.")
+      .def_ro("cpu_s", &LargeCandidate::cpu_s, "CPU seconds that its making took.")
+      .def_prop_ro("predicted", [](const LargeCandidate &c) { return c.prediction.known; })
+      .def_prop_ro("busiest_s", [](const LargeCandidate &c) { return c.prediction.busiest_s; })
+      .def_prop_ro("busiest_link",
+                   [](const LargeCandidate &c) { return c.prediction.busiest_link; })
+      .def_prop_ro("mean_s", [](const LargeCandidate &c) { return c.prediction.mean_s; })
+      .def_prop_ro("latency_s", [](const LargeCandidate &c) { return c.prediction.latency_s; })
+      .def_prop_ro("predicted_s", [](const LargeCandidate &c) { return c.prediction.predicted_s; });
+
+  nb::class_<LargeAnswer>(module, "LargeAnswer", "Result of map_large().")
+      .def_prop_ro(
+          "slot_of_rank",
+          [](const LargeAnswer &answer) {
+            return as_array(std::vector<std::uint32_t>(answer.slot_of_rank));
+          },
+          nb::rv_policy::move)
+      .def_ro("default", &LargeAnswer::home)
+      .def_ro("placed", &LargeAnswer::placed)
+      .def_ro("candidates", &LargeAnswer::candidates)
+      .def_ro("kept_default", &LargeAnswer::kept_default)
+      .def_ro("notes", &LargeAnswer::notes);
+
+  module.def("map_large", &map_large, "machine"_a, "traffic"_a, nb::kw_only(), "objective"_a,
+             "solver"_a, "budget_s"_a, "seed"_a, "progress"_a.none() = nb::none(),
+             "Chooses a slot for every rank of a large job.\n\n"
+             "Objectives: cost, congestion, time. Solvers: auto, multilevel, geometric, scotch,\n"
+             "default, random. `progress` is told a stage and the share of it that is done.\n\n"
+             "Raises:\n    ValueError: if the ranks do not fit.\n"
+             "    RuntimeError: if Scotch was asked for and is missing or fails.");
+  module.def(
+      "scotch_large", &scotch_large, "machine"_a, "traffic"_a, "seed"_a, "threads"_a = 1,
+      "Scotch's own places and the repaired, one-to-one slots; threads 0: its own choice.\n\n"
+      "Raises:\n    RuntimeError: if the library is missing or fails.");
+  module.def(
+      "large_cost",
+      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
+        return toposeat::directed_cost(traffic, machine.kind, checked(machine, traffic, slots));
+      },
+      "machine"_a, "traffic"_a, "slots"_a,
+      "Sum over directed flows of bytes x distance; slots may be shared.");
+  module.def(
+      "large_link_bytes",
+      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
+        return as_array(
+            toposeat::link_bytes(traffic, machine.kind, checked(machine, traffic, slots)));
+      },
+      "machine"_a, "traffic"_a, "slots"_a, "Bytes over each link; no rank may share a slot.");
+}

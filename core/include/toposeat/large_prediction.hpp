@@ -1,0 +1,33 @@
+// What a placement of a large job does to the links of its machine.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "toposeat/large_machine.hpp"
+#include "toposeat/network.hpp"
+
+namespace toposeat {
+
+/// Seconds are bytes over a link / its capacity, one number per direction. `mean_s` is over all
+/// links of the machine. `predicted_s` is the busiest link's time plus the largest messages x
+/// latency of a flow: a bound that a fluid simulation of all flows starting together cannot beat by
+/// more than that latency.
+struct LargePrediction {
+  bool known = false; // false: the machine has no link model (GroupedMachine)
+  double busiest_s = 0;
+  double mean_s = 0;
+  double latency_s = 0;
+  double predicted_s = 0;
+  std::uint32_t busiest_link = 0;
+};
+
+/// Bytes over each link under the machine's own routing; empty for a GroupedMachine.
+std::vector<double> link_bytes(const RankTraffic &traffic, const LargeMachine &machine,
+                               const Assignment &slots);
+
+LargePrediction predict(const RankTraffic &traffic, const LargeMachine &machine,
+                        const Assignment &slots);
+
+} // namespace toposeat

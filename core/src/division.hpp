@@ -1,0 +1,55 @@
+// Dividing a graph into several parts with exact capacities: bisect, refine, divide again locally.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bisection.hpp"
+#include "kway_refinement.hpp"
+#include "part_graph.hpp"
+#include "toposeat/deadline.hpp"
+
+namespace toposeat {
+
+/// Blocks that are all as far from each other (the children of one part of the machine), or whose
+/// order tells how near they are (two, and two, and two ...): then there is nothing to refine
+/// between more than two of them.
+class Divider {
+public:
+  /// At the deadline, what is only an improvement ends.
+  Divider(std::uint64_t seed, bool divide_again, const Deadline &deadline)
+      : deadline_(deadline), divide_again_(divide_again), rng_(seed ^ 0x5bd1e995U),
+        bisector_(seed) {}
+
+  /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank.
+  std::vector<std::uint32_t> divide(const PartGraph &graph,
+                                    const std::vector<std::uint32_t> &capacity);
+
+  /// The graph of some vertices, numbered in their order.
+  PartGraph induced(const PartGraph &graph, std::span<const std::uint32_t> vertices);
+
+private:
+  struct Row; // blocks that are still together, and the vertices in them
+
+  void halve(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block);
+  void redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                std::vector<std::uint32_t> &block);
+  bool redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                       std::uint32_t centre, std::vector<std::uint32_t> &block);
+  std::vector<std::uint32_t> neighbourhood(const PartGraph &graph, std::uint32_t centre,
+                                           const std::vector<std::uint32_t> &block);
+
+  Deadline deadline_;
+  bool divide_again_;
+  Rng rng_;
+  Bisector bisector_;
+  KwayRefiner kway_;
+  KwayRefiner local_;
+  std::vector<std::uint32_t> number_; // of each vertex in the graph that is being taken out
+  std::vector<std::vector<std::uint32_t>> members_; // of each block while dividing again
+  std::vector<double> link_;                        // of each block to the neighbourhood
+};
+
+} // namespace toposeat

@@ -1,0 +1,41 @@
+// A piece of the rank graph that is being divided, with vertices that stand for several ranks.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace toposeat {
+
+/// Compressed rows as in RankGraph. `size[v]` ranks are behind vertex v. Single precision: sums of
+/// a row's weights are compared, never reported.
+struct PartGraph {
+  std::vector<std::uint32_t> begin{0};
+  std::vector<std::uint32_t> target;
+  std::vector<float> weight;
+  std::vector<std::uint32_t> size;
+
+  [[nodiscard]] std::uint32_t vertices() const {
+    return static_cast<std::uint32_t>(begin.size() - 1);
+  }
+  [[nodiscard]] std::uint32_t ranks() const {
+    return std::accumulate(size.begin(), size.end(), 0U);
+  }
+};
+
+/// 0 or 1 for each vertex.
+using Sides = std::vector<std::uint8_t>;
+
+/// How many ranks may be on side 0.
+struct SizeRange {
+  std::uint32_t least = 0;
+  std::uint32_t most = 0;
+
+  /// Ranks by which `size` misses the range.
+  [[nodiscard]] std::uint32_t missed_by(std::uint32_t size) const {
+    return size < least ? least - size : size > most ? size - most : 0;
+  }
+};
+
+} // namespace toposeat

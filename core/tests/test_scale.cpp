@@ -1,0 +1,247 @@
+// Mapping of large jobs: machines, exact slot counts, costs recomputed by brute force.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "toposeat/geometric_orders.hpp"
+#include "toposeat/map_large.hpp"
+#include "toposeat/multisection.hpp"
+#include "toposeat/process_grid.hpp"
+#include "toposeat/rng.hpp"
+#include "toposeat/slot_refinement.hpp"
+
+using namespace toposeat;
+
+namespace {
+
+HierarchyMachine hierarchy(const std::vector<std::uint32_t> &arities) {
+  std::vector<double> costs;
+  for (std::size_t level = 0; level < arities.size(); ++level)
+    costs.push_back(std::pow(10.0, static_cast<double>(level)));
+  const std::vector<double> bandwidths(arities.size(), 1e9);
+  return HierarchyMachine(arities, costs, bandwidths, std::vector<double>(arities.size(), 1e-6));
+}
+
+TorusMachine torus(const std::vector<std::uint32_t> &extents, std::uint32_t nodes,
+                   std::uint32_t devices) {
+  TorusShape shape;
+  shape.extents = extents;
+  shape.nodes_per_router = nodes;
+  shape.devices_per_node = devices;
+  shape.step_cost.assign(extents.size(), 1);
+  shape.step_bandwidth.assign(extents.size(), 1e9);
+  if (extents.size() > 1) {
+    shape.step_cost[1] = 2;
+    shape.step_bandwidth[1] = 5e8;
+  }
+  return TorusMachine(shape);
+}
+
+DragonflyMachine dragonfly(std::uint32_t groups, std::uint32_t routers, std::uint32_t nodes) {
+  DragonflyShape shape;
+  shape.groups = groups;
+  shape.routers_per_group = routers;
+  shape.nodes_per_router = nodes;
+  return DragonflyMachine(shape);
+}
+
+GroupedMachine grouped() {
+  const std::vector<double> four{0, 1, 2, 2, 1, 0, 2, 2, 2, 2, 0, 1, 2, 2, 1, 0};
+  const std::vector<double> two{0, 1, 1, 0};
+  return GroupedMachine({four, two, four}, {0, 5, 9, 5, 0, 7, 9, 7, 0});
+}
+
+RankTraffic random_traffic(std::uint32_t ranks, std::uint32_t degree, std::uint64_t seed) {
+  Rng rng(seed);
+  RankTraffic traffic;
+  traffic.ranks = ranks;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    std::set<std::uint32_t> targets;
+    for (std::uint32_t i = 0; i < degree; ++i)
+      targets.insert(rng.below(ranks));
+    for (const std::uint32_t t : targets) {
+      if (t != r)
+        traffic.flows.push_back({r, t, 1.0 + rng.below(100), 1});
+    }
+  }
+  return traffic;
+}
+
+bool one_to_one(const Assignment &slots, std::uint32_t most) {
+  const std::set<std::uint32_t> distinct(slots.begin(), slots.end());
+  return distinct.size() == slots.size() && (distinct.empty() || *distinct.rbegin() < most);
+}
+
+std::vector<LargeMachine> machines() {
+  return {hierarchy({4, 8, 4}),   hierarchy({3, 1, 5, 2}), hierarchy({7}),
+          torus({4, 3, 5}, 2, 1), torus({4, 4}, 2, 3),     torus({6}, 1, 4),
+          dragonfly(5, 4, 3),     dragonfly(1, 1, 9),      grouped()};
+}
+
+} // namespace
+
+TEST_CASE("a slot tree covers every slot once, and its children their part") {
+  for (const LargeMachine &machine : machines()) {
+    const SlotTree tree = tree_of(machine);
+    REQUIRE(tree.order.size() == slots_of(machine));
+    REQUIRE(one_to_one(tree.order, slots_of(machine)));
+    for (const SlotTree::Part &part : tree.parts) {
+      std::uint32_t at = part.begin;
+      for (std::uint32_t c = 0; c < part.children; ++c) {
+        const SlotTree::Part &child = tree.parts[part.first_child + c];
+        REQUIRE(child.begin == at);
+        at = child.end;
+      }
+      REQUIRE((part.children == 0 || at == part.end));
+    }
+  }
+}
+
+TEST_CASE("distances of large machines are symmetric, and zero only at home") {
+  for (const LargeMachine &machine : machines()) {
+    for (std::uint32_t a = 0; a < slots_of(machine); ++a) {
+      REQUIRE(distance_on(machine, a, a) == 0);
+      for (std::uint32_t b = 0; b < a; ++b) {
+        REQUIRE(distance_on(machine, a, b) > 0);
+        REQUIRE(distance_on(machine, a, b) == distance_on(machine, b, a));
+      }
+    }
+  }
+}
+
+TEST_CASE("a torus route steps from router to router and is as long as the distance says") {
+  const TorusMachine machine = torus({4, 3, 5}, 2, 1);
+  for (std::uint32_t a = 0; a < machine.slots(); ++a) {
+    for (std::uint32_t b = 0; b < machine.slots(); ++b) {
+      double steps = 0;
+      std::uint32_t others = 0;
+      if (a != b)
+        machine.route(a, b, [&](std::uint32_t link) {
+          const std::string name = machine.link_name(link);
+          if (name.rfind("router", 0) == 0)
+            steps += name.back() == 'Y' ? 2 : 1;
+          else
+            ++others;
+        });
+      REQUIRE(others == (a == b ? 0U : 4U)); // slots and nodes, out and in
+      if (a / 2 != b / 2)
+        REQUIRE(machine.distance(a, b) == 1 + steps);
+    }
+  }
+}
+
+TEST_CASE("multisection seats every rank on a slot of its own, whatever the numbers") {
+  for (const LargeMachine &machine : machines()) {
+    const SlotTree tree = tree_of(machine);
+    for (std::uint32_t ranks = 1; ranks <= slots_of(machine); ranks += 1 + ranks / 3) {
+      const RankTraffic traffic = random_traffic(ranks, 3, ranks);
+      const RankGraph graph = rank_graph(traffic, ranks);
+      Assignment slots = multisection(graph, tree, 1, Effort::thorough, Deadline::in(60));
+      REQUIRE(one_to_one(slots, slots_of(machine)));
+      const double before = large_cost(graph, machine, slots);
+      refine_slots(graph, machine, tree, slots, Deadline::in(60));
+      REQUIRE(one_to_one(slots, slots_of(machine)));
+      const double after = large_cost(graph, machine, slots);
+      REQUIRE(after <= before * (1 + 1e-9));
+      REQUIRE(after == Approx(directed_cost(traffic, machine, slots)));
+    }
+  }
+}
+
+TEST_CASE("a deadline in the past still seats every rank") {
+  const LargeMachine machine = hierarchy({4, 8, 4});
+  const RankTraffic traffic = random_traffic(100, 4, 1);
+  const Assignment slots = multisection(rank_graph(traffic, 100), tree_of(machine), 1,
+                                        Effort::thorough, Deadline::in(0));
+  REQUIRE(one_to_one(slots, 128));
+}
+
+TEST_CASE("two cliques land on two nodes") {
+  RankTraffic traffic;
+  traffic.ranks = 16;
+  for (std::uint32_t a = 0; a < 16; ++a) {
+    for (std::uint32_t b = 0; b < 16; ++b) {
+      if (a != b && a % 2 == b % 2)
+        traffic.flows.push_back({a, b, 10, 1});
+    }
+  }
+  const LargeMachine machine = hierarchy({8, 2});
+  const LargeAnswer answer =
+      map_large({traffic, machine, LargeObjective::cost, LargeMethod::multilevel, 10, 1, {}, {}});
+  REQUIRE(answer.placed.cost == 16 * 7 * 10);
+  for (std::uint32_t r = 2; r < 16; ++r)
+    REQUIRE(answer.slot_of_rank[r] / 8 == answer.slot_of_rank[r % 2] / 8);
+}
+
+TEST_CASE("a process grid is recognised from its traffic, and a random graph is none") {
+  RankTraffic traffic;
+  traffic.ranks = 6 * 4 * 5;
+  for (std::uint32_t r = 0; r < traffic.ranks; ++r) {
+    const std::uint32_t z = r % 5;
+    const std::uint32_t y = r / 5 % 4;
+    const std::uint32_t x = r / 20;
+    if (z + 1 < 5)
+      traffic.flows.push_back({r, r + 1, 3, 1});
+    if (y + 1 < 4)
+      traffic.flows.push_back({r, r + 5, 2, 1});
+    if (x + 1 < 6)
+      traffic.flows.push_back({r, r + 20, 1, 1});
+  }
+  const auto grid = recognise_grid(rank_graph(traffic, traffic.ranks));
+  REQUIRE(grid.has_value());
+  REQUIRE(grid->extents == std::vector<std::uint32_t>{6, 4, 5});
+  REQUIRE_FALSE(grid->wraps);
+  REQUIRE_FALSE(recognise_grid(rank_graph(random_traffic(120, 4, 1), 120)).has_value());
+}
+
+TEST_CASE("curves visit every rank once; Hilbert only steps to neighbours on a full cube") {
+  const ProcessGrid cube{{8, 8, 8}, {1, 1, 1}, false};
+  const std::vector<std::uint32_t> hilbert = hilbert_order(cube);
+  REQUIRE(one_to_one(hilbert, 512));
+  for (std::size_t i = 1; i < hilbert.size(); ++i) {
+    std::uint32_t steps = 0;
+    for (const std::uint32_t unit : {1U, 8U, 64U}) {
+      const std::uint32_t x = hilbert[i] / unit % 8;
+      const std::uint32_t y = hilbert[i - 1] / unit % 8;
+      steps += x > y ? x - y : y - x;
+    }
+    REQUIRE(steps == 1);
+  }
+  const ProcessGrid odd{{5, 3, 7}, {1, 1, 1}, false};
+  REQUIRE(one_to_one(hilbert_order(odd), 105));
+  REQUIRE(one_to_one(morton_order(odd), 105));
+  REQUIRE(one_to_one(block_order(odd, {{2, 2, 2}, {4, 2, 4}}), 105));
+}
+
+TEST_CASE("blocks of 4:8 on an 8x8x8 grid are 4x4x2 blocks of 2x2x1") {
+  const ProcessGrid grid{{8, 8, 8}, {1, 1, 1}, false};
+  const auto blocks = best_blocks(grid, {4, 8, 16}, {1, 10, 100});
+  REQUIRE(blocks.size() == 2);
+  std::vector<std::uint32_t> small = blocks[0];
+  std::vector<std::uint32_t> large = blocks[1];
+  std::sort(small.begin(), small.end());
+  std::sort(large.begin(), large.end());
+  REQUIRE(small == std::vector<std::uint32_t>{1, 2, 2});
+  REQUIRE(large == std::vector<std::uint32_t>{2, 4, 4});
+}
+
+TEST_CASE("large machines refuse what makes no sense") {
+  REQUIRE_THROWS_AS(hierarchy({4, 0, 2}), std::invalid_argument);
+  REQUIRE_THROWS_AS(hierarchy({}), std::invalid_argument);
+  REQUIRE_THROWS_AS(hierarchy({65536, 65536}), std::invalid_argument);
+  REQUIRE_THROWS_AS(HierarchyMachine({2, 2}, {10, 1}, {1, 1}, {0, 0}), std::invalid_argument);
+  REQUIRE_THROWS_AS(HierarchyMachine({2}, {1}, {0}, {0}), std::invalid_argument);
+  REQUIRE_THROWS_AS(HierarchyMachine({2}, {NAN}, {1}, {0}), std::invalid_argument);
+  REQUIRE_THROWS_AS(torus({0}, 1, 1), std::invalid_argument);
+  REQUIRE_THROWS_AS(torus({2, 2, 2, 2, 2}, 1, 1), std::invalid_argument);
+  REQUIRE_THROWS_AS(torus({60000, 60000}, 1, 1), std::invalid_argument);
+  REQUIRE_THROWS_AS(dragonfly(0, 1, 1), std::invalid_argument);
+  REQUIRE_THROWS_AS(dragonfly(4000, 1000, 1), std::invalid_argument);
+  REQUIRE_THROWS_AS(GroupedMachine({{0, 1}}, {0}), std::invalid_argument);
+}

@@ -1,0 +1,74 @@
+"""`toposeat map -t SHAPE`: a large job on a machine that is described by its shape."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime, timezone
+
+from toposeat.cli.command import print_json, quoted, show, tell
+from toposeat.cli.progress import progress_bar
+from toposeat.errors import UsageError
+
+DEFAULT_BUDGET_S = 10.0
+_PARTS = 1000  # of the progress bar
+
+
+def map_onto_shape(args: argparse.Namespace) -> int:
+    """Map, show, save; the arguments are those of `toposeat map`."""
+    from toposeat import mapping, profile, report  # noqa: PLC0415
+    from toposeat.model.files import check_writable  # noqa: PLC0415
+    from toposeat.model.placement_file import save_placement  # noqa: PLC0415
+
+    _refuse_what_needs_devices(args)
+    if args.output is not None:
+        check_writable(args.output, overwrite=args.force)
+    shape = mapping.read_shape(args.topology)
+    traffic = profile.read_traffic(args.traffic)
+    with progress_bar(f"mapping {traffic.ranks} ranks") as advance:
+        result = mapping.map_to_shape(
+            shape,
+            traffic,
+            objective=args.objective,
+            solver=args.solver,
+            budget_s=DEFAULT_BUDGET_S if args.budget is None else args.budget,
+            seed=args.seed,
+            progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
+        )
+    if args.output is not None:
+        metadata = {
+            "topology": shape.text,
+            "traffic": args.traffic,
+            "objective": result.objective,
+            "solver": result.solver,
+            "certificate": "heuristic",
+            "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        placement = mapping.seat_slots(result, metadata=metadata)
+        save_placement(placement, args.output, overwrite=args.force)
+    # The file is safe before the result is shown: its reader may be gone.
+    if args.json:
+        print_json(report.scale_json(result, traffic))
+    else:
+        show(sys.stdout, report.render_scale_text, result, traffic)
+    if args.output is not None:
+        tell(
+            f"Wrote {args.output}",
+            f"Next: toposeat run -p {quoted(args.output)} -- mpirun -n {traffic.ranks} ./app",
+        )
+    return 0
+
+
+def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
+    """Options that name devices or draw links have no meaning on a shape."""
+    defaults = {"html": None, "metric": "bandwidth", **dict.fromkeys(_CONSTRAINTS)}
+    for name, default in defaults.items():
+        if getattr(args, name, default) not in (default, [], None, False):
+            raise UsageError(
+                f"--{name.replace('_', '-')} needs a topology with devices, not the shape of a"
+                " large machine",
+                hint="leave it out, or give a topology file with -t",
+            )
+
+
+_CONSTRAINTS = ("devices", "exclude", "pin", "allow", "slots")

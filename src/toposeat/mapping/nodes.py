@@ -1,0 +1,88 @@
+"""Two levels at once: ranks to nodes and to devices in them, for topologies of many nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.evaluate import Evaluator
+from toposeat.model.topology import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesAnswer:
+    """The same attributes as `_core.MapAnswer`; no bound is known."""
+
+    device_of_rank: list[int]
+    value: float
+    kept_default: bool
+    solver: str
+    notes: list[str]
+    lower_bound: float | None = None
+    proved: bool = False
+    uniform: bool = False
+
+
+def map_nodes(
+    topology: Topology, evaluator: Evaluator, *, objective: str, budget_s: float, seed: int
+) -> NodesAnswer:
+    """Multilevel mapping with the machine reduced to its nodes.
+
+    Within a node every pair of devices has its own cost; between two nodes all pairs have the mean.
+    The placement is not slower by flow time than the default, which is returned otherwise.
+    """
+    devices = _by_host(topology)
+    answer = _core.map_large(
+        _machine(topology, evaluator.costs.per_byte, devices),
+        evaluator.flows,
+        objective="cost",
+        solver="auto",
+        budget_s=budget_s,
+        seed=seed,
+    )
+    found = [int(device) for device in devices[answer.slot_of_rank]]
+    default = list(range(len(found)))
+    before, after = evaluator.evaluate(default), evaluator.evaluate(found)
+    notes = list(answer.notes)
+    keep = after.predicted_s >= before.predicted_s * (1 - 1e-9)
+    if keep and found != default:
+        notes.append("kept the default: the two-level placement is not predicted faster")
+    best = before if keep else after
+    values = {
+        "cost": best.cost,
+        "congestion": best.max_congestion_s,
+        "time": best.predicted_s,
+    }
+    return NodesAnswer(
+        device_of_rank=default if keep else found,
+        value=values[objective],
+        kept_default=keep,
+        solver=f"two levels, {answer.placed.name}",
+        notes=notes,
+    )
+
+
+def _by_host(topology: Topology) -> NDArray[np.intp]:
+    """Positions of the devices, those of a host in a row, hosts in order."""
+    hosts = {host: number for number, host in enumerate(topology.hosts)}
+    return np.argsort([hosts[device.host] for device in topology.devices], kind="stable")
+
+
+def _machine(
+    topology: Topology, cost: NDArray[np.float64], devices: NDArray[np.intp]
+) -> _core.LargeMachine:
+    ordered = (cost + cost.T)[np.ix_(devices, devices)] / 2
+    hosts = [topology.devices[int(device)].host for device in devices]
+    first = [at for at, host in enumerate(hosts) if at == 0 or host != hosts[at - 1]]
+    ends = [*first[1:], len(hosts)]
+    within = []
+    between = np.zeros((len(first), len(first)))
+    for row, (begin, end) in enumerate(zip(first, ends, strict=True)):
+        within.append(ordered[begin:end, begin:end].ravel().tolist())
+        for column, (low, high) in enumerate(zip(first, ends, strict=True)):
+            if row != column:
+                between[row, column] = ordered[begin:end, low:high].mean()
+    return _core.LargeMachine.grouped(within, between.ravel().tolist())

@@ -1,0 +1,153 @@
+"""Mapping thousands of ranks onto the shape of a machine: thin over `_core.map_large`."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from toposeat import _core
+from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.evaluate import compile_traffic
+from toposeat.mapping.shapes import Shape
+from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
+from toposeat.model.traffic import Traffic
+
+SCALE_SOLVERS: Mapping[str, str] = MappingProxyType(
+    {
+        "auto": "every candidate: orders, curves, blocks, multilevel, and Scotch if installed",
+        "multilevel": "the same without Scotch",
+        "scotch": "libscotch alone, repaired to one rank per slot",
+        "default": "rank i on slot i",
+        "random": "a random placement (for comparisons)",
+    }
+)
+SCALE_OBJECTIVES = ("time", "congestion", "cost")
+
+Progress = Callable[[str, float], None]
+
+
+def map_to_shape(
+    shape: Shape,
+    traffic: Traffic,
+    *,
+    objective: str = "time",
+    solver: str = "auto",
+    budget_s: float = 10.0,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> ScaleResult:
+    """Choose a slot for every rank of a large job; no slot is used twice.
+
+    Except with `random`, the placement is never predicted slower than the default, rank i on slot
+    i, and it is the default where nothing is gained. Memory grows with ranks, slots and pairs that
+    talk, never with ranks squared.
+
+    Args:
+        shape: the machine.
+        traffic: who talks to whom.
+        objective: one of `SCALE_OBJECTIVES`; the others decide ties.
+        solver: one of `SCALE_SOLVERS`.
+        budget_s: wall seconds after which what is found is returned.
+        seed: same seed, same answer, unless the budget cuts a search short.
+        progress: told the stage and the share of it that is done.
+
+    Raises:
+        UsageError: on an unknown name.
+        ToposeatError: if the ranks do not fit.
+        UnavailableError: if Scotch is asked for and not installed.
+    """
+    if objective not in SCALE_OBJECTIVES:
+        raise UsageError(
+            f"unknown objective {objective!r}", hint=f"choose one of {', '.join(SCALE_OBJECTIVES)}"
+        )
+    if solver not in SCALE_SOLVERS:
+        raise UsageError(
+            f"solver {solver!r} does not map onto the shape of a machine",
+            hint=f"choose one of {', '.join(SCALE_SOLVERS)}",
+        )
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed {seed} is out of range", hint="use a whole number >= 0")
+    if traffic.ranks > shape.slots:
+        raise ToposeatError(
+            f"{traffic.ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
+            hint="one rank per slot: use fewer ranks or a larger machine",
+        )
+    if solver == "scotch" and not _core.scotch_available():
+        raise UnavailableError(
+            "the Scotch library (libscotch) was not found",
+            hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
+        )
+    begin = time.perf_counter()
+    try:
+        answer = _core.map_large(
+            shape.machine,
+            compile_traffic(traffic),
+            objective=objective,
+            solver=solver,
+            budget_s=budget_s,
+            seed=seed,
+            progress=progress,
+        )
+    except RuntimeError as error:  # only Scotch can refuse what was checked above
+        raise ToposeatError(str(error), hint="use --solver auto") from error
+    return ScaleResult(
+        shape=shape.text,
+        slots=shape.slots,
+        slots_per_host=shape.slots_per_host,
+        hosts=shape.hosts,
+        slot_of_rank=answer.slot_of_rank,
+        default=_evaluation(shape, answer.default),
+        placed=_evaluation(shape, answer.placed),
+        candidates=tuple(_evaluation(shape, each) for each in answer.candidates),
+        kept_default=answer.kept_default,
+        objective=objective,
+        solver=f"{solver} ({answer.placed.name})",
+        solve_seconds=time.perf_counter() - begin,
+        peak_memory_bytes=_peak_memory_bytes(),
+        seed=seed,
+        notes=tuple(answer.notes),
+    )
+
+
+def seat_slots(result: ScaleResult, *, metadata: Mapping[str, str]) -> Placement:
+    """The placement file's content: host, local rank and device index of every rank.
+
+    Local ranks count a host's ranks in rank order, as launchers deal them out.
+    """
+    used: dict[int, int] = {}
+    seats = []
+    for rank, slot in enumerate(result.slot_of_rank.tolist()):
+        host, index = divmod(slot, result.slots_per_host)
+        local = used.get(host, 0)
+        used[host] = local + 1
+        seats.append(Seat(rank=rank, host=result.hosts[host], local_rank=local, index=index))
+    devices = tuple(HostDevice(index=index) for index in range(result.slots_per_host))
+    return Placement(
+        seats=tuple(seats),
+        devices_of_host={result.hosts[host]: devices for host in sorted(used)},
+        metadata=metadata,
+    )
+
+
+def _evaluation(shape: Shape, candidate: _core.LargeCandidate) -> ScaleEvaluation:
+    if not candidate.predicted:
+        return ScaleEvaluation(name=candidate.name, cost=candidate.cost, cpu_s=candidate.cpu_s)
+    return ScaleEvaluation(
+        name=candidate.name,
+        cost=candidate.cost,
+        max_congestion_s=candidate.busiest_s,
+        mean_congestion_s=candidate.mean_s,
+        latency_s=candidate.latency_s,
+        predicted_s=candidate.predicted_s,
+        busiest_link=shape.machine.link_name(candidate.busiest_link),
+        cpu_s=candidate.cpu_s,
+    )
+
+
+def _peak_memory_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

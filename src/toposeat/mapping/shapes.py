@@ -1,0 +1,322 @@
+"""Large machines from one line of text: what they are made of, not every device.
+
+    hierarchy:4:8:128        4 devices per group, 8 groups per node, 128 nodes
+    fattree:8:16:32:4        8 devices per node, 16 nodes per leaf, 32 leaves per pod, 4 pods
+    torus3d:8x8x16,nodes=2   routers of a torus (torus2d to torus4d), 2 nodes on each
+    dragonfly:9:16:4:4       groups, routers per group, nodes per router, devices per node
+
+Options after a comma, lists with `:`. Bandwidths are GB/s (10^9) per direction, latencies us.
+
+    bandwidth=   hierarchy, fattree: of one unit's uplink, from the device up; torus: of a link
+                 along each dimension; dragonfly: device, node, local link, global link
+    latency=     hierarchy, fattree: of a message that crosses each level; torus: leaving the
+                 node, and each hop; dragonfly: leaving the node, a local hop, a global hop
+    costs=       hierarchy, fattree: of a byte between two devices whose common unit is of each
+                 level; dragonfly: on a node, on a router, more per local and per global hop
+    hosts=FILE   names of the nodes, one a line, in the machine's order
+
+    hierarchy    node=L: how many levels make a node (all but the last)
+    torus        nodes=N per router, devices=N per node, node-bandwidth=, device-bandwidth=
+
+What is not given follows from what is: a cost is seconds per byte relative to the cheapest pair.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import isfinite, prod
+from pathlib import Path
+
+from toposeat import _core
+from toposeat.errors import InputError, UsageError
+
+MAX_SLOTS = 1 << 22
+_GB = 1e9
+_US = 1e-6
+_DEVICE_GBS = 25.0
+_LINK_GBS = 10.0
+_FORM = re.compile(r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?", re.ASCII)
+_HINT = (
+    "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4,"
+    " with costs= bandwidth= latency= hosts=; see docs/how-to/map-thousands-of-ranks.md"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A large machine: the compiled form, and how its slots are dealt to hosts."""
+
+    text: str
+    machine: _core.LargeMachine
+    slots_per_host: int
+    hosts: tuple[str, ...]
+    words: str  # "128 nodes of 8 groups of 4 devices"
+
+    @property
+    def slots(self) -> int:
+        """How many ranks fit."""
+        return self.machine.slots
+
+
+def is_shape(text: str) -> bool:
+    """Whether `text` begins like the shape of a large machine."""
+    kind, colon, _ = text.partition(":")
+    return bool(colon) and kind in _KINDS
+
+
+def read_shape(text: str) -> Shape:
+    """The machine that a shape string describes; see the module's text for the forms.
+
+    Raises:
+        UsageError: unknown form or option, sizes or numbers out of range.
+        InputError: the file of host names is missing or has another number of lines.
+    """
+    request = _parse(text)
+    try:
+        shape = _KINDS[request.kind](request)
+    except ValueError as error:  # what only the core checks
+        raise UsageError(f"{text!r}: {error}", hint=_HINT) from error
+    request.finish()
+    return shape
+
+
+@dataclass
+class _Request:
+    """One parsed shape string; each `take` removes an option."""
+
+    text: str
+    kind: str
+    sizes: tuple[int, ...]
+    options: dict[str, str] = field(default_factory=dict)
+
+    def error(self, cause: str) -> UsageError:
+        return UsageError(f"{self.text!r}: {cause}", hint=_HINT)
+
+    def numbers(self, name: str, count: int, default: Sequence[float]) -> list[float]:
+        """`count` numbers >= 0; one alone stands for all of them."""
+        text = self.options.pop(name, None)
+        if text is None:
+            return list(default)
+        words = text.split(":")
+        if not all(_NUMBER.fullmatch(word) and isfinite(float(word)) for word in words):
+            raise self.error(f"{name}={text} is not a list of numbers such as 1:10:100")
+        values = [float(word) for word in words]
+        if len(values) == 1:
+            values *= count
+        if len(values) != count:
+            raise self.error(f"{name} has {len(values)} numbers, expected {count}")
+        return values
+
+    def bandwidths(self, name: str, count: int, default_gbs: Sequence[float]) -> list[float]:
+        """Bytes per second, each greater than 0."""
+        values = self.numbers(name, count, default_gbs)
+        if not all(1e-9 <= value <= 1e9 for value in values):
+            raise self.error(f"{name}: a bandwidth must be from 1e-9 to 1e9 GB/s")
+        return [value * _GB for value in values]
+
+    def latencies(self, count: int, default_us: Sequence[float]) -> list[float]:
+        """Seconds."""
+        values = self.numbers("latency", count, default_us)
+        if not all(value <= 1e9 for value in values):
+            raise self.error("latency: at most 1e9 us")
+        return [value * _US for value in values]
+
+    def count(self, name: str, default: int, most: int) -> int:
+        text = self.options.pop(name, None)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+            raise self.error(f"{name} must be a whole number from 1 to {most}, got {text[:30]!r}")
+        return int(text)
+
+    def hosts(self, count: int) -> tuple[str, ...]:
+        path = self.options.pop("hosts", None)
+        if path is None:
+            width = len(str(max(0, count - 1)))
+            return tuple(f"node{number:0{width}d}" for number in range(count))
+        return _host_names(path, count)
+
+    def finish(self) -> None:
+        if self.options:
+            raise self.error(f"unknown option {next(iter(self.options))!r}")
+
+
+def _parse(text: str) -> _Request:
+    match = _FORM.fullmatch(text.strip())
+    if match is None or match.group(1) not in _KINDS:
+        raise UsageError(f"not the shape of a large machine: {text[:120]!r}", hint=_HINT)
+    kind, numbers, rest = match.groups()
+    if any(len(number) > 9 for number in re.split("[:x]", numbers)):
+        raise UsageError(f"{text[:120]!r}: a size is too large", hint=_HINT)
+    sizes = tuple(int(number) for number in re.split("[:x]", numbers))
+    if 0 in sizes:
+        raise UsageError(f"{text!r}: a size is 0", hint=_HINT)
+    if prod(sizes) > MAX_SLOTS:
+        raise UsageError(
+            f"{text!r}: more than {MAX_SLOTS} slots", hint="describe the part of it that you use"
+        )
+    request = _Request(text, kind, sizes)
+    for item in filter(None, rest.split(",")):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or not value:
+            raise request.error(f"expected NAME=VALUE, got {item!r}")
+        if name in request.options:
+            raise request.error(f"{name} is given twice")
+        request.options[name] = value
+    return request
+
+
+def _host_names(path: str, count: int) -> tuple[str, ...]:
+    try:
+        names = tuple(Path(path).read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError) as error:
+        cause = getattr(error, "strerror", None) or "not a text file"
+        raise InputError(
+            f"cannot read the host names: {cause}", path=path, hint="one host name per line"
+        ) from error
+    if len(names) != count:
+        raise InputError(
+            f"{len(names)} host names for {count} nodes", path=path, hint="one host name per line"
+        )
+    if len(set(names)) < len(names):
+        raise InputError("a host is named twice", path=path, hint="one host name per line")
+    return names
+
+
+def _hierarchy(request: _Request) -> Shape:
+    levels = len(request.sizes)
+    costs = request.numbers("costs", levels, [])
+    given = "bandwidth" in request.options
+    # The uplink of a unit carries what its devices could send at the level's own cost.
+    below = [prod(request.sizes[:level]) for level in range(levels)]
+    assumed = costs or [10.0**level for level in range(levels)]
+    shares = [
+        min(1e9, max(1e-9, _DEVICE_GBS * units * max(assumed[0], 1e-9) / max(cost, 1e-9)))
+        for units, cost in zip(below, assumed, strict=True)
+    ]
+    bandwidths = request.bandwidths("bandwidth", levels, shares)
+    if not costs:
+        costs = _costs_of(below, bandwidths) if given else assumed
+    node = request.count("node", max(1, levels - 1), levels)
+    return _nested(request, costs, bandwidths, request.latencies(levels, [1.0] * levels), node)
+
+
+def _fat_tree(request: _Request) -> Shape:
+    levels = len(request.sizes)
+    if levels < 2:
+        raise request.error("a fat tree has devices per node, nodes per leaf, and more above")
+    below = [prod(request.sizes[:level]) for level in range(levels)]
+    # Full bisection: above the node, every uplink carries what all nodes below it can send.
+    node_gbs = _DEVICE_GBS
+    full = [_DEVICE_GBS] + [node_gbs * units / below[1] for units in below[1:]]
+    bandwidths = request.bandwidths("bandwidth", levels, full)
+    costs = request.numbers("costs", levels, [])
+    if not costs:
+        # More links cost more even where none is scarce: one step per switch level.
+        costs = [c + 0.5 * level for level, c in enumerate(_costs_of(below, bandwidths))]
+    default_us = [1.0] + [1.0 + 0.5 * level for level in range(1, levels)]
+    return _nested(request, costs, bandwidths, request.latencies(levels, default_us), 1)
+
+
+def _costs_of(devices_below: Sequence[int], bandwidths: Sequence[float]) -> list[float]:
+    """Seconds per byte along the uplinks, each shared by the devices below it; the lowest is 1."""
+    costs = []
+    total = 0.0
+    for devices, bandwidth in zip(devices_below, bandwidths, strict=True):
+        total += devices / bandwidth
+        costs.append(total)
+    return [cost / costs[0] for cost in costs]
+
+
+def _nested(
+    request: _Request,
+    costs: list[float],
+    bandwidths: list[float],
+    latencies: list[float],
+    node_levels: int,
+) -> Shape:
+    machine = _core.LargeMachine.hierarchy(list(request.sizes), costs, bandwidths, latencies)
+    per_host = prod(request.sizes[:node_levels])
+    count = machine.slots // per_host
+    words = f"{count} nodes of {per_host} devices"
+    return Shape(
+        text=request.text,
+        machine=machine,
+        slots_per_host=per_host,
+        hosts=request.hosts(count),
+        words=words,
+    )
+
+
+def _torus(request: _Request) -> Shape:
+    dimensions = int(request.kind[5])
+    if len(request.sizes) != dimensions:
+        raise request.error(f"{request.kind} has {dimensions} sizes, got {len(request.sizes)}")
+    nodes = request.count("nodes", 1, MAX_SLOTS)
+    devices = request.count("devices", 1, MAX_SLOTS)
+    if prod(request.sizes) * nodes * devices > MAX_SLOTS:
+        raise request.error(f"more than {MAX_SLOTS} slots")
+    links = request.bandwidths("bandwidth", dimensions, [_LINK_GBS] * dimensions)
+    (node,) = request.bandwidths("node-bandwidth", 1, [max(links) / _GB])
+    (device,) = request.bandwidths("device-bandwidth", 1, [max(_DEVICE_GBS, node / _GB)])
+    leave, hop = request.latencies(2, [1.0, 0.1])
+    fastest = max(links)
+    machine = _core.LargeMachine.torus(
+        extents=list(request.sizes),
+        nodes_per_router=nodes,
+        devices_per_node=devices,
+        node_cost=fastest / device,
+        router_cost=fastest / device + fastest / node,
+        step_cost=[fastest / link for link in links],
+        device_bandwidth=device,
+        node_bandwidth=node,
+        step_bandwidth=links,
+        node_latency=leave,
+        step_latency=hop,
+    )
+    count = machine.slots // devices
+    extents = "x".join(map(str, request.sizes))
+    return Shape(
+        text=request.text,
+        machine=machine,
+        slots_per_host=devices,
+        hosts=request.hosts(count),
+        words=f"{extents} torus, {nodes} nodes per router, {devices} devices per node",
+    )
+
+
+def _dragonfly(request: _Request) -> Shape:
+    if len(request.sizes) not in (3, 4):
+        raise request.error("a dragonfly has groups, routers, nodes and perhaps devices per node")
+    groups, routers, nodes, devices = (*request.sizes, 1)[:4]
+    default = [_DEVICE_GBS, _DEVICE_GBS, _DEVICE_GBS, _DEVICE_GBS]
+    bandwidths = request.bandwidths("bandwidth", 4, default)
+    device, node, local, remote = bandwidths
+    costs = request.numbers("costs", 4, [1.0, 1 + device / node, device / local, device / remote])
+    machine = _core.LargeMachine.dragonfly(
+        sizes=[groups, routers, nodes, devices],
+        costs=costs,
+        bandwidths=bandwidths,
+        latencies=request.latencies(3, [1.0, 0.2, 0.5]),
+    )
+    return Shape(
+        text=request.text,
+        machine=machine,
+        slots_per_host=devices,
+        hosts=request.hosts(machine.slots // devices),
+        words=f"dragonfly of {groups} groups of {routers} routers, {nodes} nodes per router,"
+        f" {devices} devices per node",
+    )
+
+
+_KINDS: dict[str, Callable[[_Request], Shape]] = {
+    "hierarchy": _hierarchy,
+    "fattree": _fat_tree,
+    "torus2d": _torus,
+    "torus3d": _torus,
+    "torus4d": _torus,
+    "dragonfly": _dragonfly,
+}

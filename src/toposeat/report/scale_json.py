@@ -1,0 +1,38 @@
+"""JSON form of the placement of a large job: sparse, no link tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from toposeat import __version__
+from toposeat.model.scale_result import ScaleResult
+from toposeat.model.traffic import Traffic
+
+SCALE_SCHEMA = "toposeat/scale/1"
+
+
+def scale_json(result: ScaleResult, traffic: Traffic) -> dict[str, Any]:
+    """`map -t SHAPE --json`. Slot s is device s % slots_per_host of host s // slots_per_host."""
+    return {
+        "schema": SCALE_SCHEMA,
+        "version": __version__,
+        "topology": result.shape,
+        "traffic": traffic.origin,
+        "ranks": result.ranks,
+        "slots": result.slots,
+        "slots_per_host": result.slots_per_host,
+        "objective": result.objective,
+        "device_of_rank": result.slot_of_rank.tolist(),
+        "default": msgspec.to_builtins(result.default),
+        "placed": msgspec.to_builtins(result.placed),
+        "candidates": msgspec.to_builtins(list(result.candidates)),
+        "certificate": {"proved": False, "lower_bound": None, "gap": None, "word": "heuristic"},
+        "kept_default": result.kept_default,
+        "solver": result.solver,
+        "solve_seconds": result.solve_seconds,
+        "peak_memory_bytes": result.peak_memory_bytes,
+        "seed": result.seed,
+        "notes": list(result.notes),
+    }
