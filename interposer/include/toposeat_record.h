@@ -148,7 +148,8 @@ static_assert(sizeof(struct tps_slot) == 576, "slot layout");
  * All calls of one collective with one shape. `bytes` is one call's contribution (see the
  * operations in calls.tsv). When the table is three quarters full, further shapes are merged by
  * size class: then `by_class` is 1, `bytes` is the class (bit length) and bytes_total / calls is
- * the mean.
+ * the mean. `element` is the size of one element of a vector that the MPI may cut into pieces
+ * (bcast and reductions); 0 elsewhere.
  */
 struct tps_event {
   uint32_t used;
@@ -161,7 +162,7 @@ struct tps_event {
   uint64_t calls;
   uint64_t bytes_total;
   uint32_t phase;
-  uint32_t reserved;
+  uint32_t element;
 };
 static_assert(sizeof(struct tps_event) == 48, "event layout");
 

@@ -32,17 +32,30 @@ static int32_t world_root(const struct tps_comm *comm, int root) {
   return world < 0 ? TPS_NO_ROOT : world;
 }
 
-static void add_event(const struct tps_comm *comm, enum tps_operation operation, int root,
-                      const void *buffer, uint64_t bytes) {
+static void add_elements(const struct tps_comm *comm, enum tps_operation operation, int root,
+                         const void *buffer, uint64_t bytes, uint64_t element) {
   struct tps_event_shape shape = {.communicator = comm->peers->record_id,
                                   .operation = (uint16_t)operation,
                                   .space = (uint8_t)tps__space_of(buffer, bytes),
                                   .root = world_root(comm, root),
-                                  .bytes = bytes};
+                                  .bytes = bytes,
+                                  .element = element > UINT32_MAX ? 0 : (uint32_t)element};
   if (tps__thread.capture != NULL)
     tps__capture_event(&shape);
   else
     tps__event_add(&shape);
+}
+
+static void add_event(const struct tps_comm *comm, enum tps_operation operation, int root,
+                      const void *buffer, uint64_t bytes) {
+  add_elements(comm, operation, root, buffer, bytes, 0);
+}
+
+/* A vector that the MPI may cut between its elements. */
+static void add_vector(const struct tps_comm *comm, enum tps_operation operation, int root,
+                       const void *buffer, abi_count count, tps_word datatype) {
+  uint64_t bytes = tps__bytes(count, datatype);
+  add_elements(comm, operation, root, buffer, bytes, bytes > 0 ? bytes / (uint64_t)count : 0);
 }
 
 static struct tps_comm *find(tps_word comm) {
@@ -72,7 +85,7 @@ void tps__on_bcast(const void *buffer, abi_count count, tps_word datatype, int r
                    tps_word comm) {
   const struct tps_comm *over = find(comm);
   if (over != NULL && takes_part(over, root))
-    add_event(over, TPS_OP_bcast, root, buffer, tps__bytes(count, datatype));
+    add_vector(over, TPS_OP_bcast, root, buffer, count, datatype);
 }
 
 void tps__on_blocks(enum tps_operation operation, const void *sendbuf, abi_count sendcount,
@@ -178,16 +191,15 @@ void tps__on_reduce(enum tps_operation operation, const void *sendbuf, const voi
   const struct tps_comm *over = find(comm);
   if (over == NULL || (operation == TPS_OP_reduce && !takes_part(over, root)))
     return;
-  add_event(over, operation, root, in_place(sendbuf) ? recvbuf : sendbuf,
-            tps__bytes(count, datatype));
+  add_vector(over, operation, root, in_place(sendbuf) ? recvbuf : sendbuf, count, datatype);
 }
 
 void tps__on_reduce_scatter(const void *sendbuf, const void *recvbuf, struct tps_counts recvcounts,
                             tps_word datatype, tps_word comm) {
   const struct tps_comm *over = find(comm);
   if (over != NULL)
-    add_event(over, TPS_OP_reduce_scatter, TPS_NO_ROOT, in_place(sendbuf) ? recvbuf : sendbuf,
-              tps__bytes(count_sum(recvcounts, over->local_size), datatype));
+    add_vector(over, TPS_OP_reduce_scatter, TPS_NO_ROOT, in_place(sendbuf) ? recvbuf : sendbuf,
+               count_sum(recvcounts, over->local_size), datatype);
 }
 
 /* Sums what goes to each neighbour: `counts` with one type or several, or the same `block` to each.

@@ -260,6 +260,7 @@ struct tps_event_shape {
   uint8_t space;
   int32_t root;
   uint64_t bytes;
+  uint32_t element;
 };
 void tps__event_add(const struct tps_event_shape *shape);
 uint32_t tps__communicator_add(const struct tps_group *group, const char *name);

@@ -42,7 +42,8 @@ static bool same_shape(const struct tps_event *event, const struct tps_event_sha
                        uint32_t phase, uint8_t by_class) {
   return event->communicator == shape->communicator && event->operation == shape->operation &&
          event->space == shape->space && event->root == shape->root &&
-         event->bytes == shape->bytes && event->phase == phase && event->by_class == by_class;
+         event->bytes == shape->bytes && event->phase == phase && event->by_class == by_class &&
+         (by_class || event->element == shape->element);
 }
 
 /* Where the event of this shape is, or the free place for it; the capacity if neither. */
@@ -71,7 +72,8 @@ static bool claim_event(struct tps_segment *segment, uint64_t place,
                               .by_class = by_class,
                               .root = shape->root,
                               .bytes = shape->bytes,
-                              .phase = phase};
+                              .phase = phase,
+                              .element = shape->element};
   __atomic_store_n(&event->used, 1u, __ATOMIC_RELEASE);
   segment->event_used[place] = true;
   segment->events_used += 1;

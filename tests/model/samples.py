@@ -157,6 +157,7 @@ def traffics(draw: st.DrawFn) -> Traffic:
                 bytes=draw(counts),
                 calls=draw(st.integers(1, 9)),
                 algorithm=draw(text),
+                element=draw(st.integers(0, 64)),
             ),
         ),
         collective_model=draw(text),

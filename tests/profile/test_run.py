@@ -167,10 +167,16 @@ def test_modelled_collectives_are_the_messages_that_open_mpi_sent(
     rooted = ("bcast", "gather", "gatherv", "scatter", "reduce")
     others = ("allgather", "allgatherv", "alltoall", "allreduce", "scan", "exscan")
     reductions = ("reduce_scatter", "reduce_scatter_block")
-    cases = ["barrier:0:8:0:up", "barrier:0:5:0:down"]
-    for size, members in ((24, 8), (20000, 6), (100001, 7)):
-        cases += [f"{op}:{size}:{members}:2:down" for op in rooted]
-        cases += [f"{op}:{size}:{members}:0:up" for op in (*others, *reductions)]
+    cases = ["barrier:0:8:0:up:1", "barrier:0:5:0:down:1"]
+    for size, members, element in (
+        (24, 8, 8),
+        (24, 8, 4),
+        (24, 8, 1),
+        (20000, 6, 4),
+        (100001, 7, 1),
+    ):
+        cases += [f"{op}:{size}:{members}:2:down:{element}" for op in rooted]
+        cases += [f"{op}:{size}:{members}:0:up:{element}" for op in (*others, *reductions)]
     argv = launch(mpi, ranks, program, tmp_path / "sent", *cases)
     argv[1:1] = ["--mca", "pml_monitoring_enable", "1"]
     traffic, code = profile_run(argv, environment=mpi.env)

@@ -68,6 +68,7 @@ class CollectiveEvent:
     bytes: int
     calls: int
     algorithm: str = ""  # whose messages are in the tables; "": exact, or in no table
+    element: int = 0  # bytes of one element, where the vector may be cut; 0: not known
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)

@@ -89,7 +89,7 @@ def _member_rows(traffic: Traffic) -> Iterator[_Row]:
 def _collective_rows(traffic: Traffic) -> Iterator[_Row]:
     for e in traffic.collectives:
         what = (e.communicator, e.operation, e.rank, e.root, e.space.value)
-        yield (*what, e.bytes, e.calls, encodable(e.algorithm))
+        yield (*what, e.bytes, e.calls, encodable(e.algorithm), e.element)
 
 
 def _rank_rows(traffic: Traffic) -> Iterator[_Row]:

@@ -25,7 +25,7 @@ CREATE TABLE member (
 CREATE TABLE collective (
     communicator INTEGER NOT NULL, operation TEXT NOT NULL, rank INTEGER NOT NULL,
     root INTEGER NOT NULL, space TEXT NOT NULL, bytes INTEGER NOT NULL, calls INTEGER NOT NULL,
-    algorithm TEXT NOT NULL);
+    algorithm TEXT NOT NULL, element INTEGER NOT NULL);
 CREATE TABLE rank (
     rank INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, finalized INTEGER NOT NULL,
     wall_s REAL NOT NULL, mpi_s REAL NOT NULL, device_pci_bus_id TEXT, device_ordinal INTEGER,
@@ -90,7 +90,7 @@ _OLD_COLUMNS: dict[str, dict[str, str]] = {
 
 _COLUMNS: dict[str, dict[str, str]] = {
     **_OLD_COLUMNS,
-    "collective": {**_OLD_COLUMNS["collective"], "algorithm": _TEXT},
+    "collective": {**_OLD_COLUMNS["collective"], "algorithm": _TEXT, "element": _COUNT},
     "rank": {**_OLD_COLUMNS["rank"], "local_rank": _MAYBE_COUNT},
     "rank_time": {"rank": _RANK, **_KEY, "seconds": _SECONDS, "calls": _COUNT},
     "rank_device": {

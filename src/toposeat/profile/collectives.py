@@ -149,14 +149,15 @@ def _calls(
     events: Sequence[CollectiveEvent], members_of: Mapping[int, tuple[int, ...]]
 ) -> Iterator[list[int]]:
     """Places of the events that are views of the same calls: one shape, seen by several ranks."""
-    groups: dict[tuple[int, str, int, int], list[int]] = defaultdict(list)
+    groups: dict[tuple[int, str, int, int, int], list[int]] = defaultdict(list)
     inside = {number: frozenset(ranks) for number, ranks in members_of.items() if len(ranks) > 1}
     for place, event in enumerate(events):
         if event.operation in EXACT or event.rank not in inside.get(event.communicator, ()):
             continue
         size = -1 if event.operation in _VECTOR else event.bytes
         root = event.root if event.operation in _ROOTED else -1
-        groups[event.communicator, event.operation, root, size].append(place)
+        key = (event.communicator, event.operation, root, size, event.element)
+        groups[key].append(place)
     yield from groups.values()
 
 
@@ -165,8 +166,9 @@ def _call(views: Sequence[CollectiveEvent], members: tuple[int, ...]) -> Call:
     first = views[0]
     root = members.index(first.root) if first.root in members else 0
     if first.operation not in _VECTOR:
-        size = first.bytes
-        return Call(members=len(members), root=root, size=size, element=_element(size))
+        size, told = first.bytes, first.element
+        element = told if told and size % told == 0 else _element(size)
+        return Call(members=len(members), root=root, size=size, element=element)
     position_of = {rank: position for position, rank in enumerate(members)}
     total = np.zeros(len(members), dtype=np.int64)
     calls = np.zeros(len(members), dtype=np.int64)
@@ -177,7 +179,7 @@ def _call(views: Sequence[CollectiveEvent], members: tuple[int, ...]) -> Call:
 
 
 def _element(size: int) -> int:
-    """Bytes of one element, as a guess: the record has bytes only."""
+    """Bytes of one element, as a guess where the record does not tell."""
     return next(width for width in (8, 4, 2, 1) if size % width == 0)
 
 

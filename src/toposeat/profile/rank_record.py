@@ -53,6 +53,7 @@ class RecordedEvent:
     bytes_total: int
     by_class: bool = False  # calls of one size class were merged; `bytes` is their mean
     phase: int = 0  # an index of the record's phases
+    element: int = 0  # bytes of one element of a vector that may be cut; 0: none, or not known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

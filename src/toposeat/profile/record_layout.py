@@ -142,7 +142,7 @@ EVENT = np.dtype(
         ("calls", "<u8"),
         ("bytes_total", "<u8"),
         ("phase", "<u4"),
-        ("reserved", "<u4"),
+        ("element", "<u4"),
     ]
 )
 COMMUNICATOR = np.dtype(

@@ -294,4 +294,5 @@ def _event(
         bytes_total=total,
         by_class=by_class,
         phase=phase,
+        element=int(entry["element"]),
     )

@@ -90,9 +90,9 @@ def _doubts(world: WorldSum) -> list[str]:
     return []
 
 
-def _order(event: CollectiveEvent) -> tuple[int, str, int, int, str, int]:
+def _order(event: CollectiveEvent) -> tuple[int, str, int, int, str, int, int]:
     place = (event.communicator, event.operation, event.rank)
-    return (*place, event.root, event.space.value, event.bytes)
+    return (*place, event.root, event.space.value, event.bytes, event.element)
 
 
 def _with_algorithms(parts: Mapping[int, Expansion]) -> tuple[CollectiveEvent, ...]:

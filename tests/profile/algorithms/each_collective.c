@@ -2,11 +2,11 @@
 /*
  * Runs collectives one by one and writes down the messages that Open MPI made of each.
  *
- *   each_collective PREFIX OPERATION:BYTES:MEMBERS:ROOT:ORDER...
+ *   each_collective PREFIX OPERATION:BYTES:MEMBERS:ROOT:ORDER:ELEMENT...
  *
  * MEMBERS first ranks of the world take part, in ORDER `up` or `down` (the last rank first). BYTES
- * is one rank's contribution in the sense of the traffic records; elements have 8 bytes if that
- * divides it, else 1. Each rank writes PREFIX.<rank>: per case, the bytes and then the messages
+ * is one rank's contribution in the sense of the traffic records, in elements of ELEMENT (8, 4, 1)
+ * bytes. Each rank writes PREFIX.<rank>: per case, the bytes and then the messages
  * that it sent to every rank of the world (int64). The counters are those of Open MPI's monitoring
  * (run with --mca pml_monitoring_enable 1: user and library messages are one count).
  */
@@ -95,17 +95,18 @@ static void run(const char *operation, MPI_Comm comm, int count, MPI_Datatype ty
 
 static void one_case(const char *text, uint64_t *row) {
   char operation[32], order[8];
-  int bytes, members, root;
-  if (sscanf(text, "%31[^:]:%d:%d:%d:%7s", operation, &bytes, &members, &root, order) != 5)
-    fail("expected OPERATION:BYTES:MEMBERS:ROOT:ORDER");
+  int bytes, members, root, element;
+  if (sscanf(text, "%31[^:]:%d:%d:%d:%7[^:]:%d", operation, &bytes, &members, &root, order,
+             &element) != 6)
+    fail("expected OPERATION:BYTES:MEMBERS:ROOT:ORDER:ELEMENT");
   uint64_t before[2][MAX_RANKS] = {{0}}, after[2][MAX_RANKS] = {{0}};
   MPI_Comm comm;
   int inside = me < members;
   MPI_Comm_split(MPI_COMM_WORLD, inside ? 0 : MPI_UNDEFINED, strcmp(order, "up") == 0 ? me : -me,
                  &comm);
   if (inside) {
-    MPI_Datatype type = bytes % 8 == 0 ? MPI_DOUBLE : MPI_UNSIGNED_CHAR;
-    int count = bytes % 8 == 0 ? bytes / 8 : bytes;
+    MPI_Datatype type = element == 8 ? MPI_DOUBLE : element == 4 ? MPI_INT : MPI_UNSIGNED_CHAR;
+    int count = bytes / element;
     read_counters(before[0], before[1]);
     run(operation, comm, count, type, root);
     read_counters(after[0], after[1]);

@@ -20,16 +20,21 @@ OTHERS = (
     *("allgather", "allgatherv", "alltoall", "allreduce", "scan", "exscan"),
     *("reduce_scatter", "reduce_scatter_block"),
 )
-SIZES = (8, 72, 1000, 3001, 20000, 100000, 300000)
+SIZES = (8, 12, 72, 1000, 3001, 20004, 100000, 300000)
 
-Case = tuple[str, int, int, int, str]  # operation, bytes, members, root, order
+Case = tuple[str, int, int, int, str, int]  # operation, bytes, members, root, order, element
+
+
+def element_of(size: int) -> int:
+    return 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
 
 
 def cases(members: int) -> list[Case]:
-    made: list[Case] = [("barrier", 0, members, 0, "up")]
+    made: list[Case] = [("barrier", 0, members, 0, "up", 1)]
     for size in SIZES:
-        made += [(op, size, members, members // 2, "down") for op in ROOTED]
-        made += [(op, size, members, 0, "up") for op in OTHERS]
+        element = element_of(size)
+        made += [(op, size, members, members // 2, "down", element) for op in ROOTED]
+        made += [(op, size, members, 0, "up", element) for op in OTHERS]
     return made
 
 
@@ -57,8 +62,8 @@ def measure(
 
 
 def modelled(case: Case, ranks: int, name: str = "") -> tuple[str, np.ndarray]:
-    operation, size, members, root, order = case
-    call = Call(members=members, root=root, size=size, element=8 if size % 8 == 0 else 1)
+    operation, size, members, root, order, element = case
+    call = Call(members=members, root=root, size=size, element=element)
     chosen = open_mpi.choose(operation, call)
     assert chosen is not None
     algorithm = open_mpi.ALGORITHMS[operation][name] if name else chosen[1]
@@ -115,7 +120,7 @@ def test_algorithms_that_only_large_groups_get(
 ) -> None:
     """Asked for by Open MPI's own parameters; its rules give them to groups too large for here."""
     wanted = [
-        (operation, size, members, root, "up")
+        (operation, size, members, root, "up", element_of(size))
         for members in (4, 6, 7, 8)
         for size in ((0,) if operation == "barrier" else (7, 24, 1000, 20000))
         for root in ((0, members - 1) if operation in ROOTED else (0,))
