@@ -225,6 +225,21 @@ def test_a_vast_alltoall_stays_an_event() -> None:
     )
 
 
-def test_more_than_can_be_counted_is_refused() -> None:
-    with pytest.raises(ValueError, match="more bytes than can be counted"):
-        expand("allreduce", (0, 1), 1 << 60, calls=1 << 60)
+def test_impossible_sizes_do_not_cost_the_rest() -> None:
+    events = [
+        CollectiveEvent(
+            communicator=0,
+            operation=operation,
+            rank=rank,
+            root=0,
+            space=MemorySpace.HOST,
+            bytes=size,
+            calls=size,
+        )
+        for rank in (0, 1)
+        for operation, size in (("allreduce", 1 << 40), ("bcast", 8))
+    ]
+    made = expand_collectives(events, [Communicator(id=0, ranks=(0, 1))])
+    assert made.tables[MemorySpace.HOST].dense_bytes(2).tolist() == [[0, 64], [0, 0]]
+    assert {e.operation: e.algorithm for e in made.events} == {"allreduce": "", "bcast": "binomial"}
+    assert made.report == ("allreduce: more bytes than any traffic, not in the tables",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,12 @@ def test_one_damaged_record_does_not_cost_the_others(tmp_path: Path) -> None:
     assert traffic.metadata["damaged_records"] == "1"
     assert traffic.report[0].startswith("1 damaged records are left out: rank-2-1000.tpsrec: ")
     assert "rank 2 left no record" in traffic.report
+
+
+def test_a_pipe_hangs_nobody(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 2)
+    os.mkfifo(tmp_path / "rank-1-1000.tpsrec")
+    assert "rank 1 left no record" in read_records(tmp_path).report
 
 
 @settings(max_examples=25, deadline=None)

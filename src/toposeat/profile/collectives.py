@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toposeat.model.traffic import (
-    MAX_TOTAL,
     CollectiveEvent,
     Communicator,
+    Int64Array,
     MemorySpace,
     PairTable,
 )
@@ -39,8 +39,9 @@ EXACT = frozenset(
     }
 )
 
-MAX_PAIRS = 1 << 21  # of all communicators: beyond, operations of all pairs stay events
+MAX_PAIRS = 1 << 20  # of all communicators: beyond, operations of all pairs stay events
 
+_MOST_BYTES = 2.0**56  # of all calls of one shape; beyond, some record is damaged
 _ALL_PAIRS = frozenset({"direct"})  # algorithms with a message for every pair
 _VECTOR = frozenset({"allgatherv", "gatherv"})  # members' blocks differ
 _ROOTED = frozenset({"bcast", "reduce", "gather", "gatherv", "scatter"})
@@ -97,6 +98,7 @@ def expand_collectives(
     sums: dict[MemorySpace, PairSum] = defaultdict(PairSum)
     names: dict[int, str] = {}  # algorithm by the event's place in `listed`
     budget = _Budget()
+    impossible: set[str] = set()
     for places in _calls(listed, members_of):
         views = [listed[p] for p in places]
         members = members_of[views[0].communicator]
@@ -104,8 +106,10 @@ def expand_collectives(
         chosen = rules.choose(views[0].operation, call)
         if chosen is None or (chosen[0] in _ALL_PAIRS and not budget.allows(views, call)):
             continue
+        if not _add(sums, chosen[1], call, views, members):
+            impossible.add(views[0].operation)
+            continue
         names.update(dict.fromkeys(places, chosen[0]))
-        _add(sums, chosen[1], call, views, members)
     return Expansion(
         tables={space: each.table() for space, each in sums.items()},
         events=tuple(
@@ -113,7 +117,10 @@ def expand_collectives(
             for p, event in enumerate(listed)
         ),
         model=_model(rules, listed, names),
-        report=tuple(budget.sentences()),
+        report=(
+            *budget.sentences(),
+            *(f"{op}: more bytes than any traffic, not in the tables" for op in sorted(impossible)),
+        ),
     )
 
 
@@ -189,24 +196,40 @@ def _add(
     call: Call,
     views: Sequence[CollectiveEvent],
     members: tuple[int, ...],
-) -> None:
-    """The messages of one call, as often as their sender made it, from where its buffer was."""
+) -> bool:
+    """The messages of one call, as often as their sender made it, from where its buffer was.
+
+    False, and nothing is added, if their bytes are beyond any traffic: some record is damaged.
+    """
     out = Messages()
     algorithm(call, out)
-    source, target, size, count = out.rows()
+    times = _times(views, members)
+    total = sum(
+        float((size.astype(np.float64) * calls[source]).sum())
+        for source, _, size, _ in out.rounds()
+        for calls in times.values()
+    )
+    if total >= _MOST_BYTES:
+        return False
     ranks = np.asarray(members, dtype=np.int64)
+    for source, target, size, count in out.rounds():  # one by one: together they may be many
+        for space, calls in times.items():
+            often = calls[source]
+            rows = np.stack([ranks[source], ranks[target], size * often, count * often])
+            sums[space].add(rows[:, often > 0])
+    return True
+
+
+def _times(
+    views: Sequence[CollectiveEvent], members: tuple[int, ...]
+) -> dict[MemorySpace, Int64Array]:
+    """How often each member made the call, by the memory of its buffer."""
     position_of = {rank: position for position, rank in enumerate(members)}
-    for space in {view.space for view in views}:
-        calls = np.zeros(len(members), dtype=np.int64)
-        for view in views:
-            if view.space is space:
-                calls[position_of[view.rank]] += view.calls
-        times = calls[source]
-        if (size.astype(np.float64) * times).sum() >= MAX_TOTAL:
-            raise ValueError(f"{views[0].operation}: more bytes than can be counted")
-        made = times > 0
-        rows = [ranks[source], ranks[target], size * times, count * times]
-        sums[space].add(np.stack(rows)[:, made])
+    times: dict[MemorySpace, Int64Array] = {}
+    for view in views:
+        calls = times.setdefault(view.space, np.zeros(len(members), dtype=np.int64))
+        calls[position_of[view.rank]] += view.calls
+    return times
 
 
 def _model(rules: Rules, events: Sequence[CollectiveEvent], names: Mapping[int, str]) -> str:

@@ -26,7 +26,7 @@ class PairSum:
             return
         self._waiting.append(rows)
         self._rows += rows.shape[1]
-        if self._rows >= max(_ROOM, len(self._table)):
+        if self._rows >= max(_ROOM, len(self._table) // 2):
             self._sum()
 
     def table(self) -> PairTable:

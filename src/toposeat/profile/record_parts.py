@@ -21,6 +21,7 @@ from toposeat.profile.rank_record import (
 )
 from toposeat.profile.record_layout import (
     MAX_RANKS,
+    MAX_THREADS,
     NO_COMMUNICATOR_CODE,
     OPERATIONS,
     PEER_OUTSIDE,
@@ -284,12 +285,16 @@ def _event(
     if phase is None:
         raise segment.damaged("a collective names an unknown phase")
     by_class = bool(entry["by_class"])
+    size = int(entry["bytes"])
+    if not by_class and abs(size * calls - total) > size * MAX_THREADS:
+        # Threads that were killed between two stores can leave the counters that far apart.
+        raise segment.damaged("a collective's calls and bytes contradict each other")
     return RecordedEvent(
         communicator=communicator,
         operation=operation,
         device=bool(entry["space"]),
         root=root,
-        bytes=(total // calls if calls else 0) if by_class else int(entry["bytes"]),
+        bytes=(total // calls if calls else 0) if by_class else size,
         calls=calls,
         bytes_total=total,
         by_class=by_class,

@@ -77,7 +77,8 @@ def read_segment(path: Path) -> Segment | None:
         InputError: if the file cannot be read or is not a sound segment.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Nonblocking: a pipe of that name hangs nobody.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise InputError(
             f"cannot read the traffic record ({error.strerror})",
