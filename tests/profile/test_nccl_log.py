@@ -115,6 +115,18 @@ def test_a_lost_log_is_made_up_for_by_the_other_members(tmp_path: Path) -> None:
     assert any("1 of 4 ranks left no record, such as rank 3" in line for line in traffic.report)
 
 
+def test_messages_with_unknown_ranks_are_counted_not_dropped_silently(tmp_path: Path) -> None:
+    """Two pairs without a world: of the second only one member left a log."""
+    lines = init_lines(FOUR[:2], 1) + init_lines(FOUR[2:], 2)
+    lines = [line for line in lines if ":1003:" not in line]
+    lines += [call_line(p, 1, 2, "AllReduce", 10) for p in FOUR[:2]]
+    lines += [call_line(FOUR[2], 2, 2, name, 10, root=1) for name in ("Send", "Send", "Recv")]
+    lines.append(call_line(FOUR[2], 2, 2, "AllReduce", 10))
+    report = "\n".join(read(tmp_path, lines).report)
+    assert "3 messages are with ranks of which nothing is known" in report
+    assert "80 bytes of collectives pass ranks of which nothing is known" in report
+
+
 def test_subgroups_keep_their_ranks(tmp_path: Path) -> None:
     """Two groups 0, 2 and 1, 3, named by the log, in a world that has its own communicator."""
     groups = [[FOUR[0], FOUR[2]], [FOUR[1], FOUR[3]]]

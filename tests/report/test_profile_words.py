@@ -70,6 +70,14 @@ def test_phases_and_worlds() -> None:
     assert world_rows(profile) == [("1 workers", "2", "0", "0 B", "3.00 KiB", "0 B")]
 
 
+def test_long_tables_say_what_they_leave_out() -> None:
+    profile = full_profile()
+    many = replace(profile, phases=profile.phases * 50)
+    rows = phase_rows(many)
+    assert len(rows) == 32
+    assert rows[-1][:2] == ("...", "69 more")
+
+
 def test_the_choice_of_devices() -> None:
     assert "numbered like its local rank" in choice_words(full_profile())
     assert "always takes device 0" in choice_words(full_profile(device_0=True))

@@ -116,6 +116,7 @@ class NcclJob:
         receives: the same messages as their receivers report them.
         exchanged: messages of collectives with a size per pair, as their senders report them.
         reporting: world ranks that left a report.
+        nowhere: messages with ranks of which nothing is known.
         space: where all buffers are.
     """
 
@@ -125,6 +126,7 @@ class NcclJob:
     receives: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     exchanged: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     reporting: set[int] = field(default_factory=set)
+    nowhere: int = 0
     space: MemorySpace = MemorySpace.DEVICE
 
     def traffic(
@@ -150,6 +152,11 @@ class NcclJob:
             notes.append(
                 f"{unplaced} bytes of collectives pass ranks of which nothing is known; they are"
                 " left out"
+            )
+        if self.nowhere:
+            notes.append(
+                f"{self.nowhere} messages are with ranks of which nothing is known; they are left"
+                " out"
             )
         histogram = self._messages(direct)
         tables: dict[tuple[TrafficKind, MemorySpace], PairTable] = {}

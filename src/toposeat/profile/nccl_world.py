@@ -211,10 +211,16 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
         if view.calls:
             group.calls[view.rank] = view.calls
         for (peer, size), count in view.sends.items():
-            if (there := members[peer]) is not None:
+            there = members[peer]
+            if there is None:
+                job.nowhere += count
+            else:
                 job.sends[me, there, size] += count
         for (peer, size), count in view.receives.items():
-            if (there := members[peer]) is not None:
+            there = members[peer]
+            if there is None:
+                job.nowhere += count
+            else:
                 job.receives[there, me, size] += count
 
 

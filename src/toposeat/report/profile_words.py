@@ -33,7 +33,7 @@ from toposeat.report.units import (
 
 NOT_TIMED = "not timed"
 
-_LISTED_DEVICES = 32
+_MOST_ROWS = 32
 _LISTED = 8
 
 Row = tuple[str, ...]
@@ -48,6 +48,15 @@ class TimePart:
     seconds: float
     share: float  # of the run
     calls: int | None
+
+
+def _limited(rows: list[Row]) -> list[Row]:
+    """At most `_MOST_ROWS`, the last of which says how many are left out."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    left = len(rows) - _MOST_ROWS + 1
+    more: Row = ("...", f"{left} more", *[""] * (len(rows[0]) - 2))
+    return [*rows[: _MOST_ROWS - 1], more]
 
 
 def is_timed(traffic: Traffic) -> bool:
@@ -204,7 +213,7 @@ def phase_rows(traffic: Traffic) -> list[Row]:
                 format_percent(inside) if traffic.timed else NOT_TIMED,
             )
         )
-    return rows
+    return _limited(rows)
 
 
 PHASE_HEADER = ("phase", "begins", "lasts", "bytes", "of all", "in MPI")
@@ -226,7 +235,7 @@ def device_rows(traffic: Traffic) -> list[Row]:
                     "-" if size is None else format_bytes(size),
                 )
             )
-    return rows[:_LISTED_DEVICES]
+    return _limited(rows)
 
 
 DEVICE_HEADER = ("rank", "host", "local rank", "device", "its number", "bytes from it")
@@ -256,7 +265,7 @@ def choice_words(traffic: Traffic) -> str:
 
 def world_rows(traffic: Traffic) -> list[Row]:
     """World, ranks, parent, bytes inside it, bytes to it from the job, bytes from it."""
-    return [
+    rows: list[Row] = [
         (
             f"{world.id}" + (f" {clean(world.name)}" if world.name else ""),
             str(world.ranks or "?"),
@@ -267,6 +276,7 @@ def world_rows(traffic: Traffic) -> list[Row]:
         )
         for world in traffic.worlds
     ]
+    return _limited(rows)
 
 
 WORLD_HEADER = ("world", "ranks", "started by", "bytes within", "from this job", "to this job")
