@@ -13,14 +13,8 @@ from tests.report.profile_samples import full_profile
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.report import html_page, profile_json, render_traffic_text, traffic_svg
 from toposeat.report.html.section import Section
-from toposeat.report.profile_words import (
-    choice_words,
-    gain_share,
-    gain_words,
-    phase_rows,
-    time_parts,
-    world_rows,
-)
+from toposeat.report.profile_words import choice_words, phase_rows, world_rows
+from toposeat.report.time_words import gain_share, gain_words, time_parts
 
 
 def test_time_is_split_and_adds_up() -> None:

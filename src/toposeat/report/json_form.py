@@ -21,7 +21,7 @@ from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import Topology
 from toposeat.model.topology_file import topology_document
 from toposeat.model.traffic import PairTable, TableKey, Traffic
-from toposeat.report.profile_words import gain_share, is_timed, time_parts
+from toposeat.report.time_words import gain_share, is_timed, time_parts
 from toposeat.report.words import mpi_share
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)

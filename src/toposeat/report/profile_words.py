@@ -1,12 +1,9 @@
-"""What a profile says of its run: share of time, phases, devices, other worlds, and the verdict.
+"""What a profile says of its run, as rows of words that the text and the page both show.
 
-Rows of words that the text and the page both show; times are measured, never predicted.
+Sizes, collectives, phases, devices, other worlds; the time is in `time_words`.
 """
 
 from __future__ import annotations
-
-from collections import Counter, defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,10 +13,10 @@ from toposeat.model.traffic import (
     CollectiveEvent,
     MemorySpace,
     RankInfo,
-    TimeKind,
     Traffic,
     TrafficKind,
 )
+from toposeat.report.time_words import NOT_TIMED
 from toposeat.report.units import (
     clean,
     format_bytes,
@@ -28,26 +25,12 @@ from toposeat.report.units import (
     format_power_of_two,
     format_seconds,
     plural,
-    three_digits,
 )
-
-NOT_TIMED = "not timed"
 
 _MOST_ROWS = 32
 _LISTED = 8
 
 Row = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TimePart:
-    """A part of the run's time, over all ranks."""
-
-    name: str  # "collective, device memory", "outside MPI"
-    space: MemorySpace | None  # None: not the application's own messages
-    seconds: float
-    share: float  # of the run
-    calls: int | None
 
 
 def _limited(rows: list[Row]) -> list[Row]:
@@ -57,94 +40,6 @@ def _limited(rows: list[Row]) -> list[Row]:
     left = len(rows) - _MOST_ROWS + 1
     more: Row = ("...", f"{left} more", *[""] * (len(rows[0]) - 2))
     return [*rows[: _MOST_ROWS - 1], more]
-
-
-def is_timed(traffic: Traffic) -> bool:
-    """Whether times were measured at all."""
-    return traffic.timed and any(info.wall_s > 0 for info in traffic.rank_info)
-
-
-def time_parts(traffic: Traffic) -> list[TimePart]:
-    """Time in MPI by kind and memory, other MPI calls, and the rest; [] when not timed.
-
-    Shares are of the sum of all ranks' run times; they add up to 1.
-    """
-    if not is_timed(traffic):
-        return []
-    wall = sum(info.wall_s for info in traffic.rank_info)
-    inside = min(sum(info.mpi_s for info in traffic.rank_info), wall)
-    seconds: dict[tuple[TimeKind, MemorySpace], float] = defaultdict(float)
-    calls: Counter[tuple[TimeKind, MemorySpace]] = Counter()
-    for info in traffic.rank_info:
-        for part in info.time:
-            seconds[part.kind, part.space] += part.seconds
-            calls[part.kind, part.space] += part.calls
-    parts = []
-    for (kind, space), spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
-        if kind is not TimeKind.OTHER and (spent > 0 or calls[kind, space]):
-            name = f"{kind.value}, {space.value} memory"
-            parts.append(TimePart(name, space, spent, spent / wall, calls[kind, space]))
-    known = sum(part.seconds for part in parts)
-    if inside > known:
-        name = "other MPI calls" if parts else "in MPI calls"
-        other = sum(n for (kind, _), n in calls.items() if kind is TimeKind.OTHER)
-        rest = inside - known
-        parts.append(TimePart(name, None, rest, rest / wall, other if parts else None))
-    outside = max(wall - max(inside, known), 0.0)
-    parts.append(TimePart("outside MPI", None, outside, outside / wall, None))
-    return parts
-
-
-def gain_share(traffic: Traffic) -> float | None:
-    """Share of the run that placement could shorten at all; None when not timed.
-
-    Placement serves device traffic where there is any (`Traffic.mapped_space`): then it is the time
-    in MPI calls on device buffers, else that in all calls that move data. Without a split by kind,
-    all time in MPI.
-    """
-    parts = time_parts(traffic)
-    if not parts:
-        return None
-    if not any(info.time for info in traffic.rank_info):
-        return min(1 - parts[-1].share, 1.0)
-    mapped = traffic.mapped_space
-    shares = [p.share for p in parts if p.space is not None and mapped in (None, p.space)]
-    return min(sum(shares), 1.0)
-
-
-def gain_place(traffic: Traffic) -> str:
-    """Where the time of `gain_share` is spent."""
-    if not any(info.time for info in traffic.rank_info):
-        return "in MPI calls"
-    on_device = traffic.mapped_space is MemorySpace.DEVICE
-    return "in MPI calls on device buffers" if on_device else "in MPI calls that move data"
-
-
-def gain_words(traffic: Traffic) -> str:
-    """The verdict in one sentence: what share of the run could gain at all."""
-    if not len(traffic.mapped_table()):
-        return "Nothing to gain: no rank sent anything to another."
-    share = gain_share(traffic)
-    if share is None:
-        return "What share of the run could gain is not known: the profile is not timed."
-    limit = "" if share >= 1 else f", so never faster than {three_digits(1 / (1 - share))}x"
-    return (
-        f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
-        f" that {gain_place(traffic)}, waiting included (measured){limit}."
-    )
-
-
-def time_rows(traffic: Traffic) -> list[Row]:
-    """What, seconds of all ranks, share of the run, calls."""
-    return [
-        (
-            part.name,
-            format_seconds(part.seconds),
-            format_percent(part.share),
-            "" if part.calls is None else format_count(part.calls),
-        )
-        for part in time_parts(traffic)
-    ]
 
 
 def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, list[int]]]:

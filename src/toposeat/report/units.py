@@ -38,7 +38,8 @@ def three_digits(value: float) -> str:
         return f"{value:.2e}"
     if size >= 99.95:
         return f"{value:.0f}"
-    decimals = 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    limits = (9.995, 0.9995, 0.09995, 0.009995)  # from here on one decimal, two, three ...
+    decimals = next((n for n, limit in enumerate(limits, 1) if size >= limit), 5)
     return f"{value:.{decimals}f}"
 
 

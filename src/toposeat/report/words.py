@@ -20,7 +20,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.model.traffic import MemorySpace, Traffic
-from toposeat.report.profile_words import gain_place, gain_share
+from toposeat.report.time_words import gain_place, gain_share
 from toposeat.report.units import (
     clean,
     format_bytes,

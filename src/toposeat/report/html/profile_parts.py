@@ -9,23 +9,19 @@ from toposeat.report.html import tables
 from toposeat.report.profile_words import (
     COLLECTIVE_HEADER,
     DEVICE_HEADER,
-    NOT_TIMED,
     PHASE_HEADER,
     WORLD_HEADER,
     choice_words,
     collective_rows,
     device_rows,
-    gain_words,
-    is_timed,
     phase_rows,
-    time_parts,
-    time_rows,
     unfinished_words,
     world_rows,
 )
 from toposeat.report.svg.element import Child, Markup, element
 from toposeat.report.svg.profile import Legend, histogram_legend
 from toposeat.report.svg.profile_chart import part_class, share_bar, size_histogram, time_bars
+from toposeat.report.time_words import NOT_TIMED, gain_words, is_timed, time_parts, time_rows
 from toposeat.report.units import format_bytes, format_count, format_percent
 from toposeat.report.words import top_pairs
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 import re
 
 from toposeat.model.traffic import MemorySpace, Traffic
-from toposeat.report.profile_words import (
-    gain_words,
-    histogram_series,
-    time_parts,
-)
+from toposeat.report.profile_words import histogram_series
 from toposeat.report.svg.element import Attributes, Child, Markup, element
 from toposeat.report.svg.heat_map import heat_map
 from toposeat.report.svg.machine import style_sheet
@@ -23,6 +19,7 @@ from toposeat.report.svg.profile_chart import (
     share_bar,
     size_histogram,
 )
+from toposeat.report.time_words import gain_words, time_parts
 from toposeat.report.units import format_percent
 from toposeat.report.words import traffic_sentence
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toposeat.model.traffic import MemorySpace, RankInfo, TrafficKind
-from toposeat.report.profile_words import TimePart
 from toposeat.report.svg.chart import chart_svg
 from toposeat.report.svg.element import Attributes, Child, Markup, element, fitted, joined
+from toposeat.report.time_words import TimePart
 from toposeat.report.units import (
     format_count,
     format_percent,

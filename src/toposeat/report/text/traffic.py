@@ -12,7 +12,6 @@ from toposeat.report.heat import block_matrix, heat_scale
 from toposeat.report.profile_words import (
     COLLECTIVE_HEADER,
     DEVICE_HEADER,
-    NOT_TIMED,
     PHASE_HEADER,
     WORLD_HEADER,
     bucket_words,
@@ -20,15 +19,13 @@ from toposeat.report.profile_words import (
     collective_rows,
     collective_size_counts,
     device_rows,
-    gain_words,
     histogram_series,
-    is_timed,
     phase_rows,
-    time_rows,
     unfinished_words,
     world_rows,
 )
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.time_words import NOT_TIMED, gain_words, is_timed, time_rows
 from toposeat.report.units import (
     clean,
     format_bytes,
