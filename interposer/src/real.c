@@ -118,6 +118,11 @@ static const char *abi_of_process(tps_function *init) {
   typedef int ask(char *, int *);
   char version[8192 + 1] = ""; /* the longest of all ABIs */
   int length = 0;
+#ifdef ABI_LIBRARY
+  /* Compiled for one MPI (profile/compiled_library.py), whatever family that is of. */
+  if (strcmp(tps__file_of(init), ABI_LIBRARY) == 0)
+    return ABI_NAME;
+#endif
   if (strncmp(tps__file_of(init), "libmpi_abi.", 11) == 0)
     return "abi";
   if (tps__find_data("ompi_mpi_comm_world") != NULL)
@@ -148,10 +153,10 @@ bool tps__right_abi(void) {
   const char *file = tps__file_of(init);
   const char *abi = abi_of_process(init);
   if (abi == NULL || strcmp(abi, ABI_NAME) != 0) {
-    bool known = abi != NULL;
     tps__warn(&said,
-              "this is the " ABI_NAME " library but the program runs on %s (%s)%s%s: not recording",
-              words_for_abi(abi), file, known ? "; set TOPOSEAT_MPI_ABI=" : "", known ? abi : "");
+              "this is the " ABI_NAME " library but the program runs on %s (%s); set "
+              "TOPOSEAT_MPI_ABI=%s: not recording",
+              words_for_abi(abi), file, abi != NULL ? abi : "compile");
     return false;
   }
   if (!resolve_all()) {

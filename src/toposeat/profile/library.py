@@ -1,11 +1,13 @@
 """Which interposer library fits a program: by what it is linked to, else by its launcher.
 
 The choice is only a first guess: the library itself looks at the MPI it finds in the process, and
-one of the wrong ABI keeps quiet (interposer/src/real.c).
+one of the wrong ABI keeps quiet (interposer/src/real.c). For an MPI of none of the ABIs that are
+prebuilt, a library is compiled (compiled_library.py).
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
@@ -23,23 +25,27 @@ from elftools.elf.sections import SymbolTableSection
 from toposeat import _native_path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.profile.compiled_library import MPICC_VARIABLE, compiled_library
 
-ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # overrules the choice: ompi, mpich or abi
+ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # overrules the choice
 LIBRARY_OF_ABI = {
     "ompi": "lib/libtoposeat_ompi.so",
     "mpich": "lib/libtoposeat_mpich.so",
     "abi": "lib/libtoposeat_abi.so",  # the standard ABI of MPI 5
 }
 
-_ABIS = "ompi, mpich or abi"
+COMPILE = "compile"  # an ABI of its own
+_ABIS = "ompi, mpich, abi or compile"
 _ABI_OF_LAUNCHER = {
     LauncherKind.OPENMPI: "ompi",
     LauncherKind.MPICH: "mpich",
     LauncherKind.INTEL: "mpich",
 }
+_MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
 # Not Open MPI's language bindings (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
 _MPI_SONAME = re.compile(r"^libmpi(ch|_abi|_cray|_gnu\w*|_intel|_nvidia|_ibm)?\.so(\.\d+)*$")
 _STANDARD_ABI = re.compile(r"^libmpi_abi\.so")
+_STARTS = ("MPI_Init", "PMPI_Init", "MPI_Init_thread", "PMPI_Init_thread", "MPI_Session_init")
 _SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 
 
@@ -62,13 +68,40 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
 
     Raises:
         MissingProgramError: the program does not exist.
-        ToposeatError: MPI is linked statically, or nothing tells the ABI.
+        ToposeatError: MPI is linked statically, nothing tells the ABI, or a library that had to be
+            compiled cannot be.
     """
-    return _native_path(LIBRARY_OF_ABI[choose_abi(line, environment)])
+    env = os.environ if environment is None else environment
+    abi = choose_abi(line, env)
+    if abi != COMPILE:
+        return _native_path(LIBRARY_OF_ABI[abi])
+    program = _find_program(line.program[0], env)
+    linkage = inspect_linkage(program, env)
+    if linkage.mpi_library is None or linkage.mpi_file is None:
+        raise ToposeatError(
+            f"cannot tell which MPI {program.name} will use, to compile an interposer for it",
+            hint=f"set {ABI_VARIABLE} to ompi, mpich or abi if it is one of those",
+        )
+    candidates = _compiler_wrappers(line, linkage.mpi_file, env)
+    return compiled_library(linkage.mpi_file, linkage.mpi_library, candidates, env)
+
+
+def _compiler_wrappers(line: LaunchLine, mpi_file: Path, env: Mapping[str, str]) -> list[Path]:
+    """Every mpicc that may belong to the MPI: named, beside its library or launcher, on PATH."""
+    if env.get(MPICC_VARIABLE):
+        return [Path(env[MPICC_VARIABLE])]
+    prefixes = [*mpi_file.parents[:3], *mpi_file.resolve().parents[:3]]
+    places = [str(prefix / "bin") for prefix in prefixes]
+    launcher = shutil.which(line.launcher[0], path=env.get("PATH")) if line.launcher else None
+    if launcher is not None:
+        places.append(str(Path(launcher).parent))
+    search = os.pathsep.join([*places, env.get("PATH", os.defpath)])
+    found = [shutil.which("mpicc", path=place) for place in search.split(os.pathsep)]
+    return [Path(path) for path in dict.fromkeys(filter(None, found))]
 
 
 def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -> str:
-    """`ompi`, `mpich` or `abi` for the ranks of `line` (see `choose_library`)."""
+    """`ompi`, `mpich`, `abi` or `compile` for the ranks of `line` (see `choose_library`)."""
     env = os.environ if environment is None else environment
     if ABI_VARIABLE in env:
         return _abi_from_variable(env[ABI_VARIABLE])
@@ -76,7 +109,7 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
     linkage = inspect_linkage(program, env)
     if linkage.static_mpi:
         raise ToposeatError(
-            f"{program.name} contains MPI itself (statically linked): it cannot be observed",
+            f"{program.name} is linked statically with MPI: it cannot be observed",
             hint="link it with the shared MPI library, for example without -static",
         )
     if linkage.mpi_library is not None:
@@ -92,7 +125,7 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
 
 
 def _abi_from_variable(text: str) -> str:
-    if text not in LIBRARY_OF_ABI:
+    if text not in (*LIBRARY_OF_ABI, COMPILE):
         raise InputError(f"{ABI_VARIABLE} is {text!r}", hint=f"set it to {_ABIS}")
     return text
 
@@ -102,7 +135,9 @@ def _abi_of_library(linkage: Linkage) -> str:
     if _STANDARD_ABI.match(name):
         return "abi"
     if linkage.mpi_file is not None:
-        return "ompi" if defines_symbol(linkage.mpi_file, "ompi_mpi_comm_world") else "mpich"
+        if defines_symbol(linkage.mpi_file, "ompi_mpi_comm_world"):
+            return "ompi"
+        return "mpich" if _mentions(linkage.mpi_file, _MPICH_FAMILY) else COMPILE
     return "mpich" if name.startswith("libmpich") or name.endswith(".so.12") else "ompi"
 
 
@@ -130,12 +165,12 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
             if first:
                 return Linkage(is_elf=False)
             continue
-        if first and defines_symbol(current, "MPI_Init"):
+        if first and any(defines_symbol(current, name) for name in _STARTS):
             return Linkage(static_mpi=True)
         first = False
         for soname in read.needed:
             path = _find_soname(soname, current, read.run_path, env)
-            if _MPI_SONAME.match(soname):
+            if _MPI_SONAME.match(soname) or _is_other_mpi(soname, path):
                 return Linkage(mpi_library=soname, mpi_file=path)
             if path is not None and soname not in seen:
                 pending.append(path)
@@ -175,6 +210,23 @@ def _read_elf_as_written(path: Path, written: int) -> _Elf | None:
             return _Elf(tuple(needed), tuple(run_path))
     except (OSError, ELFError, ValueError, KeyError, AttributeError):
         return None
+
+
+def _is_other_mpi(soname: str, path: Path | None) -> bool:
+    """A library of another name that is an MPI."""
+    return path is not None and "mp" in soname and defines_symbol(path, "PMPI_Init")
+
+
+def _mentions(path: Path, words: tuple[bytes, ...]) -> bool:
+    """Whether any of the words is somewhere in a file."""
+    try:
+        with (
+            path.open("rb") as stream,
+            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            return any(data.find(word) >= 0 for word in words)
+    except (OSError, ValueError):
+        return False
 
 
 def defines_symbol(path: Path, name: str) -> bool:

@@ -1,0 +1,244 @@
+"""An interposer library for an MPI whose ABI is none of the prebuilt ones, compiled on first use.
+
+The facts of the ABI that the interposer needs (interposer/abi/) are asked of the MPI's own mpi.h by
+a small program, compiled with the MPI's own mpicc. The library itself is compiled by a plain C
+compiler from the sources that are part of the package, and kept in the user's cache, by the
+identity of the MPI's library and the sources.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from toposeat import _native_path
+from toposeat.errors import ToposeatError
+
+MPICC_VARIABLE = "TOPOSEAT_MPICC"
+_CACHE_VARIABLE = "TOPOSEAT_CACHE_DIR"
+_TIMEOUT_S = 300
+_NAME = "libtoposeat_compiled.so"
+
+# Prints the body of an ABI header. A handle is an int or as wide as a pointer; predefined ones are
+# constants, or addresses of objects, which are then found again by name.
+_PROBE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+int (*volatile linked)(int *, char ***) = MPI_Init; /* or the linker may drop the MPI */
+static int is_wide = sizeof(MPI_Comm) == sizeof(void *);
+
+static void handle(const char *name, MPI_Comm value) {
+  uintptr_t word = 0;
+  Dl_info info;
+  memcpy(&word, &value, sizeof value);
+  if (is_wide && word > 65536 && dladdr((void *)word, &info) != 0 && info.dli_sname != NULL &&
+      (uintptr_t)info.dli_saddr == word)
+    printf("#define ABI_%s_SYMBOL \"%s\"\n", name, info.dli_sname);
+  else
+    printf("#define ABI_%s ((abi_handle)0x%lx)\n", name, (unsigned long)word);
+}
+
+#define VALUE(name) printf("#define ABI_%s (%ld)\n", #name, (long)MPI_##name)
+
+int main(void) {
+  int good = (is_wide || sizeof(MPI_Comm) == sizeof(int)) &&
+             sizeof(MPI_Comm) == sizeof(MPI_Datatype) && sizeof(MPI_Comm) == sizeof(MPI_Request) &&
+             sizeof(MPI_Comm) == sizeof(MPI_Win) && sizeof(MPI_Comm) == sizeof(MPI_Group) &&
+             sizeof(MPI_Comm) == sizeof(MPI_Op) && sizeof(MPI_Comm) == sizeof(MPI_Info) &&
+             sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 && MPI_SUCCESS == 0;
+  if (!good)
+    return 3;
+  printf("typedef %s abi_handle;\n", is_wide ? "void *" : "int");
+  printf("#define ABI_HANDLE(word) ((abi_handle)(word))\n");
+  printf("#define ABI_WORD(handle) ((uintptr_t)%s(handle))\n", is_wide ? "" : "(uint32_t)");
+  handle("COMM_WORLD", MPI_COMM_WORLD);
+  handle("COMM_NULL", MPI_COMM_NULL);
+  VALUE(PROC_NULL);
+  VALUE(ROOT);
+  VALUE(UNDEFINED);
+  printf("#define ABI_IN_PLACE (%ld)\n", (long)(intptr_t)MPI_IN_PLACE);
+  VALUE(GRAPH);
+  VALUE(CART);
+  VALUE(DIST_GRAPH);
+  VALUE(THREAD_MULTIPLE);
+  VALUE(ERR_UNSUPPORTED_OPERATION);
+  VALUE(MAX_OBJECT_NAME);
+  VALUE(MAX_LIBRARY_VERSION_STRING);
+  return 0;
+}
+"""
+
+_HEADER = """#ifndef TOPOSEAT_ABI_H
+#define TOPOSEAT_ABI_H
+#include <stdint.h>
+#define ABI_NAME "compiled"
+#define ABI_LIBRARY "{library}"
+{facts}
+static inline int abi_builtin_size(abi_handle datatype) {{
+  (void)datatype;
+  return 0;
+}}
+#endif
+"""
+
+
+def compiled_library(
+    mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mapping[str, str]
+) -> Path:
+    """The interposer for one MPI library, from the cache or compiled now.
+
+    Args:
+        mpi_file: the MPI's library.
+        soname: the name by which programs need it.
+        candidates: compiler wrappers (mpicc) that may be this MPI's; the first that links
+            `mpi_file` is taken.
+        env: for the compilers, PATH and the cache's place.
+
+    Raises:
+        ToposeatError: no mpicc of this MPI, no C compiler, or one of them fails.
+    """
+    sources = _native_path("share/interposer")
+    folder = _cache_folder(env) / _key(mpi_file, soname, sources)
+    library = folder / _NAME
+    if library.is_file():
+        return library
+    with _locked(folder):
+        if not library.is_file():  # another process may have been faster
+            _build(library, _header(mpi_file, soname, candidates, env), sources, env)
+    return library
+
+
+def _cache_folder(env: Mapping[str, str]) -> Path:
+    if env.get(_CACHE_VARIABLE):
+        return Path(env[_CACHE_VARIABLE]) / "interposer"
+    home = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "toposeat" / "interposer"
+
+
+def _key(mpi_file: Path, soname: str, sources: Path) -> str:
+    """Changes with the MPI's file, what it is called, and the interposer's sources."""
+    real = mpi_file.resolve()
+    status = real.stat()
+    text = f"{real}\0{soname}\0{status.st_size}\0{status.st_mtime_ns}\0{_PROBE}{_HEADER}"
+    digest = hashlib.sha256(text.encode())
+    for path in sorted(p for p in sources.rglob("*") if p.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise ToposeatError(
+            f"cannot keep a compiled interposer in {folder} ({error.strerror})",
+            hint=f"set {_CACHE_VARIABLE} to a folder that you may write",
+        ) from error
+
+
+def _header(mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mapping[str, str]) -> str:
+    """The text of the ABI header, from the first mpicc that belongs to the MPI."""
+    reasons = []
+    for mpicc in candidates:
+        with tempfile.TemporaryDirectory(prefix="toposeat-probe-") as name:
+            folder = Path(name)
+            (folder / "probe.c").write_text(_PROBE)
+            line = [str(mpicc), "-o", "probe", "probe.c", "-ldl"]
+            done = _run(line, folder, env)
+            if done.returncode != 0:
+                reasons.append(f"{mpicc}: {_first_line(done.stderr)}")
+                continue
+            done = _run([str(folder / "probe")], folder, _with_library(mpi_file, env))
+            if not _links(folder / "probe", soname):
+                reasons.append(f"{mpicc} links another MPI")
+            elif done.returncode == 3:
+                reasons.append(f"{mpicc}: handles of a size that is not supported")
+            elif done.returncode != 0:
+                reasons.append(f"{mpicc}: its programs do not run: {_first_line(done.stderr)}")
+            else:
+                return _HEADER.format(library=soname, facts=done.stdout)
+    raise ToposeatError(
+        f"{mpi_file} is an MPI that has to be compiled for, and that failed: "
+        + ("; ".join(reasons) or "no mpicc found"),
+        hint=f"name the mpicc of this MPI in {MPICC_VARIABLE}",
+    )
+
+
+def _links(program: Path, soname: str) -> bool:
+    """Whether the program needs a library of this name."""
+    return b"\0" + soname.encode() + b"\0" in program.read_bytes()
+
+
+def _with_library(mpi_file: Path, env: Mapping[str, str]) -> dict[str, str]:
+    paths = [str(mpi_file.parent), *filter(None, [env.get("LD_LIBRARY_PATH")])]
+    return {**env, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
+
+
+def _build(library: Path, header: str, sources: Path, env: Mapping[str, str]) -> None:
+    compiler = next(
+        filter(None, (shutil.which(c, path=env.get("PATH")) for c in _compilers(env))), None
+    )
+    if compiler is None:
+        raise ToposeatError(
+            "no C compiler to compile the interposer with",
+            hint="install one (gcc or clang), or load its module",
+        )
+    with tempfile.TemporaryDirectory(prefix="build-", dir=library.parent) as name:
+        folder = Path(name)
+        (folder / "compiled.h").write_text(header)
+        line = [compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
+        line += ["-D_GNU_SOURCE", '-DTPS_ABI_HEADER="compiled.h"', f"-I{folder}"]
+        line += [f"-I{sources}/include", f"-I{sources}/src", "-o", _NAME]
+        line += [str(path) for path in sorted([*sources.glob("*.c"), *sources.glob("src/*.c")])]
+        done = _run([*line, "-ldl", "-lpthread"], folder, env)
+        if done.returncode != 0:
+            raise ToposeatError(
+                f"cannot compile the interposer: {_first_line(done.stderr)}",
+                hint=f"the command was: {' '.join(line[:12])} ...",
+            )
+        (folder / _NAME).replace(library)
+
+
+def _compilers(env: Mapping[str, str]) -> list[str]:
+    return [*filter(None, [env.get("CC")]), "cc", "gcc", "clang"]
+
+
+def _run(
+    line: Sequence[str], folder: Path, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            line,
+            cwd=folder,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(line, 127, "", str(error))
+
+
+def _first_line(text: str) -> str:
+    """The first line of an error that names one, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "no output")
