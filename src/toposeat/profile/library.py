@@ -42,6 +42,7 @@ _ABI_OF_LAUNCHER = {
     LauncherKind.INTEL: "mpich",
 }
 _MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
+_STATIC_MPI = (*_MPICH_FAMILY, b"Open MPI v")  # in a program without symbols and without libmpi
 # Not Open MPI's language bindings (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
 _MPI_SONAME = re.compile(r"^libmpi(ch|_abi|_cray|_gnu\w*|_intel|_nvidia|_ibm)?\.so(\.\d+)*$")
 _STANDARD_ABI = re.compile(r"^libmpi_abi\.so")
@@ -175,7 +176,7 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
             if path is not None and soname not in seen:
                 pending.append(path)
             seen.add(soname)
-    return Linkage()
+    return Linkage(static_mpi=_mentions(program, _STATIC_MPI))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -171,12 +172,18 @@ def _nothing_recorded(
         message = f"{name} ended with exit code {exit_code} before any rank initialised MPI"
         hint = "run it without toposeat first"
     elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
-        message = f"no rank recorded anything: {name} is not linked to an MPI library"
-        hint = "profile the MPI program itself; an MPI inside the program cannot be observed"
+        message = (
+            f"no rank recorded anything: {name} is not linked to an MPI library, and no process of"
+            " it made an MPI call"
+        )
+        hint = "profile the MPI program itself; one that is linked statically cannot be observed"
+    elif found is not None and Path(found).stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+        message = f"no rank recorded anything: {name} is setuid, and takes no LD_PRELOAD"
+        hint = "profile a copy without the setuid bit"
     elif linkage is not None and not linkage.is_elf:
         message = f"no rank recorded anything: {name} (a script) started no MPI program"
         hint = "an MPI of another family than the launcher's, or a static one, cannot be observed"
     else:
-        message = f"no rank recorded anything: {name} made no MPI call, or the interposer was lost"
-        hint = "see the lines that start with 'toposeat:' above; does something clear LD_PRELOAD?"
+        message = f"no rank recorded anything: {name} made no MPI call"
+        hint = "lines that start with 'toposeat:' above, if there are any, tell another reason"
     return NothingRecordedError(message, hint=hint, exit_code=exit_code)
