@@ -141,6 +141,16 @@ def test_ranks_that_the_profiler_cut_are_taken_from_the_configuration(tmp_path: 
     assert len(read_traffic(tmp_path).table(**COLLECTIVE)) == 4
 
 
+@pytest.mark.parametrize("listed", [[], "[0, 1, 2, 3]"])  # no ranks: all of them
+def test_forms_of_a_group_in_the_configuration(tmp_path: Path, listed: object) -> None:
+    call = event("allreduce", 1000, 1000, **{"Process Group Ranks": "[0, 1, ..., 3]"})
+    traces = [trace(rank, [call]) for rank in range(4)]
+    for each in traces:
+        each["distributedInfo"]["pg_config"] = [{"pg_name": "0", "pg_size": 4, "ranks": listed}]
+    write(tmp_path, traces)
+    assert read_traffic(tmp_path).table(**COLLECTIVE).bytes.tolist() == [6000] * 4
+
+
 def test_one_rank_of_several(tmp_path: Path) -> None:
     write(tmp_path, [trace(2, [event("allreduce", 10, 10, "2")])])
     traffic = read_traffic(tmp_path / "rank2.pt.trace.json")

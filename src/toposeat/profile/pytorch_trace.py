@@ -114,9 +114,13 @@ class _Trace:
         self.rank, self.world, self.backend = rank, world, str(info.get("backend", ""))
         groups = info.get("pg_config")
         for group in groups if isinstance(groups, list) else []:
-            if isinstance(group, dict) and isinstance(group.get("ranks"), list):
-                members = group["ranks"] or list(range(world))
-                if all((r := _count(m)) is not None and r < world for m in members):
+            listed = group.get("ranks") if isinstance(group, dict) else None
+            if isinstance(listed, str):  # as other dumps of PyTorch write it
+                text = _RANKS.fullmatch(listed)
+                listed = [int(rank) for rank in text[1].split(",")] if text else None
+            if isinstance(listed, list):
+                members = listed or list(range(world))
+                if all((rank := _count(m)) is not None and rank < world for m in members):
                     self.ranks_of_group[str(group.get("pg_name"))] = tuple(members)
 
     def members(self, call: TraceCall) -> tuple[int, ...] | None:
