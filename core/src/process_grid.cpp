@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace toposeat {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr double near_share = 0.95;
 constexpr std::size_t most_dimensions = 4;
 constexpr std::uint32_t samples = 64; // edges that rule out most grids
+constexpr std::size_t most_trials = 16;
 
 using Extents = std::vector<std::uint32_t>;
 
@@ -60,17 +62,25 @@ class GridTrial {
 public:
   GridTrial(const RankGraph &graph, const Extents &extents) : graph_(graph), extents_(extents) {}
 
-  [[nodiscard]] bool passes_sample() const {
+  /// Mean steps of a few edges, or nothing if too many of them are far.
+  [[nodiscard]] std::optional<double> sampled_length() const {
     const auto arcs = static_cast<std::uint32_t>(graph_.target.size());
     std::uint32_t far = 0;
+    std::uint32_t seen = 0;
+    std::uint32_t steps = 0;
     const std::uint32_t stride = std::max(1U, arcs / samples);
     std::uint32_t from = 0;
     for (std::uint32_t e = stride / 2; e < arcs; e += stride) {
       while (graph_.begin[from + std::size_t{1}] <= e)
         ++from;
-      far += step_between(extents_, from, graph_.target[e]).near ? 0 : 1;
+      const Step step = step_between(extents_, from, graph_.target[e]);
+      far += step.near ? 0 : 1;
+      steps += step.steps;
+      ++seen;
     }
-    return far <= samples / 8;
+    if (seen == 0 || far > samples / 8)
+      return std::nullopt;
+    return static_cast<double>(steps) / seen;
   }
 
   /// Mean steps per weight, or nothing if too much of it is far.
@@ -108,15 +118,20 @@ std::optional<ProcessGrid> recognise_grid(const RankGraph &graph) {
   Extents prefix;
   if (graph.size() >= 4)
     factorise(graph.size(), prefix, candidates);
+  // A chain of ranks looks near in hundreds of grids: only the most likely are judged in full,
+  // those with few dimensions first where they are as likely.
+  std::vector<std::pair<double, std::size_t>> likely;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (const auto length = GridTrial(graph, candidates[i]).sampled_length())
+      likely.emplace_back(*length + 1e-3 * static_cast<double>(candidates[i].size()), i);
+  }
+  std::sort(likely.begin(), likely.end());
+  likely.resize(std::min(likely.size(), most_trials));
   std::optional<ProcessGrid> best;
   double shortest = 0;
-  for (const Extents &extents : candidates) {
-    const GridTrial trial(graph, extents);
-    if (!trial.passes_sample())
-      continue;
+  for (const auto &[sampled, i] : likely) {
     ProcessGrid grid;
-    const std::optional<double> length = trial.length(grid);
-    // Fewer dimensions first: a chain of 2s would fit many patterns as well.
+    const std::optional<double> length = GridTrial(graph, candidates[i]).length(grid);
     if (length && (!best || *length < shortest * (1 - 1e-9))) {
       best = grid;
       shortest = *length;

@@ -192,7 +192,16 @@ private:
 } // namespace
 
 ScotchTarget scotch_target(const LargeMachine &machine) {
-  return std::visit([](const auto &each) { return target_of(each); }, machine);
+  ScotchTarget target = std::visit([](const auto &each) { return target_of(each); }, machine);
+  // Scotch divides by zero on levels and dimensions of size 1.
+  for (std::size_t level = target.sizes.size(); level-- > 0;) {
+    if (target.sizes[level] > 1)
+      continue;
+    target.sizes.erase(target.sizes.begin() + static_cast<std::ptrdiff_t>(level));
+    if (!target.torus)
+      target.costs.erase(target.costs.begin() + static_cast<std::ptrdiff_t>(level));
+  }
+  return target;
 }
 
 ScotchLargeAnswer scotch_map_large(const RankGraph &graph, const LargeMachine &machine,
@@ -202,9 +211,12 @@ ScotchLargeAnswer scotch_map_large(const RankGraph &graph, const LargeMachine &m
     throw std::runtime_error("the scotch library was not found");
   const ScotchTarget target = scotch_target(machine);
   ScotchLargeAnswer answer;
-  answer.raw = library->number_size == sizeof(std::int32_t)
-                   ? places<std::int32_t>(*library, graph, target, seed, threads)
-                   : places<std::int64_t>(*library, graph, target, seed, threads);
+  if (target.sizes.empty() || graph.target.empty()) // nothing for Scotch to decide
+    answer.raw.assign(graph.size(), 0);
+  else
+    answer.raw = library->number_size == sizeof(std::int32_t)
+                     ? places<std::int32_t>(*library, graph, target, seed, threads)
+                     : places<std::int64_t>(*library, graph, target, seed, threads);
   for (std::uint32_t &place : answer.raw)
     place *= target.seats;
   SeatRanks(graph, slots_of(machine)).seat(answer, target.seats);

@@ -219,9 +219,9 @@ TEST_CASE("curves visit every rank once; Hilbert only steps to neighbours on a f
   REQUIRE(one_to_one(block_order(odd, {{2, 2, 2}, {4, 2, 4}}), 105));
 }
 
-TEST_CASE("blocks of 4:8 on an 8x8x8 grid are 4x4x2 blocks of 2x2x1") {
-  const ProcessGrid grid{{8, 8, 8}, {1, 1, 1}, false};
-  const auto blocks = best_blocks(grid, {4, 8, 16}, {1, 10, 100});
+TEST_CASE("blocks of 4:8 on a 16x16x16 grid are 4x4x2 blocks of 2x2x1") {
+  const ProcessGrid grid{{16, 16, 16}, {1, 1, 1}, false};
+  const auto blocks = best_blocks(grid, {4, 8, 128}, {1, 10, 100});
   REQUIRE(blocks.size() == 2);
   std::vector<std::uint32_t> small = blocks[0];
   std::vector<std::uint32_t> large = blocks[1];
