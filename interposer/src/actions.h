@@ -14,8 +14,8 @@ struct tps_counts {
 
 /* ---- point-to-point ---- */
 
-static inline void tps__on_send(const void *buffer, abi_count count, tps_word datatype, int dest,
-                                tps_word comm) {
+TPS_FAST void tps__on_send(const void *buffer, abi_count count, tps_word datatype, int dest,
+                           tps_word comm) {
   if (tps__unlikely(dest < 0)) /* MPI_PROC_NULL */
     return;
   uint64_t bytes = tps__bytes(count, datatype);

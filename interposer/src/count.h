@@ -8,6 +8,9 @@
 
 #include "interposer.h"
 
+/* Inlined for good: the compiler would make calls of what hundreds of wrappers have in common. */
+#define TPS_FAST static inline __attribute__((always_inline))
+
 /* How often the clocks are stamped and GPU runtimes looked for: 2^24 ticks, 4 to 17 ms. */
 #define TPS_BEAT_TICKS (UINT64_C(1) << 24)
 
@@ -17,7 +20,7 @@ static inline uint64_t tps__nanoseconds(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static inline uint64_t tps__ticks(void) {
+TPS_FAST uint64_t tps__ticks(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
 #else
@@ -26,9 +29,9 @@ static inline uint64_t tps__ticks(void) {
 }
 
 /* When a call began; 0 when calls are not timed. */
-static inline uint64_t tps__start(void) { return tps__process.timed ? tps__ticks() : 0; }
+TPS_FAST uint64_t tps__start(void) { return tps__process.timed ? tps__ticks() : 0; }
 
-static inline void tps__add(uint64_t *counter, uint64_t amount, bool shared) {
+TPS_FAST void tps__add(uint64_t *counter, uint64_t amount, bool shared) {
   if (tps__unlikely(shared)) {
     __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
   } else {
@@ -38,14 +41,14 @@ static inline void tps__add(uint64_t *counter, uint64_t amount, bool shared) {
 }
 
 /* Adds to a counter of this thread's segment (see toposeat_record.h on threads). */
-static inline void tps__bump(uint64_t *counter, uint64_t amount) {
+TPS_FAST void tps__bump(uint64_t *counter, uint64_t amount) {
   tps__add(counter, amount, tps__thread.shared);
 }
 
 /* enum tps_gpu */
-static inline int tps__gpu(void) { return __atomic_load_n(&tps__process.gpu, __ATOMIC_ACQUIRE); }
+TPS_FAST int tps__gpu(void) { return __atomic_load_n(&tps__process.gpu, __ATOMIC_ACQUIRE); }
 
-static inline bool tps__guarded(void) {
+TPS_FAST bool tps__guarded(void) {
   return __atomic_load_n(&tps__process.guarded, __ATOMIC_RELAXED);
 }
 
@@ -54,7 +57,7 @@ static inline bool tps__recording(void) {
 }
 
 /* The real function behind a wrapper, looked up once; NULL as long as the MPI has none. */
-static inline tps_function *tps__real(tps_function **found, const char *name) {
+TPS_FAST tps_function *tps__real(tps_function **found, const char *name) {
   tps_function *real = __atomic_load_n(found, __ATOMIC_RELAXED);
   if (tps__unlikely(real == NULL)) {
     real = tps__find(name);
@@ -63,7 +66,7 @@ static inline tps_function *tps__real(tps_function **found, const char *name) {
   return real;
 }
 
-static inline bool tps__enter(void) {
+TPS_FAST bool tps__enter(void) {
   struct tps_thread *thread = &tps__thread;
   if (thread->depth != 0)
     return false;
@@ -75,7 +78,7 @@ static inline bool tps__enter(void) {
 }
 
 /* After the real call: how long it took. Counting itself is not charged to MPI. */
-static inline uint64_t tps__spent(uint64_t start) {
+TPS_FAST uint64_t tps__spent(uint64_t start) {
   struct tps_thread *thread = &tps__thread;
   if (tps__likely(tps__process.timed)) {
     uint64_t now = tps__ticks();
@@ -108,7 +111,7 @@ static inline unsigned tps__space_of_call(enum tps_time_kind kind, bool nonblock
   return on_device ? TPS_DEVICE : TPS_HOST;
 }
 
-static inline void tps__leave(enum tps_time_kind kind, bool nonblocking, uint64_t spent) {
+TPS_FAST void tps__leave(enum tps_time_kind kind, bool nonblocking, uint64_t spent) {
   struct tps_thread *thread = &tps__thread;
   unsigned space = TPS_HOST;
   if (tps__unlikely(tps__gpu() != TPS_GPU_NONE))
@@ -120,7 +123,7 @@ static inline void tps__leave(enum tps_time_kind kind, bool nonblocking, uint64_
   thread->depth = 0;
 }
 
-static inline int64_t tps__type_size(abi_handle datatype) {
+TPS_FAST int64_t tps__type_size(abi_handle datatype) {
   int size = abi_builtin_size(datatype);
   if (size != 0)
     return size;
@@ -135,12 +138,12 @@ static inline int64_t tps__type_size(abi_handle datatype) {
   return size;
 }
 
-static inline unsigned tps__comm_cache_index(tps_word word) {
+TPS_FAST unsigned tps__comm_cache_index(tps_word word) {
   return (unsigned)(word ^ (word >> 4) ^ (word >> 9)) % TPS_COMM_CACHE;
 }
 
 /* The live communicator (or window) behind a handle; NULL if it cannot be understood. */
-static inline struct tps_comm *tps__comm_of(tps_word argument, bool window) {
+TPS_FAST struct tps_comm *tps__comm_of(tps_word argument, bool window) {
   tps_word word = ABI_WORD(ABI_HANDLE(argument));
   unsigned index = tps__comm_cache_index(word);
   if (tps__likely(tps__thread.comms[index].word == word &&
@@ -150,12 +153,12 @@ static inline struct tps_comm *tps__comm_of(tps_word argument, bool window) {
   return tps__comm_find(word, window);
 }
 
-static inline unsigned tps__bucket(uint64_t bytes) {
+TPS_FAST unsigned tps__bucket(uint64_t bytes) {
   return bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
 }
 
 /* Keys of one peer lie side by side; phases are scattered. */
-static inline uint64_t tps__slot_home(uint64_t key, uint64_t mask) {
+TPS_FAST uint64_t tps__slot_home(uint64_t key, uint64_t mask) {
   uint64_t peer = key & 0xffffffffu;
   uint64_t space = (key >> 32) & 1u;
   uint64_t kind = (key >> 40) & 3u;
@@ -171,7 +174,7 @@ static inline void tps__lost(uint64_t bytes) {
 }
 
 /* One message of `bytes` under a slot key without its phase. */
-static inline void tps__count_key(uint64_t key, uint64_t bytes) {
+TPS_FAST void tps__count_key(uint64_t key, uint64_t bytes) {
   const struct tps_segment *segment = tps__thread.segment;
   key |= tps__thread.phase_key;
   uint64_t home = tps__slot_home(key, segment->slot_mask);
@@ -197,7 +200,7 @@ static inline void tps__use_device(int device, uint64_t bytes) {
 }
 
 /* Where a buffer of `bytes` lies that the call sends from, or one-sidedly reads into. */
-static inline int tps__space_of(const void *buffer, uint64_t bytes) {
+TPS_FAST int tps__space_of(const void *buffer, uint64_t bytes) {
   if (tps__likely(tps__gpu() == TPS_GPU_NONE) || bytes == 0)
     return TPS_HOST;
   int device = tps__gpu_device(buffer);
@@ -224,8 +227,8 @@ static inline uint32_t tps__peer_outside(int member) {
 
 /* One message to (or, for TPS_ONE_SIDED_FROM, from) rank `peer` of `group`. PROC_NULL is no
  * message. */
-static inline void tps__count(const struct tps_group *group, int peer, enum tps_kind kind,
-                              int space, uint64_t bytes) {
+TPS_FAST void tps__count(const struct tps_group *group, int peer, enum tps_kind kind, int space,
+                         uint64_t bytes) {
   if (peer < 0 || peer >= group->size)
     return;
   int world = group->identity ? peer : group->world[peer];
@@ -239,7 +242,7 @@ static inline void tps__count(const struct tps_group *group, int peer, enum tps_
 
 /* Beside a zero count the type may be MPI_DATATYPE_NULL, of which MPI must not be asked anything.
  */
-static inline uint64_t tps__bytes(abi_count count, tps_word datatype) {
+TPS_FAST uint64_t tps__bytes(abi_count count, tps_word datatype) {
   if (count <= 0)
     return 0;
   int64_t size = tps__type_size(ABI_HANDLE(datatype));

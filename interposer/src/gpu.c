@@ -18,10 +18,14 @@
 #define PAGE_SHIFT 12
 
 static const struct tps_runtime *runtime;
+static unsigned long long looked_at; /* the libraries that were there at the last look */
 static pthread_mutex_t look_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void tps__gpu_look(void) {
   static const struct tps_runtime *const runtimes[] = {&tps__cuda, &tps__hip, &tps__level_zero};
+  unsigned long long loaded = tps__libraries_loaded();
+  if (__atomic_exchange_n(&looked_at, loaded, __ATOMIC_RELAXED) == loaded)
+    return; /* nothing new; looking for libraries is not for every few milliseconds */
   if (pthread_mutex_trylock(&look_mutex) != 0)
     return; /* another thread is at it */
   for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes && runtime == NULL; ++i)
@@ -35,6 +39,8 @@ void tps__gpu_look(void) {
   }
   pthread_mutex_unlock(&look_mutex);
 }
+
+void tps__gpu_look_again(void) { __atomic_store_n(&looked_at, 0, __ATOMIC_RELAXED); }
 
 /* Writes ordinal and bus id of a new device. Under the lock. */
 static void describe(struct tps_device *device, int ordinal) {

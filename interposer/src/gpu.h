@@ -31,8 +31,11 @@ static inline tps_function *tps__symbol(void *library, const char *name) {
   return found.function;
 }
 
-/* A handle of a library that the application has loaded, or NULL. */
-static inline void *tps__loaded(const char *name) { return dlopen(name, RTLD_NOLOAD | RTLD_LAZY); }
+/* A handle of a library that the application has loaded and that has the symbol, or NULL. */
+static inline void *tps__loaded(const char *prefix, const char *name) {
+  const char *const prefixes[] = {prefix, NULL};
+  return tps__library_with(prefixes, name);
+}
 
 /* Device memory was, or is about to be, freed: nobody's kept answers hold. */
 static inline void tps__gpu_forget(void) {

@@ -24,7 +24,7 @@ static struct {
 } driver;
 
 static bool look_for_cuda(void) {
-  void *library = tps__loaded("libcuda.so.1");
+  void *library = tps__loaded("libcuda.so", "cuPointerGetAttribute");
   if (library == NULL)
     return false;
   driver.range = (ask_range *)tps__symbol(library, "cuMemGetAddressRange_v2");
@@ -36,23 +36,22 @@ static bool look_for_cuda(void) {
 }
 
 /* ROCm 6 renumbered the memory types (unregistered 0, host 1, device 2); before, device was 1. */
+static unsigned hip_device_memory(void *library) {
+  ask_count *version = (ask_count *)tps__symbol(library, "hipRuntimeGetVersion");
+  int number = 0; /* major * 10^7 + minor * 10^5 + patch */
+  return version != NULL && version(&number) == 0 && number < 60000000 ? 1 : 2;
+}
+
 static bool look_for_hip(void) {
-  static const struct {
-    const char *name;
-    unsigned device_memory;
-  } names[] = {{"libamdhip64.so.7", 2}, {"libamdhip64.so.6", 2}, {"libamdhip64.so.5", 1}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    void *library = tps__loaded(names[i].name);
-    if (library == NULL)
-      continue;
-    driver.range = (ask_range *)tps__symbol(library, "hipMemGetAddressRange");
-    driver.pci = (ask_pci *)tps__symbol(library, "hipDeviceGetPCIBusId");
-    driver.count = (ask_count *)tps__symbol(library, "hipGetDeviceCount");
-    driver.device_memory = names[i].device_memory;
-    driver.attribute = (ask_attribute *)tps__symbol(library, "hipPointerGetAttribute");
-    return driver.attribute != NULL;
-  }
-  return false;
+  void *library = tps__loaded("libamdhip64.so", "hipPointerGetAttribute");
+  if (library == NULL)
+    return false;
+  driver.range = (ask_range *)tps__symbol(library, "hipMemGetAddressRange");
+  driver.pci = (ask_pci *)tps__symbol(library, "hipDeviceGetPCIBusId");
+  driver.count = (ask_count *)tps__symbol(library, "hipGetDeviceCount");
+  driver.device_memory = hip_device_memory(library);
+  driver.attribute = (ask_attribute *)tps__symbol(library, "hipPointerGetAttribute");
+  return driver.attribute != NULL;
 }
 
 static bool is_managed(uintptr_t pointer) {

@@ -19,7 +19,7 @@ static void *find_near(const void *caller, const char *name) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
     return NULL;
-  void *library = tps__loaded(info.dli_fname);
+  void *library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
   if (library == NULL)
     return NULL;
   void *found = dlsym(library, name);

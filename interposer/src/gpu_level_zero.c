@@ -61,8 +61,9 @@ static void note_context(void *context) {
     void *none = NULL;
     if (__atomic_compare_exchange_n(&contexts[i], &none, context, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
-      return;
+      break;
   }
+  tps__gpu_look_again();
 }
 
 static void forget_context(void *context) {
@@ -75,7 +76,7 @@ static void forget_context(void *context) {
 }
 
 static bool look(void) {
-  void *library = tps__loaded("libze_loader.so.1");
+  void *library = tps__loaded("libze_loader.so", "zeMemGetAllocProperties");
   bool has_context = false;
   for (size_t i = 0; i < MAX_CONTEXTS && !has_context; ++i)
     has_context = __atomic_load_n(&contexts[i], __ATOMIC_ACQUIRE) != NULL;

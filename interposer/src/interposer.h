@@ -136,6 +136,8 @@ void tps__stop(void);
 /* A handle of the first loaded library with such a name and symbol, or NULL. `prefixes` of file
  * names, NULL at the end. Finds libraries outside of the global scope. */
 void *tps__library_with(const char *const *prefixes, const char *symbol);
+/* How many libraries this process has ever loaded: cheap, unlike looking for one. */
+unsigned long long tps__libraries_loaded(void);
 tps_function *tps__find(const char *name); /* e.g. "PMPI_Send"; NULL when the MPI has none */
 void *tps__find_data(const char *name);
 const char *tps__file_of(tps_function *function); /* base name of the library that holds it */
@@ -282,7 +284,8 @@ bool tps__is_inside_rank(const char *directory);
 /* ---- device or host (gpu.c, gpu_free.c, gpu_aware.c) ---- */
 
 enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP, TPS_GPU_LEVEL_ZERO };
-void tps__gpu_look(void); /* is a GPU runtime loaded by now? Never loads one */
+void tps__gpu_look(void);       /* is a GPU runtime loaded by now? Never loads one */
+void tps__gpu_look_again(void); /* what it depends on has changed */
 /* Number of the device that holds the buffer, or TPS_NO_DEVICE. */
 #define TPS_NO_DEVICE (-1)
 int tps__gpu_device(const void *buffer);

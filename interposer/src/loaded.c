@@ -51,3 +51,15 @@ void *tps__library_with(const char *const *prefixes, const char *symbol) {
   }
   return NULL;
 }
+
+static int note_count(struct dl_phdr_info *info, size_t size, void *argument) {
+  (void)size;
+  *(unsigned long long *)argument = info->dlpi_adds;
+  return 1;
+}
+
+unsigned long long tps__libraries_loaded(void) {
+  unsigned long long count = 0;
+  dl_iterate_phdr(note_count, &count);
+  return count;
+}

@@ -114,6 +114,13 @@ int NAME(cuDeviceGetCount, hipGetDeviceCount)(int *count) {
   return 0;
 }
 
+#ifdef FAKE_HIP
+int hipRuntimeGetVersion(int *version) {
+  *version = 60342131;
+  return 0;
+}
+#endif
+
 int NAME(cuMemFree_v2, hipFree)(uintptr_t pointer) { return forget(pointer); }
 #endif
 
