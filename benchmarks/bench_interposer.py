@@ -1,33 +1,43 @@
-"""Cost of the interposer per MPI call, beside no tool, no tool again (A/A) and MPI's monitoring.
+"""What the interposer costs: per call, at the start, in memory and on disk.
 
-One rank, 8-byte Irecv + Isend + Waitall to itself, thread CPU time; each figure is the minimum over
-the rounds, the tools take turns in every round. A tool that left no output is an error, not a zero.
+Per call: thread CPU time, one rank; each figure is the minimum over rounds of many repetitions,
+and the tools take turns in every round. "none again" is the A/A control. A tool that left no output
+is an error, not a zero.
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from machine import describe  # noqa: E402
+from tests.support.interposed import library  # noqa: E402
 from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi  # noqa: E402
 
-from toposeat import _native_path  # noqa: E402
 from toposeat.profile import read_records  # noqa: E402
 
 ROUNDS = 7
 REPETITIONS = 20
-EXCHANGES = 10000
-CALLS = 3  # per exchange
+CALLS = 5000
+STARTS = 11
+RANKS = 16
 MEMORY = Path("/dev/shm")
-SENDS = REPETITIONS * EXCHANGES
+DONE = REPETITIONS * CALLS
+CASES = {"exchange": 3, "null": 1}  # MPI calls per measured unit
+QUERIES = 2  # of the kind of memory, per exchange
+
+Check = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -35,94 +45,198 @@ class Tool:
     """How to run under a tool, and the check that it really worked."""
 
     name: str
-    environment: Mapping[str, str]
-    check: Callable[[], None]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    check: Check = lambda _: None
+    arguments: tuple[str, ...] = ()
+    cases: tuple[str, ...] = tuple(CASES)
 
 
-def tools_for(mpi: MpiToolchain, folder: Path) -> list[Tool]:
-    library = "ompi" if mpi.family == "openmpi" else "mpich"
-    records = folder / "records"
-    tools = [
-        Tool("none", {}, lambda: None),
-        Tool("none again", {}, lambda: None),
-        Tool(
-            "toposeat",
-            {
-                "LD_PRELOAD": str(_native_path(f"lib/libtoposeat_{library}.so")),
-                "TOPOSEAT_PROFILE_DIR": str(records),
-            },
-            lambda: check_records(records),
-        ),
-    ]
-    if mpi.family == "openmpi":
-        prefix = folder / "monitoring"
-        options = {
-            "OMPI_MCA_pml_monitoring_enable": "2",
-            "OMPI_MCA_pml_monitoring_enable_output": "3",
-            "OMPI_MCA_pml_monitoring_filename": str(prefix),
-        }
-        tools.append(Tool("monitoring", options, lambda: check_monitoring(folder)))
-    return tools
+def recorder(name: str, mpi: MpiToolchain, folder: Path, *arguments: str, **more: str) -> Tool:
+    records = folder / f"records-{name.replace(' ', '-')}"
+    records.mkdir()
+    environment = {
+        "LD_PRELOAD": str(library(mpi)),
+        "TOPOSEAT_PROFILE_DIR": str(records),
+        **{f"TOPOSEAT_PROFILE_{key.upper()}": value for key, value in more.items()},
+    }
+
+    def check(case: str) -> None:
+        traffic = read_records(records)
+        seen = int(traffic.table().messages.sum())
+        if seen != (DONE if case == "exchange" else 0) or not traffic.rank_info[0].finalized:
+            raise SystemExit(f"{name} counted {seen} messages instead of {DONE}")
+        for each in records.iterdir():
+            each.unlink()
+
+    return Tool(name, environment, check, arguments, ("exchange",) if arguments else tuple(CASES))
 
 
-def check_records(records: Path) -> None:
-    messages = int(read_records(records).table().messages.sum())
-    if messages != SENDS:
-        raise SystemExit(f"toposeat counted {messages} messages instead of {SENDS}")
-    for each in records.iterdir():
-        each.unlink()
+def monitoring(folder: Path) -> Tool:
+    options = {
+        "OMPI_MCA_pml_monitoring_enable": "2",
+        "OMPI_MCA_pml_monitoring_enable_output": "3",
+        "OMPI_MCA_pml_monitoring_filename": str(folder / "monitoring"),
+    }
+
+    def check(case: str) -> None:
+        found = list(folder.glob("monitoring*.prof"))
+        wanted = f"{DONE} msgs sent" if case == "exchange" else "POINT TO POINT"
+        if not any(wanted in each.read_text() for each in found):
+            raise SystemExit("Open MPI's monitoring did not count the messages")
+        for each in found:
+            each.unlink()
+
+    return Tool("monitoring", options, check)
 
 
-def check_monitoring(folder: Path) -> None:
-    found = list(folder.glob("monitoring*.prof"))
-    if not any(f"{SENDS} msgs sent" in each.read_text() for each in found):
-        raise SystemExit("Open MPI's monitoring did not count the messages")
-    for each in found:
-        each.unlink()
+def peer_profilers(folder: Path) -> Iterator[Tool | str]:
+    """mpiP and IPM where TOPOSEAT_BENCH_MPIP and TOPOSEAT_BENCH_IPM name their libraries."""
+    outputs = {
+        "MPIP": ("MPIP", f"-f {folder} -k 0", "*.mpiP"),
+        "IPM": ("IPM_LOGDIR", folder, "*.xml"),
+    }
+    for name, (variable, value, pattern) in outputs.items():
+        path = os.environ.get(f"TOPOSEAT_BENCH_{name}")
+        if path is None:
+            yield f"{name}: absent (TOPOSEAT_BENCH_{name} names no library)"
+            continue
+
+        def check(_: str, name: str = name, pattern: str = pattern) -> None:
+            found = [f for f in folder.glob(pattern) if f.stat().st_size > 0]
+            if not found:
+                raise SystemExit(f"{name} left no output")
+            for each in found:
+                each.unlink()
+
+        yield Tool(name, {"LD_PRELOAD": path, variable: str(value)}, check)
 
 
-def measure(program: Path, mpi: MpiToolchain, tool: Tool) -> float:
-    """Nanoseconds per exchange."""
+def fake_runtime(folder: Path) -> Path:
+    path = folder / "libcuda.so.1"
+    source = ROOT / "tests" / "interposer" / "programs" / "fake_gpu.c"
+    line = ["gcc", "-O1", "-shared", "-fPIC", "-DFAKE_CUDA", "-pthread", f"-Wl,-soname,{path.name}"]
+    subprocess.run([*line, "-o", str(path), str(source)], check=True)
+    return path
+
+
+def run(program: Path, mpi: MpiToolchain, tool: Tool, case: str, calls: int = CALLS) -> list[str]:
+    words = [str(program), case, str(REPETITIONS), str(calls), *tool.arguments]
     done = subprocess.run(
-        [str(program), str(REPETITIONS), str(EXCHANGES)],
+        words,
         env={**mpi.env, **tool.environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         check=True,
     )
-    tool.check()
-    return float(done.stdout.split()[-1])
+    return done.stdout.split()
+
+
+def bench_calls(mpi: MpiToolchain, program: Path, tools: list[Tool]) -> dict[str, float]:
+    """Prints the table; returns the nanoseconds of one exchange by tool."""
+    best = {}
+    for case, calls in CASES.items():
+        chosen = [tool for tool in tools if case in tool.cases]
+        taken: dict[str, list[float]] = {tool.name: [] for tool in chosen}
+        for _ in range(ROUNDS):
+            for tool in chosen:
+                taken[tool.name].append(float(run(program, mpi, tool, case)[0]))
+                tool.check(case)
+        base = min(taken["none"])
+        for name, values in taken.items():
+            extra = (min(values) - base) / calls
+            spread = (sorted(values)[len(values) // 2] - min(values)) / calls
+            print(f"{mpi.name:16}{case:10}{name:22}{min(values):8.1f}{extra:12.1f}{spread:13.1f}")
+            if case == "exchange":
+                best[name] = min(values)
+    return best
+
+
+def bench_start(mpi: MpiToolchain, program: Path, tools: list[Tool]) -> None:
+    """CPU time of a whole run without communication, and resident memory, per rank."""
+    seconds: dict[str, list[float]] = {tool.name: [] for tool in tools}
+    memory: dict[str, int] = {}
+    for _ in range(STARTS):
+        for tool in tools:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            memory[tool.name] = int(run(program, mpi, tool, "start")[1])
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+            seconds[tool.name].append(user + system)
+            for folder in (tool.environment.get("TOPOSEAT_PROFILE_DIR"),):
+                for each in Path(folder).iterdir() if folder else ():
+                    each.unlink()
+    base = min(seconds["none"])
+    for name, values in seconds.items():
+        extra = (min(values) - base) * 1e3
+        print(f"{mpi.name:16}{name:22}{extra:14.2f}{memory[name] - memory['none']:18}")
+
+
+def bench_files(mpi: MpiToolchain, program: Path, folder: Path) -> None:
+    records = folder / "files"
+    records.mkdir()
+    line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(RANKS), "env"]
+    line += [f"TOPOSEAT_PROFILE_DIR={records}", f"LD_PRELOAD={library(mpi)}"]
+    subprocess.run(
+        [*line, str(program)],
+        env={**mpi.env, "TMPDIR": os.environ.get("TMPDIR", "/tmp")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    found = [each.stat() for each in records.iterdir()]
+    if len(found) != RANKS:
+        raise SystemExit(f"{len(found)} records of {RANKS} ranks")
+    start = time.process_time()
+    traffic = read_records(records)
+    merge_ms = (time.process_time() - start) * 1e3
+    apparent = sum(s.st_size for s in found) / RANKS / 1024
+    on_disk = sum(s.st_blocks * 512 for s in found) / RANKS / 1024
+    print(
+        f"{mpi.name:16}{RANKS} ranks: {apparent:.0f} KiB apparent and {on_disk:.0f} KiB on disk per"
+        f" rank; merged in {merge_ms / RANKS:.2f} ms CPU per rank, {traffic.ranks} ranks read"
+    )
+    shutil.rmtree(records)
 
 
 def bench(mpi: MpiToolchain, folder: Path) -> None:
     program = folder / "calls"
-    (folder / "records").mkdir()
     source = ROOT / "benchmarks" / "interposer_calls.c"
-    subprocess.run(
-        [str(mpi.mpicc), "-O2", "-o", str(program), str(source)], env=mpi.env, check=True
-    )
-    tools = tools_for(mpi, folder)
-    taken: dict[str, list[float]] = {tool.name: [] for tool in tools}
-    for _ in range(ROUNDS):
-        for tool in tools:
-            taken[tool.name].append(measure(program, mpi, tool))
-    base = min(taken["none"])
-    for name, values in taken.items():
-        extra = (min(values) - base) / CALLS
-        spread = (sorted(values)[len(values) // 2] - min(values)) / CALLS
-        print(f"{mpi.name:16}{name:14}{min(values):10.1f}{extra:14.1f}{spread:14.1f}")
+    line = [str(mpi.mpicc), "-O2", "-o", str(program), str(source), "-ldl"]
+    subprocess.run(line, env=dict(mpi.env), check=True)
+    tools = [
+        Tool("none"),
+        Tool("none again"),
+        recorder("toposeat", mpi, folder),
+        recorder("toposeat untimed", mpi, folder, time="0"),
+    ]
+    device = recorder("toposeat, on device", mpi, folder, str(fake_runtime(folder)))
+    others = [monitoring(folder)] if mpi.family == "openmpi" else []
+    for peer in peer_profilers(folder):
+        if isinstance(peer, str):
+            print(f"{mpi.name:16}{peer}")
+        else:
+            others.append(peer)
+    best = bench_calls(mpi, program, [*tools, device, *others])
+    query = (best[device.name] - best["toposeat"]) / QUERIES
+    print(f"{mpi.name:16}cached device query (emulated runtime): {query:.1f} ns")
+    print(f"\n{'MPI':16}{'tool':22}{'start, CPU ms':>14}{'resident, KiB':>18}   over none")
+    bench_start(mpi, program, tools)
+    bench_files(mpi, program, folder)
 
 
 def main() -> None:
     print(describe())
-    print("interposer: thread CPU time of 8-byte Irecv + Isend + Waitall to oneself, one rank")
-    print(f"{'MPI':16}{'tool':14}{'ns/3 calls':>10}{'extra ns/call':>14}{'median - min':>14}")
+    print(
+        f"interposer: min of {ROUNDS} interleaved rounds of {REPETITIONS} x {CALLS};"
+        " exchange = 8-byte Irecv + Isend + Waitall to oneself, null = Send to MPI_PROC_NULL"
+    )
     for name in MPI_NAMES:
         mpi = find_mpi(name)
         if isinstance(mpi, str):
             print(f"{name:16}skipped: {mpi}")
             continue
+        print(f"\n{'MPI':16}{'case':10}{'tool':22}{'ns':>8}{'extra/call':>12}{'median-min':>13}")
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as f:
             bench(mpi, Path(f))
 

@@ -24,6 +24,7 @@
 #define MAX_SLOTS (UINT64_C(1) << 20)
 #define SLOTS_FOR_PHASES 8u /* times as many, when phases are told apart */
 #define EVENTS UINT64_C(8192)
+#define MAX_RESERVED (UINT64_C(64) << 20)
 #define COMMUNICATORS UINT64_C(4096)
 #define RUNS UINT64_C(65536)
 
@@ -100,6 +101,22 @@ static bool is_file_size_allowed(uint64_t length) {
          length <= limit.rlim_cur;
 }
 
+/*
+ * Before Linux 5.14 a page cannot be populated with an error as the answer, so that a full file
+ * system would raise SIGBUS: there the file is not sparse but has its space from the start, as long
+ * as it is of bearable size (worlds of up to some 10^4 ranks).
+ */
+static bool reserve(int file, void *mapping, uint64_t length) {
+  if (madvise(mapping, 4096, MADV_POPULATE_WRITE) == 0)
+    return true;
+  if (errno != EINVAL)
+    return false;
+  if (length > MAX_RESERVED)
+    return true;
+  errno = posix_fallocate(file, 0, (off_t)length);
+  return errno == 0;
+}
+
 static void *map_new_file(const char *path, uint64_t length) {
   if (!is_file_size_allowed(length)) {
     errno = EFBIG;
@@ -112,6 +129,11 @@ static void *map_new_file(const char *path, uint64_t length) {
   if (ftruncate(file, (off_t)length) == 0)
     mapping = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   int reason = errno;
+  if (mapping != MAP_FAILED && !reserve(file, mapping, length)) {
+    reason = errno;
+    munmap(mapping, length);
+    mapping = MAP_FAILED;
+  }
   close(file);
   if (mapping == MAP_FAILED)
     unlink(path);

@@ -54,6 +54,9 @@ void tps__warn(bool *said, const char *format, ...) {
   length += used > 0 ? (size_t)used : 0;
   if (length > sizeof line - 2)
     length = sizeof line - 2;
+  for (size_t i = 0; i < length; ++i) /* paths and variables may hold anything */
+    if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+      line[i] = '?';
   line[length] = '\n';
   ssize_t written =
       write(STDERR_FILENO, line, length + 1); /* one write: lines of ranks do not mix */
