@@ -105,7 +105,7 @@ def test_a_pattern_has_no_verdict() -> None:
     assert "Verdict" not in render_traffic_text(samples.stencil((2, 2)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(traffic=traffics())
 def test_any_profile_can_be_shown(traffic: Traffic) -> None:
     parts = time_parts(traffic)
