@@ -4,36 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
-#include <limits>
-#include <map>
 #include <span>
-#include <tuple>
 
 #include "rank_sets.hpp"
+#include "tree_stages.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr double not_yet = -1; // all values are >= 0
 constexpr std::size_t small_table = 2500;
-
-/// Best value of placing a set of ranks below one node, or below several sibling nodes together.
-struct Stage {
-  int size = 0;  // devices below
-  int nodes = 1; // sibling nodes covered
-  int left = -1; // a split into two stages; -1 at leaves and in flat blocks
-  int right = -1;
-  int leaf = -1;              // stage of each leaf of a flat block
-  std::vector<double> leaves; // of a flat block: value of each rank on any of its leaves
-  bool symmetric = false;     // left and right are made of equal nodes: right takes the lowest rank
-  std::vector<CutTerm> terms;
-  bool has_pins = false;
-  RankSet pinned = 0;        // ranks pinned to devices below
-  std::vector<int> parts;    // stages of the nodes just below
-  std::vector<double> table; // by set number; not_yet where unknown
-  bool complete = false;     // every value in the table is known
-};
 
 /// How values of separate parts of the tree add up.
 struct Sum {
@@ -49,24 +28,24 @@ template <class Join> class TreeSolver {
 public:
   TreeSolver(const CutTree &tree, const Qap &traffic, double limit)
       : tree_(tree), traffic_(traffic), limit_(limit), ranks_(static_cast<int>(tree.devices)),
-        border_(traffic.flow), numbers_(set_numbers()), stage_of_node_(tree.nodes.size(), -1) {
-    for (std::uint32_t r = 0; r < tree.devices; ++r) {
-      if (!traffic.free_rank(r)) {
-        all_pinned_ |= RankSet{1} << r;
-      }
+        border_(traffic.flow), numbers_(set_numbers()), stages_(tree, traffic) {
+    for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
+      Stage &stage = stages_[number];
+      if (stage.leaf >= 0)
+        stage.leaves = leaf_values(stages_[stage.leaf].terms);
     }
   }
 
   std::optional<TreeAnswer> solve(double upper) {
-    const int root = stage_of(0);
+    const int root = stages_.of_node(0);
     const RankSet all = static_cast<RankSet>((std::uint64_t{1} << ranks_) - 1);
     RankSet right = 0;
     double value = unlimited;
-    if (stages_[index(root)].left < 0) {
+    if (stages_[root].left < 0) {
       value = value_of(root, all);
       if (!(value < upper))
         return std::nullopt;
-    } else if (!best_root_split(stages_[index(root)], all, upper, value, right)) {
+    } else if (!best_root_split(stages_[root], all, upper, value, right)) {
       return std::nullopt;
     }
     TreeAnswer answer{Assignment(tree_.devices), value};
@@ -78,138 +57,11 @@ public:
 private:
   static std::size_t index(int stage) { return static_cast<std::size_t>(stage); }
 
-  // --- building the stages -------------------------------------------------------------------
-
-  using Key = std::tuple<int, std::vector<CutTerm>, std::vector<int>, std::size_t>;
-
-  /// The stage of a node; nodes that look alike and hold no pinned device share one.
-  int stage_of(std::uint32_t node_number) {
-    int &known = stage_of_node_[node_number];
-    if (known >= 0)
-      return known;
-    const CutTree::Node &node = tree_.nodes[node_number];
-    std::vector<int> below;
-    below.reserve(node.children.size());
-    for (const std::uint32_t child : node.children)
-      below.push_back(stage_of(child));
-    std::sort(below.begin(), below.end());
-    std::vector<CutTerm> terms = node.terms;
-    std::sort(terms.begin(), terms.end());
-    const RankSet pinned = pinned_below(node);
-    const int size = std::popcount(node.devices);
-    const Key key{size, terms, below, pinned != 0 ? node_number + std::size_t{1} : 0};
-    const auto found = stage_of_key_.find(key);
-    if (found != stage_of_key_.end())
-      return known = found->second;
-
-    Stage stage;
-    stage.terms = std::move(terms);
-    if (is_flat(node)) {
-      stage.leaf = below.front();
-      stage.leaves = leaf_values(stages_[index(below.front())].terms);
-    } else if (!below.empty()) {
-      stage = split_stage(below);
-      stage.terms = std::get<1>(key);
-    }
-    stage.size = size;
-    stage.nodes = 1;
-    stage.has_pins = all_pinned_ != 0;
-    stage.pinned = pinned;
-    stage.parts = std::move(below);
-    known = add(std::move(stage));
-    stage_of_key_[key] = known;
-    return known;
-  }
-
-  int add(Stage stage) {
-    stage.table.assign(set_count(ranks_, stage.size), not_yet);
-    stages_.push_back(std::move(stage));
-    return static_cast<int>(stages_.size()) - 1;
-  }
-
-  RankSet pinned_below(const CutTree::Node &node) const {
-    RankSet pinned = 0;
-    for (std::uint32_t r = 0; r < tree_.devices; ++r) {
-      if (!traffic_.free_rank(r) && (node.devices >> traffic_.pinned[r] & 1U) != 0) {
-        pinned |= RankSet{1} << r;
-      }
-    }
-    return pinned;
-  }
-
-  /// All children are leaves with the same terms: any order of the ranks below has one value.
-  bool is_flat(const CutTree::Node &node) const {
-    if (node.children.empty())
-      return false;
-    std::vector<CutTerm> first;
-    for (const std::uint32_t child : node.children) {
-      if (!tree_.nodes[child].children.empty())
-        return false;
-      std::vector<CutTerm> terms = tree_.nodes[child].terms;
-      std::sort(terms.begin(), terms.end());
-      if (child == node.children.front())
-        first = terms;
-      if (terms != first)
-        return false;
-    }
-    return true;
-  }
-
-  Stage joined(int left, int right, bool symmetric) const {
-    const Stage &a = stages_[index(left)];
-    const Stage &b = stages_[index(right)];
-    Stage stage;
-    stage.size = a.size + b.size;
-    stage.nodes = a.nodes + b.nodes;
-    stage.left = left;
-    stage.right = right;
-    stage.symmetric = symmetric;
-    for (const int part : {left, right}) {
-      const Stage &each = stages_[index(part)];
-      if (each.nodes == 1) {
-        stage.parts.push_back(part);
-      } else {
-        stage.parts.insert(stage.parts.end(), each.parts.begin(), each.parts.end());
-      }
-    }
-    return stage;
-  }
-
-  /// Joins the children (sorted stages) two by two, equal ones first; returns the last join, not
-  /// yet added.
-  Stage split_stage(const std::vector<int> &children) {
-    std::vector<std::pair<int, int>> groups; // stage, copies
-    for (const int child : children) {
-      if (groups.empty() || groups.back().first != child)
-        groups.emplace_back(child, 0);
-      ++groups.back().second;
-    }
-    int so_far = -1;
-    Stage last;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const auto [part, copies] = groups[g];
-      int run = part;
-      for (int copy = 1; copy < copies; ++copy) {
-        last = joined(run, part, true);
-        if (copy + 1 < copies || groups.size() > 1)
-          run = add(last);
-      }
-      if (so_far >= 0) {
-        last = joined(so_far, run, false);
-        if (g + 1 < groups.size())
-          so_far = add(last);
-      } else {
-        so_far = run;
-      }
-    }
-    return last;
-  }
-
   // --- values --------------------------------------------------------------------------------
 
   /// Terms of the node itself; infinite beyond the limit or where pins do not fit.
   double own_terms(const Stage &stage, RankSet set) const {
-    if (stage.has_pins && (set & all_pinned_) != stage.pinned)
+    if (stage.has_pins && (set & stages_.all_pinned()) != stage.pinned)
       return unlimited;
     return value_of_terms(stage.terms, set);
   }
@@ -233,9 +85,9 @@ private:
 
   double value_of(int number, RankSet set) {
     // Stages are never added once values are asked for: the reference stays good.
-    double &known = stages_[index(number)].table[numbers_[set]];
-    if (known == not_yet)
-      known = compute(stages_[index(number)], set);
+    double &known = stages_[number].table[numbers_[set]];
+    if (known == unknown_value)
+      known = compute(stages_[number], set);
     return known;
   }
 
@@ -285,8 +137,8 @@ private:
   /// The innermost loop: all values of both parts are in their tables. Which split it was is found
   /// out again by `best_split` for the few sets of the answer.
   double best_known_value(const Stage &stage, RankSet set) {
-    const double *left_table = stages_[index(stage.left)].table.data();
-    const double *right_table = stages_[index(stage.right)].table.data();
+    const double *left_table = stages_[stage.left].table.data();
+    const double *right_table = stages_[stage.right].table.data();
     const std::uint16_t *numbers = numbers_.data();
     const SubsetSpread spread(set);
     double best = unlimited;
@@ -309,7 +161,7 @@ private:
   /// Fills a small table the first time it is asked for; large ones stay lazy, since the root may
   /// never need most of them.
   bool complete(int number) {
-    Stage &stage = stages_[index(number)];
+    Stage &stage = stages_[number];
     if (!stage.complete && stage.table.size() <= small_table) {
       for_each_set(ranks_, stage.size, [&](RankSet set) { value_of(number, set); });
       stage.complete = true;
@@ -318,7 +170,7 @@ private:
   }
 
   const std::vector<std::uint16_t> &patterns(const Stage &stage) {
-    return subset_patterns(stage.size, stages_[index(stage.right)].size, stage.symmetric);
+    return subset_patterns(stage.size, stages_[stage.right].size, stage.symmetric);
   }
 
   // --- the root: bounds first ----------------------------------------------------------------
@@ -337,9 +189,9 @@ private:
   }
 
   std::vector<double> shares_of(int part) {
-    const int size = stages_[index(part)].size;
+    const int size = stages_[part].size;
     if (!complete(part)) {
-      const std::vector<int> parts = stages_[index(part)].parts;
+      const std::vector<int> parts = stages_[part].parts;
       return parts.empty() ? std::vector<double>(index(ranks_), 0.0) : least_shares(parts);
     }
     std::vector<double> shares(index(ranks_), unlimited);
@@ -374,7 +226,7 @@ private:
   };
 
   Bound bound_below(int number) {
-    const Stage &stage = stages_[index(number)];
+    const Stage &stage = stages_[number];
     if (stage.parts.empty())
       return Bound(std::vector<double>(index(ranks_), 0.0));
     if (stage.leaf >= 0)
@@ -398,8 +250,8 @@ private:
       double bound = Join::join(left_bound(left), right_bound(right));
       if (!(bound < hopeless))
         continue;
-      bound = Join::join(bound, Join::join(own_terms(stages_[index(root.left)], left),
-                                           own_terms(stages_[index(root.right)], right)));
+      bound = Join::join(bound, Join::join(own_terms(stages_[root.left], left),
+                                           own_terms(stages_[root.right], right)));
       if (!(bound < hopeless))
         continue;
       const double left_value = value_of(root.left, left);
@@ -418,21 +270,12 @@ private:
 
   // --- the placement -------------------------------------------------------------------------
 
-  /// Children in the order in which `split_stage` joined their stages.
-  std::vector<std::uint32_t> ordered_children(const CutTree::Node &node) const {
-    std::vector<std::uint32_t> children = node.children;
-    std::sort(children.begin(), children.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(stage_of_node_[a], a) < std::pair(stage_of_node_[b], b);
-    });
-    return children;
-  }
-
   void assign_node(std::uint32_t number, RankSet set, Assignment &placement) {
     const CutTree::Node &node = tree_.nodes[number];
-    const Stage &stage = stages_[index(stage_of_node_[number])];
+    const Stage &stage = stages_[stages_.of_node(number)];
     if (stage.left >= 0) {
       const RankSet right = number == 0 ? root_right_ : best_split(stage, set).second;
-      const std::vector<std::uint32_t> children = ordered_children(node);
+      const std::vector<std::uint32_t> children = stages_.ordered_children(node);
       assign_split(stage, set, right, children, placement);
     } else {
       fill_flat(node.devices, set, placement);
@@ -442,7 +285,7 @@ private:
   /// Of equal nodes the first gets the right part, which holds the lowest rank.
   void assign_split(const Stage &stage, RankSet set, RankSet right,
                     std::span<const std::uint32_t> nodes, Assignment &placement) {
-    const std::size_t right_nodes = index(stages_[index(stage.right)].nodes);
+    const std::size_t right_nodes = index(stages_[stage.right].nodes);
     const std::size_t left_nodes = nodes.size() - right_nodes;
     if (stage.symmetric) {
       assign_nodes(stage.right, right, nodes.first(right_nodes), placement);
@@ -459,7 +302,7 @@ private:
       assign_node(nodes[0], set, placement);
       return;
     }
-    const Stage &stage = stages_[index(number)];
+    const Stage &stage = stages_[number];
     assign_split(stage, set, best_split(stage, set).second, nodes, placement);
   }
 
@@ -487,10 +330,7 @@ private:
   int ranks_;
   BorderTraffic border_;
   const std::vector<std::uint16_t> &numbers_;
-  std::vector<int> stage_of_node_;
-  std::map<Key, int> stage_of_key_;
-  std::vector<Stage> stages_;
-  RankSet all_pinned_ = 0;
+  TreeStages stages_;
   RankSet root_right_ = 0;
 };
 
