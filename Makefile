@@ -69,6 +69,8 @@ format: setup-lint ## rewrite files the way lint wants them
 .PHONY: bench
 bench: setup-test setup-bench build ## print the tables of benchmarks/
 	@for each in benchmarks/bench_*.py; do python $$each; done
+	@for each in benchmarks/mapping/*.py; do \
+	  ! grep -q '^if __name__' $$each || python -m benchmarks.mapping.$$(basename $$each .py); done
 
 .PHONY: clean
 clean: ## remove what was built, keep .venv
