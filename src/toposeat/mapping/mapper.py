@@ -243,17 +243,18 @@ def _certificate(
     )
 
 
+_PROOFS = {  # by solver of the core
+    "tree": "every nested grouping of the ranks on this tree was covered",
+    "branch and bound": "every placement was covered by branch and bound",
+    "two blocks": "every division of the ranks between the two halves of the machine was covered",
+}
+
+
 def _reason(objective: str, answer: _core.MapAnswer | NodesAnswer) -> str:
     if answer.uniform:
         return "all devices are alike to the ranks, so every order is as good"
     if answer.proved:
-        if answer.solver == "tree":
-            return "every nested grouping of the ranks on this tree was covered"
-        if answer.solver == "branch and bound":
-            return "every placement was covered by branch and bound"
-        if answer.solver == "two blocks":
-            return "every division of the ranks between the two halves of the machine was covered"
-        return "the value meets a lower bound"
+        return _PROOFS.get(answer.solver, "the value meets a lower bound")
     if answer.lower_bound is None:
         return "too large for a lower bound"
     return f"no placement can have a {objective} below the lower bound; the truth lies between"
