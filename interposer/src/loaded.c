@@ -31,10 +31,10 @@ static bool is_wanted(const struct listing *listing, const char *path) {
 static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
   struct listing *listing = argument;
   (void)size;
-  if (info->dlpi_name == NULL || strlen(info->dlpi_name) >= PATH_MAX ||
-      !is_wanted(listing, info->dlpi_name))
+  size_t length = info->dlpi_name != NULL ? strlen(info->dlpi_name) : PATH_MAX;
+  if (length >= PATH_MAX || !is_wanted(listing, info->dlpi_name))
     return 0;
-  strcpy(listing->paths[listing->count], info->dlpi_name);
+  memcpy(listing->paths[listing->count], info->dlpi_name, length + 1);
   listing->count += 1;
   return listing->count == MAX_LIBRARIES;
 }
