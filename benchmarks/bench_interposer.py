@@ -178,18 +178,20 @@ def bench_files(mpi: MpiToolchain, program: Path, folder: Path) -> None:
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(RANKS), "env"]
     line += [f"TOPOSEAT_PROFILE_DIR={records}", f"LD_PRELOAD={library(mpi)}"]
     subprocess.run(
-        [*line, str(program)],
+        [*line, str(program), "ring", "1", "20"],
         env={**mpi.env, "TMPDIR": os.environ.get("TMPDIR", "/tmp")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=True,
     )
     found = [each.stat() for each in records.iterdir()]
-    if len(found) != RANKS:
+    if len(found) != RANKS:  # one file per rank: no threads
         raise SystemExit(f"{len(found)} records of {RANKS} ranks")
     start = time.process_time()
     traffic = read_records(records)
     merge_ms = (time.process_time() - start) * 1e3
+    if int(traffic.table().messages.sum()) < RANKS * 3 * 20:
+        raise SystemExit("the records hold too few messages")
     apparent = sum(s.st_size for s in found) / RANKS / 1024
     on_disk = sum(s.st_blocks * 512 for s in found) / RANKS / 1024
     print(

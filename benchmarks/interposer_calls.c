@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Cost of MPI calls on one rank, thread CPU time, best of so many repetitions:
- *   interposer_calls exchange|null|start REPETITIONS CALLS [GPU_RUNTIME]
- * exchange: 8-byte Irecv + Isend + Waitall to itself; null: Send to MPI_PROC_NULL; start: nothing.
+ *   interposer_calls exchange|null|start|ring REPETITIONS CALLS [GPU_RUNTIME]
+ * exchange: 8-byte Irecv + Isend + Waitall to itself; null: Send to MPI_PROC_NULL; start: nothing;
+ * ring, on any number of ranks: Sendrecv with the neighbours and an Allreduce.
  * Prints nanoseconds per exchange or send, and the resident memory in KiB. With a GPU runtime (the
  * stand-in of the tests), the buffers are declared device memory.
  */
@@ -38,6 +39,18 @@ static void send_nowhere(int calls) {
     MPI_Send(&memory[8], 8, MPI_BYTE, MPI_PROC_NULL, 1, MPI_COMM_WORLD);
 }
 
+static void ring(int calls) {
+  int rank;
+  int size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = 0; i < calls; ++i)
+    for (int step = 1; step <= 4; step *= 2)
+      MPI_Sendrecv(&memory[0], 8, MPI_BYTE, (rank + step) % size, 0, &memory[8], 8, MPI_BYTE,
+                   (rank + size - step % size) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Allreduce(&memory[0], &memory[8], 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static void declare_device(const char *runtime) {
   void *library = dlopen(runtime, RTLD_NOW | RTLD_GLOBAL);
   int (*declare)(void *, size_t, int, char) = NULL;
@@ -71,6 +84,8 @@ int main(int argc, char **argv) {
     double start = now_ns();
     if (strcmp(what, "null") == 0)
       send_nowhere(calls);
+    else if (strcmp(what, "ring") == 0)
+      ring(calls);
     else
       exchange(calls);
     double each = (now_ns() - start) / calls;
