@@ -35,3 +35,4 @@ void bind_network(nb::module_ &module);  // Network, RankTraffic, routes
 void bind_evaluate(nb::module_ &module); // congestion, flow time
 void bind_mapping(nb::module_ &module);  // solvers
 void bind_scale(nb::module_ &module);    // machines and mapping of large jobs
+void bind_search(nb::module_ &module);   // the search for pairwise cost alone

@@ -7,4 +7,5 @@ NB_MODULE(_ext, module) {
   bind_evaluate(module);
   bind_mapping(module);
   bind_scale(module);
+  bind_search(module);
 }

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "job.hpp"
+#include "toposeat/cost_search.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/swap_search.hpp"
-#include "toposeat/tabu.hpp"
 
 namespace toposeat {
 namespace {

@@ -2,22 +2,22 @@
 #include <algorithm>
 
 #include "job.hpp"
+#include "toposeat/cost_search.hpp"
 #include "toposeat/small_qap.hpp"
 #include "toposeat/subset_dp.hpp"
-#include "toposeat/tabu.hpp"
 #include "toposeat/two_blocks.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr double pairs_per_second = 1e8;     // swap deltas that any machine of today updates
 constexpr std::size_t quickly_searched = 16; // devices for which a few milliseconds suffice
 
 /// Moves that decide the answer: in proportion to the budget, so that a seed gives one answer
 /// wherever the budget suffices.
-std::uint64_t tabu_moves(const Job &job, double share) {
+std::uint64_t search_moves(const Job &job, double share) {
   const auto n = static_cast<double>(job.devices());
-  const double affordable = share * job.effort() * pairs_per_second / (n * n / 2);
+  const double seconds_per_move = 4e-7 + 4e-10 * n * n; // on a busy core of 2024, see ADR 0008
+  const double affordable = share * job.effort() / seconds_per_move;
   const double useful =
       n <= 8 ? 40 * n : (n <= 32 ? 3000 * n * std::clamp(job.effort(), 1.0, 4.0) : 1e12);
   return static_cast<std::uint64_t>(std::max(10 * n, std::min(affordable, useful)));
@@ -33,11 +33,11 @@ Found on_tree(const Job &job, const CutTree &tree) {
 
 CostAnswer search(const Job &job, const Assignment &start, std::uint64_t moves, double target,
                   const Deadline &deadline) {
-  TabuOptions options;
+  SearchOptions options;
   options.seed = job.request.seed;
   options.moves = moves;
   options.target = target;
-  return tabu_search(job.qap, start, options, deadline);
+  return search_cost(job.qap, start, options, deadline);
 }
 
 /// A short search, then the proof; the long search only if the proof is not finished by then. On
@@ -47,7 +47,7 @@ Found proved_as_far_as_possible(const Job &job) {
   const auto blocks = two_blocks(job.qap);
   const bool small = job.devices() <= quickly_searched;
   const double target = small ? -1 : quick_bound(job, Objective::cost).value_or(-1) * (1 + 1e-9);
-  const std::uint64_t long_search = tabu_moves(job, 0.3);
+  const std::uint64_t long_search = search_moves(job, 0.3);
   const std::uint64_t moves =
       small ? std::min<std::uint64_t>(long_search, (blocks ? 40 : 250) * job.devices())
             : long_search;
@@ -87,7 +87,7 @@ Found solve_cost(const Job &job) {
       branch_and_bound_scope.covers(job.qap))
     return proved_as_far_as_possible(job);
   const std::optional<double> bound = quick_bound(job, Objective::cost);
-  const CostAnswer found = search(job, job.padded(job.home), tabu_moves(job, 0.9),
+  const CostAnswer found = search(job, job.padded(job.home), search_moves(job, 0.9),
                                   bound ? *bound * (1 + 1e-9) : -1, job.deadline);
   return {job.unpadded(found.placement), bound, "search"};
 }

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "job.hpp"
+#include "toposeat/cost_search.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/swap_search.hpp"
-#include "toposeat/tabu.hpp"
 
 namespace toposeat {
 namespace {
@@ -42,11 +42,11 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
         add(best->placement, best->value);
     }
   }
-  TabuOptions options;
+  SearchOptions options;
   options.seed = job.request.seed;
   options.moves = effort.moves;
   options.visit = add;
-  add(tabu_search(job.qap, start, options, job.deadline.within(0.3 * job.request.budget_s))
+  add(search_cost(job.qap, start, options, job.deadline.within(0.3 * job.request.budget_s))
           .placement,
       0);
 }

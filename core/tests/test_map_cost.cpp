@@ -4,12 +4,12 @@
 
 #include "catch.hpp"
 #include "toposeat/branch_and_bound.hpp"
+#include "toposeat/cost_search.hpp"
 #include "toposeat/cut_tree.hpp"
 #include "toposeat/dual_ascent.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/symmetry.hpp"
-#include "toposeat/tabu.hpp"
 
 using namespace toposeat;
 
@@ -226,9 +226,9 @@ TEST_CASE("16 devices: tree DP, branch and bound and tabu search agree", "[map]"
     REQUIRE(tree);
     const auto exact = min_sum_on_tree(*tree, qap);
     REQUIRE(exact);
-    TabuOptions options;
+    SearchOptions options;
     options.target = exact->value;
-    const CostAnswer found = tabu_search(qap, identity(16), options, Deadline::in(60));
+    const CostAnswer found = search_cost(qap, identity(16), options, Deadline::in(60));
     CHECK(found.cost == Approx(exact->value));
     const BoundedAnswer proved = branch_and_bound(qap, found.placement, Deadline::in(10));
     CHECK(proved.value == Approx(exact->value));
@@ -240,11 +240,11 @@ TEST_CASE("tabu search repeats itself for a seed and keeps pins", "[map]") {
   Rng rng(9);
   Qap qap = make_qap(random_traffic(12, rng, 1), random_cost(14, rng));
   qap.pinned[3] = 3;
-  TabuOptions options;
+  SearchOptions options;
   options.seed = 5;
   options.moves = 3000;
-  const CostAnswer first = tabu_search(qap, identity(14), options, Deadline::in(60));
-  const CostAnswer again = tabu_search(qap, identity(14), options, Deadline::in(60));
+  const CostAnswer first = search_cost(qap, identity(14), options, Deadline::in(60));
+  const CostAnswer again = search_cost(qap, identity(14), options, Deadline::in(60));
   CHECK(first.placement == again.placement);
   CHECK(is_permutation(first.placement, qap));
   CHECK(first.cost == Approx(qap_cost(qap, first.placement)));

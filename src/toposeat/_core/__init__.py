@@ -15,6 +15,7 @@ from toposeat._core._ext import (
     MapAnswer,
     Network,
     RankTraffic,
+    SearchRecord,
     check_assignment,
     congestion,
     default_ranks,
@@ -30,6 +31,7 @@ from toposeat._core._ext import (
     scotch_available,
     scotch_large,
     scotch_raw,
+    search_pairwise,
     seating_conflict,
     shortest_routes,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "MapAnswer",
     "Network",
     "RankTraffic",
+    "SearchRecord",
     "check_assignment",
     "congestion",
     "default_ranks",
@@ -58,6 +61,7 @@ __all__ = [
     "scotch_available",
     "scotch_large",
     "scotch_raw",
+    "search_pairwise",
     "seating_conflict",
     "shortest_routes",
 ]

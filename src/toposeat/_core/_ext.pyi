@@ -357,3 +357,32 @@ def large_cost(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDA
 
 def large_link_bytes(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Bytes over each link; no rank may share a slot."""
+class SearchRecord:
+    """Result of search_pairwise()."""
+
+    @property
+    def placement(self) -> list[int]: ...
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def moves(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def seconds_to_best(self) -> float: ...
+
+def search_pairwise(flow: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], distance: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, strategy: str = 'auto', seed: int = 1, budget_s: float = 1.0, moves: int = 9223372036854775807, target: float = -1.0, thread_time: bool = False) -> SearchRecord:
+    """
+    Searches a permutation p with little sum of flow[i, j] * distance[p[i], p[j]].
+
+    Strategies: auto, tabu, iterated, memetic. Ends after so many moves, at a cost of `target`, or
+    after `budget_s` seconds: of this thread's CPU time if `thread_time`, else as the clock on
+    the wall shows.
+
+    Raises:
+        ValueError: if the matrices are not square, of one size and finite.
+    """
