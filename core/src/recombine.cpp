@@ -73,6 +73,9 @@ void shuffle(const SwapProblem &problem, Assignment &placement, Rng &rng) {
     if (problem.may_exchange(placement, i - 1, other))
       std::swap(placement[i - 1], placement[other]);
   }
+  // Exchanges alone may not lead from one part of what is allowed to another; chains do.
+  if (!problem.not_allowed.empty())
+    kick(problem, placement, problem.n, rng);
 }
 
 void kick(const SwapProblem &problem, Assignment &placement, std::size_t length, Rng &rng) {

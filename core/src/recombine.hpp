@@ -12,7 +12,8 @@
 
 namespace toposeat {
 
-/// Random exchanges as far as they are allowed: a uniform permutation where everything is.
+/// Random exchanges as far as they are allowed, a uniform permutation where everything is; kicks
+/// follow where something is not.
 void shuffle(const SwapProblem &problem, Assignment &placement, Rng &rng);
 
 /// `length` times, a random rank that is not silent goes to a random device that it may use. The
