@@ -357,6 +357,7 @@ def large_cost(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDA
 
 def large_link_bytes(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Bytes over each link; no rank may share a slot."""
+
 class SearchRecord:
     """Result of search_pairwise()."""
 
