@@ -88,7 +88,7 @@ def test_communicators_are_joined_by_members(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     write_record(tmp_path, 1, 4, state=0)
-    write_record(tmp_path, 3, 4, state=2, flags=8)
+    write_record(tmp_path, 3, 4, state=2, flags=8 | 256)
     (tmp_path / "rank-0-7.tpsrec").write_bytes(bytes(4096))
     (tmp_path / "rank-2-8.tpsrec").touch()  # killed between creating and growing it
     report = read_records(tmp_path).report
@@ -97,6 +97,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "rank 1 did not reach MPI_Finalize" in report
     assert "rank 3 called MPI_Abort" in report
     assert "rank 3 used buffers of several devices" in report
+    assert "rank 3 gave device memory to an MPI that says it is not GPU-aware" in report
 
 
 def test_outside_and_lost_are_said(tmp_path: Path) -> None:

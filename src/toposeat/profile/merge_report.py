@@ -44,6 +44,10 @@ def _devices(world: WorldSum) -> Iterator[str]:
     yield from _say(
         world.flags[Flag.LEVEL_ZERO], "use Level Zero: device buffers are counted as host memory"
     )
+    yield from _say(
+        world.flags[Flag.NOT_GPU_AWARE],
+        "gave device memory to an MPI that says it is not GPU-aware",
+    )
 
 
 def _say(ranks: Iterable[int], what: str) -> Iterator[str]:
