@@ -1,0 +1,215 @@
+"""Every kind of machine, objective, metric and constraint against the checker and enumeration."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.mapping.checker import Checker
+from tests.mapping.machines import complete_mesh, random_topology, random_traffic
+from toposeat._core import flow_time_each
+from toposeat.evaluate import METRICS, compile_network, compile_traffic
+from toposeat.mapping import OBJECTIVES, Constraints, map_traffic
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.topology import read_topology
+
+GOALS = [("time", "bandwidth"), ("congestion", "bandwidth")] + [("cost", m) for m in METRICS]
+KINDS = ["tree", "mesh", "torus", "cube-mesh", "random"]
+EXACT = 1e-9
+
+
+def machine_of(kind: str, seed: int) -> Topology:
+    rng = np.random.default_rng(seed)
+    if kind == "tree":
+        return read_topology(f"tree:2:3,bw=4/{rng.integers(1, 9)}")
+    if kind == "mesh":
+        return complete_mesh(rng, 6)
+    if kind == "torus":
+        return read_topology("torus:3x2")
+    if kind == "cube-mesh":
+        return read_topology("dgx-1v")
+    return random_topology(rng, 6)
+
+
+def uneven_traffic(seed: int, ranks: int, density: float | None = None) -> Traffic:
+    """Directed, with message counts of their own."""
+    rng = np.random.default_rng(seed)
+    share = rng.uniform(0.2, 0.9) if density is None else density
+    matrix = random_traffic(rng, ranks, share).mapped_table().dense_bytes(ranks)
+    table = PairTable.from_dense(matrix, rng.integers(1, 30, matrix.shape) * (matrix > 0))
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    return Traffic(ranks=ranks, origin="test", tables={key: table})
+
+
+def constraints_of(which: str, kind: str, seed: int) -> Constraints:
+    """For five ranks on six devices (cube-mesh: six of its eight)."""
+    devices = [5, 0, 4, 1, 2, 7] if kind == "cube-mesh" else [5, 0, 4, 1, 2, 3]
+    rng = np.random.default_rng(seed)
+    if which == "pins":
+        return Constraints(devices=devices, pins={1: 4, 3: 0})
+    if which == "allowed":
+        sets = {rank: sorted(rng.choice(devices, 3, replace=False).tolist()) for rank in (0, 2)}
+        return Constraints(devices=devices, allowed=sets)
+    if which == "slots":
+        return Constraints(devices=devices[:4], slots={5: 2, 0: 2, 4: 1, 1: 1})
+    return Constraints(devices=devices)
+
+
+def optimum_of(
+    checker: Checker, traffic: Traffic, constraints: Constraints, goal: tuple[str, str]
+) -> float:
+    """By enumeration; flow times by the core, which the checker's are compared with elsewhere."""
+    placements = list(checker.placements(constraints))
+    if goal[0] == "time":
+        network = compile_network(checker.topology)
+        rows = np.array(placements, np.uint32)
+        return float(flow_time_each(network, compile_traffic(traffic), rows).min())
+    return min(checker.value(each, *goal) for each in placements)
+
+
+def check_valid(result: MappingResult, checker: Checker, constraints: Constraints) -> None:
+    assert result.device_of_rank in set(checker.placements(constraints))
+    goal = result.objective, result.metric
+    placed, default = (
+        checker.value(each.device_of_rank, *goal) for each in (result.placed, result.default)
+    )
+    assert result.certificate.value == pytest.approx(placed, rel=EXACT)
+    assert placed <= default * (1 + EXACT)
+    assert result.placed.predicted_s == pytest.approx(
+        checker.time(result.device_of_rank), rel=EXACT
+    )
+    assert result.placed.predicted_s <= result.default.predicted_s * (1 + EXACT)
+    assert result.placed.max_congestion_s == pytest.approx(
+        checker.congestion(result.device_of_rank), rel=EXACT
+    )
+    assert result.placed.cost == pytest.approx(
+        checker.cost(result.device_of_rank, result.metric), rel=EXACT
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 10_000),
+    kind=st.sampled_from(KINDS),
+    goal=st.sampled_from(GOALS),
+    which=st.sampled_from(["none", "pins", "allowed", "slots"]),
+    solver=st.sampled_from(["auto", "exact", "search"]),
+)
+def test_enumeration_agrees(
+    seed: int, kind: str, goal: tuple[str, str], which: str, solver: str
+) -> None:
+    machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 5)
+    constraints = constraints_of(which, kind, seed)
+    result = map_traffic(
+        machine,
+        traffic,
+        objective=goal[0],
+        metric=goal[1],
+        solver=solver,
+        constraints=constraints,
+        budget_s=10,
+    )
+    checker = Checker(machine, traffic)
+    check_valid(result, checker, constraints)
+    optimum = optimum_of(checker, traffic, constraints, goal)
+    assert result.certificate.lower_bound is not None
+    assert result.certificate.lower_bound <= optimum * (1 + EXACT)
+    if result.certificate.proved:
+        assert result.certificate.value == pytest.approx(optimum, rel=EXACT)
+    if which in ("none", "pins") and solver != "search":
+        assert result.certificate.lower_bound == pytest.approx(optimum, rel=EXACT)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), kind=st.sampled_from(KINDS), goal=st.sampled_from(GOALS))
+def test_names_of_devices_do_not_matter(seed: int, kind: str, goal: tuple[str, str]) -> None:
+    machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 6)
+    order = np.random.default_rng(seed).permutation(len(machine.devices))
+    renamed = dataclasses.replace(machine, devices=tuple(machine.devices[i] for i in order))
+    first, second = (
+        map_traffic(each, traffic, objective=goal[0], metric=goal[1], budget_s=20)
+        for each in (machine, renamed)
+    )
+    assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound, rel=EXACT)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), kind=st.sampled_from(KINDS), goal=st.sampled_from(GOALS))
+def test_names_of_ranks_do_not_matter(seed: int, kind: str, goal: tuple[str, str]) -> None:
+    machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 6)
+    order = np.random.default_rng(seed).permutation(6)
+    table = traffic.mapped_table()
+    renamed = dataclasses.replace(
+        traffic,
+        tables={
+            key: PairTable.from_pairs(
+                order[table.source], order[table.target], table.bytes, table.messages
+            )
+            for key in traffic.tables
+        },
+    )
+    first, second = (
+        map_traffic(machine, each, objective=goal[0], metric=goal[1], budget_s=20)
+        for each in (traffic, renamed)
+    )
+    assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound, rel=EXACT)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("machine", ["k80-16", "k80-16-faraji", "dgx-1v", "power9-4", "mi250x-8"])
+def test_values_and_bounds_of_larger_machines(machine: str, objective: str) -> None:
+    """Where enumeration ends: values are recomputed, and no exchange beats what was proved."""
+    topology = read_topology(machine)
+    ranks = len(topology.devices)
+    traffic = uneven_traffic(5, ranks, 0.1)
+    result = map_traffic(topology, traffic, objective=objective)
+    checker = Checker(topology, traffic)
+    value = checker.value(result.device_of_rank, objective, "bandwidth")
+    assert result.certificate.value == pytest.approx(value, rel=EXACT)
+    assert result.certificate.lower_bound is not None
+    if not result.certificate.proved or objective == "time":
+        return
+    placed = list(result.device_of_rank)
+    for r in range(ranks):
+        for s in range(r):
+            placed[r], placed[s] = placed[s], placed[r]
+            assert checker.value(placed, objective, "bandwidth") >= value * (1 - EXACT)
+            placed[r], placed[s] = placed[s], placed[r]
+
+
+def test_directions_cost_what_they_cost() -> None:
+    """A machine whose way back is slow, and traffic one way: only the right direction is cheap."""
+    machine = complete_mesh(np.random.default_rng(3), 4)
+    links = tuple(
+        dataclasses.replace(
+            link,
+            backward_bytes_per_s=dataclasses.replace(
+                link.forward_bytes_per_s, value=link.forward_bytes_per_s.value / 50
+            ),
+        )
+        for link in machine.links
+    )
+    machine = dataclasses.replace(machine, links=links)
+    matrix = np.zeros((4, 4), np.int64)
+    matrix[3, 2] = matrix[2, 1] = matrix[1, 0] = 10**9  # against the fast direction by default
+    table = PairTable.from_dense(matrix)
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    traffic = Traffic(ranks=4, origin="test", tables={key: table})
+    checker = Checker(machine, traffic)
+    for goal in GOALS:
+        if goal in {("cost", "latency"), ("cost", "distance")}:
+            continue
+        result = map_traffic(machine, traffic, objective=goal[0], metric=goal[1])
+        assert result.certificate.proved
+        assert result.certificate.value == pytest.approx(
+            optimum_of(checker, traffic, Constraints(), goal), rel=EXACT
+        )
+        assert result.certificate.value < 0.1 * checker.value((0, 1, 2, 3), *goal)
+        for source, target in ((3, 2), (2, 1), (1, 0)):
+            assert result.device_of_rank[source] < result.device_of_rank[target]
