@@ -11,12 +11,23 @@ namespace {
 
 [[noreturn]] void reject(const std::string &sentence) { throw std::invalid_argument(sentence); }
 
+// Beyond, quotients and sums of bytes, rates and seconds would leave the range of doubles, where
+// the flow model finds no end. Nothing real is near.
+constexpr double least_capacity = 1e-30;
+constexpr double largest_number = 1e30;
+
 bool is_capacity(double value) { return value > 0; } // false for NaN
+
+bool is_in_range(double capacity) {
+  return std::isinf(capacity) || (capacity >= least_capacity && capacity <= largest_number);
+}
 
 void check_link(const LinkCapacity &link, std::size_t number) {
   if (!is_capacity(link.forward) || !is_capacity(link.backward) || !is_capacity(link.combined)) {
     reject("link " + std::to_string(number) + ": a capacity is not greater than zero");
   }
+  if (!is_in_range(link.forward) || !is_in_range(link.backward) || !is_in_range(link.combined))
+    reject("link " + std::to_string(number) + ": a capacity is not within 1e-30 to 1e30");
 }
 
 void check_pair(const Network &network, std::size_t pair) {
@@ -32,6 +43,10 @@ void check_pair(const Network &network, std::size_t pair) {
   }
   if (!is_capacity(network.cap[pair]))
     reject(name + ": the cap is not greater than zero");
+  if (!is_in_range(network.cap[pair]))
+    reject(name + ": the cap is not within 1e-30 to 1e30");
+  if (network.latency[pair] > largest_number && std::isfinite(network.latency[pair]))
+    reject(name + ": the latency is beyond 1e30");
   if (!(network.latency[pair] >= 0) || !std::isfinite(network.latency[pair])) {
     reject(name + ": the latency is negative or not finite");
   }
@@ -70,6 +85,8 @@ void RankTraffic::validate() const {
         !std::isfinite(flow.messages)) {
       reject(name + ": bytes and messages must be finite and not negative");
     }
+    if (flow.bytes > largest_number || flow.messages > largest_number)
+      reject(name + ": bytes or messages are beyond 1e30");
     pairs.push_back(static_cast<std::uint64_t>(flow.source) * ranks + flow.target);
   }
   std::sort(pairs.begin(), pairs.end());

@@ -45,7 +45,8 @@ struct Network {
         .subspan(route_begin[pair], route_begin[pair + 1] - route_begin[pair]);
   }
 
-  /// Throws std::invalid_argument unless sizes, indices and capacities are consistent.
+  /// Throws std::invalid_argument unless sizes, indices and capacities are consistent, and numbers
+  /// (where not infinite capacities) are within 1e-30 to 1e30.
   void validate() const;
 };
 
@@ -63,7 +64,7 @@ struct RankTraffic {
   std::vector<Flow> flows;
 
   /// Throws std::invalid_argument on a rank out of range, a duplicate pair, a self flow or a
-  /// negative or non-finite number.
+  /// number that is negative, not finite, or beyond 1e30.
   void validate() const;
 };
 

@@ -1,0 +1,243 @@
+// Fuzz target: any bytes become a machine, a traffic and a request; the answer must hold water.
+//
+// Built as a test with a driver of its own (below): pseudo-random inputs for a given time. With a
+// clang that has libFuzzer: -DTOPOSEAT_LIBFUZZER and -fsanitize=fuzzer,address,undefined.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "toposeat/congestion.hpp"
+#include "toposeat/flow.hpp"
+#include "toposeat/rng.hpp"
+#include "toposeat/solve.hpp"
+
+using namespace toposeat;
+
+namespace {
+
+/// Reads choices off the input; zeros when it is used up.
+class Source {
+public:
+  Source(const std::uint8_t *data, std::size_t size) : data_(data), size_(size) {}
+
+  std::uint32_t below(std::uint32_t bound) { return bound == 0 ? 0 : byte() % bound; }
+  bool chance(std::uint32_t one_in) { return below(one_in) == 1; }
+
+  /// Mostly sane, now and then what breaks arithmetic.
+  double number() {
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    static const double odd[] = {0,      -1,     inf,   -inf, std::nan(""), 1e308,
+                                 1e-308, 5e-324, 1e300, 1e18, 9.1e15,       1e-30};
+    if (chance(40))
+      return odd[below(std::size(odd))];
+    return std::ldexp(1.0 + below(256), static_cast<int>(below(40)) - 10);
+  }
+
+private:
+  std::uint8_t byte() { return at_ < size_ ? data_[at_++] : std::uint8_t{0}; }
+
+  const std::uint8_t *data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+};
+
+Network network_from(Source &source) {
+  Network network;
+  network.devices = 1 + source.below(source.chance(4) ? 18 : 7);
+  const std::uint32_t links = source.below(12);
+  for (std::uint32_t i = 0; i < links; ++i) {
+    const double speed = source.number();
+    network.links.push_back({speed, source.chance(4) ? source.number() : speed,
+                             source.chance(4) ? source.number() : unlimited});
+  }
+  network.route_begin.push_back(0);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      for (std::uint32_t hops = a == b ? 0 : source.below(4); hops > 0 && links > 0; --hops)
+        network.route_uses.push_back(
+            {source.below(links + (source.chance(200) ? 1 : 0)), source.chance(2)});
+      network.route_begin.push_back(static_cast<std::uint32_t>(network.route_uses.size()));
+      network.cap.push_back(source.chance(3) ? source.number() : unlimited);
+      network.latency.push_back(source.chance(2) ? 0 : source.number());
+    }
+  }
+  network.validate();
+  return network;
+}
+
+RankTraffic traffic_from(Source &source) {
+  RankTraffic traffic;
+  traffic.ranks = source.below(source.chance(4) ? 24 : 8);
+  const std::uint32_t density = 1 + source.below(8);
+  for (std::uint32_t a = 0; a < traffic.ranks; ++a) {
+    for (std::uint32_t b = 0; b < traffic.ranks; ++b) {
+      if ((a != b || source.chance(200)) && source.below(density) == 0)
+        traffic.flows.push_back({a, b, source.number(), source.number()});
+    }
+  }
+  traffic.validate();
+  return traffic;
+}
+
+Matrix matrix_from(Source &source, std::uint32_t size) {
+  Matrix matrix(size);
+  const bool symmetric = source.chance(2);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    for (std::uint32_t j = 0; j < size; ++j)
+      matrix(i, j) = symmetric && j < i ? matrix(j, i) : source.number();
+  }
+  return matrix;
+}
+
+void add_constraints(Source &source, MapRequest &request) {
+  const std::uint32_t devices = request.network.devices;
+  if (source.chance(3)) {
+    for (std::uint32_t d = 0; d < devices; ++d) {
+      if (!source.chance(4))
+        request.devices.push_back(source.chance(100) ? source.below(30) : d);
+    }
+  }
+  const std::size_t usable = request.devices.empty() ? devices : request.devices.size();
+  if (source.chance(2)) {
+    for (std::size_t d = 0; d < usable; ++d)
+      request.slots.push_back(source.below(4));
+  }
+  if (source.chance(3)) {
+    for (std::uint32_t r = 0; r < request.traffic.ranks; ++r)
+      request.pinned.push_back(source.chance(5) ? source.below(devices + 1) : Qap::no_pin);
+  }
+  if (source.chance(3)) {
+    for (std::uint32_t r = 0; r < request.traffic.ranks; ++r) {
+      request.allowed.emplace_back();
+      for (std::uint32_t some = source.below(4); some > 0; --some)
+        request.allowed.back().push_back(source.below(devices));
+    }
+  }
+  if (source.chance(3)) {
+    for (std::uint32_t d = 0; d < devices; ++d)
+      request.host_of_device.push_back(source.below(3));
+  }
+}
+
+void require(bool holds, const char *what) {
+  if (holds)
+    return;
+  std::fprintf(stderr, "fuzz_solve: %s\n", what);
+  std::abort();
+}
+
+double value_of(const MapRequest &request, const Assignment &placement) {
+  if (request.objective == Objective::time)
+    return flow_time(request.network, request.traffic, placement);
+  if (request.objective == Objective::congestion)
+    return congestion(request.network, request.traffic, placement).max_s;
+  double total = 0;
+  for (const Flow &flow : request.traffic.flows) {
+    const std::uint32_t a = placement[flow.source];
+    const std::uint32_t b = placement[flow.target];
+    total += flow.bytes * request.cost(a, b);
+    if (request.message_cost.n != 0)
+      total += flow.messages * request.message_cost(a, b);
+  }
+  return total;
+}
+
+void check_seats(const MapRequest &request, const Assignment &placement) {
+  std::vector<std::uint32_t> room(request.network.devices, request.devices.empty() ? 1 : 0);
+  for (std::size_t i = 0; i < request.devices.size(); ++i)
+    room[request.devices[i]] = 1;
+  for (std::size_t i = 0; i < request.slots.size(); ++i)
+    room[request.devices.empty() ? i : request.devices[i]] = request.slots[i];
+  require(placement.size() == request.traffic.ranks, "a rank has no device");
+  for (std::size_t r = 0; r < placement.size(); ++r) {
+    require(placement[r] < room.size() && room[placement[r]]-- > 0, "a device has too many ranks");
+    if (!request.pinned.empty() && request.pinned[r] != Qap::no_pin)
+      require(request.pinned[r] == placement[r], "a pin was not kept");
+    if (!request.allowed.empty() && !request.allowed[r].empty())
+      require(std::find(request.allowed[r].begin(), request.allowed[r].end(), placement[r]) !=
+                  request.allowed[r].end(),
+              "a rank sits where it may not");
+  }
+}
+
+void check_answer(const MapRequest &request, const MapAnswer &answer) {
+  constexpr double slack = 1 + 1e-6;
+  check_seats(request, answer.device_of_rank);
+  const Assignment home = default_assignment(request);
+  check_seats(request, home);
+  const double value = value_of(request, answer.device_of_rank);
+  require(std::isfinite(value), "the value is not a number");
+  require(std::abs(answer.value - value) <= 1e-6 * value, "the value is wrong");
+  require(!answer.lower_bound || *answer.lower_bound <= value * slack, "the bound is above");
+  require(!answer.lower_bound || *answer.lower_bound <= value_of(request, home) * slack,
+          "the bound is above the default");
+  if (request.method == Method::random)
+    return;
+  require(value <= value_of(request, home) * slack, "worse than the default");
+  require(flow_time(request.network, request.traffic, answer.device_of_rank) <=
+              flow_time(request.network, request.traffic, home) * slack,
+          "slower than the default");
+}
+
+void run_one(const std::uint8_t *data, std::size_t size) {
+  Source source(data, size);
+  try {
+    const Network network = network_from(source);
+    const RankTraffic traffic = traffic_from(source);
+    MapRequest request{network, traffic, matrix_from(source, network.devices)};
+    if (source.chance(3))
+      request.message_cost = matrix_from(source, network.devices);
+    add_constraints(source, request);
+    request.objective = static_cast<Objective>(source.below(3));
+    constexpr Method methods[] = {Method::automatic, Method::exact, Method::search,
+                                  Method::keep_default, Method::random};
+    request.method = methods[source.below(std::size(methods))];
+    request.seed = source.below(256);
+    request.budget_s = 0.02;
+    const auto begin = std::chrono::steady_clock::now();
+    const MapAnswer answer = solve(request);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    require(took.count() < 60, "it took a minute"); // of a budget of 20 ms
+    check_answer(request, answer);
+  } catch (const std::invalid_argument &) {
+    // A clear refusal is an answer.
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+  run_one(data, size);
+  return 0;
+}
+
+#ifndef TOPOSEAT_LIBFUZZER
+/// fuzz_solve [SECONDS [FIRST_SEED [verbose]]]: inputs of the generator, one seed after the other.
+int main(int argc, char **argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
+  const std::uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t seed = first;
+  std::chrono::duration<double> gone{0};
+  while (gone.count() < seconds) {
+    Rng rng(seed);
+    std::vector<std::uint8_t> input(64 + rng.below(4000));
+    for (std::uint8_t &each : input)
+      each = static_cast<std::uint8_t>(rng.next() >> 56);
+    if (argc > 3)
+      std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
+    run_one(input.data(), input.size());
+    ++seed;
+    gone = std::chrono::steady_clock::now() - begin;
+  }
+  std::printf("%llu inputs in %.1f s, none broke a promise\n",
+              static_cast<unsigned long long>(seed - first), gone.count());
+  return 0;
+}
+#endif
