@@ -181,6 +181,7 @@ extern struct tps_mpi tps__mpi;
 
 /* Between MPI_Init and MPI_Finalize. False: MPI may still be there, by sessions. */
 bool tps__world_model(void);
+void tps__world_model_begin(void); /* after MPI_Init */
 /* The processes of MPI_COMM_WORLD, from there or from an open session. False: neither is there. */
 bool tps__world_group(abi_handle *group);
 void tps__session_begin(abi_handle session);

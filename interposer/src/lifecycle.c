@@ -29,7 +29,7 @@ int MPI_Init(int *argc, char ***argv) {
   int code = real(argc, argv);
   tps__thread.depth -= 1;
   if (code == 0 && tps__thread.depth == 0)
-    tps__attach();
+    tps__world_model_begin();
   return code;
 }
 
@@ -43,7 +43,7 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
   int code = real(argc, argv, required, provided);
   tps__thread.depth -= 1;
   if (code == 0 && tps__thread.depth == 0)
-    tps__attach();
+    tps__world_model_begin();
   return code;
 }
 

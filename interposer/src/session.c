@@ -14,13 +14,23 @@
 static abi_handle sessions[MAX_SESSIONS];
 static int open_sessions;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* sessions may come from any thread */
+static bool any_session;                                  /* was opened, ever */
+static bool world_model_begun;
 static bool world_model_ends;
 
+/* MPI_Initialized alone does not tell: Intel MPI's is true as soon as a session is open. */
 bool tps__world_model(void) {
   int initialised = 0;
   int finalised = 0;
-  return !world_model_ends && tps__mpi.Initialized(&initialised) == 0 && initialised &&
+  bool maybe = __atomic_load_n(&world_model_begun, __ATOMIC_RELAXED) ||
+               !__atomic_load_n(&any_session, __ATOMIC_RELAXED);
+  return maybe && !world_model_ends && tps__mpi.Initialized(&initialised) == 0 && initialised &&
          tps__mpi.Finalized(&finalised) == 0 && !finalised;
+}
+
+void tps__world_model_begin(void) {
+  __atomic_store_n(&world_model_begun, true, __ATOMIC_RELAXED);
+  tps__attach();
 }
 
 bool tps__world_group(abi_handle *group) {
@@ -37,6 +47,7 @@ static void add(abi_handle session) {
   pthread_mutex_lock(&mutex);
   if (open_sessions < MAX_SESSIONS)
     sessions[open_sessions++] = session;
+  __atomic_store_n(&any_session, true, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&mutex);
 }
 
