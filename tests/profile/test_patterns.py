@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from toposeat.errors import UsageError
 from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
 from toposeat.profile.patterns import DEFAULT_BYTES, PATTERN_FORMS, is_pattern, pattern_traffic
+from toposeat.profile.recognise import describe_pattern
 
 MIB = 2**20
 
@@ -77,6 +80,37 @@ def test_stencil3d_by_coordinates() -> None:
         expected[pair] = expected.get(pair, 0) + (15 if axis == 0 else 5)
     assert wrap
     assert sent == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "wrap"),
+    [
+        ("stencil2d:3x4,diagonals,bytes=5", False),
+        ("stencil2d:3x2,diagonals,bytes=5,wrap", True),
+        ("stencil3d:3x1x4,diagonals,bytes=5", False),
+        ("stencil3d:4x2x3,diagonals,bytes=5,wrap", True),
+    ],
+)
+def test_diagonals_reach_every_rank_within_one_step(text: str, wrap: bool) -> None:
+    shape = tuple(map(int, text.partition(":")[2].partition(",")[0].split("x")))
+    expected = np.zeros((math.prod(shape),) * 2, np.int64)
+    steps = product(*(((-1, 0, 1) if extent > 1 else (0,)) for extent in shape))
+    for step in filter(any, steps):
+        for place in product(*map(range, shape)):
+            there = tuple(p + s for p, s in zip(place, step, strict=True))
+            if wrap:
+                there = tuple(t % extent for t, extent in zip(there, shape, strict=True))
+            if all(0 <= t < extent for t, extent in zip(there, shape, strict=True)):
+                source, target = (int(np.ravel_multi_index(p, shape)) for p in (place, there))
+                expected[source, target] += 5 if source != target else 0
+    traffic = pattern_traffic(text)
+    assert traffic.table().dense_bytes(traffic.ranks).tolist() == expected.tolist()
+
+
+def test_a_cube_with_diagonals_is_recognised_as_27_points() -> None:
+    words = describe_pattern(pattern_traffic("stencil3d:4x5x6,diagonals"))
+    assert "4x5x6" in words
+    assert "27-point" in words
 
 
 def test_the_default_message_is_one_mebibyte_between_devices() -> None:

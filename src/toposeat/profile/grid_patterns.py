@@ -23,6 +23,7 @@ _MAX_GRIDS = 512
 _PERIODIC = 0.25  # of a neighbour's bytes: less between the ends is small talk
 _MAX_WITH_DIAGONALS = 8
 _MAX_LINE_PAIRS = 1 << 23
+_SAMPLE = 64  # ranks looked at before all of them are
 
 _POINTS = {2: " (9-point)", 3: " (27-point)"}
 
@@ -42,6 +43,13 @@ class _Axis:
     def place(self, rank: Int64Array) -> Int64Array:
         """The coordinate of each rank along this dimension."""
         return rank // self.stride % self.extent
+
+    @property
+    def some_steps(self) -> Int64Array:
+        """A few of `steps`: where one of them is not used, most axes are ruled out."""
+        rank = np.linspace(0, self.ranks - 1, _SAMPLE).astype(np.int64)
+        rank -= self.stride * (self.place(rank) == self.extent - 1)
+        return both_ways(rank, rank + self.stride, self.ranks)
 
     @cached_property
     def steps(self) -> Int64Array:
@@ -154,7 +162,7 @@ def _grids(pairs: PairSet) -> Iterator[_Grid]:
         key = stride, span
         if key not in axes:
             axis = _Axis(pairs.ranks, stride, span)
-            used = pairs.all_used(axis.steps)
+            used = pairs.all_used(axis.some_steps) and pairs.all_used(axis.steps)
             axes[key] = (axis, _is_periodic(pairs, axis)) if used else None
         return axes[key]
 
@@ -223,7 +231,8 @@ def find_line_exchange(pairs: PairSet) -> Pattern | None:
     for stride, span in combinations(divisors, 2):
         axis = _Axis(n, stride, span)
         if span % stride == 0 and 2 < axis.extent < n and n * (axis.extent - 1) <= len(pairs):
-            full += [axis] if pairs.all_used(axis.lines) else []
+            used = pairs.all_used(axis.some_steps) and pairs.all_used(axis.lines)
+            full += [axis] if used else []
     for count in (2, 3):
         for chosen in combinations(full, count):
             if any(a.span > b.stride for a, b in pairwise(chosen)):

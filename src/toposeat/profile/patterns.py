@@ -35,6 +35,8 @@ def pattern_traffic(text: str) -> Traffic:
 
     * `stencil2d`, `stencil3d`: every rank exchanges `messages` messages of `bytes` with each
       neighbour in the grid. `weight=W` makes the messages along the first dimension W times larger.
+      `diagonals` adds the neighbours across edges and corners, with messages of `bytes` too: 9
+      points in 2-D, 27 in 3-D.
       `wrap` joins the two ends of every dimension: where a dimension has 2 ranks, both neighbours
       are the same rank and it gets both messages.
     * `ring`: rank r sends to rank r + 1, the last to the first.
@@ -75,6 +77,7 @@ def _stencil(dimensions: int) -> Builder:
     def build(text: PatternText) -> MessageList:
         grid = text.take_grid(dimensions=dimensions, max_ranks=MAX_RANKS)
         wrap = text.take_flag("wrap")
+        diagonals = text.take_flag("diagonals")
         weight = text.take_factor("weight", 1)
         size, count = _take_message(text)
         text.finish()
@@ -84,6 +87,9 @@ def _stencil(dimensions: int) -> Builder:
             for dimension, target in ranks.neighbours(place, wrap=wrap):
                 weighted = round(size * weight) if dimension == 0 else size
                 messages.add(TrafficKind.POINT_TO_POINT, rank, target, weighted, count)
+            if diagonals:
+                for target in ranks.diagonals(place, wrap=wrap):
+                    messages.add(TrafficKind.POINT_TO_POINT, rank, target, size, count)
         return messages
 
     return build
@@ -186,15 +192,26 @@ class _Grid:
                 if extent > 1 and (wrap or 0 <= there < extent):
                     yield dimension, rank + (there % extent - here) * stride
 
+    def diagonals(self, place: tuple[int, ...], *, wrap: bool) -> Iterator[int]:
+        """Ranks one step away in two dimensions or more; as `neighbours` where down and up meet."""
+        reach = []
+        for here, extent, stride in zip(place, self._shape, self._strides, strict=True):
+            near = (here - 1, here + 1) if extent > 1 else ()
+            steps = [there % extent * stride for there in near if wrap or 0 <= there < extent]
+            reach.append([(0, here * stride), *((1, step) for step in steps)])
+        for ends in product(*reach):
+            if sum(moved for moved, _ in ends) > 1:
+                yield sum(step for _, step in ends)
+
 
 _PATTERNS: MappingProxyType[str, tuple[str, Builder]] = MappingProxyType(
     {
         "stencil2d": (
-            "stencil2d:4x4[,wrap][,weight=W][,bytes=N][,messages=M]",
+            "stencil2d:4x4[,diagonals][,wrap][,weight=W][,bytes=N][,messages=M]",
             _stencil(dimensions=2),
         ),
         "stencil3d": (
-            "stencil3d:2x2x4[,wrap][,weight=W][,bytes=N][,messages=M]",
+            "stencil3d:2x2x4[,diagonals][,wrap][,weight=W][,bytes=N][,messages=M]",
             _stencil(dimensions=3),
         ),
         "ring": ("ring:N[,bytes=N][,messages=M]", _ring),

@@ -20,14 +20,16 @@ from toposeat.profile.numpy_matrix import (
     read_npz_matrix,
 )
 from toposeat.profile.open_mpi_monitoring import looks_like_monitoring, read_monitoring
+from toposeat.profile.pair_list import looks_like_pair_list, read_pair_list
 from toposeat.profile.patterns import pattern_traffic
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.record import SUFFIX
 from toposeat.profile.treematch_matrix import looks_like_treematch, read_treematch_matrix
 
 ACCEPTED = (
-    "a profile, a matrix (CSV, NumPy, TreeMatch), Open MPI monitoring files, NCCL debug logs, NCCL"
-    " Inspector files, PyTorch profiler traces, a folder of these, or a pattern: stencil2d:4x4"
+    "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"
+    " NCCL debug logs, NCCL Inspector files, PyTorch profiler traces, a folder of these, or a"
+    " pattern: stencil2d:4x4"
 )
 
 MAX_FILES = 1 << 18
@@ -107,6 +109,7 @@ def _reader_of(path: Path) -> _Reader:
         (looks_like_monitoring(text), _first(read_monitoring)),
         (_JSON.match(text) is not None, _json_reader(head)),
         (nccl_log.MARK in head, nccl_log.read_nccl_logs),
+        (looks_like_pair_list(text), _first(read_pair_list)),
         (looks_like_treematch(text), _first(read_treematch_matrix)),
         (text.startswith("# toposeat/") or path.suffix in {".place", ".html"}, _no_traffic),
     ]
