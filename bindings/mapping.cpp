@@ -4,7 +4,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <csignal>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <tuple>
 
 #include "bindings.hpp"
+#include "interrupts.hpp"
 #include "toposeat/scotch.hpp"
 #include "toposeat/solve.hpp"
 
@@ -75,37 +75,6 @@ MapRequest constrained(const Network &network, const RankTraffic &traffic, const
   request.host_of_device = hosts;
   return request;
 }
-
-/// While it lives, the first SIGINT asks the solver to stop, and the next one does what it did
-/// before.
-class Interrupts {
-public:
-  explicit Interrupts(bool wanted) : wanted_(wanted) {
-    asked = false;
-    if (!wanted_)
-      return;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { asked = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_);
-  }
-  Interrupts(const Interrupts &) = delete;
-  Interrupts &operator=(const Interrupts &) = delete;
-  ~Interrupts() {
-    if (wanted_)
-      sigaction(SIGINT, &before_, nullptr);
-  }
-
-  static toposeat::StopFlag asked;
-  static_assert(toposeat::StopFlag::is_always_lock_free);
-
-private:
-  bool wanted_;
-  struct sigaction before_ = {};
-};
-
-toposeat::StopFlag Interrupts::asked = false;
 
 MapAnswer map_ranks(const Network &network, const RankTraffic &traffic, const InputMatrix &cost,
                     const std::optional<InputMatrix> &message_cost, const std::string &objective,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "interrupts.hpp"
 #include "toposeat/map_large.hpp"
 #include "toposeat/scotch_large.hpp"
 
@@ -111,7 +112,8 @@ std::vector<std::uint32_t> route(const Machine &machine, std::uint32_t a, std::u
 LargeAnswer map_large(const Machine &machine, const RankTraffic &traffic,
                       const std::string &objective, const std::string &solver, double budget_s,
                       std::uint64_t seed,
-                      const std::function<void(const std::string &, double)> &progress) {
+                      const std::function<void(const std::string &, double)> &progress,
+                      bool interruptible) {
   toposeat::LargeRequest request{traffic,
                                  machine.kind,
                                  named(objectives, objective),
@@ -119,13 +121,15 @@ LargeAnswer map_large(const Machine &machine, const RankTraffic &traffic,
                                  budget_s,
                                  seed,
                                  {},
-                                 {}};
+                                 {},
+                                 &Interrupts::asked};
   if (progress)
     request.progress = [&](const std::string &stage, double share) {
       const nb::gil_scoped_acquire acquire;
       progress(stage, share);
     };
   const nb::gil_scoped_release release;
+  const Interrupts interrupts(interruptible);
   return toposeat::map_large(request);
 }
 
@@ -212,6 +216,7 @@ void bind_scale(nb::module_ &module) {
       .def_ro("name", &LargeCandidate::name)
       .def_ro("cost", &LargeCandidate::cost, "Sum over flows of bytes x distance.")
       .def_ro("cpu_s", &LargeCandidate::cpu_s, "CPU seconds that its making took.")
+      .def_ro("also", &LargeCandidate::also, "Other ways that led to the same placement.")
       .def_prop_ro("predicted", [](const LargeCandidate &c) { return c.prediction.known; })
       .def_prop_ro("busiest_s", [](const LargeCandidate &c) { return c.prediction.busiest_s; })
       .def_prop_ro("busiest_link",
@@ -231,13 +236,17 @@ void bind_scale(nb::module_ &module) {
       .def_ro("placed", &LargeAnswer::placed)
       .def_ro("candidates", &LargeAnswer::candidates)
       .def_ro("kept_default", &LargeAnswer::kept_default)
+      .def_ro("interrupted", &LargeAnswer::interrupted, "The search was stopped by SIGINT.")
       .def_ro("notes", &LargeAnswer::notes);
 
   module.def("map_large", &map_large, "machine"_a, "traffic"_a, nb::kw_only(), "objective"_a,
              "solver"_a, "budget_s"_a, "seed"_a, "progress"_a.none() = nb::none(),
+             "interruptible"_a = false,
              "Chooses a slot for every rank of a large job.\n\n"
              "Objectives: cost, congestion, time. Solvers: auto, multilevel, geometric, scotch,\n"
-             "default, random. `progress` is told a stage and the share of it that is done.\n\n"
+             "default, random. `progress` is told a stage and the share of it that is done. If\n"
+             "`interruptible` (main thread only), SIGINT ends the search but not Scotch, and the\n"
+             "best so far is returned.\n\n"
              "Raises:\n    ValueError: if the ranks do not fit.\n"
              "    RuntimeError: if Scotch was asked for and is missing or fails.");
   module.def(

@@ -22,6 +22,21 @@ Slack slack_at(const PartGraph &graph, bool finest) {
   return {size, size};
 }
 
+/// Moves vertices, the last ones first, until the size of side 0 is in its range. Every vertex is
+/// one rank.
+void settle_sizes(const SizeRange &range, Sides &sides) {
+  auto first = static_cast<std::uint32_t>(std::count(sides.begin(), sides.end(), 0));
+  for (std::size_t v = sides.size(); v-- > 0 && range.missed_by(first) > 0;) {
+    if (first > range.most && sides[v] == 0) {
+      sides[v] = 1;
+      --first;
+    } else if (first < range.least && sides[v] == 1) {
+      sides[v] = 0;
+      ++first;
+    }
+  }
+}
+
 } // namespace
 
 Sides Bisector::bisect(const PartGraph &graph, const SizeRange &range) {
@@ -29,7 +44,7 @@ Sides Bisector::bisect(const PartGraph &graph, const SizeRange &range) {
   const std::uint32_t most_size = std::max(1U, 3 * ranks / (2 * coarse_enough));
   std::vector<CoarseGraph> levels;
   const PartGraph *coarsest = &graph;
-  while (coarsest->vertices() > coarse_enough) {
+  while (coarsest->vertices() > coarse_enough && !deadline_.expired()) {
     CoarseGraph next = coarsener_.coarsen(*coarsest, most_size);
     const bool worthwhile =
         next.graph.vertices() < too_little_merged * static_cast<double>(coarsest->vertices());
@@ -46,8 +61,10 @@ Sides Bisector::bisect(const PartGraph &graph, const SizeRange &range) {
     for (std::uint32_t v = 0; v < finer.vertices(); ++v)
       projected[v] = sides[vertex_of[v]];
     sides = std::move(projected);
-    refiner_.refine(finer, range, slack_at(finer, level == 0), sides);
+    if (!deadline_.expired())
+      refiner_.refine(finer, range, slack_at(finer, level == 0), sides);
   }
+  settle_sizes(range, sides); // nothing to do, unless the deadline came in between
   return sides;
 }
 
@@ -56,7 +73,7 @@ Sides Bisector::divide_coarsest(const PartGraph &graph, const SizeRange &range,
   Sides best;
   double best_cut = 0;
   std::uint32_t best_missed = 0;
-  for (int i = 0; i < first_cuts; ++i) {
+  for (int i = 0; i < first_cuts && (i == 0 || !deadline_.expired()); ++i) {
     Sides sides;
     refiner_.grow(graph, range, rng_.below(graph.vertices()), sides);
     const double cut = refiner_.refine(graph, range, slack, sides);

@@ -8,6 +8,7 @@
 #include "coarsening.hpp"
 #include "fm_refinement.hpp"
 #include "part_graph.hpp"
+#include "toposeat/deadline.hpp"
 #include "toposeat/rng.hpp"
 
 namespace toposeat {
@@ -16,15 +17,17 @@ namespace toposeat {
 /// the best on the way back. Keeps its buffers from one call to the next.
 class Bisector {
 public:
-  explicit Bisector(std::uint64_t seed) : rng_(seed), coarsener_(rng_) {}
+  Bisector(std::uint64_t seed, const Deadline &deadline)
+      : deadline_(deadline), rng_(seed), coarsener_(rng_), refiner_(deadline) {}
 
   /// Sides of a graph whose vertices are single ranks; the size of side 0 is within `range`, which
-  /// must lie within 0..vertices.
+  /// must lie within 0..vertices. At the deadline the cut is left as it is, but not the sizes.
   Sides bisect(const PartGraph &graph, const SizeRange &range);
 
 private:
   Sides divide_coarsest(const PartGraph &graph, const SizeRange &range, const Slack &slack);
 
+  Deadline deadline_;
   Rng rng_;
   Coarsener coarsener_;
   FmRefiner refiner_;

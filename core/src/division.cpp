@@ -53,6 +53,10 @@ void Divider::halve(const PartGraph &graph, const Row &row, std::vector<std::uin
       block[v] = row.first;
     return;
   }
+  if (deadline_.expired()) {
+    deal(row, block);
+    return;
+  }
   const std::size_t half = count / 2;
   const auto room = [](std::span<const std::uint32_t> blocks) {
     return std::accumulate(blocks.begin(), blocks.end(), 0U);
@@ -76,6 +80,20 @@ void Divider::halve(const PartGraph &graph, const Row &row, std::vector<std::uin
   }
   halve(half > 1 ? induced(graph, local[0]) : PartGraph(), first, block);
   halve(count - half > 1 ? induced(graph, local[1]) : PartGraph(), second, block);
+}
+
+/// Fills the blocks one after the other.
+void Divider::deal(const Row &row, std::vector<std::uint32_t> &block) {
+  std::uint32_t b = 0;
+  std::uint32_t in_block = 0;
+  for (const std::uint32_t v : row.vertices) {
+    while (in_block == row.capacity[b]) {
+      ++b;
+      in_block = 0;
+    }
+    block[v] = row.first + b;
+    ++in_block;
+  }
 }
 
 void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,

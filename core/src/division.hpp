@@ -18,10 +18,10 @@ namespace toposeat {
 /// between more than two of them.
 class Divider {
 public:
-  /// At the deadline, what is only an improvement ends.
+  /// At the deadline improvements end, and vertices not divided yet are dealt out as they come.
   Divider(std::uint64_t seed, bool divide_again, const Deadline &deadline)
       : deadline_(deadline), divide_again_(divide_again), rng_(seed ^ 0x5bd1e995U),
-        bisector_(seed) {}
+        bisector_(seed, deadline), kway_(deadline), local_(deadline) {}
 
   /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank.
   std::vector<std::uint32_t> divide(const PartGraph &graph,
@@ -34,6 +34,7 @@ private:
   struct Row; // blocks that are still together, and the vertices in them
 
   void halve(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block);
+  static void deal(const Row &row, std::vector<std::uint32_t> &block);
   void redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                 std::vector<std::uint32_t> &block);
   bool redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,

@@ -8,6 +8,7 @@ namespace toposeat {
 namespace {
 
 constexpr int most_passes = 4;
+constexpr std::uint32_t clock_every = 64; // moves between two looks at the clock
 constexpr double epsilon = 1e-6; // of the cut: single precision gains do not add up exactly
 
 /// Moves without a better state after which a pass ends.
@@ -32,7 +33,7 @@ double FmRefiner::refine(const PartGraph &graph, const SizeRange &range, const S
                          Sides &sides) {
   range_ = range;
   start(graph, sides);
-  for (int i = 0; i < most_passes && pass(sides, slack); ++i)
+  for (int i = 0; i < most_passes && !deadline_.expired() && pass(sides, slack); ++i)
     continue;
   return cut_;
 }
@@ -65,7 +66,10 @@ void FmRefiner::grow(const PartGraph &graph, const SizeRange &range, std::uint32
   heap_[1].clear();
   filled_ = {true, false};
   push(seed, 1);
+  std::uint32_t tried = 0;
   while (first_size_ < range.least && settle_top(1, sides)) {
+    if (++tried % clock_every == 0 && deadline_.expired())
+      return;
     const std::uint32_t v = vertex_of(heap_[1].front());
     moved_[v] = 1;
     // A vertex too large to fit is passed over while smaller ones may still come.
@@ -99,7 +103,7 @@ bool FmRefiner::pass(Sides &sides, const Slack &slack) {
   const std::size_t most_idle = patience(n);
   while (trail_.size() < kept + most_idle) {
     const int side = choose_side(sides, slack);
-    if (side < 0)
+    if (side < 0 || ((trail_.size() + 1) % clock_every == 0 && deadline_.expired()))
       break;
     const std::uint32_t v = vertex_of(heap_[static_cast<std::size_t>(side)].front());
     moved_[v] = 1;

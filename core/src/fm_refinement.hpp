@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "part_graph.hpp"
+#include "toposeat/deadline.hpp"
 
 namespace toposeat {
 
@@ -19,6 +20,9 @@ struct Slack {
 
 class FmRefiner {
 public:
+  /// At the deadline a call returns what it has; sizes may then miss their range.
+  explicit FmRefiner(const Deadline &deadline) : deadline_(deadline) {}
+
   /// Lowers the cut; a cut whose sizes miss the range by more than `slack.accept` counts as worse
   /// than any that does not. Returns the weight of the cut.
   double refine(const PartGraph &graph, const SizeRange &range, const Slack &slack, Sides &sides);
@@ -54,6 +58,7 @@ private:
   void undo(std::size_t kept, Sides &sides);
   [[nodiscard]] State state(const Slack &slack) const;
 
+  Deadline deadline_;
   const PartGraph *graph_ = nullptr;
   SizeRange range_;
   std::uint32_t first_size_ = 0; // ranks on side 0

@@ -24,12 +24,12 @@ void KwayRefiner::refine(const PartGraph &graph, const std::vector<std::uint32_t
   number_.assign(graph.vertices(), nowhere);
   work_ = 0;
   const std::uint64_t most_work = work_per_arc * graph.target.size();
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < most_rounds && !deadline_.expired(); ++round) {
     const std::vector<Pair> pairs = promising_pairs(block);
     std::fill(active_.begin(), active_.end(), std::uint8_t{0});
     bool improved = false;
     for (const Pair &pair : pairs) {
-      if (work_ > most_work)
+      if (work_ > most_work || deadline_.expired())
         return;
       improved |= refine_pair(pair, capacity, block);
     }
@@ -81,8 +81,11 @@ KwayRefiner::promising_pairs(const std::vector<std::uint32_t> &block) {
     if (a < b)
       pairs.push_back({move.gain + gain_of(b * blocks + a), a, b});
   }
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair &x, const Pair &y) { return x.promise > y.promise; });
+  std::sort(pairs.begin(), pairs.end(), [](const Pair &x, const Pair &y) {
+    if (x.promise != y.promise)
+      return x.promise > y.promise;
+    return x.a < y.a || (x.a == y.a && x.b < y.b);
+  });
   return pairs;
 }
 

@@ -8,15 +8,18 @@
 
 #include "fm_refinement.hpp"
 #include "part_graph.hpp"
+#include "toposeat/deadline.hpp"
 
 namespace toposeat {
 
 /// Blocks 0..k-1 that are all as far from each other; `capacity[b]` is the most ranks of block b.
 class KwayRefiner {
 public:
+  explicit KwayRefiner(const Deadline &deadline) : deadline_(deadline), fm_(deadline) {}
+
   /// Lowers the weight between blocks by FM between two of them at a time (as KaFFPa does:
   /// Sanders, Schulz, ESA 2011), those first where single moves promise most. Sizes stay within the
-  /// capacities. Every vertex stands for one rank.
+  /// capacities. Every vertex stands for one rank. At the deadline, what is there stays.
   void refine(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
               std::vector<std::uint32_t> &block);
 
@@ -33,6 +36,7 @@ private:
                    std::vector<std::uint32_t> &block);
   void extract(const Pair &pair, const std::vector<std::uint32_t> &block);
 
+  Deadline deadline_;
   const PartGraph *graph_ = nullptr;
   std::vector<std::vector<std::uint32_t>> members_; // of each block
   std::vector<std::uint8_t> active_;                // block changed since its last turn

@@ -99,57 +99,59 @@ std::vector<std::pair<std::string, std::vector<double>>> stretches(const Process
   return result;
 }
 
+/// Slots along a Hilbert curve through the routers: with ranks along another, what is near on one
+/// curve is near on the other.
+std::vector<std::uint32_t> torus_curve(const TorusShape &shape) {
+  const ProcessGrid routers{shape.extents, std::vector<double>(shape.extents.size(), 1), true};
+  const std::uint32_t seats = shape.nodes_per_router * shape.devices_per_node;
+  std::vector<std::uint32_t> slots;
+  for (const std::uint32_t router : hilbert_order(routers)) {
+    for (std::uint32_t s = 0; s < seats; ++s)
+      slots.push_back(router * seats + s);
+  }
+  return slots;
+}
+
 } // namespace
 
-std::vector<NamedPlacement> machine_orders(const LargeMachine &machine, std::uint32_t ranks) {
-  std::vector<NamedPlacement> result;
+bool machine_orders(const LargeMachine &machine, std::uint32_t ranks, const TakePlacement &take) {
   const auto *torus = std::get_if<TorusMachine>(&machine);
   if (torus == nullptr)
-    return result;
+    return true;
   std::vector<std::size_t> nesting(torus->shape().extents.size());
   std::iota(nesting.begin(), nesting.end(), std::size_t{0});
   do {
     for (const bool snake : {false, true}) {
       std::vector<std::uint32_t> order = torus_order(torus->shape(), nesting, snake);
       order.resize(ranks);
-      result.emplace_back((snake ? "snake " : "Cartesian ") + axes_of(nesting), std::move(order));
+      if (!take((snake ? "snake " : "Cartesian ") + axes_of(nesting), std::move(order)))
+        return false;
     }
   } while (std::next_permutation(nesting.begin(), nesting.end()));
-  return result;
+  return true;
 }
 
-std::vector<NamedPlacement> grid_placements(const ProcessGrid &grid, const LargeMachine &machine,
-                                            const SlotTree &tree, std::uint32_t ranks) {
-  std::vector<NamedPlacement> result;
+bool grid_placements(const ProcessGrid &grid, const LargeMachine &machine, const SlotTree &tree,
+                     std::uint32_t ranks, const TakePlacement &take) {
+  const Coordinates coordinates = grid_coordinates(grid, ranks);
+  for (const auto &[name, stretch] : stretches(grid)) {
+    if (!take("coordinate bisection" + name, coordinate_bisection(coordinates, tree, stretch)))
+      return false;
+  }
   const std::vector<std::uint32_t> hilbert = hilbert_order(grid);
-  result.emplace_back("Hilbert", along(hilbert, tree.order));
-  result.emplace_back("Morton", along(morton_order(grid), tree.order));
+  if (!take("Hilbert", along(hilbert, tree.order)) ||
+      !take("Morton", along(morton_order(grid), tree.order)))
+    return false;
   const Levels levels = std::visit([](const auto &each) { return levels_of(each); }, machine);
   const auto blocks = best_blocks(grid, levels.arities, levels.costs);
-  if (!blocks.empty())
-    result.emplace_back("blocks", along(block_order(grid, blocks), tree.order));
-  const Coordinates coordinates = grid_coordinates(grid, ranks);
-  for (const auto &[name, stretch] : stretches(grid))
-    result.emplace_back("coordinate bisection" + name,
-                        coordinate_bisection(coordinates, tree, stretch));
-  if (const auto *torus = std::get_if<TorusMachine>(&machine)) {
-    // Along both curves at once: near on one is near on the other.
-    const TorusShape &shape = torus->shape();
-    const ProcessGrid routers{shape.extents, std::vector<double>(shape.extents.size(), 1), true};
-    const std::uint32_t seats = shape.nodes_per_router * shape.devices_per_node;
-    std::vector<std::uint32_t> slots;
-    for (const std::uint32_t router : hilbert_order(routers)) {
-      for (std::uint32_t s = 0; s < seats; ++s)
-        slots.push_back(router * seats + s);
-    }
-    result.emplace_back("Hilbert on both", along(hilbert, slots));
-  }
-  return result;
+  if (!blocks.empty() && !take("blocks", along(block_order(grid, blocks), tree.order)))
+    return false;
+  const auto *torus = std::get_if<TorusMachine>(&machine);
+  return torus == nullptr || take("Hilbert on both", along(hilbert, torus_curve(torus->shape())));
 }
 
-NamedPlacement embedded_placement(const RankGraph &graph, const SlotTree &tree) {
-  return {"coordinates from the graph",
-          coordinate_bisection(embedded_coordinates(graph), tree, {1, 1, 1})};
+Assignment embedded_placement(const RankGraph &graph, const SlotTree &tree) {
+  return coordinate_bisection(embedded_coordinates(graph), tree, {1, 1, 1});
 }
 
 } // namespace toposeat

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "toposeat/large_machine.hpp"
@@ -12,17 +12,19 @@
 
 namespace toposeat {
 
-using NamedPlacement = std::pair<std::string, Assignment>;
+/// Takes one placement as soon as it is made; false: no more of them.
+using TakePlacement = std::function<bool(const std::string &name, Assignment placement)>;
 
 /// Orders of the machine's own slots for ranks as they come: on a torus every order of its
-/// dimensions (the Cartesian ones), there and back.
-std::vector<NamedPlacement> machine_orders(const LargeMachine &machine, std::uint32_t ranks);
+/// dimensions (the Cartesian ones), there and back. False if `take` stopped it.
+bool machine_orders(const LargeMachine &machine, std::uint32_t ranks, const TakePlacement &take);
 
-/// Curves, blocks and recursive coordinate bisection of a recognised process grid.
-std::vector<NamedPlacement> grid_placements(const ProcessGrid &grid, const LargeMachine &machine,
-                                            const SlotTree &tree, std::uint32_t ranks);
+/// Curves, blocks and recursive coordinate bisection of a recognised process grid. False if `take`
+/// stopped it.
+bool grid_placements(const ProcessGrid &grid, const LargeMachine &machine, const SlotTree &tree,
+                     std::uint32_t ranks, const TakePlacement &take);
 
 /// Recursive bisection of coordinates that were made up from the graph.
-NamedPlacement embedded_placement(const RankGraph &graph, const SlotTree &tree);
+Assignment embedded_placement(const RankGraph &graph, const SlotTree &tree);
 
 } // namespace toposeat

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double worth_refining = 1.2; // times the least cost so far: swaps gain no more than that
 constexpr std::size_t most_refined = 2;
+constexpr double orders_share = 0.4; // of the budget: a search gets the rest
 
 bool searches(LargeMethod method) {
   return method == LargeMethod::automatic || method == LargeMethod::multilevel;
@@ -31,8 +32,8 @@ bool chooses(LargeMethod method) {
 class LargeMapping {
 public:
   explicit LargeMapping(const LargeRequest &request)
-      : request_(request), ranks_(request.traffic.ranks), deadline_(Deadline::in(request.budget_s)),
-        began_(thread_seconds()) {
+      : request_(request), ranks_(request.traffic.ranks),
+        deadline_(Deadline::in(request.budget_s, request.stop)) {
     check();
     graph_ = rank_graph(request.traffic, ranks_);
     tree_ = tree_of(request.machine);
@@ -41,6 +42,7 @@ public:
   LargeAnswer run() {
     std::vector<std::uint32_t> identity(ranks_);
     std::iota(identity.begin(), identity.end(), 0U);
+    began_ = thread_seconds();
     add("default", std::move(identity));
     answer_.home = answer_.candidates.front();
     collect();
@@ -48,6 +50,9 @@ public:
     answer_.placed = answer_.candidates[best];
     answer_.slot_of_rank = placements_[best];
     answer_.kept_default = best == 0;
+    answer_.interrupted = deadline_.stopped();
+    if (answer_.interrupted)
+      answer_.notes.emplace_back("interrupted: the best placement so far");
     return std::move(answer_);
   }
 
@@ -73,11 +78,19 @@ private:
       request_.progress(stage, share);
   }
 
-  /// Takes a finished placement in, with the CPU time since the one before.
+  /// Takes a finished placement in, with the CPU time since the one before; one that is there
+  /// already only gives it another name.
   void add(const std::string &name, Assignment placement) {
     const double now = thread_seconds();
+    for (std::size_t i = 0; i < placements_.size(); ++i) {
+      if (placements_[i] == placement) {
+        answer_.candidates[i].also.push_back(name);
+        began_ = thread_seconds();
+        return;
+      }
+    }
     LargeCandidate candidate{
-        name, large_cost(graph_, request_.machine, placement), {}, now - began_};
+        name, large_cost(graph_, request_.machine, placement), {}, now - began_, {}};
     // Links matter for choosing by time; by cost alone, only those of the winner are looked at.
     if (request_.objective != LargeObjective::cost)
       candidate.prediction = predict(request_.traffic, request_.machine, placement);
@@ -115,20 +128,33 @@ private:
 
   void add_orders() {
     tell("orders", 0);
-    for (auto &[name, placement] : machine_orders(request_.machine, ranks_))
+    const Deadline until = deadline_.within(orders_share * request_.budget_s);
+    const TakePlacement take = [&](const std::string &name, Assignment placement) {
       add(name, std::move(placement));
-    if (const auto grid = recognise_grid(graph_)) {
-      regular_ = true;
-      std::string shape;
-      for (const std::uint32_t extent : grid->extents)
-        shape += (shape.empty() ? "" : "x") + std::to_string(extent);
-      answer_.notes.push_back("the traffic is that of a " + shape + " process grid");
-      for (auto &[name, placement] : grid_placements(*grid, request_.machine, tree_, ranks_))
-        add(name, std::move(placement));
-    } else {
-      auto [name, placement] = embedded_placement(graph_, tree_);
-      add(name, std::move(placement));
+      return !until.expired();
+    };
+    bool all = take_grid(until, take);
+    all = machine_orders(request_.machine, ranks_, take) && all;
+    if (!all)
+      answer_.notes.emplace_back("there was no time to look at every geometric order");
+  }
+
+  /// Placements by where ranks lie in a process grid, or in one made up. False if time ended it.
+  bool take_grid(const Deadline &until, const TakePlacement &take) {
+    const auto grid = recognise_grid(graph_, until);
+    began_ = thread_seconds();
+    if (until.expired())
+      return false;
+    if (!grid) {
+      take("coordinates from the graph", embedded_placement(graph_, tree_));
+      return true;
     }
+    regular_ = true;
+    std::string shape;
+    for (const std::uint32_t extent : grid->extents)
+      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+    answer_.notes.push_back("the traffic is that of a " + shape + " process grid");
+    return grid_placements(*grid, request_.machine, tree_, ranks_, take);
   }
 
   void add_multilevel() {
@@ -139,7 +165,7 @@ private:
     refine_slots(graph_, request_.machine, tree_, placement, deadline_);
     add("multilevel", std::move(placement));
     if (deadline_.expired())
-      answer_.notes.push_back("the budget ended the multilevel search early");
+      answer_.notes.emplace_back("the multilevel search was ended early");
   }
 
   /// Swaps on the cheapest other candidates.
@@ -147,8 +173,10 @@ private:
     tell("swaps", 0);
     std::vector<std::size_t> order(answer_.candidates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return answer_.candidates[a].cost < answer_.candidates[b].cost;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const double x = answer_.candidates[a].cost;
+      const double y = answer_.candidates[b].cost;
+      return x < y || (x == y && a < b);
     });
     const double least = answer_.candidates[order.front()].cost;
     std::size_t refined = 0;
@@ -184,7 +212,7 @@ private:
     double own = 0; // it takes about as long as the multilevel search
     for (const LargeCandidate &each : answer_.candidates)
       own += each.name == "multilevel" ? each.cpu_s : 0;
-    if (deadline_.left() < 1.5 * own) {
+    if (deadline_.expired() || deadline_.left() < 1.5 * own) {
       answer_.notes.push_back("no time was left for scotch as a candidate");
       return;
     }
@@ -226,18 +254,29 @@ private:
     return less_by_tolerance(a.cost, b.cost);
   }
 
+  /// Takes the best out of a list of candidates. No sort: better() has a tolerance, so it is no
+  /// order that one could rely on.
+  std::size_t take_best(std::vector<std::size_t> &open) const {
+    auto best = open.begin();
+    for (auto each = open.begin(); each != open.end(); ++each) {
+      if (better(answer_.candidates[*each], answer_.candidates[*best]))
+        best = each;
+    }
+    const std::size_t at = *best;
+    open.erase(best);
+    return at;
+  }
+
   /// The best candidate that is not predicted slower than the default, which is candidate 0.
   std::size_t choose() {
     if (!chooses(request_.method)) {
       predict_all_of(answer_.candidates.size() - 1);
       return answer_.candidates.size() - 1;
     }
-    std::vector<std::size_t> order(answer_.candidates.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return better(answer_.candidates[a], answer_.candidates[b]);
-    });
-    for (const std::size_t at : order) {
+    std::vector<std::size_t> open(answer_.candidates.size());
+    std::iota(open.begin(), open.end(), std::size_t{0});
+    while (!open.empty()) {
+      const std::size_t at = take_best(open);
       // Where only the tie-breakers differ nothing is gained: ranks stay where they are.
       if (!less_by_tolerance(primary(answer_.candidates[at]), primary(answer_.candidates[0])))
         break;
@@ -267,7 +306,7 @@ private:
   const LargeRequest &request_;
   std::uint32_t ranks_;
   Deadline deadline_;
-  double began_; // CPU time at which the candidate that is being made was begun
+  double began_ = 0; // CPU time at which the candidate that is being made was begun
   RankGraph graph_;
   SlotTree tree_;
   bool regular_ = false; // a process grid was recognised: geometry is hard to beat

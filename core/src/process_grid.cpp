@@ -113,7 +113,7 @@ private:
 
 } // namespace
 
-std::optional<ProcessGrid> recognise_grid(const RankGraph &graph) {
+std::optional<ProcessGrid> recognise_grid(const RankGraph &graph, const Deadline &deadline) {
   std::vector<Extents> candidates;
   Extents prefix;
   if (graph.size() >= 4)
@@ -130,6 +130,8 @@ std::optional<ProcessGrid> recognise_grid(const RankGraph &graph) {
   std::optional<ProcessGrid> best;
   double shortest = 0;
   for (const auto &[sampled, i] : likely) {
+    if (deadline.expired())
+      break;
     ProcessGrid grid;
     const std::optional<double> length = GridTrial(graph, candidates[i]).length(grid);
     if (length && (!best || *length < shortest * (1 - 1e-9))) {

@@ -84,6 +84,7 @@ double build_target(const ScotchFunctions<Number> &scotch, const ScotchHandle &h
   });
   const double scale = whole || !(widest > 0) ? 1 : cost_resolution / widest;
   std::vector<Number> costs;
+  costs.reserve(target.costs.size());
   for (const double cost : target.costs)
     costs.push_back(static_cast<Number>(std::max(1.0, std::round(cost * scale))));
   if (scotch.target_tree(handle.get(), levels, sizes.data(), costs.data()) != 0)
@@ -136,8 +137,9 @@ public:
     }
     order_.resize(graph.size());
     std::iota(order_.begin(), order_.end(), 0U);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return traffic[a] > traffic[b]; });
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return traffic[a] > traffic[b] || (traffic[a] == traffic[b] && a < b);
+    });
   }
 
   void seat(ScotchLargeAnswer &answer, std::uint32_t seats) {

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint32_t nobody = 0xffffffffU;
 constexpr int most_passes = 20;
-constexpr std::size_t most_groups = 24;   // tried for a rank: those that promise most
-constexpr std::uint32_t clock_every = 64; // ranks between two looks at the clock
+constexpr std::size_t most_groups = 24;          // tried for a rank: those that promise most
+constexpr std::uint64_t clock_every = 1U << 16U; // edges priced between two looks at the clock
 
 /// Leaves of the tree by slot, and slots by leaf.
 class Leaves {
@@ -36,8 +36,9 @@ private:
 
 template <class Machine> class Refiner {
 public:
-  Refiner(const RankGraph &graph, const Machine &machine, const SlotTree &tree, Assignment &slots)
-      : graph_(graph), machine_(machine), leaves_(tree), slots_(slots),
+  Refiner(const RankGraph &graph, const Machine &machine, const SlotTree &tree, Assignment &slots,
+          const Deadline &deadline)
+      : graph_(graph), machine_(machine), leaves_(tree), slots_(slots), deadline_(deadline),
         rank_at_(machine.slots(), nobody), cost_(graph.size()), active_(graph.size(), 1),
         seen_(leaves_.parts(), 0) {
     for (std::uint32_t r = 0; r < graph.size(); ++r)
@@ -46,14 +47,14 @@ public:
       cost_[r] = cost_at(r, slots[r]);
   }
 
-  std::uint64_t run(const Deadline &deadline) {
+  std::uint64_t run() {
     for (int pass = 0; pass < most_passes; ++pass) {
       const std::uint64_t before = exchanges_;
       for (std::uint32_t r = 0; r < graph_.size(); ++r) {
-        if (r % clock_every == 0 && deadline.expired())
-          return exchanges_;
         if (active_[r] != 0)
           improve(r);
+        if (out_of_time())
+          return exchanges_;
       }
       if (exchanges_ - before <= graph_.size() / 1000)
         break;
@@ -72,14 +73,24 @@ private:
     double cost = 0;
     for (std::uint32_t e = graph_.begin[r]; e < graph_.begin[r + std::size_t{1}]; ++e)
       cost += graph_.weight[e] * machine_.distance(slot, slots_[graph_.target[e]]);
+    priced_ += graph_.begin[r + std::size_t{1}] - graph_.begin[r];
     return cost;
+  }
+
+  /// By edges priced, not by ranks: one rank may talk to all others.
+  bool out_of_time() {
+    if (!late_ && priced_ >= look_at_) {
+      late_ = deadline_.expired();
+      look_at_ = priced_ + clock_every;
+    }
+    return late_;
   }
 
   void improve(std::uint32_t r) {
     active_[r] = 0;
     collect_groups(r);
     for (const Group &group : groups_) {
-      if (try_group(r, group))
+      if (out_of_time() || try_group(r, group))
         return;
     }
   }
@@ -98,6 +109,8 @@ private:
       const auto inside = leaves_.slots(leaf);
       const std::uint32_t slot =
           inside.size() == 1 || inside[0] != slots_[u] ? inside[0] : inside[1];
+      if (out_of_time())
+        break;
       const double gain = cost_[r] - cost_at(r, slot);
       if (gain > 1e-9 * cost_[r] || inside.size() == 1)
         groups_.push_back({gain, slot, leaf});
@@ -114,6 +127,8 @@ private:
     double best = 1e-9 * cost_[r];
     std::uint32_t best_slot = nobody;
     for (const std::uint32_t slot : leaves_.slots(group.leaf)) {
+      if (out_of_time())
+        break;
       const double gain = exchange_gain(r, slot);
       if (gain > best) {
         best = gain;
@@ -168,6 +183,10 @@ private:
   const Machine &machine_;
   Leaves leaves_;
   Assignment &slots_;
+  Deadline deadline_;
+  mutable std::uint64_t priced_ = 0; // edges
+  std::uint64_t look_at_ = 0;        // the clock, at so many
+  bool late_ = false;
   std::vector<std::uint32_t> rank_at_;
   std::vector<double> cost_;
   std::vector<std::uint8_t> active_;
@@ -194,8 +213,10 @@ double large_cost(const RankGraph &graph, const LargeMachine &machine, const Ass
 
 std::uint64_t refine_slots(const RankGraph &graph, const LargeMachine &machine,
                            const SlotTree &tree, Assignment &slots, const Deadline &deadline) {
+  if (deadline.expired())
+    return 0;
   return std::visit(
-      [&](const auto &each) { return Refiner(graph, each, tree, slots).run(deadline); }, machine);
+      [&](const auto &each) { return Refiner(graph, each, tree, slots, deadline).run(); }, machine);
 }
 
 } // namespace toposeat

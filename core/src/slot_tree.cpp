@@ -164,8 +164,10 @@ std::vector<std::uint32_t> nearness_order(const std::vector<double> &distance, s
     };
     const std::uint32_t one = farthest(*first);
     const std::uint32_t other = farthest(one);
-    std::stable_sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
-      return far(one, a) - far(other, a) < far(one, b) - far(other, b);
+    std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
+      const auto x = far(one, a) - far(other, a);
+      const auto y = far(one, b) - far(other, b);
+      return x < y || (x == y && a < b);
     });
     const std::uint32_t middle = begin + (end - begin) / 2;
     open.emplace_back(begin, middle);

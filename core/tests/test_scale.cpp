@@ -162,6 +162,69 @@ TEST_CASE("a deadline in the past still seats every rank") {
   REQUIRE(one_to_one(slots, 128));
 }
 
+TEST_CASE("whenever the deadline comes, every rank has a slot of its own") {
+  const LargeMachine machine = hierarchy({4, 8, 60});
+  const SlotTree tree = tree_of(machine);
+  for (const std::uint32_t ranks : {1920U, 1500U}) {
+    const RankGraph graph = rank_graph(random_traffic(ranks, 6, ranks), ranks);
+    for (double budget_s = 1e-5; budget_s < 0.3; budget_s *= 2) {
+      const Deadline deadline = Deadline::in(budget_s);
+      Assignment slots = multisection(graph, tree, 3, Effort::thorough, deadline);
+      REQUIRE(one_to_one(slots, slots_of(machine)));
+      const double before = large_cost(graph, machine, slots);
+      refine_slots(graph, machine, tree, slots, Deadline::in(budget_s));
+      REQUIRE(one_to_one(slots, slots_of(machine)));
+      REQUIRE(large_cost(graph, machine, slots) <= before);
+    }
+  }
+}
+
+TEST_CASE("one who talks to all does not hold up the deadline's answer") {
+  RankTraffic star;
+  star.ranks = 3000;
+  for (std::uint32_t r = 1; r < star.ranks; ++r)
+    star.flows.push_back({0, r, 1.0 + r % 7, 1});
+  const LargeMachine machine = hierarchy({4, 8, 100});
+  const LargeRequest request{star, machine, LargeObjective::cost, LargeMethod::multilevel, 0.05};
+  const LargeAnswer answer = map_large(request);
+  REQUIRE(one_to_one(answer.slot_of_rank, slots_of(machine)));
+  REQUIRE(answer.placed.cost <= answer.home.cost);
+}
+
+TEST_CASE("a search that is told to stop returns the best so far") {
+  const RankTraffic traffic = random_traffic(1024, 4, 9);
+  const LargeMachine machine = hierarchy({4, 8, 32});
+  for (const std::string stage : {"orders", "multilevel", "swaps", "never"}) {
+    StopFlag stop = false;
+    LargeRequest request{traffic, machine, LargeObjective::cost, LargeMethod::multilevel, 60};
+    request.stop = &stop;
+    request.progress = [&](const std::string &now, double) { stop = stop || now == stage; };
+    const LargeAnswer answer = map_large(request);
+    REQUIRE(one_to_one(answer.slot_of_rank, slots_of(machine)));
+    REQUIRE(answer.interrupted == (stage != "never"));
+    REQUIRE(answer.placed.cost <= answer.home.cost);
+    if (stage == "swaps" || stage == "never") // the search was over by then
+      REQUIRE(answer.placed.cost < 0.8 * answer.home.cost);
+  }
+}
+
+TEST_CASE("ways to the same placement are one candidate") {
+  RankTraffic ring;
+  ring.ranks = 64;
+  for (std::uint32_t r = 0; r < 64; ++r)
+    ring.flows.push_back({r, (r + 1) % 64, 1, 1});
+  const LargeMachine machine = torus({4, 4, 4}, 1, 1);
+  const LargeAnswer answer =
+      map_large({ring, machine, LargeObjective::time, LargeMethod::geometric, 60});
+  std::size_t names = 0;
+  for (const LargeCandidate &each : answer.candidates)
+    names += 1 + each.also.size();
+  // The default is the first Cartesian order; six of these, and six there and back.
+  REQUIRE(answer.candidates[0].also.size() >= 1);
+  REQUIRE(answer.candidates.size() < names);
+  REQUIRE(names >= 13);
+}
+
 TEST_CASE("two cliques land on two nodes") {
   RankTraffic traffic;
   traffic.ranks = 16;
@@ -193,11 +256,12 @@ TEST_CASE("a process grid is recognised from its traffic, and a random graph is 
     if (x + 1 < 6)
       traffic.flows.push_back({r, r + 20, 1, 1});
   }
-  const auto grid = recognise_grid(rank_graph(traffic, traffic.ranks));
+  const auto grid = recognise_grid(rank_graph(traffic, traffic.ranks), Deadline::in(60));
   REQUIRE(grid.has_value());
   REQUIRE(grid->extents == std::vector<std::uint32_t>{6, 4, 5});
   REQUIRE_FALSE(grid->wraps);
-  REQUIRE_FALSE(recognise_grid(rank_graph(random_traffic(120, 4, 1), 120)).has_value());
+  REQUIRE_FALSE(
+      recognise_grid(rank_graph(random_traffic(120, 4, 1), 120), Deadline::in(60)).has_value());
 }
 
 TEST_CASE("curves visit every rank once; Hilbert only steps to neighbours on a full cube") {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from itertools import pairwise, product
 
 import numpy as np
@@ -14,6 +15,7 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping import map_to_shape, map_traffic, read_shape, seat_slots
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
+from toposeat.report import render_scale_text
 from toposeat.topology import read_topology
 
 SHAPES = (
@@ -215,6 +217,44 @@ def test_a_budget_that_is_gone_still_gives_a_placement():
     )
     assert np.unique(result.slot_of_rank).size == 2048
     assert result.placed.cost <= result.default.cost
+
+
+@pytest.mark.parametrize("stage", ["orders", "multilevel", "swaps"])
+def test_ctrl_c_returns_the_best_so_far(stage: str):
+    """As for a topology: the search ends, the process does not, and the next Ctrl-C is normal."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def press(now: str, _share: float) -> None:
+        if now == stage and not pressed:
+            pressed.append(now)
+            signal.raise_signal(signal.SIGINT)
+
+    pressed: list[str] = []
+    result = map_to_shape(
+        read_shape("hierarchy:4:8:64"),
+        random_traffic(2048, 4),
+        objective="cost",
+        solver="multilevel",
+        budget_s=60,
+        progress=press,
+    )
+    assert pressed == [stage]
+    assert "interrupted: the best placement so far" in result.notes
+    assert np.unique(result.slot_of_rank).size == 2048
+    assert result.placed.cost <= result.default.cost
+    assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_the_same_placement_is_one_candidate_with_several_names():
+    result = map_to_shape(
+        read_shape("hierarchy:4:8:2"), pattern_traffic("stencil3d:4x4x4"), solver="multilevel"
+    )
+    assert any(each.also for each in result.candidates)
+    text = render_scale_text(result, pattern_traffic("stencil3d:4x4x4"))
+    assert "(also: " in text
+    assert text.count("Morton") == 1
 
 
 def test_memory_does_not_grow_with_ranks_squared():

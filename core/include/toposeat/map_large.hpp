@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "toposeat/deadline.hpp"
 #include "toposeat/large_machine.hpp"
 #include "toposeat/large_prediction.hpp"
 #include "toposeat/network.hpp"
@@ -35,6 +36,7 @@ struct LargeRequest {
   std::uint64_t seed = 1;
   std::vector<Assignment> given; // more candidates, slot of each rank
   std::function<void(const std::string &stage, double share)> progress; // may be empty
+  const StopFlag *stop = nullptr; // when set to true, the best so far is returned
 };
 
 /// One placement that was looked at; `cpu_s` is the time its making took on this thread.
@@ -43,6 +45,7 @@ struct LargeCandidate {
   double cost = 0;
   LargePrediction prediction;
   double cpu_s = 0;
+  std::vector<std::string> also; // other ways that led to the same placement
 };
 
 struct LargeAnswer {
@@ -51,11 +54,13 @@ struct LargeAnswer {
   LargeCandidate placed; // what was chosen
   std::vector<LargeCandidate> candidates;
   bool kept_default = false;
+  bool interrupted = false; // `stop` was set: another answer than without
   std::vector<std::string> notes;
 };
 
 /// Chooses a slot for each rank, no slot twice. Unless the method fixes one, the placement is never
-/// predicted slower than the default, and it is the default if nothing is gained.
+/// predicted slower than the default, and it is the default if nothing is gained. Budget and stop
+/// end everything but Scotch, which cannot be interrupted and is begun only with time enough left.
 ///
 /// Throws std::invalid_argument if the ranks do not fit or a given placement is none, and
 /// std::runtime_error if Scotch alone was asked for and is missing or fails.

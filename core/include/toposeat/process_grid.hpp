@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "toposeat/deadline.hpp"
 #include "toposeat/rank_graph.hpp"
 
 namespace toposeat {
@@ -20,8 +21,8 @@ struct ProcessGrid {
 
 /// The grid of two to four dimensions in which nearly all the traffic (95 % by weight) is between
 /// neighbours, diagonal ones included; the one with the shortest edges if there are several.
-/// Nothing if the ranks show no such order.
-std::optional<ProcessGrid> recognise_grid(const RankGraph &graph);
+/// Nothing if the ranks show no such order. At the deadline the best of those judged so far.
+std::optional<ProcessGrid> recognise_grid(const RankGraph &graph, const Deadline &deadline);
 
 /// Coordinates for recursive bisection: `dimensions` numbers per rank, those of a rank in a row.
 struct Coordinates {

@@ -294,6 +294,10 @@ class LargeCandidate:
         """CPU seconds that its making took."""
 
     @property
+    def also(self) -> list[str]:
+        """Other ways that led to the same placement."""
+
+    @property
     def predicted(self) -> bool: ...
 
     @property
@@ -330,14 +334,20 @@ class LargeAnswer:
     def kept_default(self) -> bool: ...
 
     @property
+    def interrupted(self) -> bool:
+        """The search was stopped by SIGINT."""
+
+    @property
     def notes(self) -> list[str]: ...
 
-def map_large(machine: LargeMachine, traffic: RankTraffic, *, objective: str, solver: str, budget_s: float, seed: int, progress: Callable[[str, float], None] | None = None) -> LargeAnswer:
+def map_large(machine: LargeMachine, traffic: RankTraffic, *, objective: str, solver: str, budget_s: float, seed: int, progress: Callable[[str, float], None] | None = None, interruptible: bool = False) -> LargeAnswer:
     """
     Chooses a slot for every rank of a large job.
 
     Objectives: cost, congestion, time. Solvers: auto, multilevel, geometric, scotch,
-    default, random. `progress` is told a stage and the share of it that is done.
+    default, random. `progress` is told a stage and the share of it that is done. If
+    `interruptible` (main thread only), SIGINT ends the search but not Scotch, and the
+    best so far is returned.
 
     Raises:
         ValueError: if the ranks do not fit.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,7 @@ def map_nodes(
         solver="auto",
         budget_s=budget_s,
         seed=seed,
+        interruptible=threading.current_thread() is threading.main_thread(),
     )
     found = [int(device) for device in devices[answer.slot_of_rank]]
     default = list(range(len(found)))

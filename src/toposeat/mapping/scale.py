@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -41,6 +42,8 @@ def map_to_shape(
     progress: Progress | None = None,
 ) -> ScaleResult:
     """Choose a slot for every rank of a large job; no slot is used twice.
+
+    Ctrl-C in the main thread ends the search; the best so far is returned, with a note.
 
     Except with `random`, the placement is never predicted slower than the default, rank i on slot
     i, and it is the default where nothing is gained. Memory grows with ranks, slots and pairs that
@@ -91,6 +94,7 @@ def map_to_shape(
             budget_s=budget_s,
             seed=seed,
             progress=progress,
+            interruptible=threading.current_thread() is threading.main_thread(),
         )
     except RuntimeError as error:  # only Scotch can refuse what was checked above
         raise ToposeatError(str(error), hint="use --solver auto") from error
@@ -135,7 +139,12 @@ def seat_slots(result: ScaleResult, *, metadata: Mapping[str, str]) -> Placement
 
 def _evaluation(shape: Shape, candidate: _core.LargeCandidate) -> ScaleEvaluation:
     if not candidate.predicted:
-        return ScaleEvaluation(name=candidate.name, cost=candidate.cost, cpu_s=candidate.cpu_s)
+        return ScaleEvaluation(
+            name=candidate.name,
+            cost=candidate.cost,
+            cpu_s=candidate.cpu_s,
+            also=tuple(candidate.also),
+        )
     return ScaleEvaluation(
         name=candidate.name,
         cost=candidate.cost,
@@ -145,6 +154,7 @@ def _evaluation(shape: Shape, candidate: _core.LargeCandidate) -> ScaleEvaluatio
         predicted_s=candidate.predicted_s,
         busiest_link=shape.machine.link_name(candidate.busiest_link),
         cpu_s=candidate.cpu_s,
+        also=tuple(candidate.also),
     )
 
 

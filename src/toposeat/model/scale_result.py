@@ -14,7 +14,8 @@ class ScaleEvaluation:
 
     `cost` is the sum of bytes x distance. The link figures are None where they were not needed, or
     where the machine has no link model. `predicted_s` is the busiest link's seconds plus the
-    largest messages x latency of a pair.
+    largest messages x latency of a pair. `also` names the other ways that led to this placement;
+    `cpu_s` is what the first one took.
     """
 
     name: str
@@ -25,6 +26,7 @@ class ScaleEvaluation:
     predicted_s: float | None = None
     busiest_link: str | None = None
     cpu_s: float = 0.0
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,6 +11,7 @@ from toposeat.report.units import clean, format_bytes, format_change, format_sec
 from toposeat.report.words import traffic_sentence
 
 _SHOWN_CANDIDATES = 8
+_SHOWN_NAMES = 3  # of the same placement
 
 
 def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle | None = None) -> str:
@@ -58,6 +59,16 @@ def _verdict(result: ScaleResult) -> str:
     return f"{plural(result.moved_ranks, 'rank')} of {result.ranks} moved{where}"
 
 
+def _name(candidate: ScaleEvaluation) -> str:
+    """With the other ways that led to the same placement, the first few of them."""
+    if not candidate.also:
+        return clean(candidate.name)
+    shown = [clean(name) for name in candidate.also[:_SHOWN_NAMES]]
+    rest = len(candidate.also) - len(shown)
+    more = [f"{rest} more"] if rest else []
+    return f"{clean(candidate.name)} (also: {', '.join(shown + more)})"
+
+
 def _candidates(result: ScaleResult) -> list[list[str]]:
     """The best few by what was asked for."""
 
@@ -70,5 +81,5 @@ def _candidates(result: ScaleResult) -> list[list[str]]:
     rows = []
     for each in ranked:
         time = "-" if each.predicted_s is None else format_seconds(each.predicted_s)
-        rows.append([each.name, time, format_bytes(each.cost), format_seconds(each.cpu_s)])
+        rows.append([_name(each), time, format_bytes(each.cost), format_seconds(each.cpu_s)])
     return rows
