@@ -145,15 +145,16 @@ private:
     began_ = thread_seconds();
     if (until.expired())
       return false;
-    if (!grid) {
-      take("coordinates from the graph", embedded_placement(graph_, tree_));
+    regular_ = grid && grid->full;
+    if (!regular_ && !take("coordinates from the graph", embedded_placement(graph_, tree_)))
+      return false;
+    if (!grid)
       return true;
-    }
-    regular_ = true;
     std::string shape;
     for (const std::uint32_t extent : grid->extents)
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
-    answer_.notes.push_back("the traffic is that of a " + shape + " process grid");
+    if (regular_)
+      answer_.notes.push_back("the traffic is that of a " + shape + " process grid");
     return grid_placements(*grid, request_.machine, tree_, ranks_, take);
   }
 

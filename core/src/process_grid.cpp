@@ -2,6 +2,7 @@
 #include "toposeat/process_grid.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -88,7 +89,8 @@ public:
     double total = 0;
     double near = 0;
     double steps = 0;
-    grid = {extents_, std::vector<double>(extents_.size(), 0), false};
+    grid = {extents_, std::vector<double>(extents_.size(), 0), false, false};
+    std::vector<std::uint32_t> straight(extents_.size(), 0);
     for (std::uint32_t v = 0; v < graph_.size(); ++v) {
       for (std::uint32_t e = graph_.begin[v]; e < graph_.begin[v + std::size_t{1}]; ++e) {
         const Step step = step_between(extents_, v, graph_.target[e]);
@@ -97,12 +99,19 @@ public:
         near += step.near ? weight : 0;
         steps += weight * step.steps;
         grid.wraps = grid.wraps || (step.near && step.wraps);
+        if (step.steps == 1)
+          ++straight[static_cast<std::size_t>(std::countr_zero(step.crossed))];
         for (std::size_t d = 0; d < extents_.size(); ++d)
           grid.pull[d] += (step.crossed >> d & 1U) != 0 ? weight / 2 : 0;
       }
     }
     if (near < near_share * total || !(total > 0))
       return std::nullopt;
+    grid.full = true;
+    for (std::size_t d = 0; d < extents_.size(); ++d) {
+      const std::uint32_t all = graph_.size() / extents_[d] * (extents_[d] - 1); // seen twice each
+      grid.full = grid.full && straight[d] > all;
+    }
     return steps / total;
   }
 

@@ -257,6 +257,19 @@ def test_the_same_placement_is_one_candidate_with_several_names():
     assert text.count("Morton") == 1
 
 
+def test_few_pairs_are_no_grid():
+    """Two ranks that talk lie near in any grid; that is no reason to speak of one."""
+    table = PairTable.from_pairs([0, 200], [200, 0], [100, 50], [1, 1])
+    traffic = Traffic(
+        ranks=256,
+        origin="two",
+        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
+    )
+    result = map_to_shape(read_shape("hierarchy:4:8:8"), traffic, solver="multilevel")
+    assert not any("process grid" in note for note in result.notes)
+    assert result.placed.cost == 150  # side by side
+
+
 def test_memory_does_not_grow_with_ranks_squared():
     """A dense matrix of 50 000 ranks would be 20 GB; this fits in what the tests may use."""
     traffic = pattern_traffic("ring:50000")

@@ -17,6 +17,7 @@ struct ProcessGrid {
   std::vector<std::uint32_t> extents;
   std::vector<double> pull;
   bool wraps = false; // some edges join the two ends of a dimension
+  bool full = false;  // most steps along every dimension are edges: the ranks are surely this grid
 };
 
 /// The grid of two to four dimensions in which nearly all the traffic (95 % by weight) is between
