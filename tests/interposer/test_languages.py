@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, compile_c, run_ranks
+from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from toposeat.launch import parse_launch_line
 from toposeat.model.traffic import TrafficKind
-from toposeat.profile import read_records
+from toposeat.profile import choose_library, read_records
 
 pytestmark = pytest.mark.mpi
 
@@ -66,7 +67,10 @@ def test_mpi4py_example(mpi: MpiToolchain, examples_dir: Path, tmp_path: Path) -
         mpi = replace(mpi, env={**mpi.env, "PYTHONPATH": os.environ[variable]})
     ranks, iterations = 4, 10
     script = examples_dir / "mpi4py_ring" / "ring.py"
-    done = run_ranks(mpi, ranks, [sys.executable, script, str(iterations)], tmp_path / "records")
+    program = [sys.executable, str(script), str(iterations)]
+    launched = parse_launch_line([str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *program])
+    assert choose_library(launched, mpi.env) == library(mpi)
+    done = run_ranks(mpi, ranks, program, tmp_path / "records")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "ring: 10 iterations, sum 6.0\n"
     traffic = read_records(tmp_path / "records")

@@ -16,7 +16,8 @@ from toposeat import _native_path
 from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
 from toposeat.model.traffic import Traffic
-from toposeat.profile.library import choose_library, inspect_linkage
+from toposeat.profile.library import choose_library
+from toposeat.profile.linkage import inspect_linkage
 from toposeat.profile.merge import Progress, read_records
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.record import SUFFIX
