@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "max_min.hpp"
 #include "toposeat/assignment.hpp"
@@ -16,6 +17,8 @@ constexpr double same_time = 1 + 1e-12;
 // Beyond, rates are computed anew only so often in the least time that the phase can take.
 constexpr std::size_t exact_flows = 4096;
 constexpr double refills = 500;
+
+constexpr std::uint32_t no_flow = std::numeric_limits<std::uint32_t>::max();
 
 } // namespace
 
@@ -104,10 +107,19 @@ private:
   }
 
   /// To the next event, at the rates of the latest fill; with a least step, at least that far.
+  ///
+  /// Every call starts or finishes a flow, whatever rounding does, so that a phase of n flows takes
+  /// at most 2 n of them: the flow with the least time to go is finished by name, and the next
+  /// start is due once the clock is put there.
   void advance() {
     double to_finish = unlimited;
+    std::uint32_t soonest = no_flow;
     for (const std::uint32_t f : running_) {
-      to_finish = std::min(to_finish, remaining_[f] / system_.rate(f));
+      const double to_go = remaining_[f] / system_.rate(f);
+      if (to_go < to_finish) {
+        to_finish = to_go;
+        soonest = f;
+      }
     }
     const double to_start =
         next_start_ < by_start_.size() ? start_[by_start_[next_start_]] - now_ : unlimited;
@@ -117,17 +129,20 @@ private:
       }
       now_ = start_[by_start_[next_start_]];
     } else {
-      finish_flows(std::max(std::min(to_start, to_finish), least_step_));
+      const double elapsed = std::max(std::min(to_start, to_finish), least_step_);
+      finish_flows(elapsed, to_finish <= elapsed ? soonest : no_flow);
     }
   }
 
-  void finish_flows(double elapsed) {
+  /// `surely` finishes even if time x rate is less than what it has left: in seconds, a few bytes
+  /// of 1e-308 are too little for a double to hold precisely, or at all.
+  void finish_flows(double elapsed, std::uint32_t surely) {
     const double before = now_;
     now_ += elapsed;
     std::size_t kept = 0;
     for (const std::uint32_t f : running_) {
       const double rate = system_.rate(f);
-      if (remaining_[f] <= elapsed * same_time * rate) {
+      if (f == surely || remaining_[f] <= elapsed * same_time * rate) {
         finish_[f] = least_step_ > 0 ? std::min(now_, before + remaining_[f] / rate) : now_;
         system_.finish(f);
       } else {

@@ -277,3 +277,16 @@ TEST_CASE("many flows: rates are renewed less often, which shortens nothing", "[
   CHECK(result.seconds <= exact * 1.01);
   CHECK(result.seconds == *std::max_element(result.finish_s.begin(), result.finish_s.end()));
 }
+
+TEST_CASE("a phase ends whatever the sizes of its numbers", "[flow]") {
+  // 5e-324 bytes at 1e5 a second take less than the least double: they are moved as they start.
+  const double speed = GENERATE(1e-30, 1e-3, 1e5, 1e30);
+  const double bytes = GENERATE(5e-324, 1e-308, 1e-30, 1.0, 1e29);
+  const TwoSwitches machine({speed, speed, unlimited});
+  const RankTraffic traffic =
+      traffic_of(4, {{0, 2, bytes, 1}, {1, 3, 3 * bytes, 1}, {0, 3, 1e6, 1}, {1, 2, 1e-308, 1}});
+  const FlowTimes result = times(machine.network, traffic);
+  CHECK(result.seconds >= congestion(machine.network, traffic, in_order(4)).max_s * (1 - 1e-9));
+  CHECK(result.seconds < unlimited);
+  CHECK(*std::max_element(result.finish_s.begin(), result.finish_s.end()) == result.seconds);
+}
