@@ -73,6 +73,11 @@ RankTraffic random_traffic(std::uint32_t ranks, std::uint32_t degree, std::uint6
   return traffic;
 }
 
+LargeRequest requested(const RankTraffic &traffic, const LargeMachine &machine, LargeMethod method,
+                       double budget_s) {
+  return {traffic, machine, LargeObjective::cost, method, budget_s, 1, {}, {}, nullptr};
+}
+
 bool one_to_one(const Assignment &slots, std::uint32_t most) {
   const std::set<std::uint32_t> distinct(slots.begin(), slots.end());
   return distinct.size() == slots.size() && (distinct.empty() || *distinct.rbegin() < most);
@@ -185,8 +190,7 @@ TEST_CASE("one who talks to all does not hold up the deadline's answer") {
   for (std::uint32_t r = 1; r < star.ranks; ++r)
     star.flows.push_back({0, r, 1.0 + r % 7, 1});
   const LargeMachine machine = hierarchy({4, 8, 100});
-  const LargeRequest request{star, machine, LargeObjective::cost, LargeMethod::multilevel, 0.05};
-  const LargeAnswer answer = map_large(request);
+  const LargeAnswer answer = map_large(requested(star, machine, LargeMethod::multilevel, 0.05));
   REQUIRE(one_to_one(answer.slot_of_rank, slots_of(machine)));
   REQUIRE(answer.placed.cost <= answer.home.cost);
 }
@@ -196,7 +200,7 @@ TEST_CASE("a search that is told to stop returns the best so far") {
   const LargeMachine machine = hierarchy({4, 8, 32});
   for (const std::string stage : {"orders", "multilevel", "swaps", "never"}) {
     StopFlag stop = false;
-    LargeRequest request{traffic, machine, LargeObjective::cost, LargeMethod::multilevel, 60};
+    LargeRequest request = requested(traffic, machine, LargeMethod::multilevel, 60);
     request.stop = &stop;
     request.progress = [&](const std::string &now, double) { stop = stop || now == stage; };
     const LargeAnswer answer = map_large(request);
@@ -214,8 +218,7 @@ TEST_CASE("ways to the same placement are one candidate") {
   for (std::uint32_t r = 0; r < 64; ++r)
     ring.flows.push_back({r, (r + 1) % 64, 1, 1});
   const LargeMachine machine = torus({4, 4, 4}, 1, 1);
-  const LargeAnswer answer =
-      map_large({ring, machine, LargeObjective::time, LargeMethod::geometric, 60});
+  const LargeAnswer answer = map_large(requested(ring, machine, LargeMethod::geometric, 60));
   std::size_t names = 0;
   for (const LargeCandidate &each : answer.candidates)
     names += 1 + each.also.size();
