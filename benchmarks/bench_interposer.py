@@ -89,6 +89,22 @@ def monitoring(folder: Path) -> Tool:
     return Tool("monitoring", options, check)
 
 
+def clock_reads(folder: Path) -> Tool:
+    """The two reads of the clock alone that timing a call takes."""
+    path, output = folder / "libfloor.so", folder / "floor"
+    source = ROOT / "benchmarks" / "interposer_floor.c"
+    line = ["gcc", "-O2", "-shared", "-fPIC", "-o", str(path), str(source), "-ldl"]
+    subprocess.run(line, check=True)
+
+    def check(_: str) -> None:
+        if int(output.read_text()) != DONE:
+            raise SystemExit("the clock was not read around every call")
+        output.unlink()
+
+    environment = {"LD_PRELOAD": str(path), "TOPOSEAT_BENCH_FLOOR": str(output)}
+    return Tool("two clock reads", environment, check, cases=("null",))
+
+
 def peer_profilers(folder: Path) -> Iterator[Tool | str]:
     """mpiP and IPM where TOPOSEAT_BENCH_MPIP and TOPOSEAT_BENCH_IPM name their libraries."""
     outputs = {
@@ -213,7 +229,7 @@ def bench(mpi: MpiToolchain, folder: Path) -> None:
         recorder("toposeat untimed", mpi, folder, time="0"),
     ]
     device = recorder("toposeat, on device", mpi, folder, str(fake_runtime(folder)))
-    others = [monitoring(folder)] if mpi.family == "openmpi" else []
+    others = [clock_reads(folder), *([monitoring(folder)] if mpi.family == "openmpi" else [])]
     for peer in peer_profilers(folder):
         if isinstance(peer, str):
             print(f"{mpi.name:16}{peer}")
