@@ -277,13 +277,14 @@ def device_positions(
             path=path,
             hint="map this traffic again: toposeat map TRAFFIC -t SRC -o F",
         )
-    by_pci = {d.pci_bus_id: at for at, d in enumerate(machine.devices) if d.pci_bus_id}
+    # Nodes of one kind have the same bus ids: with several hosts, the host tells them apart.
+    by_pci = {(d.host, d.pci_bus_id): at for at, d in enumerate(machine.devices) if d.pci_bus_id}
     by_index = {(d.host, d.index): at for at, d in enumerate(machine.devices)}
     only_host = machine.hosts[0] if len(machine.hosts) == 1 else None
     found = []
     for seat in placement.seats:
         host = only_host if only_host and ANY_HOST in (seat.host, only_host) else seat.host
-        at = by_pci.get(seat.pci_bus_id) if seat.pci_bus_id else None
+        at = by_pci.get((only_host or seat.host, seat.pci_bus_id)) if seat.pci_bus_id else None
         at = by_index.get((host, seat.index)) if at is None else at
         if at is None:
             raise InputError(

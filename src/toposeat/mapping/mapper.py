@@ -96,6 +96,7 @@ def map_traffic(
             hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
         )
     seats = dataclasses.asdict(problem)
+    default = _core.default_ranks(network, flows, **seats)
     begin = time.perf_counter()
     answer: _core.MapAnswer | NodesAnswer
     try:
@@ -103,6 +104,7 @@ def map_traffic(
             _two_levels(
                 topology,
                 evaluator,
+                default,
                 constraints=constraints,
                 objective=objective,
                 budget_s=budget_s,
@@ -125,7 +127,6 @@ def map_traffic(
     except RuntimeError as error:  # only Scotch can refuse what was checked above
         raise ToposeatError(str(error), hint="use --solver auto") from error
     seconds = time.perf_counter() - begin
-    default = _core.default_ranks(network, flows, **seats)
     before = evaluator.evaluate(default)
     after = (
         before
@@ -187,6 +188,7 @@ def _runners_up(
 def _two_levels(
     topology: Topology,
     evaluator: Evaluator,
+    default: list[int],
     *,
     constraints: Constraints | None,
     objective: str,
@@ -198,7 +200,9 @@ def _two_levels(
             "the multilevel solver knows one rank per device and no constraints",
             hint="use --solver auto or search",
         )
-    return map_nodes(topology, evaluator, objective=objective, budget_s=budget_s, seed=seed)
+    return map_nodes(
+        topology, evaluator, default, objective=objective, budget_s=budget_s, seed=seed
+    )
 
 
 def _gain(before: Evaluation, after: Evaluation) -> float:

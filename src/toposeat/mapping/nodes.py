@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluate import Evaluator
+from toposeat.model.evaluation import Evaluation
 from toposeat.model.topology import Topology
 
 
@@ -28,12 +29,19 @@ class NodesAnswer:
 
 
 def map_nodes(
-    topology: Topology, evaluator: Evaluator, *, objective: str, budget_s: float, seed: int
+    topology: Topology,
+    evaluator: Evaluator,
+    default: list[int],
+    *,
+    objective: str,
+    budget_s: float,
+    seed: int,
 ) -> NodesAnswer:
     """Multilevel mapping with the machine reduced to its nodes.
 
     Within a node every pair of devices has its own cost; between two nodes all pairs have the mean.
-    The placement is not slower by flow time than the default, which is returned otherwise.
+    The placement is not slower by flow time than the default, and better by the objective;
+    otherwise the default is returned.
     """
     devices = _by_host(topology)
     answer = _core.map_large(
@@ -46,25 +54,30 @@ def map_nodes(
         interruptible=threading.current_thread() is threading.main_thread(),
     )
     found = [int(device) for device in devices[answer.slot_of_rank]]
-    default = list(range(len(found)))
     before, after = evaluator.evaluate(default), evaluator.evaluate(found)
     notes = list(answer.notes)
-    keep = after.predicted_s >= before.predicted_s * (1 - 1e-9)
+    gained = _value(after, objective) < _value(before, objective) * (1 - 1e-9)
+    keep = not gained or after.predicted_s > before.predicted_s * (1 + 1e-9)
     if keep and found != default:
-        notes.append("kept the default: the two-level placement is not predicted faster")
-    best = before if keep else after
-    values = {
-        "cost": best.cost,
-        "congestion": best.max_congestion_s,
-        "time": best.predicted_s,
-    }
+        why = "is predicted slower" if gained else f"gains no {objective}"
+        notes.append(f"kept the default: the two-level placement {why}")
     return NodesAnswer(
         device_of_rank=default if keep else found,
-        value=values[objective],
+        value=_value(before if keep else after, objective),
         kept_default=keep,
         solver=f"two levels, {answer.placed.name}",
         notes=notes,
     )
+
+
+def _value(evaluation: Evaluation, objective: str) -> float:
+    """What the objective asks to be small."""
+    values = {
+        "cost": evaluation.cost,
+        "congestion": evaluation.max_congestion_s,
+        "time": evaluation.predicted_s,
+    }
+    return values[objective]
 
 
 def _by_host(topology: Topology) -> NDArray[np.intp]:

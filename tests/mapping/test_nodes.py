@@ -1,0 +1,108 @@
+"""Topologies of several nodes, end to end: order of filling, exact seats, hosts in the file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.mapping.clusters import GPUS, cluster
+from toposeat.cli.main import main
+from toposeat.evaluate import Evaluator
+from toposeat.mapping import map_traffic
+from toposeat.model.placement_file import load_placement
+from toposeat.model.topology_file import save_topology
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.pipeline import device_positions
+
+NODES = 4
+
+
+def groups_of_ranks(ranks: int, size: int, seed: int) -> Traffic:
+    """All-to-all in groups of `size` ranks whose numbers are shuffled."""
+    order = np.random.default_rng(seed).permutation(ranks)
+    pairs = [
+        (order[a], order[b])
+        for a in range(ranks)
+        for b in range(ranks)
+        if a != b and a // size == b // size
+    ]
+    source, target = np.array(pairs).T
+    table = PairTable.from_pairs(
+        source, target, np.full(len(pairs), 2**20), np.ones(len(pairs), np.int64)
+    )
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+    return Traffic(ranks=ranks, origin="groups", tables={key: table})
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("ranks", [32, 24, 19, 1])
+def test_the_default_fills_nodes_in_order(ranks: int, interleaved: bool):
+    machine = cluster(NODES, interleaved=interleaved)
+    traffic = (
+        groups_of_ranks(ranks, 8, 1) if ranks > 1 else Traffic(ranks=1, origin="one", tables={})
+    )
+    result = map_traffic(machine, traffic, solver="default")
+    seats = [machine.devices[at] for at in result.device_of_rank]
+    assert [(d.host, d.index) for d in seats] == [
+        (f"n{rank // GPUS}", rank % GPUS) for rank in range(ranks)
+    ]
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("objective", ["time", "congestion", "cost"])
+@pytest.mark.parametrize("ranks", [32, 24])
+def test_two_levels_put_groups_on_nodes(ranks: int, objective: str, interleaved: bool):
+    machine = cluster(NODES, interleaved=interleaved)
+    traffic = groups_of_ranks(ranks, GPUS, 3)
+    result = map_traffic(machine, traffic, solver="multilevel", objective=objective)
+    seats = [machine.devices[at] for at in result.device_of_rank]
+    assert len(set(result.device_of_rank)) == ranks
+    assert max(Counter(device.host for device in seats).values()) <= GPUS
+    # The optimum by construction: no byte between nodes.
+    table = traffic.mapped_table()
+    assert all(
+        seats[a].host == seats[b].host
+        for a, b in zip(table.source.tolist(), table.target.tolist(), strict=True)
+    )
+    assert result.placed.predicted_s < result.default.predicted_s
+    again = Evaluator(machine, traffic).evaluate(result.device_of_rank)
+    assert again.predicted_s == pytest.approx(result.placed.predicted_s)
+
+
+def test_two_levels_keep_the_default_where_nothing_is_gained():
+    machine = cluster(NODES)
+    traffic = groups_of_ranks(32, 32, 1)  # everybody with everybody: all orders are alike
+    result = map_traffic(machine, traffic, solver="multilevel")
+    assert list(result.device_of_rank) == list(range(32))
+
+
+@pytest.mark.parametrize("ranks", [32, 20])
+def test_through_the_command_line(tmp_path: Path, capsys, ranks: int):
+    machine = cluster(NODES)
+    topology, pairs, place = (tmp_path / name for name in ("m.json", "pairs.csv", "job.place"))
+    save_topology(machine, topology)
+    traffic = groups_of_ranks(ranks, 4, 5)
+    table = traffic.mapped_table()
+    rows = zip(table.source.tolist(), table.target.tolist(), table.bytes.tolist(), strict=True)
+    pairs.write_text(
+        f"# ranks={ranks}\nsource,target,bytes\n" + "".join(f"{a},{b},{n}\n" for a, b, n in rows)
+    )
+    command = ["map", str(pairs), "-t", str(topology), "--solver", "multilevel"]
+    assert main([*command, "-o", str(place), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    devices = document["device_of_rank"]
+    placement = load_placement(place)
+    assert placement.ranks == ranks
+    for rank, seat in enumerate(placement.seats):
+        device = machine.devices[devices[rank]]
+        assert (seat.host, seat.index) == (device.host, device.index)
+    for host in {seat.host for seat in placement.seats}:
+        here = [seat.local_rank for seat in placement.seats if seat.host == host]
+        assert here == list(range(len(here)))
+        assert len(here) <= GPUS
+    # Every node has the same bus ids; the placement is found again all the same.
+    assert list(device_positions(placement, machine, traffic, place)) == devices
