@@ -1,7 +1,7 @@
 // Fuzz target: any bytes become a machine, a traffic and a request; the answer must hold water.
 //
-// Built as a test with a driver of its own (below): pseudo-random inputs for a given time. With a
-// clang that has libFuzzer: -DTOPOSEAT_LIBFUZZER and -fsanitize=fuzzer,address,undefined.
+// Built as a test with a driver of its own (below): a number of pseudo-random inputs. With a clang
+// that has libFuzzer: -DTOPOSEAT_LIBFUZZER and -fsanitize=fuzzer,address,undefined.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 #include <chrono>
@@ -24,7 +24,11 @@ namespace {
 /// Reads choices off the input; zeros when it is used up.
 class Source {
 public:
-  Source(const std::uint8_t *data, std::size_t size) : data_(data), size_(size) {}
+  Source(const std::uint8_t *data, std::size_t size) : data_(data), size_(size) {
+    constexpr std::uint32_t one_in[] = {0, 0, 60, 250}; // many inputs must get past the checks
+    odd_one_in_ = one_in[below(std::size(one_in))];
+    wide_ = chance(3);
+  }
 
   std::uint32_t below(std::uint32_t bound) { return bound == 0 ? 0 : byte() % bound; }
   bool chance(std::uint32_t one_in) { return below(one_in) == 1; }
@@ -34,9 +38,11 @@ public:
     constexpr double inf = std::numeric_limits<double>::infinity();
     static const double odd[] = {0,      -1,     inf,   -inf, std::nan(""), 1e308,
                                  1e-308, 5e-324, 1e300, 1e18, 9.1e15,       1e-30};
-    if (chance(40))
+    if (odd_one_in_ != 0 && chance(odd_one_in_))
       return odd[below(std::size(odd))];
-    return std::ldexp(1.0 + below(256), static_cast<int>(below(40)) - 10);
+    const int exponent =
+        wide_ ? static_cast<int>(below(180)) - 95 : static_cast<int>(below(40)) - 10;
+    return std::ldexp(1.0 + below(256), exponent);
   }
 
 private:
@@ -45,6 +51,8 @@ private:
   const std::uint8_t *data_;
   std::size_t size_;
   std::size_t at_ = 0;
+  std::uint32_t odd_one_in_ = 0; // 0: never
+  bool wide_ = false;            // 60 orders of magnitude
 };
 
 Network network_from(Source &source) {
@@ -185,7 +193,8 @@ void check_answer(const MapRequest &request, const MapAnswer &answer) {
           "slower than the default");
 }
 
-void run_one(const std::uint8_t *data, std::size_t size) {
+/// Whether there was an answer; a clear refusal is none.
+bool run_one(const std::uint8_t *data, std::size_t size) {
   Source source(data, size);
   try {
     const Network network = network_from(source);
@@ -205,8 +214,9 @@ void run_one(const std::uint8_t *data, std::size_t size) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     require(took.count() < 60, "it took a minute"); // of a budget of 20 ms
     check_answer(request, answer);
+    return true;
   } catch (const std::invalid_argument &) {
-    // A clear refusal is an answer.
+    return false;
   }
 }
 
@@ -218,26 +228,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 }
 
 #ifndef TOPOSEAT_LIBFUZZER
-/// fuzz_solve [SECONDS [FIRST_SEED [verbose]]]: inputs of the generator, one seed after the other.
+/// fuzz_solve [INPUTS [FIRST_SEED [verbose]]]: inputs of the generator, one seed after the other.
 int main(int argc, char **argv) {
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
+  const std::uint64_t inputs = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1000;
   const std::uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  const auto begin = std::chrono::steady_clock::now();
-  std::uint64_t seed = first;
-  std::chrono::duration<double> gone{0};
-  while (gone.count() < seconds) {
+  std::uint64_t answered = 0;
+  for (std::uint64_t seed = first; seed < first + inputs; ++seed) {
     Rng rng(seed);
     std::vector<std::uint8_t> input(64 + rng.below(4000));
     for (std::uint8_t &each : input)
       each = static_cast<std::uint8_t>(rng.next() >> 56);
     if (argc > 3)
       std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
-    run_one(input.data(), input.size());
-    ++seed;
-    gone = std::chrono::steady_clock::now() - begin;
+    answered += run_one(input.data(), input.size()) ? 1 : 0;
   }
-  std::printf("%llu inputs in %.1f s, none broke a promise\n",
-              static_cast<unsigned long long>(seed - first), gone.count());
-  return 0;
+  std::printf("%llu inputs, %llu of them answered, none broke a promise\n",
+              static_cast<unsigned long long>(inputs), static_cast<unsigned long long>(answered));
+  return answered > 0 ? 0 : 1; // a generator whose inputs are all refused tests nothing
 }
 #endif
