@@ -117,7 +117,11 @@ def test_tune_refuses_too_many_ranks_before_anything_runs(
 ) -> None:
     words = ["16" if word == "4" else word for word in line]
     assert main(["tune", "-t", "power9-4", "--", *words]) == 1
-    assert "16 ranks do not fit on the 4 devices" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "16 ranks do not fit on the 4 devices" in said
+    assert "--slots 4" in said
+    assert main(["tune", "-t", "power9-4", "--slots", "3", "--", *words]) == 1
+    assert "16 ranks do not fit on the 12 slots" in capfd.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 

@@ -101,18 +101,23 @@ def tune(
     source: str,
     profile_again: bool,
     options: MapOptions,
+    constraints_for: Callable[[Topology], mapping.Constraints],
     progress: Progress,
 ) -> Tuned:
     """Discover (or read) the machine, profile the command once, map, and keep the results.
 
     The profile is cached by command and rank count, the placement also by machine.
+    `constraints_for` says what a placement on the machine must keep to.
 
     Raises:
         ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
     """
     machine = topology.read_topology(source)
     progress(f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})")
-    _check_fit(launch.parse_launch_line(command).ranks, machine)
+    constraints = constraints_for(machine)
+    ranks = launch.parse_launch_line(command).ranks
+    if ranks is not None:  # refused before the application runs, not after
+        mapping.problem_of(machine, ranks, constraints)
     folder = _tuned_folder(command)
     _check_cache(folder.parent)
     profile_path = folder / PROFILE_NAME
@@ -131,7 +136,7 @@ def tune(
             )
         folder.mkdir(parents=True, exist_ok=True)
         save_traffic(traffic, profile_path, overwrite=True)
-    result = options.map(machine, traffic)
+    result = options.map(machine, traffic, constraints=constraints)
     placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     save_mapping(result, folder / MAPPING_NAME, overwrite=True)
@@ -145,15 +150,6 @@ def tune(
         profile_path=profile_path,
         exit_code=exit_code,
     )
-
-
-def _check_fit(ranks: int | None, machine: Topology) -> None:
-    """Refuse before the application has run what mapping would refuse after it."""
-    if ranks is not None and ranks > len(machine.devices):
-        raise ToposeatError(
-            f"{ranks} ranks do not fit on the {len(machine.devices)} devices of {machine.name}",
-            hint="one rank per device: use fewer ranks, or another topology (-t)",
-        )
 
 
 def tuned_placement_path(command: Sequence[str]) -> Path:

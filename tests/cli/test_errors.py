@@ -106,12 +106,12 @@ def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["map", "ring:64", "-t", "dgx-1v"], ["64", "8"]),
+        (["map", "ring:64", "-t", "dgx-1v"], ["64", "8", "--slots 8"]),
         (["map", "stencil2d:4by4", "-t", "dgx-1v"], ["4by4"]),
         (["map", "gossip:8", "-t", "dgx-1v"], ["gossip"]),
         (["map", "ring:8", "-t", "dgx-1v", "--pin", "0=99"], ["99"]),
         (["map", "ring:8", "-t", "dgx-1v", "--pin", "zero"], ["zero"]),
-        (["map", "ring:4", "-t", "dgx-1v", "--devices", "0-2"], ["4"]),
+        (["map", "ring:4", "-t", "dgx-1v", "--devices", "0-2"], ["4", "--slots 2"]),
         (["map", "ring:4", "-t", "dgx-1v", "--pin", "\N{SUPERSCRIPT TWO}=1"], ["--pin"]),
         (["map", "ring:4", "-t", "dgx-1v", "--pin", "9" * 5000 + "=1"], ["--pin"]),
         (["map", "ring:4", "-t", "dgx-1v", "--pin", "0=1", "--pin", "0=2"], ["rank 0", "twice"]),

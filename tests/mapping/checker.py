@@ -125,7 +125,7 @@ class Checker:
         usable = [device for device in usable if device not in set(constraints.exclude)]
         slots = constraints.slots
         if slots is None:
-            slots = -(-self.ranks // len(usable))
+            slots = 1
         room = dict.fromkeys(usable, slots) if isinstance(slots, int) else dict(slots)
         choices = [
             [constraints.pins[rank]]

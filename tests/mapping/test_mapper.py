@@ -291,9 +291,13 @@ def test_contradictions_are_named(
     assert caught.value.hint
 
 
-def test_more_ranks_than_devices_share_them_evenly() -> None:
+def test_ranks_share_devices_only_if_asked_to() -> None:
     traffic = random_traffic(np.random.default_rng(0), 19, 0.5)
-    result = map_traffic(read_topology("dgx-1v"), traffic, budget_s=0.1)
+    with pytest.raises(ToposeatError, match="19 ranks do not fit on the 8 devices") as caught:
+        map_traffic(read_topology("dgx-1v"), traffic)
+    assert "--slots 3" in caught.value.hint
+    constraints = Constraints(slots=3)
+    result = map_traffic(read_topology("dgx-1v"), traffic, budget_s=0.1, constraints=constraints)
     assert result.default.device_of_rank == tuple(rank % 8 for rank in range(19))
     assert max(Counter(result.device_of_rank).values()) <= 3
     assert "19 ranks on 8 devices, at most 3 each" in result.notes[0]

@@ -24,7 +24,7 @@ def add_constraint_options(parser: argparse.ArgumentParser) -> None:
         "--slots",
         metavar="N",
         help="ranks that a device takes: 2 for all, or LIST=N for some (0-3=2;4-7=1; others: 1); "
-        "default: as few as hold all ranks, the same on every device",
+        "default: 1, and more ranks than devices are refused",
     )
     group.add_argument(
         "--pin",

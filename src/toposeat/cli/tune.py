@@ -16,6 +16,7 @@ from toposeat.cli.command import (
     show,
     tell,
 )
+from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.page import page_text
 
 
@@ -37,6 +38,7 @@ class TuneCommand(Command):
         )
         add_force_option(parser)
         add_solver_options(parser, min_gain_percent=1)
+        add_constraint_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
@@ -51,6 +53,7 @@ class TuneCommand(Command):
             source=args.topology or "this",
             profile_again=args.again,
             options=pipeline.MapOptions.from_namespace(args),
+            constraints_for=lambda machine: constraints_of(args, machine),
             progress=tell,
         )
         says = launch.visibility_words(tuned.placement)

@@ -6,7 +6,7 @@ from toposeat._core import scotch_available
 from toposeat.evaluate import METRICS
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic
-from toposeat.mapping.problem import Constraints
+from toposeat.mapping.problem import Constraints, problem_of
 from toposeat.mapping.scale import map_to_shape, seat_slots
 from toposeat.mapping.shapes import Shape, is_shape, read_shape
 
@@ -19,6 +19,7 @@ __all__ = [
     "is_shape",
     "map_to_shape",
     "map_traffic",
+    "problem_of",
     "read_shape",
     "scotch_available",
     "seat_ranks",

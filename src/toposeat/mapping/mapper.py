@@ -65,16 +65,15 @@ def map_traffic(
     is the default one if nothing is gained by the objective asked for.
 
     Args:
-        topology: the machine; more devices than ranks: the best subset is used; fewer: devices
-            are shared.
+        topology: the machine; more devices than ranks: the best subset is used; fewer: refused
+            unless the constraints give slots.
         traffic: who talks to whom.
         objective: one of `OBJECTIVES`.
         metric: of the pairwise cost, see `evaluate.pair_costs`.
         solver: one of `SOLVERS`.
         budget_s: seconds after which the best placement so far is returned.
         seed: same seed, same answer, unless the budget cuts a search short.
-        constraints: which device may take which ranks, and how many; None: any, and as few ranks
-            per device as the job allows.
+        constraints: which device may take which ranks, and how many; None: any, and one.
         min_gain: keep the default if it is predicted less than this share of its time slower; for
             users of nominal numbers, who cannot tell such placements apart.
         explained: also say why (`MappingResult.explanation`); searches a little for runners-up.

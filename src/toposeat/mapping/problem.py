@@ -20,8 +20,8 @@ class Constraints:
     Attributes:
         devices: that may be used, in default order; None: all.
         exclude: that may not be used.
-        slots: how many ranks each device takes, or by device (others: 1); None: as many as needed
-            when shared out evenly, ceil(ranks / devices).
+        slots: how many ranks each device takes, or by device (others: 1); None: one. Sharing a
+            device is never silent.
         pins: device by rank, for ranks that must not move.
         allowed: devices by rank, for ranks that may use only some.
     """
@@ -66,11 +66,12 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
         ToposeatError: if the ranks do not fit.
     """
     devices = _usable_devices(topology, constraints)
-    slots = _slots_of(topology, ranks, devices, constraints.slots)
+    slots = _slots_of(topology, devices, constraints.slots)
     if ranks > sum(slots):
+        enough = -(-ranks // len(devices))
         raise ToposeatError(
             f"{ranks} ranks do not fit on {_room(topology, constraints, slots)}",
-            hint="use fewer ranks, more devices, or more ranks per device (--slots)",
+            hint=f"use fewer ranks or more devices, or --slots {enough} to let that many share one",
         )
     pins = _checked_pins(topology, ranks, devices, slots, constraints.pins)
     allowed = _checked_lists(topology, ranks, set(devices), constraints.allowed)
@@ -168,10 +169,10 @@ def _check_exists(topology: Topology, device: int) -> None:
 
 
 def _slots_of(
-    topology: Topology, ranks: int, devices: list[int], slots: int | Mapping[int, int] | None
+    topology: Topology, devices: list[int], slots: int | Mapping[int, int] | None
 ) -> list[int]:
     if slots is None:
-        return [max(1, -(-ranks // len(devices)))] * len(devices)
+        return [1] * len(devices)
     by_device = dict.fromkeys(devices, slots) if isinstance(slots, int) else dict(slots)
     for device, count in by_device.items():
         _check_exists(topology, device)
