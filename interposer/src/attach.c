@@ -86,7 +86,8 @@ static void configure(void) {
   int level = 0;
   const char *time = getenv(TIME_VARIABLE);
   tps__process.timed = time == NULL || strcmp(time, "0") != 0;
-  if (tps__process.timed && time != NULL && *time != '\0' && strcmp(time, "1") != 0)
+  if (tps__process.timed && time != NULL && *time != '\0' && strcmp(time, "1") != 0 &&
+      tps__speaks_for_job())
     tps__warn(&said, TIME_VARIABLE "=%.40s is neither 0 nor 1: calls are timed", time);
   /* Sessions may each have a level of their own. */
   tps__process.concurrent =
@@ -104,7 +105,8 @@ static bool start_recording(void) {
   int rank = -1;
   int size = 0;
   if (directory == NULL || *directory == '\0') {
-    tps__warn(&said, DIRECTORY_VARIABLE " is not set: not recording");
+    if (tps__speaks_for_job())
+      tps__warn(&said, DIRECTORY_VARIABLE " is not set: not recording");
     return false;
   }
   configure();

@@ -117,6 +117,9 @@ struct tps_thread {
 };
 extern _Thread_local struct tps_thread tps__thread __attribute__((tls_model("initial-exec")));
 
+/* Whether this process says what holds for every rank alike: rank 0, or nobody knows its rank. */
+bool tps__speaks_for_job(void);
+
 /* Writes one line to stderr, with the rank; at most once per `*said`. Never to stdout. */
 void tps__warn(bool *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tps__lock(void); /* guards the maps below; a no-op unless concurrent */

@@ -41,10 +41,11 @@ void tps__phases_configure(void) {
   char *end = NULL;
   double seconds = strtod(text, &end);
   if (*end != '\0' || !(seconds >= MIN_WINDOW_S && seconds <= MAX_WINDOW_S)) {
-    tps__warn(&said,
-              PHASES_VARIABLE "=%.40s is neither `pcontrol` nor a number of seconds from %g on: "
-                              "phases are not told apart",
-              text, MIN_WINDOW_S);
+    if (tps__speaks_for_job())
+      tps__warn(&said,
+                PHASES_VARIABLE "=%.40s is neither `pcontrol` nor a number of seconds from %g on: "
+                                "phases are not told apart",
+                text, MIN_WINDOW_S);
     return;
   }
   mode = TPS_PHASES_WINDOWS;

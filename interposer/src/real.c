@@ -153,14 +153,16 @@ bool tps__right_abi(void) {
   const char *file = tps__file_of(init);
   const char *abi = abi_of_process(init);
   if (abi == NULL || strcmp(abi, ABI_NAME) != 0) {
-    tps__warn(&said,
-              "this is the " ABI_NAME " library but the program runs on %s (%s); set "
-              "TOPOSEAT_MPI_ABI=%s: not recording",
-              words_for_abi(abi), file, abi != NULL ? abi : "compile");
+    if (tps__speaks_for_job())
+      tps__warn(&said,
+                "this is the " ABI_NAME " library but the program runs on %s (%s); set "
+                "TOPOSEAT_MPI_ABI=%s: not recording",
+                words_for_abi(abi), file, abi != NULL ? abi : "compile");
     return false;
   }
   if (!resolve_all()) {
-    tps__warn(&said, "%s lacks functions that recording needs: not recording", file);
+    if (tps__speaks_for_job())
+      tps__warn(&said, "%s lacks functions that recording needs: not recording", file);
     return false;
   }
   return true;

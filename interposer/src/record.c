@@ -179,7 +179,7 @@ bool tps__record_start(const char *directory, int rank, int size) {
   own_rank = rank;
   world_size = size;
   if (folder == NULL)
-    tps__warn(&said, "the folder for records, %s, cannot be used (%s): not recording", directory,
+    tps__warn(&said, "the folder for records, %.200s, cannot be used (%s): not recording", directory,
               strerror(errno));
   return folder != NULL;
 }
@@ -202,7 +202,7 @@ bool tps__segment_create(struct tps_segment *segment, int thread) {
   void *mapping = map_new_file(path, length);
   if (mapping == MAP_FAILED) {
     if (thread == TPS_MAIN_SEGMENT)
-      tps__warn(&said, "cannot create %s (%s): not recording", path, strerror(errno));
+      tps__warn(&said, "cannot create %.300s (%s): not recording", path, strerror(errno));
     return false;
   }
   if (set_up(segment, mapping, &layout))

@@ -39,9 +39,8 @@ def test_wrong_library_gets_out_of_the_way(
         assert done.returncode == 0
         assert done.stdout.count("halo3d ") == 5
         said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
-        assert sorted(line.split(":")[1] for line in said) == [" rank 0", " rank 1"]
-        end = f"; set TOPOSEAT_MPI_ABI={mpi.abi}: not recording"
-        assert all(line.endswith(end) for line in said)
+        assert [line.split(":")[1] for line in said] == [" rank 0"]  # it speaks for all of them
+        assert said[0].endswith(f"; set TOPOSEAT_MPI_ABI={mpi.abi}: not recording")
         assert list(records.iterdir()) == []
 
 

@@ -103,6 +103,7 @@ def phases(draw: st.DrawFn, index: int, ranks: int) -> Phase:
         end_s=begin_s + draw(seconds),
         tables=draw(table_sets(ranks)),
         mpi_s=draw(seconds),
+        active_s=draw(seconds),
     )
 
 

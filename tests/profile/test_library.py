@@ -88,6 +88,16 @@ def test_scripts_follow_the_launcher(kind: LauncherKind, abi: str, tmp_path: Pat
     assert choose_abi(line(sys.executable, kind)) == abi
 
 
+def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nmpirun -n 2 ./app\n")
+    script.chmod(0o755)
+    (tmp_path / "mpirun").symlink_to(mpi.mpirun)
+    env = {**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"}
+    for kind in (LauncherKind.NONE, LauncherKind.SRUN):
+        assert choose_abi(line(script, kind), env) == ABI_OF_FAMILY[mpi.family]
+
+
 def test_nothing_tells() -> None:
     with pytest.raises(ToposeatError, match="cannot tell which MPI") as caught:
         choose_abi(line("true"), {"PATH": os.environ["PATH"]})

@@ -19,8 +19,10 @@ from toposeat.model.traffic import (
     TimeKind,
     TrafficKind,
 )
-from toposeat.profile import event_sum, read_records
+from toposeat.profile import event_sum, read_records, world_traffic
+from toposeat.profile.record import OPERATIONS
 
+ALLTOALL = next(code for code, name in OPERATIONS.items() if name == "alltoall")
 WORLD = [(0, [(0, 1, 3)])]
 OUTSIDE = 0x7FFFFFFF
 P2P, HOST = TrafficKind.POINT_TO_POINT, MemorySpace.HOST
@@ -176,6 +178,26 @@ def test_two_spawned_worlds_cannot_be_told_apart_by_what_was_sent(tmp_path: Path
     ]
 
 
+def test_pairs_of_phases_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All-to-alls in two phases: room for one of them is room for the whole run's."""
+    monkeypatch.setattr(world_traffic, "MAX_PAIRS", 6)
+    for rank in range(3):
+        write_record(
+            tmp_path,
+            rank,
+            3,
+            phases=[(5, 1000, 2000, 1000), (7, 2000, 4000, 2000)],
+            header={"phase_mode": 1},
+            events=[(0, ALLTOALL, 0, -1, 30, 1, n) for n in range(2)],
+            communicators=[(0, [(0, 1, 3)])],
+        )
+    traffic = read_records(tmp_path)
+    assert traffic.tables[TrafficKind.COLLECTIVE, HOST].bytes.tolist() == [60] * 6
+    assert [dict(phase.tables) for phase in traffic.phases] == [{}, {}]
+    assert {(event.calls, event.algorithm) for event in traffic.collectives} == {(2, "direct")}
+    assert any("too many pairs" in line for line in traffic.report)
+
+
 def test_phases_add_up(tmp_path: Path) -> None:
     phases = [(5, 1000, 2000, 1000), (7, 2000, 4000, 2000)]
     for rank in range(2):
@@ -193,6 +215,7 @@ def test_phases_add_up(tmp_path: Path) -> None:
     traffic = read_records(tmp_path)
     assert [(p.index, p.label) for p in traffic.phases] == [(0, "level 5"), (1, "level 7")]
     assert [round(p.mpi_s * 1e6) for p in traffic.phases] == [200, 600]
+    assert [round(p.active_s * 1e6) for p in traffic.phases] == [2000, 4000]
     assert [round(p.begin_s * 1e6) for p in traffic.phases] == [0, 1000]
     assert [p.tables[P2P, HOST].bytes.tolist() for p in traffic.phases] == [[10, 10], [200, 200]]
     for key, table in traffic.tables.items():

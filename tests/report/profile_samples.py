@@ -58,6 +58,7 @@ def full_profile(*, device_0: bool = False) -> Traffic:
             end_s=5.0 * number + 5,
             tables={samples.DEVICE_P2P: half},
             mpi_s=8.0,
+            active_s=20.0,
         )
         for number, label in enumerate(["setup", "solve"])
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.model.samples import traffics
 from tests.report import samples
 from tests.report.profile_samples import full_profile
-from toposeat.model.traffic import RankInfo, Traffic
+from toposeat.model.traffic import MemorySpace, RankInfo, TimeKind, TimeShare, Traffic, TrafficKind
 from toposeat.report import html_page, profile_json, render_traffic_text, traffic_svg
 from toposeat.report.html.section import Section
 from toposeat.report.profile_words import choice_words, phase_rows, world_rows
@@ -56,6 +56,28 @@ def test_untimed_and_silent_profiles_say_so() -> None:
     assert "is not known: the profile is not timed" in gain_words(untimed)
     assert "Time      not timed" in render_traffic_text(untimed)
     assert "Nothing to gain" in gain_words(Traffic(ranks=2, origin="quiet", tables={}))
+
+
+def test_threads_in_mpi_at_once_share_the_run() -> None:
+    """Four threads that wait for the whole run are 100 % of it, not 400 %."""
+    kind, space = TimeKind.COMPLETION, MemorySpace.HOST
+    share = TimeShare(kind=kind, space=space, seconds=36.0, calls=4)
+    other = TimeShare(kind=TimeKind.OTHER, space=space, seconds=4.0, calls=4)
+    ranks = tuple(
+        replace(r, wall_s=10.0, mpi_s=40.0, time=(share, other)) for r in full_profile().rank_info
+    )
+    parts = time_parts(replace(full_profile(), rank_info=ranks))
+    assert [(part.seconds, round(part.share, 3)) for part in parts][0] == (144.0, 0.9)
+    assert sum(part.share for part in parts) == pytest.approx(1)
+
+
+def test_no_limit_is_told_where_all_could_gain() -> None:
+    profile = full_profile()
+    host = {(TrafficKind.POINT_TO_POINT, MemorySpace.HOST): profile.tables[samples.DEVICE_P2P]}
+    kind, space = TimeKind.POINT_TO_POINT, MemorySpace.HOST
+    share = TimeShare(kind=kind, space=space, seconds=9.9999, calls=1)
+    ranks = tuple(replace(r, wall_s=10.0, mpi_s=9.9999, time=(share,)) for r in profile.rank_info)
+    assert gain_words(replace(profile, tables=host, rank_info=ranks)).endswith("(measured).")
 
 
 def test_phases_and_worlds() -> None:

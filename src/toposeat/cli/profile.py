@@ -139,9 +139,14 @@ def _phases(text: str) -> str | float:
     """Argparse type: how to split a run."""
     if text == "pcontrol":  # profile.PHASES_BY_MARK, without the import that --help does not need
         return text
+    from toposeat.profile import MIN_WINDOW_S  # noqa: PLC0415
+
     try:
-        return positive_seconds(text)
+        seconds = positive_seconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"expected pcontrol or a number of seconds, got {text!r}"
         ) from error
+    if seconds < MIN_WINDOW_S:
+        raise argparse.ArgumentTypeError(f"windows last {MIN_WINDOW_S:g} s at least, not {text}")
+    return seconds

@@ -81,6 +81,7 @@ class Phase:
     end_s: float  # the latest of all ranks
     tables: Mapping[TableKey, PairTable]
     mpi_s: float = 0.0  # inside recorded MPI calls, summed over ranks
+    active_s: float = 0.0  # that ranks spent in it, summed; without what lay between two visits
 
     def __post_init__(self) -> None:
         if not self.begin_s <= self.end_s:

@@ -247,7 +247,8 @@ def _read_pairs(
 
 
 def _read_phases(database: sqlite3.Connection) -> tuple[Phase, ...]:
-    found = database.execute("SELECT id, label, begin_s, end_s, mpi_s FROM phase ORDER BY id")
+    columns = "id, label, begin_s, end_s, mpi_s, active_s"
+    found = database.execute(f"SELECT {columns} FROM phase ORDER BY id")
     return tuple(
         Phase(
             index=number,
@@ -255,9 +256,10 @@ def _read_phases(database: sqlite3.Connection) -> tuple[Phase, ...]:
             begin_s=begin_s,
             end_s=end_s,
             mpi_s=mpi_s,
+            active_s=active_s,
             tables=_read_pairs(database, "phase_pair", ("phase", number)),
         )
-        for number, label, begin_s, end_s, mpi_s in found.fetchall()
+        for number, label, begin_s, end_s, mpi_s, active_s in found.fetchall()
     )
 
 

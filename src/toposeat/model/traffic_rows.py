@@ -112,7 +112,8 @@ def _device_rows(traffic: Traffic) -> Iterator[_Row]:
 
 def _phase_rows(traffic: Traffic) -> Iterator[_Row]:
     for phase in traffic.phases:
-        yield phase.index, encodable(phase.label), phase.begin_s, phase.end_s, phase.mpi_s
+        times = (phase.begin_s, phase.end_s, phase.mpi_s, phase.active_s)
+        yield (phase.index, encodable(phase.label), *times)
 
 
 def _flow_rows(traffic: Traffic) -> Iterator[_Row]:

@@ -38,7 +38,7 @@ CREATE TABLE rank_device (
     bytes INTEGER NOT NULL, PRIMARY KEY (rank, position)) WITHOUT ROWID;
 CREATE TABLE phase (
     id INTEGER PRIMARY KEY, label TEXT NOT NULL, begin_s REAL NOT NULL, end_s REAL NOT NULL,
-    mpi_s REAL NOT NULL);
+    mpi_s REAL NOT NULL, active_s REAL NOT NULL);
 CREATE TABLE phase_pair (
     phase INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL,
     target INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
@@ -99,6 +99,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
     },
     "phase": {
         "id": _COUNT, "label": _TEXT, "begin_s": _SECONDS, "end_s": _SECONDS, "mpi_s": _SECONDS,
+        "active_s": _SECONDS,
     },
     "phase_pair": {"phase": _COUNT, **_KEY, "source": _RANK, "target": _RANK, **_CELL},
     "world": {"id": _COUNT, "name": _TEXT, "ranks": _COUNT, "parent": _MAYBE_COUNT},

@@ -6,6 +6,7 @@ from toposeat.profile.library import choose_abi, choose_library
 from toposeat.profile.merge import read_records
 from toposeat.profile.patterns import pattern_traffic
 from toposeat.profile.run import (
+    MIN_WINDOW_S,
     PHASES_BY_MARK,
     NothingRecordedError,
     Recording,
@@ -16,6 +17,7 @@ from toposeat.profile.run import (
 from toposeat.profile.sources import holds_traffic, read_traffic
 
 __all__ = [
+    "MIN_WINDOW_S",
     "PHASES_BY_MARK",
     "NothingRecordedError",
     "Recording",

@@ -77,10 +77,15 @@ class Expansion:
     events: tuple[CollectiveEvent, ...]  # with `algorithm` filled in
     model: str  # one sentence: whose rules, and which algorithm for which operation
     report: tuple[str, ...]
+    all_pairs: int = 0  # how much of `most_pairs` was needed
+    left_out: bool = False  # whether that was too little
 
 
 def expand_collectives(
-    events: Iterable[CollectiveEvent], communicators: Sequence[Communicator], rules: Rules = GENERAL
+    events: Iterable[CollectiveEvent],
+    communicators: Sequence[Communicator],
+    rules: Rules = GENERAL,
+    most_pairs: int = MAX_PAIRS,
 ) -> Expansion:
     """Model the messages of all events.
 
@@ -88,6 +93,7 @@ def expand_collectives(
         events: per rank, as recorded; bytes are one call's contribution (`CollectiveEvent`).
         communicators: looked up by their `id`; events on others are left out.
         rules: who chooses the algorithms.
+        most_pairs: of all communicators with operations of all pairs.
 
     Returns:
         Directed pairs by memory space of the sender's contribution, and more. A rank whose record
@@ -97,7 +103,7 @@ def expand_collectives(
     members_of = {c.id: c.ranks for c in communicators}
     sums: dict[MemorySpace, PairSum] = defaultdict(PairSum)
     names: dict[int, str] = {}  # algorithm by the event's place in `listed`
-    budget = _Budget()
+    budget = _Budget(most_pairs)
     impossible: set[str] = set()
     for places in _calls(listed, members_of):
         views = [listed[p] for p in places]
@@ -110,33 +116,47 @@ def expand_collectives(
             impossible.add(views[0].operation)
             continue
         names.update(dict.fromkeys(places, chosen[0]))
+    named = tuple(
+        replace(event, algorithm=names[p]) if p in names else event
+        for p, event in enumerate(listed)
+    )
     return Expansion(
         tables={space: each.table() for space, each in sums.items()},
-        events=tuple(
-            replace(event, algorithm=names[p]) if p in names else event
-            for p, event in enumerate(listed)
-        ),
-        model=_model(rules, listed, names),
+        events=named,
+        model=model_words(rules, named),
         report=(
             *budget.sentences(),
             *(f"{op}: more bytes than any traffic, not in the tables" for op in sorted(impossible)),
         ),
+        all_pairs=budget.used,
+        left_out=budget.exceeded,
     )
 
 
 class _Budget:
     """Keeps operations of all pairs from filling the memory: 16384 ranks have 268 million."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_pairs: int) -> None:
+        self._most = most_pairs
         self._pairs: dict[int, int] = {}  # by communicator
         self._skipped: dict[tuple[str, int], int] = defaultdict(int)
+
+    @property
+    def used(self) -> int:
+        """Pairs of all communicators that there was room for."""
+        return sum(self._pairs.values())
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether something was left out."""
+        return bool(self._skipped)
 
     def allows(self, views: Sequence[CollectiveEvent], call: Call) -> bool:
         """Whether there is room for the pairs of this call's communicator."""
         communicator, pairs = views[0].communicator, call.members * (call.members - 1)
         if communicator in self._pairs:
             return True
-        if sum(self._pairs.values()) + pairs <= MAX_PAIRS:
+        if self.used + pairs <= self._most:
             self._pairs[communicator] = pairs
             return True
         size = sum(view.bytes * view.calls for view in views) * (call.members - 1)
@@ -232,10 +252,12 @@ def _times(
     return times
 
 
-def _model(rules: Rules, events: Sequence[CollectiveEvent], names: Mapping[int, str]) -> str:
+def model_words(rules: Rules, events: Iterable[CollectiveEvent]) -> str:
+    """Whose rules, and which algorithm for which operation; "" where nothing is modelled."""
     used: dict[str, set[str]] = defaultdict(set)
-    for place, name in names.items():
-        used[events[place].operation].add(name)
+    for event in events:
+        if event.algorithm:
+            used[event.operation].add(event.algorithm)
     if not used:
         return ""
     listed = "; ".join(f"{op}: {', '.join(sorted(used[op]))}" for op in sorted(used))

@@ -1,4 +1,4 @@
-"""Which interposer library fits a program: by its linkage, its mpi4py's, or its launcher.
+"""Which interposer library fits a program: by its linkage, mpi4py, launcher or `mpirun`.
 
 The choice is only a first guess: the library itself looks at the MPI it finds in the process, and
 one of the wrong ABI keeps quiet (interposer/src/real.c). For an MPI of none of the ABIs that are
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from toposeat import _native_path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
-from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
 from toposeat.profile.compiled_library import MPICC_VARIABLE, compiled_library
 from toposeat.profile.linkage import (
     MPICH_FAMILY,
@@ -107,6 +107,8 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
         if mpi.module is None or by_launcher in (abi, None) or abi in (_STANDARD, COMPILE):
             return abi
         return _settle(line, mpi, env, by_launcher)
+    if by_launcher is None and not mpi.is_python:
+        by_launcher = _abi_of_path(env)
     if by_launcher is None:
         by = "" if line.kind is LauncherKind.NONE else f", and {line.kind.value} serves several"
         raise ToposeatError(
@@ -122,6 +124,7 @@ class _Mpi:
 
     linkage: Linkage
     module: Path | None = None  # of mpi4py, if the linkage is that module's
+    is_python: bool = False
     why_none: str = "it is not linked to one"
 
 
@@ -136,8 +139,8 @@ def _mpi_of(line: LaunchLine, env: Mapping[str, str]) -> _Mpi:
         return _Mpi(linkage=linkage)
     module = find_mpi4py_module(python, env)
     if isinstance(module, str):
-        return _Mpi(linkage=linkage, why_none=module)
-    return _Mpi(linkage=inspect_linkage(module, env), module=module)
+        return _Mpi(linkage=linkage, is_python=True, why_none=module)
+    return _Mpi(linkage=inspect_linkage(module, env), module=module, is_python=True)
 
 
 def _settle(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str], by_launcher: str) -> str:
@@ -158,6 +161,18 @@ def _settle(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str], by_launcher: st
         f"{line.launcher[0]} starts programs of {_FAMILIES[by_launcher]}",
         hint=f"use the launcher of that MPI, or set {ABI_VARIABLE} to {_ABIS}",
     )
+
+
+def _abi_of_path(env: Mapping[str, str]) -> str | None:
+    """The family of `mpirun` on PATH: a script may call it, and srun serves it too."""
+    for name in ("mpirun", "mpiexec"):
+        path = shutil.which(name, path=env.get("PATH"))
+        if path is not None:
+            try:
+                return _ABI_OF_LAUNCHER.get(identify_launcher(path))
+            except ToposeatError:  # it does not say what it is
+                continue
+    return None
 
 
 def _abi_from_variable(text: str) -> str:

@@ -26,7 +26,9 @@ DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
+MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
 _FOLDER_PREFIX = "toposeat-profile-"
+_SAID_ABOVE = "lines that start with 'toposeat:' above, if there are any, tell another reason"
 _MEMORY_FOLDER = Path("/dev/shm")
 
 
@@ -170,14 +172,14 @@ def _nothing_recorded(
     found = shutil.which(name, path=env.get("PATH"))
     linkage = inspect_linkage(Path(found), env) if found else None
     if exit_code != 0:
-        message = f"{name} ended with exit code {exit_code} before any rank initialised MPI"
-        hint = "run it without toposeat first"
+        message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
+        hint = f"run it without toposeat first; {_SAID_ABOVE}"
     elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
         message = (
             f"no rank recorded anything: {name} is not linked to an MPI library, and no process of"
             " it made an MPI call"
         )
-        hint = "profile the MPI program itself; one that is linked statically cannot be observed"
+        hint = f"profile the MPI program itself, which must not be linked statically; {_SAID_ABOVE}"
     elif found is not None and Path(found).stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
         message = f"no rank recorded anything: {name} is setuid, and takes no LD_PRELOAD"
         hint = "profile a copy without the setuid bit"
@@ -186,5 +188,5 @@ def _nothing_recorded(
         hint = "an MPI of another family than the launcher's, or a static one, cannot be observed"
     else:
         message = f"no rank recorded anything: {name} made no MPI call"
-        hint = "lines that start with 'toposeat:' above, if there are any, tell another reason"
+        hint = _SAID_ABOVE
     return NothingRecordedError(message, hint=hint, exit_code=exit_code)

@@ -74,6 +74,7 @@ class PhaseSum:
     begin_s: float
     end_s: float
     mpi_s: float = 0.0
+    active_s: float = 0.0
     pairs: Sums = field(default_factory=dict)
 
 
@@ -165,6 +166,7 @@ class WorldSum:
             phase.begin_s = min(phase.begin_s, own.begin_s)
             phase.end_s = max(phase.end_s, own.end_s)
             phase.mpi_s += own.mpi_s
+            phase.active_s += own.active_s
 
     def _add_events(self, record: RankRecord) -> None:
         number_of = [self._number(seen) for seen in record.communicators]

@@ -18,7 +18,13 @@ from toposeat.model.traffic import (
     World,
     WorldFlow,
 )
-from toposeat.profile.collectives import Expansion, expand_collectives, rules_of
+from toposeat.profile.collectives import (
+    MAX_PAIRS,
+    Expansion,
+    expand_collectives,
+    model_words,
+    rules_of,
+)
 from toposeat.profile.record import PhaseMode
 from toposeat.profile.record_layout import WorldOrigin
 from toposeat.profile.world_sum import PhaseSum, WorldSum, tables_of
@@ -49,6 +55,8 @@ def make_traffic(
         said.append("collectives over inter-communicators are listed, not modelled as messages")
     if world.events.merged_by_class:
         said.append("collectives have very many sizes: those of one size class are merged")
+    if None in parts:
+        said.append("the collectives of phases are left out of their rank pairs: too many pairs")
     worlds = _worlds(world, spawned, said)
     metadata = {"mpi": world.library, "abi": world.abi}
     if damaged:
@@ -60,7 +68,7 @@ def make_traffic(
         histograms=world.histograms,
         communicators=tuple(world.communicators),
         collectives=events,
-        collective_model="; ".join(dict.fromkeys(e.model for e in parts.values() if e.model)),
+        collective_model=model_words(rules_of(world.library), events),
         rank_info=_with_local_ranks(world.rank_info(), complete=len(world.seen) == world.size),
         metadata=metadata,
         report=tuple(said),
@@ -70,14 +78,27 @@ def make_traffic(
     )
 
 
-def _expand(world: WorldSum) -> dict[int, Expansion]:
-    """The collectives as messages, by the label of their phase (0 without phases)."""
+def _expand(world: WorldSum) -> dict[int | None, Expansion]:
+    """The collectives as messages, by the label of their phase (0 without phases).
+
+    If the pairs of all phases together are too many, those of the whole run, under None.
+    """
     rules = rules_of(world.library)
     inside = [c for c in world.communicators if c.id not in world.inter]
-    return {
-        label: expand_collectives(sorted(world.events.events(label), key=_order), inside, rules)
-        for label in world.events.phases()
-    }
+
+    def expand(label: int | None, room: int) -> Expansion:
+        events = sorted(world.events.events(label), key=_order)
+        return expand_collectives(events, inside, rules, room)
+
+    parts: dict[int | None, Expansion] = {}
+    room = MAX_PAIRS
+    labels = world.events.phases()
+    for label in labels:
+        parts[label] = expand(label, room)
+        room -= parts[label].all_pairs
+        if parts[label].left_out and len(labels) > 1:
+            return {None: expand(None, MAX_PAIRS)}
+    return parts
 
 
 def _doubts(world: WorldSum) -> list[str]:
@@ -95,7 +116,7 @@ def _order(event: CollectiveEvent) -> tuple[int, str, int, int, str, int, int]:
     return (*place, event.root, event.space.value, event.bytes, event.element)
 
 
-def _with_algorithms(parts: Mapping[int, Expansion]) -> tuple[CollectiveEvent, ...]:
+def _with_algorithms(parts: Mapping[int | None, Expansion]) -> tuple[CollectiveEvent, ...]:
     """The events of all phases, those of one shape and rank as one."""
     if len(parts) == 1:
         return next(iter(parts.values())).events
@@ -115,7 +136,7 @@ def _join(own: Tables, *expanded: Mapping[MemorySpace, PairTable]) -> dict[Table
     return {key: table for key, table in tables.items() if len(table)}
 
 
-def _phases(world: WorldSum, parts: Mapping[int, Expansion]) -> tuple[Phase, ...]:
+def _phases(world: WorldSum, parts: Mapping[int | None, Expansion]) -> tuple[Phase, ...]:
     known = sorted(world.phases.values(), key=lambda phase: (phase.begin_s, phase.label))
     word = "window" if world.phase_mode is PhaseMode.WINDOWS else "level"
     return tuple(
@@ -126,12 +147,15 @@ def _phases(world: WorldSum, parts: Mapping[int, Expansion]) -> tuple[Phase, ...
             end_s=phase.end_s,
             tables=_phase_tables(world, phase, parts),
             mpi_s=phase.mpi_s if world.timed else 0.0,
+            active_s=phase.active_s,
         )
         for index, phase in enumerate(known)
     )
 
 
-def _phase_tables(world: WorldSum, phase: PhaseSum, parts: Mapping[int, Expansion]) -> Tables:
+def _phase_tables(
+    world: WorldSum, phase: PhaseSum, parts: Mapping[int | None, Expansion]
+) -> Tables:
     if world.phase_pairs_left_out:
         return {}
     expanded = [parts[phase.label].tables] if phase.label in parts else []

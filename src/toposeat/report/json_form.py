@@ -137,6 +137,7 @@ def profile_json(traffic: Traffic) -> Json:
             {
                 **_plain({k: getattr(phase, k) for k in ("index", "label", "begin_s", "end_s")}),
                 "mpi_s": _finite(phase.mpi_s),
+                "active_s": _finite(phase.active_s),
                 "traffic": _tables(phase.tables, traffic.ranks),
             }
             for phase in traffic.phases

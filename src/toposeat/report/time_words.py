@@ -12,6 +12,7 @@ from toposeat.model.traffic import MemorySpace, TimeKind, Traffic
 from toposeat.report.units import format_count, format_percent, format_seconds, three_digits
 
 NOT_TIMED = "not timed"
+_ALL = 0.99  # a larger share is as good as all: the limit would be the clock's error
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +34,30 @@ def is_timed(traffic: Traffic) -> bool:
 def time_parts(traffic: Traffic) -> list[TimePart]:
     """Time in MPI by kind and memory, other MPI calls, and the rest; [] when not timed.
 
-    Shares are of the sum of all ranks' run times; they add up to 1.
+    Shares are of the sum of all ranks' run times; they add up to 1. Of a rank whose threads are in
+    MPI at once, for longer together than it ran, they are of its threads' time.
     """
     if not is_timed(traffic):
         return []
     wall = sum(info.wall_s for info in traffic.rank_info)
-    inside = min(sum(info.mpi_s for info in traffic.rank_info), wall)
+    inside = sum(min(info.mpi_s, info.wall_s) for info in traffic.rank_info)
     seconds: dict[tuple[TimeKind, MemorySpace], float] = defaultdict(float)
+    of_run: dict[tuple[TimeKind, MemorySpace], float] = defaultdict(float)
     calls: Counter[tuple[TimeKind, MemorySpace]] = Counter()
     for info in traffic.rank_info:
+        within = min(1.0, info.wall_s / info.mpi_s) if info.mpi_s > 0 else 1.0
         for part in info.time:
             seconds[part.kind, part.space] += part.seconds
+            of_run[part.kind, part.space] += part.seconds * within
             calls[part.kind, part.space] += part.calls
     parts = []
     for (kind, space), spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
         if kind is not TimeKind.OTHER and (spent > 0 or calls[kind, space]):
             name = f"{kind.value}, {space.value} memory"
-            parts.append(TimePart(name, space, spent, spent / wall, calls[kind, space]))
-    known = sum(part.seconds for part in parts)
+            parts.append(
+                TimePart(name, space, spent, of_run[kind, space] / wall, calls[kind, space])
+            )
+    known = sum(part.share for part in parts) * wall
     if inside > known:
         name = "other MPI calls" if parts else "in MPI calls"
         other = sum(n for (kind, _), n in calls.items() if kind is TimeKind.OTHER)
@@ -93,7 +100,7 @@ def gain_words(traffic: Traffic) -> str:
     share = gain_share(traffic)
     if share is None:
         return "What share of the run could gain is not known: the profile is not timed."
-    limit = "" if share >= 1 else f", so never faster than {three_digits(1 / (1 - share))}x"
+    limit = f", so never faster than {three_digits(1 / (1 - share))}x" if share < _ALL else ""
     return (
         f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
         f" that {gain_place(traffic)}, waiting included (measured){limit}."
