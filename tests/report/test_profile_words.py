@@ -67,7 +67,7 @@ def test_threads_in_mpi_at_once_share_the_run() -> None:
         replace(r, wall_s=10.0, mpi_s=40.0, time=(share, other)) for r in full_profile().rank_info
     )
     parts = time_parts(replace(full_profile(), rank_info=ranks))
-    assert [(part.seconds, round(part.share, 3)) for part in parts][0] == (144.0, 0.9)
+    assert (parts[0].seconds, round(parts[0].share, 3)) == (144.0, 0.9)
     assert sum(part.share for part in parts) == pytest.approx(1)
 
 

@@ -58,7 +58,7 @@ def time_parts(traffic: Traffic) -> list[TimePart]:
                 TimePart(name, space, spent, of_run[kind, space] / wall, calls[kind, space])
             )
     known = sum(part.share for part in parts) * wall
-    if inside > known:
+    if inside - known > 1e-12 * wall:  # more than rounding
         name = "other MPI calls" if parts else "in MPI calls"
         other = sum(n for (kind, _), n in calls.items() if kind is TimeKind.OTHER)
         rest = inside - known
