@@ -98,14 +98,15 @@ def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_pa
         assert choose_abi(line(script, kind), env) == ABI_OF_FAMILY[mpi.family]
 
 
-def test_nothing_tells() -> None:
+def test_nothing_tells(tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path)}  # no mpirun there
     with pytest.raises(ToposeatError, match="cannot tell which MPI") as caught:
-        choose_abi(line("true"), {"PATH": os.environ["PATH"]})
+        choose_abi(line("/bin/true"), env)
     assert "TOPOSEAT_MPI_ABI" in caught.value.hint
-    env = {"PATH": os.environ["PATH"], "TOPOSEAT_MPI_ABI": "mpich"}
-    assert choose_abi(line("true"), env) == "mpich"
+    env["TOPOSEAT_MPI_ABI"] = "mpich"
+    assert choose_abi(line("/bin/true"), env) == "mpich"
     with pytest.raises(InputError, match="TOPOSEAT_MPI_ABI"):
-        choose_abi(line("true"), {**env, "TOPOSEAT_MPI_ABI": "lam"})
+        choose_abi(line("/bin/true"), {**env, "TOPOSEAT_MPI_ABI": "lam"})
 
 
 def test_static_mpi_is_refused(tmp_path: Path) -> None:

@@ -185,6 +185,11 @@ def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tu
     for each in met:
         if id(each) not in matched:
             made.append(_without_records(len(made) + 1, each))
+            if each.origin is WorldOrigin.SPAWNED:
+                said.append(
+                    f"world {len(made)}, which was spawned, left no records: what its processes"
+                    " sent is not known"
+                )
     if world.others.flows:
         size, messages = _total(world.others.flows)
         said.append(
