@@ -67,10 +67,11 @@ format: setup-lint ## rewrite files the way lint wants them
 	@clang-format -i $(NATIVE)
 
 .PHONY: bench
-bench: setup-test setup-bench build ## print the tables of benchmarks/
+bench: setup-test setup-bench build ## print the tables of benchmarks/, the long ones in short
 	@for each in benchmarks/bench_*.py; do python $$each; done
-	@for each in benchmarks/mapping/*.py; do \
-	  ! grep -q '^if __name__' $$each || python -m benchmarks.mapping.$$(basename $$each .py); done
+	@python -m benchmarks.mapping.node
+	@python -m benchmarks.mapping.qaplib --quick
+	@python -m benchmarks.mapping.scale --quick --svg build/growth.svg
 
 .PHONY: clean
 clean: ## remove what was built, keep .venv

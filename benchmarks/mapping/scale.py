@@ -1,11 +1,13 @@
 """Large jobs: our multilevel mapper beside Scotch and SharedMap, in the same run.
 
-Run: python -m benchmarks.mapping.scale [hierarchy] [network] [growth] [--ranks N,N]
+Run: python -m benchmarks.mapping.scale [hierarchy] [network] [growth] [--quick] [--ranks N,N]
+     [--seeds N] [--slow-seeds N] [--svg FILE]
 
 Times are CPU time of the whole process (threaded peers pay for all their threads). Costs are
 medians over seeds, `repaired` to one rank per slot and `raw` as the peer answered. `cost ratio` is
 ours / peer, against the repaired answer and, in brackets, the raw one. A/A is our own mapper run a
-second time. Peers that are not installed are skipped with a reason.
+second time. Peers that are not installed are skipped with a reason. `--svg FILE` draws the table
+of growth. `--quick` takes 4096 ranks, growth to 16384, and no SharedMap: about a minute.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from benchmarks.machine import describe
+from benchmarks.mapping.growth_plot import GrowthRow, growth_svg
 from benchmarks.mapping.scale_graphs import Graph, random_graph, rgg, stencil
 from numpy.typing import NDArray
 
@@ -216,41 +220,64 @@ def _in_mib(graph: Graph) -> _core.RankTraffic:
     return Graph(graph.name, graph.ranks, graph.source, graph.target, graph.weight << 20).traffic()
 
 
-def growth() -> None:
-    """Cost, CPU time and memory from 1k to 100k ranks on one core."""
-    print("\ngrowth on hierarchy 4:8:m, costs 1:10:100; cost per rank shows how locality holds")
+def growth(most_ranks: int, seeds: int) -> list[GrowthRow]:
+    """Cost, CPU time and memory from 1k to 100k ranks on one core; medians over the seeds."""
+    print("\ngrowth on hierarchy 4:8:m, costs 1:10:100; cost per rank shows how locality holds;"
+          f" median of {seeds} seeds [CPU min-max]")  # fmt: skip
     print(f"  {'graph':8} {'ranks':>7} {'pairs':>8} {'default/rank':>12} {'placed/rank':>12}"
-          f" {'CPU s':>7} {'peak MiB':>9}")  # fmt: skip
-    for ranks, extents in GRIDS.items():
-        for graph in (rgg(ranks, 1), stencil(extents)):
-            traffic = graph.traffic()
-            machine = read_shape(f"hierarchy:4:8:{ranks // 32},costs=1:10:100").machine
-            begin = time.process_time()
-            answer = _core.map_large(
-                machine,
-                traffic,
-                objective="cost",
-                solver="multilevel",
-                budget_s=BUDGET_S,
-                seed=1,
-            )
-            cpu_s = time.process_time() - begin
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+          f" {'CPU s':>7} {'':13} {'peak MiB':>9}")  # fmt: skip
+    rows = []
+    for ranks in filter(lambda ranks: ranks <= most_ranks, GRIDS):
+        for kind in ("rgg", "stencil"):
+            row = _grown(kind, ranks, seeds)
+            rows.append(row)
             print(
-                f"  {graph.name:8} {ranks:7} {graph.source.size:8}"
-                f" {answer.default.cost / ranks:12.0f} {answer.placed.cost / ranks:12.0f}"
-                f" {cpu_s:7.2f} {peak:9.0f}  {'#' * max(1, round(5 * cpu_s))}",
+                f"  {kind:8} {ranks:7} {row.pairs:8} {row.default_per_rank:12.0f}"
+                f" {row.placed_per_rank:12.0f} {statistics.median(row.cpu_s):7.2f}"
+                f" [{min(row.cpu_s):.2f}-{max(row.cpu_s):.2f}]".ljust(73)
+                + f"{row.peak_mib:8.0f}",
                 flush=True,
             )
+    return rows
+
+
+def _grown(kind: str, ranks: int, seeds: int) -> GrowthRow:
+    machine = read_shape(f"hierarchy:4:8:{ranks // 32},costs=1:10:100").machine
+    default, placed, cpu_s = [], [], []
+    for seed in range(1, seeds + 1):
+        graph = _graph(kind, ranks, seed)
+        traffic = graph.traffic()
+        begin = time.process_time()
+        answer = _core.map_large(
+            machine, traffic, objective="cost", solver="multilevel", budget_s=BUDGET_S, seed=seed
+        )
+        cpu_s.append(time.process_time() - begin)
+        default.append(answer.default.cost / ranks)
+        placed.append(answer.placed.cost / ranks)
+    return GrowthRow(
+        kind=kind,
+        ranks=ranks,
+        pairs=graph.source.size,
+        default_per_rank=statistics.median(default),
+        placed_per_rank=statistics.median(placed),
+        cpu_s=tuple(cpu_s),
+        peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", help="hierarchy, network, growth (default: all)")
     parser.add_argument("--ranks", default="4096,16384")
+    parser.add_argument("--quick", action="store_true", help="what takes about a minute")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw the growth table to FILE")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--slow-seeds", type=int, default=1, help="seeds for SharedMap")
     args = parser.parse_args()
+    if args.quick:
+        args.ranks, args.slow_seeds, most_ranks = "4096", 0, 16384
+    else:
+        most_ranks = max(GRIDS)
     tables = args.tables or ["hierarchy", "network", "growth"]
     print(describe())
     if not _core.scotch_available():
@@ -262,7 +289,10 @@ def main() -> None:
     if "network" in tables:
         network()
     if "growth" in tables:
-        growth()
+        rows = growth(most_ranks, args.seeds)
+        if args.svg is not None:
+            args.svg.write_text(growth_svg(rows, describe()), encoding="utf-8")
+            print(f"\nWrote {args.svg}")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ private:
       return;
     }
     std::vector<std::uint32_t> capacity;
+    capacity.reserve(part.children);
     for (std::uint32_t c = 0; c < part.children; ++c)
       capacity.push_back(tree_.parts[part.first_child + c].size());
     const std::vector<std::uint32_t> child = divider_.divide(group.graph, capacity);
