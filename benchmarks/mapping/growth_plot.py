@@ -88,7 +88,8 @@ def _panel(title: str, lines: Sequence[Line], offset: int) -> str:
                 f'<path d="M{x_at(x):.1f} {y_at(low):.1f}V{y_at(high):.1f}" stroke="{colour}"/>'
             )
         parts.append(
-            f'<text x="{left + 10:.1f}" y="{TOP + 12 + 14 * number}" fill="{colour}">'
+            f'<text x="{right - 8:.1f}" y="{HEIGHT - BOTTOM - 10 - 14 * (len(lines) - 1 - number)}"'
+            f' fill="{colour}" text-anchor="end">'
             f"{escape(name)}</text>"
         )
     return "\n".join(parts) + "\n"
