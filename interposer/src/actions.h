@@ -59,7 +59,8 @@ void tps__on_put(const void *origin, abi_count count, tps_word datatype, int ran
 void tps__on_get(const void *origin, abi_count count, tps_word datatype, int rank, tps_word win);
 /* Data goes both ways: origin buffer to the target, old contents back into the result buffer. */
 void tps__on_exchange(const void *origin, abi_count count, tps_word datatype, const void *result,
-                      abi_count result_count, tps_word result_type, int rank, tps_word win);
+                      abi_count result_count, tps_word result_type, int rank, tps_word win,
+                      tps_word operation);
 
 /* ---- collectives ---- */
 

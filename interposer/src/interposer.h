@@ -146,6 +146,7 @@ void *tps__find_data(const char *name);
 const char *tps__file_of(tps_function *function); /* base name of the library that holds it */
 abi_handle tps__comm_world(void);
 abi_handle tps__comm_null(void);
+abi_handle tps__no_op(void); /* 0: the MPI has none */
 bool tps__right_abi(void);
 
 /* What the interposer itself calls. Resolved by tps__right_abi. */

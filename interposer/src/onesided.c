@@ -25,10 +25,22 @@ void tps__on_get(const void *origin, abi_count count, tps_word datatype, int ran
   count_access(origin, tps__bytes(count, datatype), rank, win, TPS_ONE_SIDED_FROM);
 }
 
+/* MPI_NO_OP reads the target only, whatever the origin's arguments are. */
+static bool is_no_op(tps_word operation) {
+  static abi_handle no_op;
+  abi_handle known = __atomic_load_n(&no_op, __ATOMIC_RELAXED);
+  if (tps__unlikely(known == 0)) {
+    known = tps__no_op();
+    __atomic_store_n(&no_op, known, __ATOMIC_RELAXED);
+  }
+  return known != 0 && ABI_HANDLE(operation) == known;
+}
+
 void tps__on_exchange(const void *origin, abi_count count, tps_word datatype, const void *result,
-                      abi_count result_count, tps_word result_type, int rank, tps_word win) {
+                      abi_count result_count, tps_word result_type, int rank, tps_word win,
+                      tps_word operation) {
   uint64_t result_bytes = tps__bytes(result_count, result_type);
-  if (origin != NULL && count > 0) /* MPI_NO_OP reads only */
+  if (origin != NULL && count > 0 && !is_no_op(operation))
     count_access(origin, tps__bytes(count, datatype), rank, win, TPS_ONE_SIDED);
   count_access(result, result_bytes, rank, win, TPS_ONE_SIDED_FROM);
 }

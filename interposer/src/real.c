@@ -112,6 +112,14 @@ abi_handle tps__comm_null(void) {
 #endif
 }
 
+abi_handle tps__no_op(void) {
+#ifdef ABI_NO_OP_SYMBOL
+  return tps__find_data(ABI_NO_OP_SYMBOL);
+#else
+  return ABI_NO_OP;
+#endif
+}
+
 /* The ABI of the MPI that holds `init`, by the names in abi/; NULL if it is none of them. */
 static const char *abi_of_process(tps_function *init) {
   static const char *const families[] = {"MPICH", "MVAPICH", "Intel(R) MPI"};

@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
 from tests.support.mpi import MpiToolchain
-from toposeat.profile import profile_run
+from toposeat.model.traffic import TrafficKind
+from toposeat.profile import profile_run, read_records
 from toposeat.profile.record import State, read_record
 
 pytestmark = pytest.mark.mpi
@@ -40,6 +41,15 @@ def test_mpi_answers_as_without_the_interposer(
     assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout)
     if what == "bad-handles":
         assert done.stdout.splitlines() == ["refused: 1"] * 7 + ["done"]
+
+
+def test_no_op_sends_nothing(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    """MPI ignores the origin's buffer then, whatever the program gives."""
+    done = run_ranks(mpi, RANKS, [edge(mpi, build_dir), "no-op"], tmp_path / "records")
+    assert done.returncode == 0, done.stderr
+    table = read_records(tmp_path / "records").table(kind=TrafficKind.ONE_SIDED)
+    assert table.dense_bytes(RANKS).tolist() == [[0, 8 + 24 + 16], [16, 0]]
+    assert table.dense_messages(RANKS).tolist() == [[0, 3], [1, 0]]
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)

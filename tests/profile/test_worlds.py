@@ -54,8 +54,10 @@ def test_a_spawned_world_that_left_records(tmp_path: Path) -> None:
 
 def test_worlds_that_nobody_talked_to_are_there(tmp_path: Path) -> None:
     write_record(tmp_path, 0, 1, worlds=[(7, SPAWNED, 3, b"quiet")])
-    (world,) = read_records(tmp_path).worlds
+    traffic = read_records(tmp_path)
+    (world,) = traffic.worlds
     assert (world.name, world.flows) == ("spawned: quiet", ())
+    assert "world 1, which was spawned, left no records" in "".join(traffic.report)
 
 
 def test_members_of_other_worlds(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ _PROBE = r"""
 int (*volatile linked)(int *, char ***) = MPI_Init; /* or the linker may drop the MPI */
 static int is_wide = sizeof(MPI_Comm) == sizeof(void *);
 
-static void handle(const char *name, MPI_Comm value) {
+static void handle(const char *name, const void *value) {
   uintptr_t word = 0;
   Dl_info info;
-  memcpy(&word, &value, sizeof value);
+  memcpy(&word, value, sizeof(MPI_Comm)); /* all handles are as large */
   if (is_wide && word > 65536 && dladdr((void *)word, &info) != 0 && info.dli_sname != NULL &&
       (uintptr_t)info.dli_saddr == word)
     printf("#define ABI_%s_SYMBOL \"%s\"\n", name, info.dli_sname);
@@ -63,8 +63,13 @@ int main(void) {
   printf("typedef %s abi_handle;\n", is_wide ? "void *" : "int");
   printf("#define ABI_HANDLE(word) ((abi_handle)(word))\n");
   printf("#define ABI_WORD(handle) ((uintptr_t)%s(handle))\n", is_wide ? "" : "(uint32_t)");
-  handle("COMM_WORLD", MPI_COMM_WORLD);
-  handle("COMM_NULL", MPI_COMM_NULL);
+  handle("COMM_WORLD", &(MPI_Comm){MPI_COMM_WORLD});
+  handle("COMM_NULL", &(MPI_Comm){MPI_COMM_NULL});
+#ifdef MPI_NO_OP
+  handle("NO_OP", &(MPI_Op){MPI_NO_OP});
+#else
+  printf("#define ABI_NO_OP 0\n");
+#endif
   VALUE(PROC_NULL);
   VALUE(ROOT);
   VALUE(UNDEFINED);

@@ -48,6 +48,21 @@ static void bad_handles(void) {
 }
 
 /* A forked process that goes on calling MPI, as it must not, is no part of the rank. */
+/* Both ask rank 0 for something; only the sum sends it anything. */
+static void no_op(void) {
+  long *window, mine[3] = {0}, theirs[3];
+  MPI_Win win;
+  MPI_Win_allocate(sizeof mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+  MPI_Win_fence(0, win);
+  if (rank == 1) {
+    MPI_Fetch_and_op(mine, theirs, MPI_LONG, 0, 0, MPI_NO_OP, win);
+    MPI_Get_accumulate(mine, 3, MPI_LONG, theirs, 3, MPI_LONG, 0, 0, 3, MPI_LONG, MPI_NO_OP, win);
+    MPI_Get_accumulate(mine, 2, MPI_LONG, theirs, 2, MPI_LONG, 0, 0, 2, MPI_LONG, MPI_SUM, win);
+  }
+  MPI_Win_fence(0, win);
+  MPI_Win_free(&win);
+}
+
 static void forked(void) {
   int data[100] = {0}, state = 0;
   MPI_Sendrecv_replace(data, 100, MPI_INT, (rank + 1) % size, 0, (rank + size - 1) % size, 0,
@@ -75,6 +90,8 @@ int main(int argc, char **argv) {
     null_pointers();
   else if (strcmp(what, "bad-handles") == 0)
     bad_handles();
+  else if (strcmp(what, "no-op") == 0)
+    no_op();
   else if (strcmp(what, "fork") == 0)
     forked();
   MPI_Finalize();
