@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toposeat.model.traffic import Int64Array, PairTable
 
 MIN_SHARE = 0.95  # of the bytes that a pattern must explain
 EVEN = 0.05  # relative spread below which sizes count as equal
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ MAGIC = b"TPSREC\r\n"
 VERSION = 2
 BYTE_ORDER = 0x01020304
 PEER_OUTSIDE = 0x7FFFFFFF  # minus the number of the peer's world
-MAX_WORLDS = 1024
 NO_COMMUNICATOR_CODE = 0xFFFFFFFF
 NO_PHASE = 0xFFFFFFFF  # counting is paused
 MAIN_SEGMENT = -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -57,6 +57,3 @@ def _rules(lines: Sequence[str]) -> Rules:
     if sorted(limits) != limits or len(choices) != len(limits) + 1:
         raise ValueError("ranges of members do not follow each other")
     return Rules(tuple(limits), tuple(choices))
-
-
-RulesOf = Mapping[str, Rules]
