@@ -44,6 +44,7 @@ def launch(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
 
 
 def test_profile_is_the_truth(
+    *,
     mpi: MpiToolchain,
     examples_dir: Path,
     build_dir: Path,
