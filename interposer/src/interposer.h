@@ -189,8 +189,8 @@ void tps__world_model_begin(void); /* after MPI_Init */
 /* The processes of MPI_COMM_WORLD, from there or from an open session. False: neither is there. */
 bool tps__world_group(abi_handle *group);
 void tps__session_begin(abi_handle session);
-/* Before MPI_Session_finalize. True: it was the last, and MPI ends with it. */
-bool tps__session_end(abi_handle session);
+void tps__session_end(abi_handle session); /* before MPI_Session_finalize */
+void tps__session_ended(void);             /* after it */
 /* Before MPI_Finalize. False: open sessions go on. */
 bool tps__world_model_end(void);
 

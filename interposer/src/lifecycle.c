@@ -101,11 +101,13 @@ int MPI_Session_finalize(abi_handle *session) {
   real_call *real = (real_call *)tps__real(&found, "PMPI_Session_finalize");
   if (real == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
-  bool last = tps__thread.depth == 0 && session != NULL && tps__session_end(*session);
+  bool outermost = tps__thread.depth == 0;
+  if (outermost && session != NULL)
+    tps__session_end(*session);
   tps__thread.depth += 1;
   int code = real(session);
   tps__thread.depth -= 1;
-  if (code == 0 && last)
-    tps__finish(TPS_STATE_FINALIZED);
+  if (code == 0 && outermost)
+    tps__session_ended();
   return code;
 }

@@ -24,7 +24,8 @@ bool tps__world_model(void) {
   int finalised = 0;
   bool maybe = __atomic_load_n(&world_model_begun, __ATOMIC_RELAXED) ||
                !__atomic_load_n(&any_session, __ATOMIC_RELAXED);
-  return maybe && !world_model_ends && tps__mpi.Initialized(&initialised) == 0 && initialised &&
+  return maybe && !__atomic_load_n(&world_model_ends, __ATOMIC_RELAXED) &&
+         tps__mpi.Initialized(&initialised) == 0 && initialised &&
          tps__mpi.Finalized(&finalised) == 0 && !finalised;
 }
 
@@ -43,60 +44,80 @@ bool tps__world_group(abi_handle *group) {
   return found;
 }
 
-static void add(abi_handle session) {
+/* How many are open now. */
+static int add(abi_handle session) {
   pthread_mutex_lock(&mutex);
   if (open_sessions < MAX_SESSIONS)
     sessions[open_sessions++] = session;
+  int count = open_sessions;
   __atomic_store_n(&any_session, true, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&mutex);
+  return count;
 }
 
-/* Whether it was the one that the world's group is from. */
-static bool drop(abi_handle session) {
+/* How many are left; `*first`: whether it was the one that the world's group is from. */
+static int drop(abi_handle session, bool *first) {
   pthread_mutex_lock(&mutex);
   int place = 0;
   while (place < open_sessions && sessions[place] != session)
     place += 1;
-  bool first = place == 0 && open_sessions > 0;
+  *first = place == 0 && open_sessions > 0;
   if (place < open_sessions) {
     open_sessions -= 1;
     for (int i = place; i < open_sessions; ++i)
       sessions[i] = sessions[i + 1];
   }
+  int count = open_sessions;
   pthread_mutex_unlock(&mutex);
-  return first;
+  return count;
+}
+
+/* Another thread may open the next session while this one closes the last. */
+static void record_state(void) {
+  if (!tps__recording() || tps__world_model())
+    return;
+  pthread_mutex_lock(&mutex);
+  tps__finish(open_sessions > 0 ? TPS_STATE_RUNNING : TPS_STATE_FINALIZED);
+  pthread_mutex_unlock(&mutex);
 }
 
 void tps__session_begin(abi_handle session) {
   tps__thread.depth += 1; /* what is asked of MPI here is not the application's doing */
-  add(session);
-  if (!tps__recording()) {
+  int count = add(session);
+  if (!tps__recording())
     tps__attach();
-  } else if (open_sessions == 1 && !tps__world_model()) {
+  else if (count == 1 && !tps__world_model())
     tps__comm_renew();
-    tps__finish(TPS_STATE_RUNNING);
+  record_state();
+  tps__thread.depth -= 1;
+}
+
+void tps__session_end(abi_handle session) {
+  bool first = false;
+  tps__thread.depth += 1;
+  int left = drop(session, &first);
+  if (tps__recording() && !tps__world_model()) {
+    if (first)
+      tps__comm_renew();
+    if (left == 0)
+      tps__end_of_run();
   }
   tps__thread.depth -= 1;
 }
 
-bool tps__session_end(abi_handle session) {
+void tps__session_ended(void) {
   tps__thread.depth += 1;
-  bool first = drop(session);
-  bool recording = tps__recording();
-  bool world_model = recording && tps__world_model();
-  if (recording && first && !world_model)
-    tps__comm_renew();
-  bool last = recording && open_sessions == 0 && !world_model;
-  if (last)
-    tps__end_of_run();
+  record_state();
   tps__thread.depth -= 1;
-  return last;
 }
 
 bool tps__world_model_end(void) {
-  if (open_sessions == 0)
+  pthread_mutex_lock(&mutex);
+  bool last = open_sessions == 0;
+  pthread_mutex_unlock(&mutex);
+  if (last)
     return true;
-  world_model_ends = true;
+  __atomic_store_n(&world_model_ends, true, __ATOMIC_RELAXED);
   if (tps__recording())
     tps__comm_renew();
   return false;

@@ -22,6 +22,9 @@ struct standin_group {
 struct standin_win {
   int reserved;
 };
+struct standin_session {
+  int reserved;
+};
 
 struct standin_comm ompi_mpi_comm_world;
 struct standin_comm ompi_mpi_comm_null;
@@ -58,6 +61,25 @@ BOTH(int, MPI_Initialized, (int *flag)) {
 }
 BOTH(int, MPI_Finalized, (int *flag)) {
   *flag = atomic_load(&finalised);
+  return 0;
+}
+/* As in Intel MPI, MPI_Initialized is true from the first session on. */
+BOTH(int, MPI_Session_init, (void *info, void *errhandler, MPI_Session *session)) {
+  (void)info;
+  (void)errhandler;
+  *session = malloc(sizeof **session);
+  atomic_store(&initialised, 1);
+  return *session == NULL;
+}
+BOTH(int, MPI_Session_finalize, (MPI_Session * session)) {
+  free(*session);
+  *session = NULL;
+  return 0;
+}
+BOTH(int, MPI_Group_from_session_pset, (MPI_Session session, const char *name, MPI_Group *group)) {
+  if (session == NULL || strcmp(name, "mpi://WORLD") != 0)
+    return 1;
+  *group = &world_group;
   return 0;
 }
 BOTH(int, MPI_Query_thread, (int *level)) {

@@ -16,6 +16,7 @@ typedef struct standin_type *MPI_Datatype;
 typedef struct standin_group *MPI_Group;
 typedef struct standin_win *MPI_Win;
 typedef struct standin_op *MPI_Op;
+typedef struct standin_session *MPI_Session;
 
 extern struct standin_comm ompi_mpi_comm_world;
 extern struct standin_type standin_double; /* 8 bytes */
@@ -27,6 +28,8 @@ enum { MPI_THREAD_MULTIPLE = 3, MPI_PROC_NULL = -2 };
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
 int MPI_Finalize(void);
+int MPI_Session_init(void *info, void *errhandler, MPI_Session *session);
+int MPI_Session_finalize(MPI_Session *session);
 int MPI_Pcontrol(int level, ...);
 int MPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
 int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
