@@ -179,8 +179,8 @@ bool tps__record_start(const char *directory, int rank, int size) {
   own_rank = rank;
   world_size = size;
   if (folder == NULL)
-    tps__warn(&said, "the folder for records, %.200s, cannot be used (%s): not recording", directory,
-              strerror(errno));
+    tps__warn(&said, "the folder for records, %.200s, cannot be used (%s): not recording",
+              directory, strerror(errno));
   return folder != NULL;
 }
 
