@@ -36,13 +36,14 @@ public:
       return system_.lower_bound();
     while (next_start_ < by_start_.size() || !running_.empty()) {
       if (running_.empty())
-        now_ = std::max(now_, start_[by_start_[next_start_]]);
+        now_ = std::max(now_, starts_at(next_start_));
       if (now_ > give_up_s)
         return now_;
       start_due_flows();
       if (running_.empty())
         continue;
-      system_.fill();
+      for (const std::uint32_t f : system_.fill())
+        change_rate(f);
       advance();
     }
     return *std::max_element(finish_.begin(), finish_.end());
@@ -66,7 +67,7 @@ private:
     system_.reset(flows);
     start_.resize(flows);
     finish_.resize(flows);
-    remaining_.resize(flows);
+    motions_.resize(flows);
     by_start_.clear();
     running_.clear();
     next_start_ = 0;
@@ -77,16 +78,18 @@ private:
     }
     system_.close();
     least_step_ = flows > exact_flows ? system_.lower_bound() / refills : 0;
-    std::sort(by_start_.begin(), by_start_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const auto before = [this](std::uint32_t a, std::uint32_t b) {
       return start_[a] < start_[b] || (start_[a] == start_[b] && a < b);
-    });
+    };
+    if (!std::is_sorted(by_start_.begin(), by_start_.end(), before))
+      std::sort(by_start_.begin(), by_start_.end(), before);
   }
 
   void add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {
     const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
     start_[number] = flow.messages * network_.latency[pair];
     finish_[number] = start_[number];
-    remaining_[number] = flow.bytes;
+    motions_[number] = {flow.bytes, start_[number], 0};
     system_.add_variable(flow.bytes, start_[number], network_.cap[pair]);
     if (!(flow.bytes > 0))
       return;
@@ -96,68 +99,68 @@ private:
       by_start_.push_back(number);
   }
 
+  [[nodiscard]] double starts_at(std::size_t place) const {
+    return place < by_start_.size() ? start_[by_start_[place]] : unlimited;
+  }
+
   void start_due_flows() {
-    for (; next_start_ < by_start_.size(); ++next_start_) {
+    for (; starts_at(next_start_) <= now_ * same_time; ++next_start_) {
       const std::uint32_t f = by_start_[next_start_];
-      if (start_[f] > now_ * same_time)
-        return;
+      motions_[f].since = now_;
       system_.start(f);
       running_.push_back(f);
     }
   }
 
-  /// To the next event, at the rates of the latest fill; with a least step, at least that far.
-  ///
-  /// Every call starts or finishes a flow, whatever rounding does, so that a phase of n flows takes
-  /// at most 2 n of them: the flow with the least time to go is finished by name, and the next
-  /// start is due once the clock is put there.
+  void change_rate(std::uint32_t flow) {
+    Motion &motion = motions_[flow];
+    motion.remaining = std::max(0.0, motion.remaining - (now_ - motion.since) * motion.rate);
+    motion.since = now_;
+    motion.rate = system_.rate(flow);
+    finish_[flow] = now_ + motion.remaining / motion.rate;
+  }
+
+  /// To the next event; with a least step, at least that far.
   void advance() {
-    double to_finish = unlimited;
-    std::uint32_t soonest = no_flow;
-    for (const std::uint32_t f : running_) {
-      const double to_go = remaining_[f] / system_.rate(f);
-      if (to_go < to_finish) {
-        to_finish = to_go;
-        soonest = f;
-      }
-    }
-    const double to_start =
-        next_start_ < by_start_.size() ? start_[by_start_[next_start_]] - now_ : unlimited;
-    if (to_start < to_finish && to_start >= least_step_) {
-      for (const std::uint32_t f : running_) {
-        remaining_[f] = std::max(0.0, remaining_[f] - to_start * system_.rate(f));
-      }
-      now_ = start_[by_start_[next_start_]];
+    double next_finish = unlimited;
+    for (const std::uint32_t f : running_)
+      next_finish = std::min(next_finish, finish_[f]);
+    const double next_start = starts_at(next_start_);
+    if (next_start < next_finish && next_start - now_ >= least_step_) {
+      now_ = next_start;
     } else {
-      const double elapsed = std::max(std::min(to_start, to_finish), least_step_);
-      finish_flows(elapsed, to_finish <= elapsed ? soonest : no_flow);
+      finish_flows(std::max(std::min(next_start, next_finish), now_ + least_step_));
     }
   }
 
-  /// `surely` finishes even if time x rate is less than what it has left: in seconds, a few bytes
-  /// of 1e-308 are too little for a double to hold precisely, or at all.
-  void finish_flows(double elapsed, std::uint32_t surely) {
-    const double before = now_;
-    now_ += elapsed;
+  void finish_flows(double until) {
+    now_ = until;
     std::size_t kept = 0;
     for (const std::uint32_t f : running_) {
-      const double rate = system_.rate(f);
-      if (f == surely || remaining_[f] <= elapsed * same_time * rate) {
-        finish_[f] = least_step_ > 0 ? std::min(now_, before + remaining_[f] / rate) : now_;
+      if (finish_[f] <= until * same_time) {
+        finish_[f] = least_step_ > 0 ? std::min(until, finish_[f]) : until;
         system_.finish(f);
       } else {
-        remaining_[f] -= elapsed * rate;
         running_[kept++] = f;
       }
     }
     running_.resize(kept);
   }
 
+  /// Of a flow that runs: what it had to carry when its rate last changed.
+  struct Motion {
+    double remaining;
+    double since;
+    double rate;
+  };
+
   const Network &network_;
   const RankTraffic &traffic_;
   MaxMinSystem system_;
-  std::vector<double> start_, finish_, remaining_; // one per flow
-  std::vector<std::uint32_t> by_start_;            // flows that move bytes, in order of start
+  std::vector<double> start_;
+  std::vector<double> finish_; // at the present rates, for those that run
+  std::vector<Motion> motions_;
+  std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
   std::vector<std::uint32_t> running_;
   std::size_t next_start_ = 0;
   double now_ = 0;

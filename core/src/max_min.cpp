@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "toposeat/flow.hpp"
 
@@ -14,6 +13,8 @@ namespace {
 // one round of the filling.
 constexpr double same_level = 1 + 1e-12;
 
+constexpr std::size_t most_rooms = 1U << 16U; // kept of all rounds: 1 MiB
+
 } // namespace
 
 MaxMinSystem::MaxMinSystem(const std::vector<LinkCapacity> &links)
@@ -23,16 +24,13 @@ void MaxMinSystem::reset(std::size_t variables) {
   for (const Constraint &each : constraints_)
     local_of_[each.id] = no_link;
   constraints_.clear();
-  for (auto *each : {&volume_, &start_, &bound_, &rate_}) {
+  for (auto *each : {&volume_, &start_, &bound_}) {
     each->clear();
     each->reserve(variables);
   }
   bound_link_.clear();
-  limit_.assign(variables, no_link);
-  state_.assign(variables, State::idle);
-  elements_.clear();
-  elements_begin_.assign(1, 0);
-  running_ = 0;
+  used_.clear();
+  used_begin_.assign(1, 0);
 }
 
 void MaxMinSystem::add_variable(double volume, double start, double cap) {
@@ -40,8 +38,7 @@ void MaxMinSystem::add_variable(double volume, double start, double cap) {
   start_.push_back(start);
   bound_.push_back(cap);
   bound_link_.push_back(no_link);
-  rate_.push_back(0);
-  elements_begin_.push_back(elements_begin_.back());
+  used_begin_.push_back(used_begin_.back());
 }
 
 void MaxMinSystem::add_element(const LinkUse &use_of_link) {
@@ -66,9 +63,8 @@ void MaxMinSystem::use(std::uint32_t id, double capacity) {
   Constraint &constraint = constraints_[local];
   constraint.volume += volume_.back();
   constraint.earliest = std::min(constraint.earliest, start_.back());
-  ++constraint.users;
-  elements_.push_back(local);
-  ++elements_begin_.back();
+  used_.push_back(local);
+  ++used_begin_.back();
   if (capacity < bound_.back()) {
     bound_.back() = capacity;
     bound_link_.back() = id / 3;
@@ -77,12 +73,25 @@ void MaxMinSystem::use(std::uint32_t id, double capacity) {
 
 void MaxMinSystem::close() {
   bound_time();
+  choose_columns();
+  list_elements();
   list_users();
-  by_bound_.resize(bound_.size());
-  std::iota(by_bound_.begin(), by_bound_.end(), 0U);
-  std::sort(by_bound_.begin(), by_bound_.end(), [this](std::uint32_t a, std::uint32_t b) {
-    return bound_[a] < bound_[b] || (bound_[a] == bound_[b] && a < b);
-  });
+  list_bounds();
+  const std::size_t columns = capacity_.size();
+  most_rounds_ = std::clamp<std::size_t>(most_rooms / (columns + 1), 1, bound_.size() + 1);
+  rooms_.resize(std::max(rooms_.size(), columns));
+  room_.resize(columns);
+  for (std::size_t c = 0; c < columns; ++c)
+    rooms_[c] = {capacity_[c], 0};
+  rate_.assign(bound_.size(), 0);
+  limit_.assign(bound_.size(), no_link);
+  growing_.assign(bound_.size(), 0);
+  round_.assign(bound_.size(), 0);
+  rounds_.assign(1, {0, 0, by_bound_.size()});
+  order_.clear();
+  changed_.clear();
+  valid_ = 0;
+  to_freeze_ = 0;
 }
 
 void MaxMinSystem::bound_time() {
@@ -95,86 +104,187 @@ void MaxMinSystem::bound_time() {
   }
 }
 
-void MaxMinSystem::list_users() {
-  users_begin_.assign(constraints_.size() + 1, 0);
-  for (std::size_t c = 0; c < constraints_.size(); ++c) {
-    users_begin_[c + 1] = users_begin_[c] + constraints_[c].users;
+/// A constraint that its variables together cannot fill, even each at the rate it has alone, stops
+/// nothing: most links of a machine, in particular those with a single variable.
+void MaxMinSystem::choose_columns() {
+  for (std::size_t v = 0; v < bound_.size(); ++v) {
+    for (std::uint32_t i = used_begin_[v]; i < used_begin_[v + 1]; ++i)
+      constraints_[used_[i]].demand += bound_[v];
   }
-  users_.resize(users_begin_.back());
-  growing_.assign(users_begin_.begin(), users_begin_.end() - 1); // here: where the next one goes
+  capacity_.clear();
+  column_link_.clear();
+  for (Constraint &each : constraints_) {
+    each.column = no_link;
+    if (each.demand <= each.capacity)
+      continue;
+    each.column = static_cast<std::uint32_t>(capacity_.size());
+    capacity_.push_back(each.capacity);
+    column_link_.push_back(each.id / 3);
+  }
+}
+
+/// The columns of each variable, and its bound as far as none of them is as narrow.
+void MaxMinSystem::list_elements() {
+  elements_.clear();
+  elements_begin_.assign(1, 0);
+  own_bound_.clear();
+  users_begin_.assign(capacity_.size() + 1, 0);
+  for (std::size_t v = 0; v < bound_.size(); ++v) {
+    bool implied = false;
+    for (std::uint32_t i = used_begin_[v]; i < used_begin_[v + 1]; ++i) {
+      const Constraint &each = constraints_[used_[i]];
+      if (each.column == no_link)
+        continue;
+      implied = implied || each.capacity <= bound_[v];
+      elements_.push_back(each.column);
+      ++users_begin_[each.column + std::size_t{1}];
+    }
+    const auto end = static_cast<std::uint32_t>(elements_.size());
+    const bool alone = end == elements_begin_.back();
+    own_bound_.push_back(implied || alone ? unlimited : bound_[v]);
+    elements_begin_.push_back(end);
+  }
+}
+
+void MaxMinSystem::list_users() {
+  for (std::size_t c = 0; c < capacity_.size(); ++c)
+    users_begin_[c + 1] += users_begin_[c];
+  users_.resize(elements_.size());
+  live_.assign(users_begin_.begin(), users_begin_.end() - 1); // here: where the next one goes
   for (std::uint32_t v = 0; v < bound_.size(); ++v) {
     for (const std::uint32_t c : elements(v))
-      users_[growing_[c]++] = v;
+      users_[live_[c]++] = v;
   }
-  left_.resize(constraints_.size());
+}
+
+void MaxMinSystem::list_bounds() {
+  by_bound_.clear();
+  for (std::uint32_t v = 0; v < bound_.size(); ++v) {
+    if (own_bound_[v] < unlimited)
+      by_bound_.push_back(v);
+  }
+  const auto before = [this](std::uint32_t a, std::uint32_t b) {
+    return own_bound_[a] < own_bound_[b] || (own_bound_[a] == own_bound_[b] && a < b);
+  };
+  if (!std::is_sorted(by_bound_.begin(), by_bound_.end(), before))
+    std::sort(by_bound_.begin(), by_bound_.end(), before);
+  bound_place_.assign(bound_.size(), static_cast<std::uint32_t>(by_bound_.size()));
+  for (std::uint32_t i = 0; i < by_bound_.size(); ++i)
+    bound_place_[by_bound_[i]] = i;
 }
 
 std::span<const std::uint32_t> MaxMinSystem::elements(std::uint32_t variable) const {
-  const std::size_t begin = elements_begin_[variable];
-  const std::size_t end = elements_begin_[variable + std::size_t{1}];
-  return std::span(elements_).subspan(begin, end - begin);
+  const std::uint32_t *first = elements_.data();
+  return {first + elements_begin_[variable], first + elements_begin_[variable + std::size_t{1}]};
+}
+
+/// Adds a variable to, or takes it from, those that grow at the beginning of a round.
+void MaxMinSystem::count(std::uint32_t variable, std::size_t round, double sign) {
+  Room *room = rooms_.data() + round * capacity_.size();
+  for (const std::uint32_t c : elements(variable))
+    room[c].growing += sign;
+}
+
+/// Whether a variable that starts lowers the level of a round, or is frozen by it.
+bool MaxMinSystem::changes(std::uint32_t variable, std::size_t round) const {
+  const double level = rounds_[round].level * same_level;
+  const Room *room = rooms_.data() + round * capacity_.size();
+  const auto columns = elements(variable);
+  return own_bound_[variable] <= level ||
+         std::any_of(columns.begin(), columns.end(), [&](std::uint32_t c) {
+           return room[c].left <= level * (room[c].growing + 1);
+         });
 }
 
 void MaxMinSystem::start(std::uint32_t variable) {
-  state_[variable] = State::frozen;
-  ++running_;
-  for (const std::uint32_t c : elements(variable)) {
-    ++constraints_[c].running;
-    constraints_[c].demand += bound_[variable];
+  if (elements(variable).empty()) { // nothing shared can stop it
+    rate_[variable] = bound_[variable];
+    limit_[variable] = bound_link_[variable];
+    changed_.push_back(variable);
+    return;
   }
+  for (std::size_t round = 0; round <= valid_; ++round) {
+    if (round < valid_ && changes(variable, round))
+      valid_ = round;
+    count(variable, round, 1);
+    std::size_t &next = rounds_[round].next_bound;
+    next = std::min<std::size_t>(next, bound_place_[variable]);
+  }
+  growing_[variable] = 1;
+  ++to_freeze_;
 }
 
 void MaxMinSystem::finish(std::uint32_t variable) {
-  state_[variable] = State::idle;
-  --running_;
-  for (const std::uint32_t c : elements(variable)) {
-    --constraints_[c].running;
-    constraints_[c].demand -= bound_[variable];
-  }
+  if (elements(variable).empty())
+    return;
+  valid_ = std::min<std::size_t>(valid_, round_[variable]);
+  for (std::size_t round = 0; round <= valid_; ++round)
+    count(variable, round, -1);
+  round_[variable] = no_link; // not to be frozen again
 }
 
-void MaxMinSystem::fill() {
-  grow_from_zero();
-  double level = 0;
+std::span<const std::uint32_t> MaxMinSystem::fill() {
+  resume();
+  double level = valid_ > 0 ? rounds_[valid_ - 1].level : 0;
   while (to_freeze_ > 0) {
     const double share = smallest_share();
     const double cap = smallest_bound();
     // Levels only rise; rounding must not let one fall, or a rate could become negative.
     level = std::max(level, std::min(share, cap));
+    rounds_.back().level = level;
     freeze_at_bounds(level);
     if (share <= level * same_level)
-      freeze_at_full_constraints(level);
+      freeze_at_full_columns(level);
+    begin_round();
   }
+  valid_ = rounds_.size() - 1;
+  reported_.swap(changed_);
+  changed_.clear();
+  return reported_;
 }
 
-/// A constraint that its variables together cannot fill, even each at the rate it has alone, stops
-/// nothing now: most links of a machine, in particular those with a single variable.
-void MaxMinSystem::grow_from_zero() {
-  live_.clear();
-  for (std::uint32_t c = 0; c < constraints_.size(); ++c) {
-    const Constraint &each = constraints_[c];
-    if (each.running == 0 || each.demand <= each.capacity)
+/// Back to the beginning of the first round that is not valid any more.
+void MaxMinSystem::resume() {
+  const std::size_t columns = capacity_.size();
+  const std::size_t first = rounds_[valid_].first;
+  for (std::size_t i = first; i < order_.size(); ++i) {
+    if (round_[order_[i]] == no_link)
       continue;
-    left_[c] = each.capacity;
-    growing_[c] = each.running;
-    live_.push_back(c);
+    growing_[order_[i]] = 1;
+    ++to_freeze_;
   }
-  for (State &each : state_) {
-    if (each == State::frozen)
-      each = State::growing;
+  order_.resize(first);
+  rounds_.resize(valid_ + 1);
+  next_bound_ = rounds_[valid_].next_bound;
+  live_.clear();
+  const Room *room = rooms_.data() + valid_ * columns;
+  for (std::uint32_t c = 0; c < columns; ++c) {
+    room_[c] = room[c];
+    if (room[c].growing > 0)
+      live_.push_back(c);
   }
-  next_bound_ = 0;
-  to_freeze_ = running_;
 }
 
-/// Smallest equal share of what is left; forgets constraints whose variables are all frozen.
+/// Beyond the most that are kept, what follows belongs to the last round.
+void MaxMinSystem::begin_round() {
+  if (rounds_.size() >= most_rounds_)
+    return;
+  const std::size_t begin = rounds_.size() * room_.size();
+  if (rooms_.size() < begin + room_.size())
+    rooms_.resize(begin + room_.size());
+  std::copy(room_.begin(), room_.end(), rooms_.begin() + static_cast<std::ptrdiff_t>(begin));
+  rounds_.push_back({0, order_.size(), next_bound_});
+}
+
+/// Smallest equal share of what is left; forgets columns whose variables are all frozen.
 double MaxMinSystem::smallest_share() {
   double share = unlimited;
   std::size_t kept = 0;
   for (const std::uint32_t c : live_) {
-    if (growing_[c] == 0)
+    const Room &room = room_[c];
+    if (!(room.growing > 0))
       continue;
-    share = std::min(share, left_[c] / growing_[c]);
+    share = std::min(share, room.left / room.growing);
     live_[kept++] = c;
   }
   live_.resize(kept);
@@ -182,42 +292,50 @@ double MaxMinSystem::smallest_share() {
 }
 
 double MaxMinSystem::smallest_bound() {
-  while (state_[by_bound_[next_bound_]] != State::growing)
+  while (next_bound_ < by_bound_.size() && growing_[by_bound_[next_bound_]] == 0)
     ++next_bound_;
-  return bound_[by_bound_[next_bound_]];
+  return next_bound_ < by_bound_.size() ? own_bound_[by_bound_[next_bound_]] : unlimited;
 }
 
 void MaxMinSystem::freeze_at_bounds(double level) {
   for (std::size_t i = next_bound_; i < by_bound_.size(); ++i) {
     const std::uint32_t v = by_bound_[i];
-    if (bound_[v] > level * same_level)
+    if (own_bound_[v] > level * same_level)
       return;
-    if (state_[v] == State::growing)
+    if (growing_[v] != 0)
       freeze(v, bound_[v], bound_link_[v]);
   }
 }
 
 /// Freezing lowers what the others have left by the level for each, so that a share found full
 /// stays full whatever the order.
-void MaxMinSystem::freeze_at_full_constraints(double level) {
+void MaxMinSystem::freeze_at_full_columns(double level) {
   for (const std::uint32_t c : live_) {
-    if (growing_[c] == 0 || left_[c] > level * same_level * growing_[c])
+    if (!(room_[c].growing > 0) || room_[c].left > level * same_level * room_[c].growing)
       continue;
     for (std::uint32_t i = users_begin_[c]; i < users_begin_[c + std::size_t{1}]; ++i) {
-      if (state_[users_[i]] == State::growing)
-        freeze(users_[i], level, constraints_[c].id / 3);
+      const std::uint32_t v = users_[i];
+      if (growing_[v] == 0)
+        continue;
+      const bool alone = bound_[v] <= level * same_level; // it could be no faster without the others
+      freeze(v, level, alone ? bound_link_[v] : column_link_[c]);
     }
   }
 }
 
 void MaxMinSystem::freeze(std::uint32_t variable, double rate, std::uint32_t limit) {
-  state_[variable] = State::frozen;
-  rate_[variable] = rate;
-  limit_[variable] = limit;
+  growing_[variable] = 0;
+  round_[variable] = static_cast<std::uint32_t>(rounds_.size() - 1);
+  order_.push_back(variable);
   --to_freeze_;
+  limit_[variable] = limit;
+  if (rate_[variable] != rate) {
+    rate_[variable] = rate;
+    changed_.push_back(variable);
+  }
   for (const std::uint32_t c : elements(variable)) {
-    left_[c] -= rate;
-    --growing_[c];
+    room_[c].left -= rate;
+    room_[c].growing -= 1;
   }
 }
 

@@ -10,11 +10,16 @@
 
 namespace toposeat {
 
-/// Variables are flows, numbered 0..n-1; constraints are directions of links, numbered as
-/// `constraint_of` says. All memory is kept from one system to the next.
+/// Variables are flows, numbered 0..n-1; constraints are directions of links, or both together. All
+/// memory is kept from one system to the next.
 ///
 /// A system is built (`reset`, then for each variable `add_variable` and its `add_element`s, then
 /// `close`), and then variables are started and finished, with `fill` whenever rates are wanted.
+///
+/// A filling goes in rounds: the level rises until a constraint is full or a bound is reached, which
+/// freezes some variables. A variable that finishes was growing, and stopped nothing, in all rounds
+/// before its own: these stay as they are, and filling resumes from the state kept at the beginning
+/// of that round. The same holds for a variable that starts, up to the first round that it changes.
 class MaxMinSystem {
 public:
   explicit MaxMinSystem(const std::vector<LinkCapacity> &links);
@@ -35,54 +40,82 @@ public:
   void start(std::uint32_t variable);
   void finish(std::uint32_t variable);
 
-  /// Computes the rate of every running variable.
-  void fill();
+  /// Computes the rate of every running variable; returns those whose rate has changed.
+  std::span<const std::uint32_t> fill();
   [[nodiscard]] double rate(std::uint32_t variable) const { return rate_[variable]; }
   /// Link that stopped the variable's rate from growing in the latest `fill`, or `no_link`.
   [[nodiscard]] std::uint32_t limit(std::uint32_t variable) const { return limit_[variable]; }
 
 private:
-  enum class State : std::uint8_t { idle, growing, frozen };
-
+  /// One that any variable of this system uses.
   struct Constraint {
     std::uint32_t id = 0; // 3 * link + (0 forward, 1 backward, 2 combined)
     double capacity = 0;
     double volume = 0;   // of all its variables
     double earliest = 0; // start of the first of them
-    double demand = 0;   // sum of the bounds of those that run
+    double demand = 0;   // sum of their bounds
     std::uint32_t users = 0;
-    std::uint32_t running = 0;
+    std::uint32_t column = 0; // or no_link if its variables together cannot fill it
   };
 
-  void use(std::uint32_t constraint, double capacity);
+  /// What a column has left, and how many of its variables still grow.
+  struct Room {
+    double left = 0;
+    double growing = 0;
+  };
+
+  struct Round {
+    double level = 0;
+    std::size_t first = 0;      // of the variables that it freezes, in order_
+    std::size_t next_bound = 0; // at its beginning, in by_bound_
+  };
+
+  void use(std::uint32_t id, double capacity);
   void bound_time();
+  void choose_columns();
+  void list_elements();
   void list_users();
-  void grow_from_zero();
+  void list_bounds();
+
+  [[nodiscard]] bool changes(std::uint32_t variable, std::size_t round) const;
+  void count(std::uint32_t variable, std::size_t round, double sign);
+  void resume();
+  void begin_round();
   [[nodiscard]] double smallest_share();
   [[nodiscard]] double smallest_bound();
   void freeze_at_bounds(double level);
-  void freeze_at_full_constraints(double level);
+  void freeze_at_full_columns(double level);
   void freeze(std::uint32_t variable, double rate, std::uint32_t limit);
   [[nodiscard]] std::span<const std::uint32_t> elements(std::uint32_t variable) const;
 
   const std::vector<LinkCapacity> &links_;
   std::vector<std::uint32_t> local_of_; // number in constraints_ by id, or no_link
+  std::vector<Constraint> constraints_;
+  std::vector<std::uint32_t> used_begin_, used_; // constraints of each variable
 
   // Variables.
   std::vector<double> volume_, start_, bound_, rate_;
-  std::vector<std::uint32_t> bound_link_, limit_;
-  std::vector<State> state_;
-  std::vector<std::uint32_t> by_bound_;
-  std::vector<std::uint32_t> elements_begin_, elements_;
-  std::size_t next_bound_ = 0;
-  std::size_t running_ = 0;
+  std::vector<std::uint32_t> bound_link_, limit_, round_;
+  std::vector<char> growing_;
+  std::vector<double> own_bound_;           // as far as no column implies it, else unlimited
+  std::vector<std::uint32_t> by_bound_;     // those with an own bound, rising
+  std::vector<std::uint32_t> bound_place_;  // of a variable in by_bound_, or past its end
+  std::vector<std::uint32_t> elements_begin_, elements_; // columns of each variable
 
-  // Constraints, and while filling: capacity not yet given away, variables that still grow.
-  std::vector<Constraint> constraints_;
+  // Columns: the constraints that can be full. rooms_: by round, at its beginning, and by column.
+  std::vector<double> capacity_;
+  std::vector<std::uint32_t> column_link_;
   std::vector<std::uint32_t> users_begin_, users_;
+  std::vector<Room> rooms_, room_;
   std::vector<std::uint32_t> live_;
-  std::vector<double> left_;
-  std::vector<std::uint32_t> growing_;
+
+  // The filling. Rounds beyond the most that are kept belong to the last one.
+  std::vector<Round> rounds_;
+  std::vector<std::uint32_t> order_; // variables as they were frozen
+  std::vector<std::uint32_t> changed_, reported_;
+  std::size_t most_rounds_ = 1;
+  std::size_t valid_ = 0; // rounds that the next filling keeps
+  std::size_t next_bound_ = 0;
   std::size_t to_freeze_ = 0;
 
   double lower_bound_ = 0;
