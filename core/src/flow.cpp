@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "least_of.hpp"
 #include "max_min.hpp"
 #include "toposeat/assignment.hpp"
 
@@ -70,6 +71,7 @@ private:
     motions_.resize(flows);
     by_start_.clear();
     running_.clear();
+    until_.clear();
     next_start_ = 0;
     now_ = 0;
     for (std::uint32_t f = 0; f < flows; ++f) {
@@ -89,7 +91,7 @@ private:
     const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
     start_[number] = flow.messages * network_.latency[pair];
     finish_[number] = start_[number];
-    motions_[number] = {flow.bytes, start_[number], 0};
+    motions_[number] = {flow.bytes, start_[number], 0, 0};
     system_.add_variable(flow.bytes, start_[number], network_.cap[pair]);
     if (!(flow.bytes > 0))
       return;
@@ -108,7 +110,9 @@ private:
       const std::uint32_t f = by_start_[next_start_];
       motions_[f].since = now_;
       system_.start(f);
+      motions_[f].place = static_cast<std::uint32_t>(running_.size());
       running_.push_back(f);
+      until_.push_back(unlimited);
     }
   }
 
@@ -117,14 +121,12 @@ private:
     motion.remaining = std::max(0.0, motion.remaining - (now_ - motion.since) * motion.rate);
     motion.since = now_;
     motion.rate = system_.rate(flow);
-    finish_[flow] = now_ + motion.remaining / motion.rate;
+    until_[motion.place] = now_ + motion.remaining / motion.rate;
   }
 
   /// To the next event; with a least step, at least that far.
   void advance() {
-    double next_finish = unlimited;
-    for (const std::uint32_t f : running_)
-      next_finish = std::min(next_finish, finish_[f]);
+    const double next_finish = least_of(until_);
     const double next_start = starts_at(next_start_);
     if (next_start < next_finish && next_start - now_ >= least_step_) {
       now_ = next_start;
@@ -135,16 +137,20 @@ private:
 
   void finish_flows(double until) {
     now_ = until;
-    std::size_t kept = 0;
-    for (const std::uint32_t f : running_) {
-      if (finish_[f] <= until * same_time) {
-        finish_[f] = least_step_ > 0 ? std::min(until, finish_[f]) : until;
-        system_.finish(f);
-      } else {
-        running_[kept++] = f;
-      }
+    for (std::size_t i = running_.size(); i > 0; --i) { // backwards: the last takes a place left
+      if (until_[i - 1] <= until * same_time)
+        finish_flow(i - 1, least_step_ > 0 ? std::min(until, until_[i - 1]) : until);
     }
-    running_.resize(kept);
+  }
+
+  void finish_flow(std::size_t place, double at) {
+    finish_[running_[place]] = at;
+    system_.finish(running_[place]);
+    running_[place] = running_.back();
+    until_[place] = until_.back();
+    motions_[running_[place]].place = static_cast<std::uint32_t>(place);
+    running_.pop_back();
+    until_.pop_back();
   }
 
   /// Of a flow that runs: what it had to carry when its rate last changed.
@@ -152,16 +158,18 @@ private:
     double remaining;
     double since;
     double rate;
+    std::uint32_t place; // in running_
   };
 
   const Network &network_;
   const RankTraffic &traffic_;
   MaxMinSystem system_;
   std::vector<double> start_;
-  std::vector<double> finish_; // at the present rates, for those that run
+  std::vector<double> finish_;
   std::vector<Motion> motions_;
   std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
   std::vector<std::uint32_t> running_;
+  std::vector<double> until_; // when each of them finishes at the present rates
   std::size_t next_start_ = 0;
   double now_ = 0;
   double least_step_ = 0; // 0: every event is a step of its own

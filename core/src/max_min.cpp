@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "least_of.hpp"
 #include "toposeat/flow.hpp"
 
 namespace toposeat {
@@ -13,7 +15,8 @@ namespace {
 // one round of the filling.
 constexpr double same_level = 1 + 1e-12;
 
-constexpr std::size_t most_rooms = 1U << 16U; // kept of all rounds: 1 MiB
+constexpr std::size_t most_rooms = 1U << 16U;                     // kept of all rounds: 1 MiB
+constexpr double least_room = std::numeric_limits<double>::min(); // times infinity: infinity
 
 } // namespace
 
@@ -81,8 +84,11 @@ void MaxMinSystem::close() {
   most_rounds_ = std::clamp<std::size_t>(most_rooms / (columns + 1), 1, bound_.size() + 1);
   rooms_.resize(std::max(rooms_.size(), columns));
   room_.resize(columns);
+  shares_.resize(columns);
   for (std::size_t c = 0; c < columns; ++c)
     rooms_[c] = {capacity_[c], 0};
+  for (std::size_t users = inverse_.size(); users <= bound_.size(); ++users)
+    inverse_.push_back(1 / static_cast<double>(users)); // infinite for none
   rate_.assign(bound_.size(), 0);
   limit_.assign(bound_.size(), no_link);
   growing_.assign(bound_.size(), 0);
@@ -150,10 +156,10 @@ void MaxMinSystem::list_users() {
   for (std::size_t c = 0; c < capacity_.size(); ++c)
     users_begin_[c + 1] += users_begin_[c];
   users_.resize(elements_.size());
-  live_.assign(users_begin_.begin(), users_begin_.end() - 1); // here: where the next one goes
+  users_end_.assign(users_begin_.begin(), users_begin_.end() - 1);
   for (std::uint32_t v = 0; v < bound_.size(); ++v) {
     for (const std::uint32_t c : elements(v))
-      users_[live_[c]++] = v;
+      users_[users_end_[c]++] = v;
   }
 }
 
@@ -173,16 +179,11 @@ void MaxMinSystem::list_bounds() {
     bound_place_[by_bound_[i]] = i;
 }
 
-std::span<const std::uint32_t> MaxMinSystem::elements(std::uint32_t variable) const {
-  const std::uint32_t *first = elements_.data();
-  return {first + elements_begin_[variable], first + elements_begin_[variable + std::size_t{1}]};
-}
-
 /// Adds a variable to, or takes it from, those that grow at the beginning of a round.
-void MaxMinSystem::count(std::uint32_t variable, std::size_t round, double sign) {
+void MaxMinSystem::count(std::uint32_t variable, std::size_t round, bool grows) {
   Room *room = rooms_.data() + round * capacity_.size();
   for (const std::uint32_t c : elements(variable))
-    room[c].growing += sign;
+    grows ? ++room[c].growing : --room[c].growing;
 }
 
 /// Whether a variable that starts lowers the level of a round, or is frozen by it.
@@ -206,7 +207,7 @@ void MaxMinSystem::start(std::uint32_t variable) {
   for (std::size_t round = 0; round <= valid_; ++round) {
     if (round < valid_ && changes(variable, round))
       valid_ = round;
-    count(variable, round, 1);
+    count(variable, round, true);
     std::size_t &next = rounds_[round].next_bound;
     next = std::min<std::size_t>(next, bound_place_[variable]);
   }
@@ -219,7 +220,7 @@ void MaxMinSystem::finish(std::uint32_t variable) {
     return;
   valid_ = std::min<std::size_t>(valid_, round_[variable]);
   for (std::size_t round = 0; round <= valid_; ++round)
-    count(variable, round, -1);
+    count(variable, round, false);
   round_[variable] = no_link; // not to be frozen again
 }
 
@@ -256,12 +257,10 @@ void MaxMinSystem::resume() {
   order_.resize(first);
   rounds_.resize(valid_ + 1);
   next_bound_ = rounds_[valid_].next_bound;
-  live_.clear();
   const Room *room = rooms_.data() + valid_ * columns;
   for (std::uint32_t c = 0; c < columns; ++c) {
     room_[c] = room[c];
-    if (room[c].growing > 0)
-      live_.push_back(c);
+    shares_[c] = about(room[c]);
   }
 }
 
@@ -276,18 +275,22 @@ void MaxMinSystem::begin_round() {
   rounds_.push_back({0, order_.size(), next_bound_});
 }
 
-/// Smallest equal share of what is left; forgets columns whose variables are all frozen.
+/// Equal share of what is left, not rounded as a division would: these are many, and in vectors.
+double MaxMinSystem::about(const Room &room) const {
+  return std::max(room.left, least_room) * inverse_[room.growing];
+}
+
+/// Smallest equal share of what is left; lists the columns that have it, and some near it.
 double MaxMinSystem::smallest_share() {
+  const double near = least_of(shares_) * (same_level + 1e-12);
+  full_.clear();
   double share = unlimited;
-  std::size_t kept = 0;
-  for (const std::uint32_t c : live_) {
-    const Room &room = room_[c];
-    if (!(room.growing > 0))
+  for (std::uint32_t c = 0; c < shares_.size(); ++c) {
+    if (shares_[c] > near || room_[c].growing == 0)
       continue;
-    share = std::min(share, room.left / room.growing);
-    live_[kept++] = c;
+    full_.push_back(c);
+    share = std::min(share, room_[c].left / room_[c].growing);
   }
-  live_.resize(kept);
   return share;
 }
 
@@ -310,17 +313,27 @@ void MaxMinSystem::freeze_at_bounds(double level) {
 /// Freezing lowers what the others have left by the level for each, so that a share found full
 /// stays full whatever the order.
 void MaxMinSystem::freeze_at_full_columns(double level) {
-  for (const std::uint32_t c : live_) {
-    if (!(room_[c].growing > 0) || room_[c].left > level * same_level * room_[c].growing)
-      continue;
-    for (std::uint32_t i = users_begin_[c]; i < users_begin_[c + std::size_t{1}]; ++i) {
-      const std::uint32_t v = users_[i];
-      if (growing_[v] == 0)
-        continue;
-      const bool alone = bound_[v] <= level * same_level; // it could be no faster without the others
-      freeze(v, level, alone ? bound_link_[v] : column_link_[c]);
-    }
+  for (const std::uint32_t c : full_) {
+    if (room_[c].growing > 0 && room_[c].left <= level * same_level * room_[c].growing)
+      freeze_users(c, level);
   }
+}
+
+void MaxMinSystem::freeze_users(std::uint32_t column, double level) {
+  std::uint32_t *const first = users_.data() + users_begin_[column];
+  std::uint32_t *const end = users_.data() + users_end_[column];
+  std::uint32_t *kept = first;
+  for (std::uint32_t *user = first; user != end; ++user) {
+    const std::uint32_t v = *user;
+    if (round_[v] == no_link)
+      continue;
+    *kept++ = v;
+    if (growing_[v] == 0)
+      continue;
+    const bool alone = bound_[v] <= level * same_level; // it could be no faster without the others
+    freeze(v, level, alone ? bound_link_[v] : column_link_[column]);
+  }
+  users_end_[column] = static_cast<std::uint32_t>(kept - users_.data());
 }
 
 void MaxMinSystem::freeze(std::uint32_t variable, double rate, std::uint32_t limit) {
@@ -333,9 +346,12 @@ void MaxMinSystem::freeze(std::uint32_t variable, double rate, std::uint32_t lim
     rate_[variable] = rate;
     changed_.push_back(variable);
   }
+  Room *const rooms = room_.data();
+  double *const shares = shares_.data();
   for (const std::uint32_t c : elements(variable)) {
-    room_[c].left -= rate;
-    room_[c].growing -= 1;
+    rooms[c].left -= rate;
+    --rooms[c].growing;
+    shares[c] = about(rooms[c]);
   }
 }
 

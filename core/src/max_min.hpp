@@ -16,10 +16,11 @@ namespace toposeat {
 /// A system is built (`reset`, then for each variable `add_variable` and its `add_element`s, then
 /// `close`), and then variables are started and finished, with `fill` whenever rates are wanted.
 ///
-/// A filling goes in rounds: the level rises until a constraint is full or a bound is reached, which
-/// freezes some variables. A variable that finishes was growing, and stopped nothing, in all rounds
-/// before its own: these stay as they are, and filling resumes from the state kept at the beginning
-/// of that round. The same holds for a variable that starts, up to the first round that it changes.
+/// A filling goes in rounds: the level rises until a constraint is full or a bound is reached,
+/// which freezes some variables. A variable that finishes was growing, and stopped nothing, in all
+/// rounds before its own: these stay as they are, and filling resumes from the state kept at the
+/// beginning of that round. The same holds for a variable that starts, up to the first round that
+/// it changes.
 class MaxMinSystem {
 public:
   explicit MaxMinSystem(const std::vector<LinkCapacity> &links);
@@ -61,7 +62,7 @@ private:
   /// What a column has left, and how many of its variables still grow.
   struct Room {
     double left = 0;
-    double growing = 0;
+    std::uint32_t growing = 0;
   };
 
   struct Round {
@@ -78,15 +79,20 @@ private:
   void list_bounds();
 
   [[nodiscard]] bool changes(std::uint32_t variable, std::size_t round) const;
-  void count(std::uint32_t variable, std::size_t round, double sign);
+  void count(std::uint32_t variable, std::size_t round, bool grows);
   void resume();
   void begin_round();
+  [[nodiscard]] double about(const Room &room) const;
   [[nodiscard]] double smallest_share();
   [[nodiscard]] double smallest_bound();
   void freeze_at_bounds(double level);
   void freeze_at_full_columns(double level);
+  void freeze_users(std::uint32_t column, double level);
   void freeze(std::uint32_t variable, double rate, std::uint32_t limit);
-  [[nodiscard]] std::span<const std::uint32_t> elements(std::uint32_t variable) const;
+  [[nodiscard]] std::span<const std::uint32_t> elements(std::uint32_t variable) const {
+    const std::uint32_t *first = elements_.data();
+    return {first + elements_begin_[variable], first + elements_begin_[variable + std::size_t{1}]};
+  }
 
   const std::vector<LinkCapacity> &links_;
   std::vector<std::uint32_t> local_of_; // number in constraints_ by id, or no_link
@@ -97,17 +103,20 @@ private:
   std::vector<double> volume_, start_, bound_, rate_;
   std::vector<std::uint32_t> bound_link_, limit_, round_;
   std::vector<char> growing_;
-  std::vector<double> own_bound_;           // as far as no column implies it, else unlimited
-  std::vector<std::uint32_t> by_bound_;     // those with an own bound, rising
-  std::vector<std::uint32_t> bound_place_;  // of a variable in by_bound_, or past its end
+  std::vector<double> own_bound_;          // as far as no column implies it, else unlimited
+  std::vector<std::uint32_t> by_bound_;    // those with an own bound, rising
+  std::vector<std::uint32_t> bound_place_; // of a variable in by_bound_, or past its end
   std::vector<std::uint32_t> elements_begin_, elements_; // columns of each variable
 
   // Columns: the constraints that can be full. rooms_: by round, at its beginning, and by column.
   std::vector<double> capacity_;
   std::vector<std::uint32_t> column_link_;
-  std::vector<std::uint32_t> users_begin_, users_;
+  std::vector<std::uint32_t> users_begin_, users_end_,
+      users_; // finished ones are dropped when seen
   std::vector<Room> rooms_, room_;
-  std::vector<std::uint32_t> live_;
+  std::vector<double> shares_;      // of what each column has left
+  std::vector<double> inverse_;     // of small whole numbers
+  std::vector<std::uint32_t> full_; // columns with the smallest share
 
   // The filling. Rounds beyond the most that are kept belong to the last one.
   std::vector<Round> rounds_;
