@@ -3,6 +3,7 @@
 
 #include "job.hpp"
 #include "toposeat/cost_search.hpp"
+#include "toposeat/small_loads.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/swap_search.hpp"
 
@@ -59,6 +60,10 @@ Found solve_congestion(const Job &job) {
   bound = stronger_congestion_bound(job, bound, found.max_s);
   if (!branch)
     return {found.placement, bound, "search"};
+  if (job.devices() <= max_small_loads) {
+    const BoundedAnswer least = least_congestion(job.loads, found.placement, bound, job.deadline);
+    return {least.placement, least.lower_bound, "branch and bound"};
+  }
   const BoundedAnswer proved =
       branch_on_congestion(job.loads, found.placement, bound, job.deadline);
   return {proved.placement, proved.lower_bound, "branch and bound"};

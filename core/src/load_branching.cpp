@@ -20,45 +20,6 @@ namespace {
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t tie_break_nodes = 20000;
 
-/// Talking ranks, and all that are restricted, pinned ones first, then always the one with most
-/// traffic to those before it.
-std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
-  const std::uint32_t ranks = problem.traffic.ranks;
-  std::vector<double> attached(ranks, 0);
-  std::vector<double> total(ranks, 0);
-  Matrix between(ranks);
-  for (const Flow &flow : problem.traffic.flows) {
-    // A message without bytes still takes time.
-    const double weight = flow.bytes + flow.messages;
-    between(flow.source, flow.target) += weight;
-    between(flow.target, flow.source) += weight;
-    total[flow.source] += weight;
-    total[flow.target] += weight;
-  }
-  std::vector<std::uint32_t> order;
-  std::vector<bool> taken(ranks, false);
-  for (std::uint32_t step = 0; step < ranks; ++step) {
-    std::uint32_t chosen = ranks;
-    for (std::uint32_t r = 0; r < ranks; ++r) {
-      const bool restricted = problem.pinned[r] != Qap::no_pin || !problem.allowed.empty();
-      if (taken[r] || (!restricted && !(total[r] > 0)))
-        continue;
-      const auto key = [&](std::uint32_t rank) {
-        return std::tuple(problem.pinned[rank] != Qap::no_pin, attached[rank], total[rank]);
-      };
-      if (chosen == ranks || key(r) > key(chosen))
-        chosen = r;
-    }
-    if (chosen == ranks)
-      break;
-    taken[chosen] = true;
-    order.push_back(chosen);
-    for (std::uint32_t r = 0; r < ranks; ++r)
-      attached[r] += between(chosen, r);
-  }
-  return order;
-}
-
 class LoadBranching {
 public:
   LoadBranching(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
@@ -309,6 +270,43 @@ private:
 };
 
 } // namespace
+
+std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
+  const std::uint32_t ranks = problem.traffic.ranks;
+  std::vector<double> attached(ranks, 0);
+  std::vector<double> total(ranks, 0);
+  Matrix between(ranks);
+  for (const Flow &flow : problem.traffic.flows) {
+    // A message without bytes still takes time.
+    const double weight = flow.bytes + flow.messages;
+    between(flow.source, flow.target) += weight;
+    between(flow.target, flow.source) += weight;
+    total[flow.source] += weight;
+    total[flow.target] += weight;
+  }
+  std::vector<std::uint32_t> order;
+  std::vector<bool> taken(ranks, false);
+  for (std::uint32_t step = 0; step < ranks; ++step) {
+    std::uint32_t chosen = ranks;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      const bool restricted = problem.pinned[r] != Qap::no_pin || !problem.allowed.empty();
+      if (taken[r] || (!restricted && !(total[r] > 0)))
+        continue;
+      const auto key = [&](std::uint32_t rank) {
+        return std::tuple(problem.pinned[rank] != Qap::no_pin, attached[rank], total[rank]);
+      };
+      if (chosen == ranks || key(r) > key(chosen))
+        chosen = r;
+    }
+    if (chosen == ranks)
+      break;
+    taken[chosen] = true;
+    order.push_back(chosen);
+    for (std::uint32_t r = 0; r < ranks; ++r)
+      attached[r] += between(chosen, r);
+  }
+  return order;
+}
 
 BoundedAnswer branch_on_congestion(const LoadProblem &problem, const Assignment &incumbent,
                                    double known_bound, const Deadline &deadline) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "toposeat/branch_and_bound.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/floors.hpp"
@@ -24,6 +27,10 @@ struct LoadProblem {
            allowed.contains(rank, device);
   }
 };
+
+/// Talking ranks, and all that are restricted, pinned ones first, then always the one with most
+/// traffic to those before it: the order in which ranks are placed.
+std::vector<std::uint32_t> branching_order(const LoadProblem &problem);
 
 /// Whether the branching honours `LoadProblem::allowed`; bounds that ignore it hold all the same.
 inline constexpr bool load_branching_handles_allowed = true;
