@@ -24,16 +24,15 @@ struct Total {
   double sum_s = 0;
 };
 
-/// Of links whose three terms (forward, backward, combined) stand in three lines.
-TOPOSEAT_WIDE Total total_of(const double *lines, std::size_t links) {
-  const double *forward = lines;
+/// Of links whose terms (forward, backward and, where there is any, combined) stand in lines.
+TOPOSEAT_WIDE Total total_of(const double *lines, std::size_t links, std::size_t terms) {
   const double *backward = lines + links;
-  const double *combined = lines + 2 * links;
+  const double *combined = lines + (terms - 1) * links; // without any: backward once more
   double most[lanes] = {};
   double sum[lanes] = {};
   for (std::size_t i = 0; i < links; i += lanes) {
     for (std::size_t k = 0; k < lanes; ++k) {
-      const double one = forward[i + k] > backward[i + k] ? forward[i + k] : backward[i + k];
+      const double one = lines[i + k] > backward[i + k] ? lines[i + k] : backward[i + k];
       const double all = one > combined[i + k] ? one : combined[i + k];
       sum[k] += all;
       most[k] = most[k] > all ? most[k] : all;
@@ -55,6 +54,9 @@ public:
         place[use.link] = links++;
     }
     links_ = (links + lanes - 1) / lanes * lanes;
+    const bool combined = std::any_of(network.links.begin(), network.links.end(),
+                                      [](const auto &link) { return link.combined < unlimited; });
+    terms_ = combined ? 3 : 2;
     begin_.push_back(0);
     for (std::uint32_t a = 0; a < devices_; ++a) {
       for (std::uint32_t b = 0; b < devices_; ++b) {
@@ -64,37 +66,44 @@ public:
               use.reverse ? link.backward : link.forward);
           add(place[use.link] + 2 * links_, link.combined);
         }
-        begin_.push_back(terms_.size());
+        begin_.push_back(adds_.size());
       }
     }
   }
 
-  [[nodiscard]] std::size_t links() const { return links_; }
-  [[nodiscard]] std::size_t size() const { return 3 * links_; }
+  [[nodiscard]] std::size_t size() const { return terms_ * links_; }
+  [[nodiscard]] Total total(const double *lines) const { return total_of(lines, links_, terms_); }
 
-  void add_to(double *lines, double bytes, std::size_t from, std::size_t to) const {
+  /// False if a link has more than `limit` seconds then.
+  bool add_to(double *lines, double bytes, std::size_t from, std::size_t to, double limit) const {
     const std::size_t pair = from * devices_ + to;
-    for (std::size_t i = begin_[pair]; i < begin_[pair + 1]; ++i)
-      lines[terms_[i].place] += bytes * terms_[i].pace;
+    bool within = true;
+    for (std::size_t i = begin_[pair]; i < begin_[pair + 1]; ++i) {
+      const double now = lines[adds_[i].place] + bytes * adds_[i].pace;
+      lines[adds_[i].place] = now;
+      within = within && now <= limit;
+    }
+    return within;
   }
 
 private:
   static constexpr std::size_t unused = static_cast<std::size_t>(-1);
 
-  struct Term {
+  struct Addition {
     std::size_t place;
     double pace; // seconds per byte
   };
 
   void add(std::size_t place, double capacity) {
     if (capacity < unlimited)
-      terms_.push_back({place, 1 / capacity});
+      adds_.push_back({place, 1 / capacity});
   }
 
   std::size_t devices_;
   std::size_t links_ = 0; // padded
+  std::size_t terms_ = 2; // lines of links
   std::vector<std::size_t> begin_;
-  std::vector<Term> terms_;
+  std::vector<Addition> adds_;
 };
 
 class SmallLoads {
@@ -145,6 +154,9 @@ private:
         if (each.sent > 0 || each.received > 0)
           exchanges_[p].push_back(each);
       }
+      std::stable_sort(exchanges_[p].begin(), exchanges_[p].end(), [](const auto &a, const auto &b) {
+        return a.sent + a.received > b.sent + b.received; // what is too much shows early
+      });
     }
   }
 
@@ -202,13 +214,17 @@ private:
            (a.total.max_s == b.total.max_s && a.total.sum_s < b.total.sum_s);
   }
 
+  /// Infinite once a link has more than the best.
   Total place(std::size_t depth, std::uint32_t device, const double *lines, double *next) const {
+    const double limit = best_value_ * (1 + tolerance);
     std::copy_n(lines, pairs_.size(), next);
     for (const Exchange &each : exchanges_[depth]) {
-      pairs_.add_to(next, each.sent, device, here_[each.peer]);
-      pairs_.add_to(next, each.received, here_[each.peer], device);
+      const std::uint32_t peer = here_[each.peer];
+      const bool sends = pairs_.add_to(next, each.sent, device, peer, limit);
+      if (!sends || !pairs_.add_to(next, each.received, peer, device, limit))
+        return {unlimited, unlimited};
     }
-    return total_of(next, pairs_.links());
+    return pairs_.total(next);
   }
 
   std::span<const std::uint32_t> candidates(std::size_t depth, bool &symmetric,
@@ -229,7 +245,7 @@ private:
   }
 
   void leaf(const double *lines) {
-    const Total total = total_of(lines, pairs_.links());
+    const Total total = pairs_.total(lines);
     const bool less = total.max_s < best_value_ * (1 - tolerance);
     const bool tie =
         total.max_s <= best_value_ * (1 + tolerance) && total.sum_s < best_sum_ * (1 - tolerance);
