@@ -154,9 +154,10 @@ private:
         if (each.sent > 0 || each.received > 0)
           exchanges_[p].push_back(each);
       }
-      std::stable_sort(exchanges_[p].begin(), exchanges_[p].end(), [](const auto &a, const auto &b) {
-        return a.sent + a.received > b.sent + b.received; // what is too much shows early
-      });
+      std::stable_sort(
+          exchanges_[p].begin(), exchanges_[p].end(), [](const auto &a, const auto &b) {
+            return a.sent + a.received > b.sent + b.received; // what is too much shows early
+          });
     }
   }
 

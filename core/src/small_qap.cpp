@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "qap_symmetry.hpp"
 #include "toposeat/prepared_qap.hpp"
@@ -70,14 +71,17 @@ private:
 
 class SmallSearch {
 public:
-  SmallSearch(const Qap &original, const Assignment &incumbent, double upper)
-      : original_(original), prepared_(original), qap_(prepared_.qap), order_(placing_order(qap_)),
-        best_(incumbent), best_cost_(qap_cost(qap_, incumbent)), machine_(machine_colours(qap_)) {
+  SmallSearch(const Qap &original, const Assignment &incumbent, double upper,
+              const Acceptable &acceptable)
+      : original_(original), acceptable_(acceptable), prepared_(original), qap_(prepared_.qap),
+        order_(placing_order(qap_)), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
+        machine_(machine_colours(qap_)) {
     const double limit = limit_below(upper);
     found_ = best_cost_ <= limit;
     best_cost_ = std::min(best_cost_, limit);
-    symmetric_ = qap_.allowed.empty() && std::all_of(qap_.pinned.begin(), qap_.pinned.end(),
-                                                     [](auto pin) { return pin == Qap::no_pin; });
+    symmetric_ = !acceptable_ && qap_.allowed.empty() &&
+                 std::all_of(qap_.pinned.begin(), qap_.pinned.end(),
+                             [](auto pin) { return pin == Qap::no_pin; });
     fill_pairs();
     fill_ahead();
   }
@@ -217,20 +221,31 @@ private:
   void record(double cost) {
     if (!(cost <= prunes_at()))
       return;
+    Assignment whole = with_silent_ranks();
+    if (acceptable_ && !acceptable_(whole))
+      return;
+    best_ = std::move(whole);
     best_cost_ = cost;
     found_ = true;
+  }
+
+  /// Silent ranks fill the rest.
+  Assignment with_silent_ranks() const {
+    Assignment whole(qap_.size());
     std::uint32_t taken = 0;
     for (std::size_t p = 0; p < order_.size(); ++p) {
-      best_[order_[p]] = here_[p];
+      whole[order_[p]] = here_[p];
       taken |= 1U << here_[p];
     }
-    for (std::size_t r = qap_.active; r < qap_.size(); ++r) { // silent ranks fill the rest
-      best_[r] = static_cast<std::uint32_t>(std::countr_one(taken));
-      taken |= 1U << best_[r];
+    for (std::size_t r = qap_.active; r < qap_.size(); ++r) {
+      whole[r] = static_cast<std::uint32_t>(std::countr_one(taken));
+      taken |= 1U << whole[r];
     }
+    return whole;
   }
 
   const Qap &original_;
+  const Acceptable &acceptable_;
   PreparedQap prepared_;
   const Qap &qap_; // the prepared one
   std::vector<std::uint32_t> order_;
@@ -246,10 +261,11 @@ private:
 
 } // namespace
 
-BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent, double upper) {
+BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent, double upper,
+                              const Acceptable &acceptable) {
   if (qap.size() > max_small_devices)
     throw std::invalid_argument("too many devices to enumerate");
-  return SmallSearch(qap, incumbent, upper).run();
+  return SmallSearch(qap, incumbent, upper, acceptable).run();
 }
 
 } // namespace toposeat

@@ -80,8 +80,7 @@ Found candidate(const Job &job, MapAnswer &answer) {
 class Guard {
 public:
   Guard(const Job &job, MapAnswer &answer)
-      : job_(job), answer_(answer), home_value_(job.value(job.request.objective, job.home)),
-        home_s_(job.value(Objective::time, job.home)) {}
+      : job_(job), answer_(answer), home_value_(job.value(job.request.objective, job.home)) {}
 
   Assignment choose(const Found &found) {
     const double value = job_.value(job_.request.objective, found.placement);
@@ -114,14 +113,19 @@ private:
     return percent(1 - value / home_value_) + " less " + (cost ? "cost" : "congestion");
   }
 
+  /// The default is only timed where its busiest link does not settle it: no time is less.
   bool slower(const Assignment &placement) const {
-    return less_by_tolerance(home_s_, job_.value(Objective::time, placement));
+    const double seconds = job_.value(Objective::time, placement);
+    return less_by_tolerance(job_.value(Objective::congestion, job_.home), seconds) &&
+           less_by_tolerance(home_s(), seconds);
   }
+
+  double home_s() const { return job_.value(Objective::time, job_.home); }
 
   std::string refusal(const Assignment &placement) const {
     const double seconds = job_.value(Objective::time, placement);
     return "the placement with " + less(job_.value(job_.request.objective, placement)) +
-           " is predicted " + percent(seconds / home_s_ - 1) + " slower";
+           " is predicted " + percent(seconds / home_s() - 1) + " slower";
   }
 
   Assignment keep(const std::string &why) {
@@ -155,7 +159,6 @@ private:
   const Job &job_;
   MapAnswer &answer_;
   double home_value_;
-  double home_s_;
 };
 
 } // namespace

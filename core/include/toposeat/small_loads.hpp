@@ -3,17 +3,14 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 
+#include "toposeat/assignment.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/load_branching.hpp"
 
 namespace toposeat {
 
 inline constexpr std::size_t max_small_loads = 8; // devices: 40320 placements at most
-
-/// Whether a placement may be the answer; asked only of those better than all accepted before.
-using Acceptable = std::function<bool(const Assignment &)>;
 
 /// Improves `incumbent` (one device per rank) to the least maximum congestion and, among those, the
 /// least sum over links, both within 1e-9. All placements are looked at, save those that partial
