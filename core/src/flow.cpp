@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "least_of.hpp"
 #include "max_min.hpp"
@@ -18,8 +17,6 @@ constexpr double same_time = 1 + 1e-12;
 // Beyond, rates are computed anew only so often in the least time that the phase can take.
 constexpr std::size_t exact_flows = 4096;
 constexpr double refills = 500;
-
-constexpr std::uint32_t no_flow = std::numeric_limits<std::uint32_t>::max();
 
 } // namespace
 
@@ -124,7 +121,8 @@ private:
     until_[motion.place] = now_ + motion.remaining / motion.rate;
   }
 
-  /// To the next event; with a least step, at least that far.
+  /// To the next event; with a least step, at least that far. Every call starts or finishes a flow,
+  /// whatever rounding does: the times compared are the very ones that the least is taken of.
   void advance() {
     const double next_finish = least_of(until_);
     const double next_start = starts_at(next_start_);
@@ -138,7 +136,7 @@ private:
   void finish_flows(double until) {
     now_ = until;
     for (std::size_t i = running_.size(); i > 0; --i) { // backwards: the last takes a place left
-      if (until_[i - 1] <= until * same_time)
+      if (!(until_[i - 1] > until * same_time))
         finish_flow(i - 1, least_step_ > 0 ? std::min(until, until_[i - 1]) : until);
     }
   }

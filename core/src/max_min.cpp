@@ -87,7 +87,10 @@ void MaxMinSystem::close() {
   shares_.resize(columns);
   for (std::size_t c = 0; c < columns; ++c)
     rooms_[c] = {capacity_[c], 0};
-  for (std::size_t users = inverse_.size(); users <= bound_.size(); ++users)
+  std::size_t most_users = 0; // more than variables if one uses a link twice
+  for (std::size_t c = 0; c < columns; ++c)
+    most_users = std::max<std::size_t>(most_users, users_begin_[c + 1] - users_begin_[c]);
+  for (std::size_t users = inverse_.size(); users <= most_users; ++users)
     inverse_.push_back(1 / static_cast<double>(users)); // infinite for none
   rate_.assign(bound_.size(), 0);
   limit_.assign(bound_.size(), no_link);
@@ -193,7 +196,8 @@ bool MaxMinSystem::changes(std::uint32_t variable, std::size_t round) const {
   const auto columns = elements(variable);
   return own_bound_[variable] <= level ||
          std::any_of(columns.begin(), columns.end(), [&](std::uint32_t c) {
-           return room[c].left <= level * (room[c].growing + 1);
+           const auto uses = std::count(columns.begin(), columns.end(), c);
+           return room[c].left <= level * (room[c].growing + static_cast<double>(uses));
          });
 }
 
