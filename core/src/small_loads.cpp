@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "toposeat/congestion.hpp"
@@ -154,10 +155,10 @@ private:
         if (each.sent > 0 || each.received > 0)
           exchanges_[p].push_back(each);
       }
-      std::stable_sort(
-          exchanges_[p].begin(), exchanges_[p].end(), [](const auto &a, const auto &b) {
-            return a.sent + a.received > b.sent + b.received; // what is too much shows early
-          });
+      // What is too much shows early.
+      std::sort(exchanges_[p].begin(), exchanges_[p].end(), [](const auto &a, const auto &b) {
+        return std::pair(a.sent + a.received, a.peer) > std::pair(b.sent + b.received, b.peer);
+      });
     }
   }
 
