@@ -82,7 +82,8 @@ SearchRecord search_pairwise(const InputMatrix &flow, const InputMatrix &distanc
   };
   Assignment start(qap.size());
   std::iota(start.begin(), start.end(), 0U);
-  record.answer = toposeat::search_cost(qap, start, options, Deadline::in(budget_s, nullptr, clock));
+  record.answer =
+      toposeat::search_cost(qap, start, options, Deadline::in(budget_s, nullptr, clock));
   record.seconds = Deadline::now(clock) - begin;
   return record;
 }

@@ -37,7 +37,7 @@ _MEANING = {
     "on_neighbor_alltoallw": "exact messages to all neighbours, and a collective event",
     "on_put": "a one-sided message to the target",
     "on_get": "a one-sided message from the target",
-    "on_exchange": "a one-sided message to the target and one back; with `MPI_NO_OP` only the latter",
+    "on_exchange": "a one-sided message to the target and one back; with `MPI_NO_OP` only back",
     "on_spawn": "time; the processes at the other side become a world with a number",
     "on_spawn_multiple": "as `MPI_Comm_spawn`; the first command names the world",
     "on_connection": "time; processes outside this world become one with a number",

@@ -69,8 +69,9 @@ public:
           flows_.push_back({qap_.flow(r, s), RankSet{1} << r | RankSet{1} << s});
       }
     }
-    std::stable_sort(flows_.begin(), flows_.end(),
-                     [](const auto &a, const auto &b) { return a.first > b.first; });
+    std::sort(flows_.begin(), flows_.end(), [](const auto &a, const auto &b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
   }
 
   BoundedAnswer run() {

@@ -115,8 +115,8 @@ double weighted_links_bound(const Network &network, const Qap &problem, double e
     qap.distance = mean;
     ranked.emplace_back(gilmore_lawler_bound(qap), std::move(mean));
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto &a, const auto &b) { return a.first > b.first; });
+  std::sort(ranked.begin(), ranked.end(),
+            [](const auto &a, const auto &b) { return a.first > b.first; });
   ranked.resize(std::min(ranked.size(), ascended_means));
   double best = 0;
   for (auto &[bound, mean] : ranked) {
@@ -126,8 +126,8 @@ double weighted_links_bound(const Network &network, const Qap &problem, double e
     best = std::max(best, bound);
   }
   if (best < enough && ranked.size() > 1 && !deadline.expired()) {
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const auto &a, const auto &b) { return a.first > b.first; });
+    std::sort(ranked.begin(), ranked.end(),
+              [](const auto &a, const auto &b) { return a.first > b.first; });
     LinkMean mixed = ranked[0].second;
     for (std::size_t i = 0; i < mixed.values.size(); ++i)
       mixed.values[i] = (mixed.values[i] + ranked[1].second.values[i]) / 2;

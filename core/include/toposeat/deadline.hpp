@@ -46,8 +46,7 @@ public:
   }
 
 private:
-  Deadline(Clock clock, double end, const StopFlag *stop)
-      : clock_(clock), end_(end), stop_(stop) {}
+  Deadline(Clock clock, double end, const StopFlag *stop) : clock_(clock), end_(end), stop_(stop) {}
 
   Clock clock_;
   double end_;
