@@ -145,7 +145,7 @@ private:
     const Deadline end = within(0.2);
     // A fraction of a millisecond where nothing is at stake: timing grows with the flows' square.
     const std::size_t flows = job_.request.traffic.flows.size();
-    const std::uint64_t few = std::min<std::uint64_t>(40, 38400 / (1 + flows * flows));
+    const std::uint64_t few = std::min<std::uint64_t>(10, 9600 / (1 + flows * flows));
     if (!guard_fails && few == 0)
       return placement;
     return fastest_of_equals(job_.loads, placement, value, guard_fails ? 2000 : few, end);
