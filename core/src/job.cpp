@@ -2,6 +2,7 @@
 #include "job.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 #include <vector>
@@ -18,6 +19,11 @@ namespace {
 
 constexpr std::size_t ascended_devices = 20; // some ten milliseconds; n^5
 constexpr std::size_t largest_lawler = 64;   // devices; the bound takes O(n^4 log n)
+
+constexpr double least_effort = 0.02; // seconds, however small the budget
+
+/// What the bound of Gilmore and Lawler takes on a core of 2024.
+double lawler_seconds(std::size_t devices) { return 6e-9 * std::pow(devices, 4); }
 
 Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
   Qap qap = make_qap(traffic, machine.cost, machine.message_cost);
@@ -36,7 +42,7 @@ Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
       loads{machine.network, asked.traffic, machine.pinned, floor, machine.allowed},
       home(machine.home) {}
 
-double Job::effort() const { return std::clamp(request.budget_s, 0.02, 60.0); }
+double Job::effort() const { return std::clamp(request.budget_s, least_effort, 60.0); }
 
 Assignment Job::padded(const Assignment &placement) const {
   std::vector<bool> taken(devices(), false);
@@ -69,6 +75,10 @@ double Job::value(Objective objective, const Assignment &placement) const {
   const double seconds = flow_time(machine.network, request.traffic, placement);
   timed_.emplace(placement, seconds);
   return seconds;
+}
+
+void Job::remember(const Assignment &placement, double seconds) const {
+  timed_.emplace(placement, seconds);
 }
 
 double congestion_bound(const Job &job) {
@@ -144,7 +154,8 @@ std::optional<double> quick_bound(const Job &job, Objective objective) {
         return best->value;
     }
   }
-  if (job.devices() > largest_lawler)
+  if (job.devices() > largest_lawler ||
+      lawler_seconds(job.devices()) > 0.5 * std::max(least_effort, job.request.budget_s))
     return sorted_bound(job.qap);
   return gilmore_lawler_bound(job.qap);
 }

@@ -41,6 +41,8 @@ struct Job {
   [[nodiscard]] Assignment unpadded(const Assignment &placement) const;
   /// Of the given objective, in its own unit.
   [[nodiscard]] double value(Objective objective, const Assignment &placement) const;
+  /// The flow time of a placement that somebody has timed already.
+  void remember(const Assignment &placement, double seconds) const;
 
 private:
   /// The guard asks for few placements, but often; timing one of a large job takes long.

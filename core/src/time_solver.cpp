@@ -93,9 +93,10 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
 
 } // namespace
 
-Found solve_time(const Job &job) {
+namespace {
+
+Found search_time(const Job &job, Finalists &finalists) {
   const Effort effort = effort_of(job);
-  Finalists finalists(job.loads, job.home);
   double bound = job.floor.time_s;
   const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
   if (open()) {
@@ -116,6 +117,16 @@ Found solve_time(const Job &job) {
     return {improved ? proved.placement : finalists.best(), proved.lower_bound, "branch and bound"};
   }
   return {finalists.best(), bound, open() ? "search" : "search met a bound"};
+}
+
+} // namespace
+
+Found solve_time(const Job &job) {
+  Finalists finalists(job.loads, job.home);
+  job.remember(job.home, finalists.best_score().flow_s);
+  Found found = search_time(job, finalists);
+  job.remember(finalists.best(), finalists.best_score().flow_s);
+  return found;
 }
 
 } // namespace toposeat

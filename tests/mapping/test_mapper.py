@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.mapping.clusters import cluster
 from tests.mapping.machines import (
     complete_mesh,
     random_topology,
@@ -301,6 +302,18 @@ def test_ranks_share_devices_only_if_asked_to() -> None:
     assert result.default.device_of_rank == tuple(rank % 8 for rank in range(19))
     assert max(Counter(result.device_of_rank).values()) <= 3
     assert "19 ranks on 8 devices, at most 3 each" in result.notes[0]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_without_time_nothing_is_searched(objective: str) -> None:
+    """A budget that is gone at once: the default, with a bound, and no placement tried."""
+    machine = cluster(16)
+    traffic = random_traffic(np.random.default_rng(1), len(machine.devices), 0.2)
+    result = map_traffic(machine, traffic, objective=objective, budget_s=1e-9)
+    assert result.device_of_rank == tuple(range(len(machine.devices)))
+    assert result.certificate.lower_bound is not None
+    assert 0 < result.certificate.lower_bound <= result.certificate.value
+    assert any("no better placement was found" in note for note in result.notes)
 
 
 def test_missing_scotch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
