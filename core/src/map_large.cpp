@@ -152,7 +152,7 @@ private:
       return true;
     std::string shape;
     for (const std::uint32_t extent : grid->extents)
-      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+      shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
     if (regular_)
       answer_.notes.push_back("the traffic is that of a " + shape + " process grid");
     return grid_placements(*grid, request_.machine, tree_, ranks_, take);

@@ -93,7 +93,7 @@ std::string TorusMachine::link_name(std::uint32_t link) const {
   const std::size_t router = link / 2 / dimensions_;
   std::string name = "router (";
   for (std::size_t d = 0; d < dimensions_; ++d)
-    name += (d > 0 ? "," : "") + std::to_string(place_[router * dimensions_ + d]);
+    name.append(d > 0 ? "," : "").append(std::to_string(place_[router * dimensions_ + d]));
   return name + ") " + (link % 2 == 0 ? "+" : "-") + "XYZW"[link / 2 % dimensions_];
 }
 
