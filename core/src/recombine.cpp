@@ -136,8 +136,13 @@ bool Population::compete(Member member) {
 }
 
 void Population::sort() {
-  std::stable_sort(members_.begin(), members_.end(),
-                   [](const Member &a, const Member &b) { return a.cost < b.cost; });
+  // Insertion keeps the order of equals, which decides what a seed returns; there are few members.
+  for (auto next = members_.begin(); next != members_.end(); ++next) {
+    const auto place =
+        std::upper_bound(members_.begin(), next, *next,
+                         [](const Member &a, const Member &b) { return a.cost < b.cost; });
+    std::rotate(place, next, next + 1);
+  }
 }
 
 std::pair<std::size_t, std::size_t> Population::parents(Rng &rng) const {

@@ -110,6 +110,7 @@ private:
   /// Every rank on a leaf with these terms; pins are checked by the flat block for all its leaves.
   std::vector<double> leaf_values(const std::vector<CutTerm> &terms) const {
     std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(ranks_));
     for (int r = 0; r < ranks_; ++r)
       values.push_back(value_of_terms(terms, RankSet{1} << r));
     return values;

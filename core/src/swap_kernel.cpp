@@ -94,6 +94,8 @@ TOPOSEAT_INLINE void row_minima_of(std::size_t n, std::size_t stride, const T *d
   }
 }
 
+// A return type and an attribute cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define TOPOSEAT_KERNELS(SUFFIX, TARGET)                                                           \
   template <class T> TARGET void add_products_##SUFFIX(const KernelRows<T> &rows, T *matrix) {     \
     if (rows.halves == 1)                                                                          \
@@ -123,6 +125,7 @@ TOPOSEAT_INLINE void row_minima_of(std::size_t n, std::size_t stride, const T *d
   template <class T>                                                                               \
   constexpr SwapKernels<T> kernels_##SUFFIX{add_products_##SUFFIX<T>, update_deltas_##SUFFIX<T>,   \
                                             row_minima_##SUFFIX<T>};
+// NOLINTEND(bugprone-macro-parentheses)
 
 TOPOSEAT_KERNELS(plain, )
 #ifdef TOPOSEAT_AVX2
