@@ -172,11 +172,11 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         "INSERT INTO rank_time VALUES (0, 'other', 'host', -1, 1)",
         "INSERT INTO rank_device VALUES (1, 0, NULL, NULL, 5)",
         "INSERT INTO rank_device VALUES (1, 0, 5, NULL, 5)",
-        "INSERT INTO phase VALUES (0, 'a', -1, 2, 0)",
-        "INSERT INTO phase VALUES (0, 'a', 0, 2, x'00')",
-        "INSERT INTO phase VALUES (0, 'a', 2, 1, 0)",
+        "INSERT INTO phase VALUES (0, 'a', -1, 2, 0, 0)",
+        "INSERT INTO phase VALUES (0, 'a', 0, 2, x'00', 0)",
+        "INSERT INTO phase VALUES (0, 'a', 2, 1, 0, 0)",
         "INSERT INTO phase_pair VALUES (0, 'collective', 'host', 0, 1, 5, 1)",
-        "INSERT INTO phase VALUES (0, 'a', 0, 2, 0);"
+        "INSERT INTO phase VALUES (0, 'a', 0, 2, 0, 0);"
         " INSERT INTO phase_pair VALUES (0, 'collective', 'host', 0, 7, 5, 1)",
         "INSERT INTO world VALUES (1, 'w', 2, -3)",
         "INSERT INTO world VALUES (1, 'w', 2, 8)",
