@@ -165,8 +165,12 @@ def test_the_same_seed_gives_the_same_answer_and_new_labels_a_valid_one(text, se
         shape, relabelled(traffic, order), objective="cost", solver="multilevel", seed=seed
     )
     assert np.unique(moved.slot_of_rank).size == shape.slots
-    # The same graph under other names: a heuristic may differ, but not by much.
-    assert moved.placed.cost <= 1.35 * one.placed.cost
+    for each in (one, moved):
+        assert each.placed.cost <= each.default.cost
+    # The same graph under other names: a heuristic may differ, but not by much. Its default is
+    # another, and kept where what costs less is predicted slower.
+    if "default" not in (one.placed.name, moved.placed.name):
+        assert moved.placed.cost <= 1.35 * one.placed.cost
 
 
 def test_a_hidden_partition_is_found():
