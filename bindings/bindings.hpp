@@ -6,7 +6,10 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace nb = nanobind;
@@ -29,6 +32,15 @@ template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vecto
   auto *owned = new std::vector<T>(std::move(values));
   const nb::capsule owner(owned, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
   return {owned->data(), {owned->size()}, owner};
+}
+
+/// What Python calls `name`. Throws std::invalid_argument if there is no such name.
+template <class Value>
+Value named(const std::map<std::string, Value> &values, const std::string &name) {
+  const auto found = values.find(name);
+  if (found == values.end())
+    throw std::invalid_argument("unknown name " + name);
+  return found->second;
 }
 
 void bind_network(nb::module_ &module);  // Network, RankTraffic, routes

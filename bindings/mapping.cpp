@@ -34,14 +34,6 @@ const std::map<std::string, toposeat::Method> methods{
     {"search", toposeat::Method::search},        {"scotch", toposeat::Method::scotch},
     {"default", toposeat::Method::keep_default}, {"random", toposeat::Method::random}};
 
-template <class Value>
-Value named(const std::map<std::string, Value> &values, const std::string &name) {
-  const auto found = values.find(name);
-  if (found == values.end())
-    throw std::invalid_argument("unknown name " + name);
-  return found->second;
-}
-
 Matrix as_matrix(const InputMatrix &array) {
   if (array.shape(0) != array.shape(1))
     throw std::invalid_argument("expected a square cost matrix");

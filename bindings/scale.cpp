@@ -40,14 +40,6 @@ const std::map<std::string, LargeMethod> methods{
     {"geometric", LargeMethod::geometric},  {"scotch", LargeMethod::scotch},
     {"default", LargeMethod::keep_default}, {"random", LargeMethod::random}};
 
-template <class Value>
-Value named(const std::map<std::string, Value> &values, const std::string &name) {
-  const auto found = values.find(name);
-  if (found == values.end())
-    throw std::invalid_argument("unknown name " + name);
-  return found->second;
-}
-
 /// A machine behind one Python type, whichever kind it is.
 struct Machine {
   LargeMachine kind;

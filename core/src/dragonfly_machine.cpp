@@ -20,15 +20,15 @@ DragonflyMachine::DragonflyMachine(const DragonflyShape &shape) : shape_(shape) 
   check_capacities({shape.device_bandwidth, shape.node_bandwidth, shape.local_bandwidth,
                     shape.global_bandwidth});
   const std::uint32_t routers = checked_slots({shape.groups, shape.routers_per_group});
-  nodes_ = checked_slots({routers, shape.nodes_per_router});
-  slots_ = checked_slots({nodes_, shape.devices_per_node});
-  per_router_ = slots_ / routers;
+  below_.nodes = checked_slots({routers, shape.nodes_per_router});
+  below_.slots = checked_slots({below_.nodes, shape.devices_per_node});
+  per_router_ = below_.slots / routers;
   const std::uint64_t local = std::uint64_t{routers} * shape.routers_per_group;
   const std::uint64_t global = std::uint64_t{shape.groups} * shape.groups;
-  if (local + global + 2 * (std::uint64_t{slots_} + nodes_) > most_links)
+  if (local + global + 2 * (std::uint64_t{below_.slots} + below_.nodes) > most_links)
     throw std::invalid_argument("a dragonfly with more links than memory should hold");
   first_global_link_ = static_cast<std::uint32_t>(local);
-  first_node_link_ = static_cast<std::uint32_t>(local + global);
+  below_.first = static_cast<std::uint32_t>(local + global);
   // Rounded up, so that the last router has fewer where they do not divide evenly.
   const std::uint32_t others = std::max(1U, shape.groups - 1);
   links_per_router_ = (others + shape.routers_per_group - 1) / shape.routers_per_group;
@@ -50,9 +50,9 @@ double DragonflyMachine::latency(std::uint32_t a, std::uint32_t b) const {
 double DragonflyMachine::capacity(std::uint32_t link) const {
   if (link < first_global_link_)
     return shape_.local_bandwidth;
-  if (link < first_node_link_)
+  if (link < below_.first)
     return shape_.global_bandwidth;
-  return link - first_node_link_ < 2 * slots_ ? shape_.device_bandwidth : shape_.node_bandwidth;
+  return below_.of_slot(link) ? shape_.device_bandwidth : shape_.node_bandwidth;
 }
 
 std::string DragonflyMachine::link_name(std::uint32_t link) const {
@@ -62,15 +62,12 @@ std::string DragonflyMachine::link_name(std::uint32_t link) const {
     return "router " + std::to_string(from) + " -> router " +
            std::to_string(group * shape_.routers_per_group + link % shape_.routers_per_group);
   }
-  if (link < first_node_link_) {
+  if (link < below_.first) {
     const std::uint32_t pair = link - first_global_link_;
     return "group " + std::to_string(pair / shape_.groups) + " -> group " +
            std::to_string(pair % shape_.groups);
   }
-  const std::uint32_t within = (link - first_node_link_) / 2;
-  const std::string unit = within < slots_ ? "slot " + std::to_string(within)
-                                           : "node " + std::to_string(within - slots_);
-  return unit + ((link - first_node_link_) % 2 == 0 ? " out" : " in");
+  return below_.name(link);
 }
 
 } // namespace toposeat

@@ -35,11 +35,11 @@ TorusMachine::TorusMachine(TorusShape shape)
   std::vector<std::uint32_t> sizes = shape_.extents;
   const std::uint32_t routers = checked_slots(sizes);
   sizes.push_back(shape_.nodes_per_router);
-  nodes_ = checked_slots(sizes);
+  below_.nodes = checked_slots(sizes);
   sizes.push_back(shape_.devices_per_node);
-  slots_ = checked_slots(sizes);
-  per_router_ = slots_ / routers;
-  first_node_link_ = routers * static_cast<std::uint32_t>(dimensions_) * 2;
+  below_.slots = checked_slots(sizes);
+  per_router_ = below_.slots / routers;
+  below_.first = routers * static_cast<std::uint32_t>(dimensions_) * 2;
   stride_.assign(dimensions_, 1);
   for (std::size_t d = dimensions_ - 1; d > 0; --d)
     stride_[d - 1] = stride_[d] * shape_.extents[d];
@@ -78,18 +78,14 @@ double TorusMachine::latency(std::uint32_t a, std::uint32_t b) const {
 }
 
 double TorusMachine::capacity(std::uint32_t link) const {
-  if (link < first_node_link_)
+  if (link < below_.first)
     return shape_.step_bandwidth[link / 2 % dimensions_];
-  return link - first_node_link_ < 2 * slots_ ? shape_.device_bandwidth : shape_.node_bandwidth;
+  return below_.of_slot(link) ? shape_.device_bandwidth : shape_.node_bandwidth;
 }
 
 std::string TorusMachine::link_name(std::uint32_t link) const {
-  if (link >= first_node_link_) {
-    const std::uint32_t within = (link - first_node_link_) / 2;
-    const std::string unit = within < slots_ ? "slot " + std::to_string(within)
-                                             : "node " + std::to_string(within - slots_);
-    return unit + (link % 2 == 0 ? " out" : " in");
-  }
+  if (link >= below_.first)
+    return below_.name(link);
   const std::size_t router = link / 2 / dimensions_;
   std::string name = "router (";
   for (std::size_t d = 0; d < dimensions_; ++d)

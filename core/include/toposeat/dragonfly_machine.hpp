@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "toposeat/node_links.hpp"
 #include "toposeat/slot_tree.hpp"
 
 namespace toposeat {
@@ -40,7 +41,7 @@ public:
   /// slots.
   explicit DragonflyMachine(const DragonflyShape &shape);
 
-  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+  [[nodiscard]] std::uint32_t slots() const { return below_.slots; }
   [[nodiscard]] double distance(std::uint32_t a, std::uint32_t b) const {
     if (a / shape_.devices_per_node == b / shape_.devices_per_node)
       return a == b ? 0 : shape_.node_cost;
@@ -53,20 +54,14 @@ public:
   [[nodiscard]] const DragonflyShape &shape() const { return shape_; }
 
   [[nodiscard]] double latency(std::uint32_t a, std::uint32_t b) const;
-  [[nodiscard]] std::uint32_t links() const { return first_node_link_ + 2 * (slots_ + nodes_); }
+  [[nodiscard]] std::uint32_t links() const { return below_.end(); }
   [[nodiscard]] double capacity(std::uint32_t link) const;
   [[nodiscard]] std::string link_name(std::uint32_t link) const;
 
   /// Calls `use(link)` for each link from slot a to another slot b.
   template <class Use> void route(std::uint32_t a, std::uint32_t b, Use use) const {
-    const std::uint32_t node_a = a / shape_.devices_per_node;
-    const std::uint32_t node_b = b / shape_.devices_per_node;
-    use(first_node_link_ + 2 * a);
-    use(first_node_link_ + 2 * b + 1);
-    if (node_a == node_b)
+    if (!below_.cross(a, b, use))
       return;
-    use(first_node_link_ + 2 * (slots_ + node_a));
-    use(first_node_link_ + 2 * (slots_ + node_b) + 1);
     std::uint32_t from = a / per_router_;
     const std::uint32_t to = b / per_router_;
     const std::uint32_t group_a = from / shape_.routers_per_group;
@@ -109,12 +104,10 @@ private:
   }
 
   DragonflyShape shape_;
-  std::uint32_t slots_ = 0;
-  std::uint32_t nodes_ = 0;
+  NodeLinks below_; // the routers
   std::uint32_t per_router_ = 1;
   std::uint32_t links_per_router_ = 1;
   std::uint32_t first_global_link_ = 0;
-  std::uint32_t first_node_link_ = 0;
 };
 
 } // namespace toposeat

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "toposeat/node_links.hpp"
 #include "toposeat/slot_tree.hpp"
 
 namespace toposeat {
@@ -34,7 +35,7 @@ public:
   /// or more than `most_slots` slots.
   explicit TorusMachine(TorusShape shape);
 
-  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+  [[nodiscard]] std::uint32_t slots() const { return below_.slots; }
   [[nodiscard]] double distance(std::uint32_t a, std::uint32_t b) const {
     const std::uint32_t from = a / per_router_;
     const std::uint32_t to = b / per_router_;
@@ -54,21 +55,15 @@ public:
   [[nodiscard]] const TorusShape &shape() const { return shape_; }
 
   [[nodiscard]] double latency(std::uint32_t a, std::uint32_t b) const;
-  [[nodiscard]] std::uint32_t links() const { return first_node_link_ + 2 * (slots_ + nodes_); }
+  [[nodiscard]] std::uint32_t links() const { return below_.end(); }
   [[nodiscard]] double capacity(std::uint32_t link) const;
   [[nodiscard]] std::string link_name(std::uint32_t link) const;
 
   /// Calls `use(link)` for each link from slot a to another slot b: dimension-ordered, the first
   /// dimension first, the shorter way round each ring and upwards where both are as short.
   template <class Use> void route(std::uint32_t a, std::uint32_t b, Use use) const {
-    const std::uint32_t node_a = a / shape_.devices_per_node;
-    const std::uint32_t node_b = b / shape_.devices_per_node;
-    use(first_node_link_ + 2 * a);
-    use(first_node_link_ + 2 * b + 1);
-    if (node_a == node_b)
+    if (!below_.cross(a, b, use))
       return;
-    use(first_node_link_ + 2 * (slots_ + node_a));
-    use(first_node_link_ + 2 * (slots_ + node_b) + 1);
     std::uint32_t router = a / per_router_;
     const std::uint32_t last = b / per_router_;
     for (std::size_t d = 0; d < dimensions_; ++d)
@@ -97,9 +92,7 @@ private:
   TorusShape shape_;
   std::size_t dimensions_;
   std::uint32_t per_router_ = 1;
-  std::uint32_t slots_ = 0;
-  std::uint32_t nodes_ = 0;
-  std::uint32_t first_node_link_ = 0;
+  NodeLinks below_; // the routers
   std::vector<std::uint32_t> stride_;
   std::vector<std::uint16_t> place_; // routers x dimensions
   std::vector<std::vector<double>> ring_cost_;
