@@ -28,7 +28,7 @@ from tests.support.mpi import MpiToolchain, find_mpi  # noqa: E402
 
 from toposeat import _native_path  # noqa: E402
 from toposeat.profile import read_records, read_traffic  # noqa: E402
-from toposeat.profile.record import read_record  # noqa: E402
+from toposeat.profile.records.record import read_record  # noqa: E402
 
 NANOSECONDS_PER_CALL = 10  # of bench_interposer, rounded up; for the estimate only
 MEMORY = Path("/dev/shm")

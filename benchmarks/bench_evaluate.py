@@ -15,7 +15,7 @@ from machine import describe
 
 from toposeat import _core
 from toposeat.evaluate import compile_network, compile_traffic, evaluate
-from toposeat.profile.patterns import pattern_traffic
+from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.topology import read_topology
 
 ROUNDS = 15

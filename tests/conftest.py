@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
+
+# The same examples in every run, so that a change is judged by itself; TOPOSEAT_TEST_RANDOM=1 draws
+# new ones each time, which is how new faults are found.
+settings.register_profile("reproducible", derandomize=True)
+settings.register_profile("random", derandomize=False, print_blob=True)
+settings.load_profile("random" if os.environ.get("TOPOSEAT_TEST_RANDOM") else "reproducible")
 
 _ROOT = Path(__file__).resolve().parents[1]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.profile.records import write_record
+from tests.profile.records.records import write_record
 from toposeat.cli.main import main
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import catalogue_names

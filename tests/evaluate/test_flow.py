@@ -17,7 +17,7 @@ from toposeat.evaluate import compile_network, compile_traffic, default_placemen
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Component, ComponentKind, Device, Link, Route, Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
-from toposeat.profile.patterns import pattern_traffic
+from toposeat.profile.pattern.patterns import pattern_traffic
 
 CAPACITIES = st.sampled_from([1.0, 3.0, 10.0, 10.0, 25.0, 40.0, 77.0])
 FlowRow = tuple[int, int, int, int]  # source, target, bytes, messages

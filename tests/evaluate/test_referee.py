@@ -15,7 +15,7 @@ from tests.evaluate.smpi import Flow, Referee, why_not
 from tests.evaluate.test_flow import traffic_of
 from toposeat.evaluate import evaluate
 from toposeat.model.topology import Topology
-from toposeat.profile.patterns import pattern_traffic
+from toposeat.profile.pattern.patterns import pattern_traffic
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 

@@ -13,7 +13,7 @@ from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, r
 from tests.support.mpi import MpiToolchain
 from toposeat import _native_path
 from toposeat.profile import read_records
-from toposeat.profile.library import LIBRARY_OF_ABI
+from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 ABI = Path(__file__).resolve().parents[2] / "interposer" / "abi"
 LIBRARIES = tuple(LIBRARY_OF_ABI.values())

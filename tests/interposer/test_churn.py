@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import WIDE, MpiToolchain
-from toposeat.profile.record import read_record, record_paths
+from toposeat.profile.records.record import read_record, record_paths
 
 pytestmark = pytest.mark.mpi
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from tests.support.raw_records import matrices
-from toposeat.profile.record import State, read_record, record_paths
+from toposeat.profile.records.record import State, read_record, record_paths
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 

@@ -11,7 +11,7 @@ from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import MpiToolchain
 from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile import read_records
-from toposeat.profile.record import (
+from toposeat.profile.records.record import (
     Flag,
     RankRecord,
     RecordedTimeKind,

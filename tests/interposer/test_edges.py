@@ -12,7 +12,7 @@ from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
 from tests.support.mpi import MpiToolchain
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_records
-from toposeat.profile.record import State, read_record
+from toposeat.profile.records.record import State, read_record
 
 pytestmark = pytest.mark.mpi
 

@@ -12,7 +12,7 @@ from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import matrices
 from toposeat.profile import read_records
-from toposeat.profile.record import RankRecord, read_record, record_paths
+from toposeat.profile.records.record import RankRecord, read_record, record_paths
 
 pytestmark = pytest.mark.mpi
 

@@ -16,7 +16,7 @@ from tests.support.entries import ALL_CALLS, BY_HAND, QUIET, compile_entries, de
 from tests.support.interposed import PROGRAMS, read_truth, run_ranks
 from tests.support.mpi import WIDE, MpiToolchain
 from tests.support.raw_records import matrices
-from toposeat.profile.record import RankRecord, read_record, record_paths
+from toposeat.profile.records.record import RankRecord, read_record, record_paths
 
 pytestmark = pytest.mark.mpi
 

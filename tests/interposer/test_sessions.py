@@ -11,7 +11,7 @@ from tests.support.entries import declarations
 from tests.support.interposed import PROGRAMS, compile_c, fails_by_itself, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from tests.support.raw_records import matrices
-from toposeat.profile.record import RankRecord, State, read_record, record_paths
+from toposeat.profile.records.record import RankRecord, State, read_record, record_paths
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toposeat.model.topology import ComponentKind, Device, LinkKind, PathClass, Topology
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 GPUS = 8
 

@@ -14,7 +14,7 @@ from tests.support.applications import APPLICATIONS, Application
 from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat.model.traffic import Int64Array, MemorySpace, Traffic, TrafficKind
 from toposeat.profile import profile_run
-from toposeat.profile.open_mpi_monitoring import read_monitoring
+from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
 
 # The messages of Open MPI 4.1's linear all-to-all are E rows, as if the user had sent them: on the
 # monitoring's side only. With the pairwise algorithm they are I rows.

@@ -18,7 +18,7 @@ from toposeat.profile.collectives import (
     expand_collectives,
     rules_of,
 )
-from toposeat.profile.record import OPERATIONS
+from toposeat.profile.records.record import OPERATIONS
 
 ROOTED = ["bcast", "reduce", "gather", "scatter", "gatherv"]
 sizes = st.integers(0, 1 << 20)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.profile.nccl_samples import LoggedProcess, call_line, init_lines
-from tests.profile.records import write_record
+from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
+from tests.profile.records.records import write_record
 from toposeat.errors import InputError
 from toposeat.profile import holds_traffic, read_traffic
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.support.mpi import MpiToolchain
 from toposeat import _native_path
-from toposeat.profile.library import LIBRARY_OF_ABI
+from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
 TIMEOUT_S = 90

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.profile.record import OUTSIDE, Kind, RankRecord
+from toposeat.profile.records.record import OUTSIDE, Kind, RankRecord
 
 
 def matrices(records: Iterable[RankRecord], ranks: int) -> NDArray[np.int64]:

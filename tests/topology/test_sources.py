@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.topology.render import RENDERERS
+from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.model.topology_file import save_topology
 from toposeat.topology import catalogue_names, read_topology

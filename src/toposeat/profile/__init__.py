@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from toposeat.profile.library import choose_abi, choose_library
-from toposeat.profile.merge import read_records
-from toposeat.profile.patterns import pattern_traffic
-from toposeat.profile.run import (
+from toposeat.profile.pattern.patterns import pattern_traffic
+from toposeat.profile.recording.library import choose_abi, choose_library
+from toposeat.profile.recording.run import (
     MIN_WINDOW_S,
     PHASES_BY_MARK,
     NothingRecordedError,
@@ -14,6 +13,7 @@ from toposeat.profile.run import (
     profile_line,
     profile_run,
 )
+from toposeat.profile.records.merge import read_records
 from toposeat.profile.sources import holds_traffic, read_traffic
 
 __all__ = [

@@ -12,15 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from toposeat.model.traffic import Communicator, Traffic, TrafficKind
-from toposeat.profile.grid_patterns import find_halo, find_line_exchange
-from toposeat.profile.group_patterns import find_groups, find_process_groups, find_tree
-from toposeat.profile.line_patterns import (
+from toposeat.profile.pattern.grid_patterns import find_halo, find_line_exchange
+from toposeat.profile.pattern.group_patterns import find_groups, find_process_groups, find_tree
+from toposeat.profile.pattern.line_patterns import (
     find_all_to_all,
     find_band,
     find_directed_line,
     find_star,
 )
-from toposeat.profile.pair_set import PairSet, Pattern, percent
+from toposeat.profile.records.pair_set import PairSet, Pattern, percent
 
 MIN_RANKS = 3
 MAX_PAIRS = 1 << 23  # with more, nobody wants to wait for a sentence

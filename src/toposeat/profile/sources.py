@@ -9,22 +9,22 @@ from pathlib import Path
 from toposeat.errors import InputError, UsageError
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
-from toposeat.profile import nccl_inspector, nccl_log, pytorch_trace
-from toposeat.profile.csv_matrix import read_csv_matrix
-from toposeat.profile.input_files import beginning
-from toposeat.profile.merge import read_records
-from toposeat.profile.numpy_matrix import (
+from toposeat.profile.importers import nccl_inspector, nccl_log, pytorch_trace
+from toposeat.profile.importers.csv_matrix import read_csv_matrix
+from toposeat.profile.importers.numpy_matrix import (
     NPY_MAGIC,
     NPZ_MAGIC,
     read_npy_matrix,
     read_npz_matrix,
 )
-from toposeat.profile.open_mpi_monitoring import looks_like_monitoring, read_monitoring
-from toposeat.profile.pair_list import looks_like_pair_list, read_pair_list
-from toposeat.profile.patterns import pattern_traffic
+from toposeat.profile.importers.open_mpi_monitoring import looks_like_monitoring, read_monitoring
+from toposeat.profile.importers.pair_list import looks_like_pair_list, read_pair_list
+from toposeat.profile.importers.treematch_matrix import looks_like_treematch, read_treematch_matrix
+from toposeat.profile.input_files import beginning
+from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.profile.recognise import with_pattern
-from toposeat.profile.record import SUFFIX
-from toposeat.profile.treematch_matrix import looks_like_treematch, read_treematch_matrix
+from toposeat.profile.records.merge import read_records
+from toposeat.profile.records.record import SUFFIX
 
 ACCEPTED = (
     "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"

@@ -8,13 +8,13 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import Topology
 from toposeat.model.topology_file import parse_topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
-from toposeat.topology.discover import discover_this
-from toposeat.topology.hwloc_xml import looks_like_hwloc_xml, topology_of_hwloc_tree
-from toposeat.topology.nccl_xml import looks_like_nccl_xml, topology_of_nccl_tree
-from toposeat.topology.nvidia_smi_topo import looks_like_topo_matrix, parse_topo_matrix
-from toposeat.topology.relation_graph import topology_of_relations
+from toposeat.topology.graph.relation_graph import topology_of_relations
+from toposeat.topology.live.discover import discover_this
+from toposeat.topology.readers.hwloc_xml import looks_like_hwloc_xml, topology_of_hwloc_tree
+from toposeat.topology.readers.nccl_xml import looks_like_nccl_xml, topology_of_nccl_tree
+from toposeat.topology.readers.nvidia_smi_topo import looks_like_topo_matrix, parse_topo_matrix
+from toposeat.topology.readers.xml_tree import parse_xml
 from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
-from toposeat.topology.xml_tree import parse_xml
 
 MAX_BYTES = 64 * 1024 * 1024
 _FORMATS = "toposeat topology JSON, nvidia-smi topo -m text, hwloc, NCCL or RCCL XML"
@@ -72,6 +72,17 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     Raises:
         InputError: damaged, or of unknown format, with file and line.
     """
+    try:
+        return _parse_text(text, path)
+    except ValueError as error:  # a noun refused what the file says: an id twice, a bandwidth of -1
+        raise InputError(
+            f"describes no possible machine: {error}",
+            path=path,
+            hint="is the file complete and unedited? save it again with the tool that wrote it",
+        ) from error
+
+
+def _parse_text(text: str, path: Path) -> Topology:
     start = text.lstrip("\ufeff \t\r\n")
     if start.startswith("{"):
         return parse_topology(text, path)

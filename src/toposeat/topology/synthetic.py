@@ -22,7 +22,7 @@ from math import prod
 from toposeat.errors import UsageError
 from toposeat.model.topology import ComponentKind, Device, LinkKind, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 MAX_DEVICES = 256
 _FORM = re.compile(r"([a-z]+):([0-9]+(?:[:x][0-9]+)*)((?:,[a-z]+=[^,]*)*)", re.ASCII)

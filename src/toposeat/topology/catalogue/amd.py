@@ -15,7 +15,7 @@ from toposeat.topology.catalogue.parts import (
     add_switch,
     attach,
 )
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 # xGMI links between GCDs, by how many are bonded.
 MI250X_FOUR = ((0, 1), (2, 3), (4, 5), (6, 7))  # the two GCDs of one package

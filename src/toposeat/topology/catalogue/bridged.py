@@ -12,7 +12,7 @@ from toposeat.topology.catalogue.parts import (
     add_switch,
     attach,
 )
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 A100_CPUS = ("0-31,64-95", "32-63,96-127")
 A100_PAIRS = ((0, 1), (2, 3), (4, 5), (6, 7))

@@ -12,7 +12,7 @@ from toposeat.topology.catalogue.parts import (
     add_switch,
     attach,
 )
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 CPUS = ("0-19,40-59", "20-39,60-79")
 # Two QPI links. One copy between sockets reaches 9.2 to 10.8 GB/s (Tartan), several at once more.

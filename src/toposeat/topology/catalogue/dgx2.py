@@ -12,7 +12,7 @@ from toposeat.topology.catalogue.parts import (
     add_switch,
     attach,
 )
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 CPUS = ("0-23,48-71", "24-47,72-95")
 _PCI = (

@@ -19,7 +19,7 @@ from __future__ import annotations
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import ComponentKind, LinkKind, Topology
 from toposeat.topology.catalogue.parts import add_devices
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 SOURCES = (
     "I. Faraji, S. H. Mirsadeghi, A. Afsahi: Exploiting heterogeneity of communication channels for"

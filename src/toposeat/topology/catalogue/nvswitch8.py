@@ -15,7 +15,7 @@ from toposeat.topology.catalogue.parts import (
     add_switch,
     attach,
 )
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 # DGX A100: two EPYC 7742, four NUMA nodes each; GPUs sit at the odd nodes.
 A100_CPUS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from toposeat.model.topology import ComponentKind, Device, Nic, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 GIB = 1 << 30
 

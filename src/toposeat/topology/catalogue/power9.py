@@ -6,7 +6,7 @@ from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import add_devices, add_nic, add_numa, attach
-from toposeat.topology.graph_builder import GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 CPUS = ("0-87", "88-175")
 NODES = (0, 8)  # memory nodes 252 to 255 are the GPUs' own memory

@@ -1,0 +1,1 @@
+"""Profiles that other tools wrote: one module per source."""

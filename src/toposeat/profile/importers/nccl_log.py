@@ -1,0 +1,294 @@
+"""Traffic from NCCL's and RCCL's debug log (`NCCL_DEBUG=INFO`, subsystems INIT and COLL).
+
+The log may be one file of the whole job, its ranks interleaved, or one file per process. A
+communicator is known from the INIT lines of its members, a collective or message from a COLL line,
+rings and trees from the lines that follow INIT. Addresses of communicators mean something only
+within their process. The format is not stable by NVIDIA's own words, so that every attribute is
+looked for by its name, and lines that should say something but do not are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.model.topology import canonical_pci
+from toposeat.model.traffic import RankInfo, Traffic
+from toposeat.profile.importers.nccl_edges import Algorithm, Ring
+from toposeat.profile.importers.nccl_job import MAX_RANKS, Call
+from toposeat.profile.importers.nccl_world import Process, View, job_traffic
+from toposeat.profile.input_files import lines_of
+
+MARK = b"NCCL INFO"
+
+_MAX_DISTINCT = 1 << 22  # communicators, and different calls of one
+_MAX_CALL_BYTES = 1 << 60
+
+_HINT = "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL,GRAPH NCCL_DEBUG_FILE=nccl.%h.%p"
+_PREFIX = re.compile(
+    r"([^\s:]{1,255}):(\d{1,10}):(\d{1,10}) \[-?\d{1,4}\] (?:[^\s:]{1,99}:\d{1,6} )?NCCL INFO ",
+    re.ASCII,
+)
+_INIT = re.compile(r"\bcomm (0x[0-9a-f]{1,16}) rank (\d{1,7}) n[rR]anks (\d{1,7})\b", re.ASCII)
+_CALL = re.compile(r"(\w{2,20}): opCount ", re.ASCII)
+_ATTRIBUTE = re.compile(
+    r"\b(count|datatype|root|peer|comm|cudaDev|busId|commId|parent|splitCount|color|localRank)"
+    r" (0x[0-9a-f]{1,16}|[0-9a-f]{1,20})\b",
+    re.ASCII,
+)
+# Long rings end in dots, or after some twenty ranks; such a ring is kept to be told of.
+_RING = re.compile(r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? :((?:\s+\d{1,7})+)[\s.]*", re.ASCII)
+_TREE_UP_LAST = re.compile(r"\[\d{1,3}\] -?\d+(?:/-?\d+)+->-?\d+->(-?\d{1,7})(?![\d/])", re.ASCII)
+_TREE_UP_FIRST = re.compile(r"\[\d{1,3}\] (-?\d{1,7})->-?\d+->-?\d+(?:/-?\d+)+", re.ASCII)
+_TUNED = re.compile(r"(?:(\w{2,20}): )?(\d{1,19}) Bytes -> Algo (\w{1,20}) proto ", re.ASCII)
+_VERSION = re.compile(r"\b([NR]CCL version) (\S{1,60})", re.ASCII)
+
+# ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, fp8 x 2.
+_SIZE_OF_TYPE = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
+# `count` is what one rank gives: for AllGather and AlltoAll its block, for ReduceScatter the block
+# that it gets.
+_OPERATIONS = {
+    "allreduce": "allreduce",
+    "allgather": "allgather",
+    "reducescatter": "reduce_scatter_block",
+    "broadcast": "bcast",
+    "bcast": "bcast",
+    "reduce": "reduce",
+    "alltoall": "alltoall",
+    "gather": "gather",
+    "scatter": "scatter",
+}
+_ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
+_TREE_NAMES = frozenset({"0", "TREE"})
+_RING_NAMES = frozenset({"1", "RING"})
+_UNKNOWABLE = (
+    "an NCCL log has no times: what share of the run its traffic takes is not known",
+    "calls that were captured in a CUDA graph are logged once, however often the graph ran",
+)
+
+_Thread = tuple[str, str, str]  # host, process id, thread id
+
+
+def read_nccl_logs(paths: Iterable[Path]) -> Traffic:
+    """Read the log files of one job.
+
+    Raises:
+        InputError: none of them has a communicator with calls, or one cannot be read.
+    """
+    log = _Log()
+    files = list(paths)
+    for path in files:
+        for number, line in lines_of(path):
+            if "NCCL" in line:
+                log.read(line, path, number)
+    if not any(view.calls or view.sends or view.receives for view in log.views):
+        what = "has no collective and no message" if log.views else "names no communicator"
+        raise InputError(f"the NCCL log {what}", path=files[0], hint=_HINT)
+    return job_traffic(
+        "NCCL debug log" if len(files) == 1 else f"NCCL debug logs ({len(files)} files)",
+        log.finished_views(),
+        info=log.info,
+        report=log.doubts(),
+        metadata=log.metadata,
+    )
+
+
+@dataclass(slots=True)
+class _Log:
+    """What is known so far, over all lines and files."""
+
+    views: list[View] = field(default_factory=list)
+    info: dict[Process, RankInfo] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    unread: int = 0
+    first_unread: str = ""
+    nowhere: int = 0  # calls on communicators without an INIT line
+    other_algorithms: set[str] = field(default_factory=set)
+    _at: dict[tuple[str, str, str], View] = field(default_factory=dict)  # host, pid, address
+    _rings: dict[_Thread, list[Ring]] = field(default_factory=dict)
+    _trees: dict[_Thread, list[int]] = field(default_factory=dict)
+    _tuned: dict[tuple[str, int], Algorithm] = field(default_factory=dict)
+    _distinct: int = 0
+
+    def read(self, line: str, path: Path, number: int) -> None:
+        """One line of any kind; several records on it when writes of two ranks ran together."""
+        if (version := _VERSION.search(line)) is not None:
+            self.metadata.setdefault(version[1], version[2])
+        found = list(_PREFIX.finditer(line))
+        for match, after in zip_longest(found, found[1:]):
+            text = line[match.end() : after.start() if after else len(line)]
+            try:
+                understood = self._record(text, (match[1], match[2], match[3]))
+            except (ValueError, OverflowError):
+                understood = False
+            if not understood:
+                self.unread += 1
+                self.first_unread = self.first_unread or f"{path.name}:{number}"
+        if self._distinct > _MAX_DISTINCT:
+            raise InputError("too many different calls", path=path, line=number, hint=_HINT)
+
+    def _record(self, text: str, thread: _Thread) -> bool:
+        """Whether the text was understood, or says nothing of interest."""
+        if (call := _CALL.match(text)) is not None:
+            return self._call(call[1], dict(_ATTRIBUTE.findall(text)), thread)
+        if (init := _INIT.search(text)) is not None:
+            return self._init(init, text, thread)
+        if (ring := _RING.fullmatch(text)) is not None:
+            self._rings.setdefault(thread, []).append(tuple(map(int, ring[1].split())))
+        elif text.startswith("Trees ["):
+            ups = _TREE_UP_LAST.findall(text) or _TREE_UP_FIRST.findall(text)
+            self._trees[thread] = list(map(int, ups))
+        elif (tuned := _TUNED.match(text)) is not None:
+            self._tune(tuned[1], int(tuned[2]), tuned[3])
+        return "opCount" not in text and " nranks " not in text
+
+    def _init(self, init: re.Match[str], text: str, thread: _Thread) -> bool:
+        address, rank, ranks = init[1], int(init[2]), int(init[3])
+        known = dict(_ATTRIBUTE.findall(text))
+        where = (*thread[:2], address)
+        if not rank < ranks <= MAX_RANKS:
+            return False
+        if "Destroy" in text or "Abort" in text:
+            self._at.pop(where, None)
+            return True
+        if "cudaDev" not in known:  # a line between START and COMPLETE, or one of another kind
+            if where in self._at and "localRank" in known:
+                self._local(self._at[where].process, int(known["localRank"]))
+            return True
+        view = self._at.get(where)
+        name = _common_name(known, self._at.get((*thread[:2], known.get("parent", ""))))
+        if view is None or (view.rank, view.ranks) != (rank, ranks) or view.id != name != "":
+            view = View(self._process(thread, known), rank, ranks, name)
+            self._at[where] = view
+            self.views.append(view)
+            self._distinct += 1
+        if "Init START" in text:
+            self._rings.pop(thread, None)
+            self._trees.pop(thread, None)
+        else:
+            view.rings = self._rings.pop(thread, []) or view.rings
+            view.tree = self._trees.pop(thread, []) or view.tree
+        return True
+
+    def _process(self, thread: _Thread, known: dict[str, str]) -> Process:
+        pci = _pci_bus_id(known.get("busId", ""))
+        device = int(known["busId"], 16) if pci else int(known["cudaDev"])
+        process = Process(thread[0], device, int(thread[1]))
+        if process not in self.info:
+            self.info[process] = RankInfo(
+                rank=0,
+                host=process.host,
+                pid=process.pid,
+                device_pci_bus_id=pci,
+                device_ordinal=int(known["cudaDev"]),
+            )
+        return process
+
+    def _local(self, process: Process, local_rank: int) -> None:
+        """Of several communicators the first, that of the world as a rule, is believed."""
+        info = self.info[process]
+        if info.local_rank is None:
+            self.info[process] = replace(info, local_rank=local_rank)
+
+    def _call(self, name: str, known: dict[str, str], thread: _Thread) -> bool:
+        size = _call_bytes(known)
+        if size is None or "comm" not in known:
+            return False
+        view = self._at.get((*thread[:2], known["comm"]))
+        if view is None:
+            self.nowhere += 1
+            return True
+        root = int(known.get("root", known.get("peer", "-1")))
+        operation = _OPERATIONS.get(name.lower())
+        is_message = name in ("Send", "Recv")
+        rooted = is_message or operation in _ROOTED
+        if not (is_message or operation) or (rooted and not 0 <= root < view.ranks):
+            return False
+        before = len(view.sends) + len(view.receives) + len(view.calls)
+        if is_message:
+            (view.sends if name == "Send" else view.receives)[root, size] += 1
+        elif operation:
+            view.calls[Call(operation, size, root if rooted else -1)] += 1
+        self._distinct += len(view.sends) + len(view.receives) + len(view.calls) - before
+        return True
+
+    def _tune(self, name: str | None, size: int, algorithm: str) -> None:
+        """Older versions leave the operation out: then an all-reduce of that size is meant."""
+        name = name or "allreduce"
+        if algorithm in _TREE_NAMES:
+            self._tuned[name.lower(), size] = Algorithm.TREE
+        elif algorithm in _RING_NAMES:
+            self._tuned[name.lower(), size] = Algorithm.RING
+        else:
+            self.other_algorithms.add(algorithm)
+
+    def finished_views(self) -> list[View]:
+        """The views, with the algorithm of each all-reduce where the log says it."""
+        for view in self.views:
+            calls: Counter[Call] = Counter()
+            for call, count in view.calls.items():
+                algorithm = self._tuned.get((call.operation, call.size), Algorithm.RING)
+                calls[replace(call, algorithm=algorithm)] += count
+            view.calls = calls
+        return self.views
+
+    def doubts(self) -> list[str]:
+        """What this log does not say, and what in it was not understood."""
+        notes = list(_UNKNOWABLE)
+        if not self._tuned:
+            notes.append(
+                "it does not say which algorithm each collective took (subsystem TUNING does):"
+                " rings are assumed"
+            )
+        if self.other_algorithms:
+            names = ", ".join(sorted(self.other_algorithms)[:4])
+            notes.append(f"collectives by other algorithms ({names}) are counted as rings")
+        if self.nowhere:
+            notes.append(
+                f"{self.nowhere} calls are on communicators whose INIT line is not in the log; they"
+                " are left out"
+            )
+        if self.unread:
+            notes.append(
+                f"{self.unread} lines could not be understood, such as {self.first_unread}; NCCL's"
+                " log format is not stable"
+            )
+        return notes
+
+
+def _call_bytes(known: dict[str, str]) -> int | None:
+    """`count` times the size of the type; None if either is missing or impossible."""
+    kind = int(known.get("datatype", "99"))
+    if "count" not in known or kind >= len(_SIZE_OF_TYPE):
+        return None
+    size = int(known["count"]) * _SIZE_OF_TYPE[kind]
+    return size if size <= _MAX_CALL_BYTES else None
+
+
+def _common_name(known: dict[str, str], parent: View | None) -> str:
+    """What all members call the communicator, or "".
+
+    Older versions name split communicators only by parent, split and colour.
+    """
+    if "commId" in known:
+        return known["commId"]
+    if parent is not None and parent.id and "splitCount" in known and "color" in known:
+        return f"{parent.id}/{known['splitCount']}/{known['color']}"
+    return ""
+
+
+def _pci_bus_id(packed: str) -> str | None:
+    """`1a000` as the log prints it: the digits of a PCI bus id, leading zeros left out."""
+    if not 1 <= len(packed) <= 13 or packed.startswith("0x"):
+        return None
+    digits = packed.zfill(9)
+    domain, bus, device, function = digits[:-5], digits[-5:-3], digits[-3:-1], digits[-1]
+    try:
+        return canonical_pci(f"{domain}:{bus}:{device}.{function}")
+    except ValueError:
+        return None

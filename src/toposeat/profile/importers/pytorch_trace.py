@@ -1,0 +1,241 @@
+"""Traffic from traces of the PyTorch profiler (Chrome trace format), one file per rank.
+
+A trace has its rank, the size of the world and the process groups in `distributedInfo`; every call
+of a process group is an event with the name of the collective, element counts and type in `args`.
+Traces of hundreds of megabytes are read event by event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toposeat.errors import InputError
+from toposeat.model.traffic import MemorySpace, RankInfo, Traffic
+from toposeat.profile.importers.json_stream import members_of
+from toposeat.profile.importers.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
+from toposeat.profile.importers.pytorch_calls import (
+    IGNORED,
+    TraceCall,
+    TraceCallError,
+    group_call,
+    message_of,
+    trace_call,
+    vector_call,
+)
+
+MARKS = (b'"traceEvents"', b'"distributedInfo"')
+
+_HINT = (
+    "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank, with process"
+    " groups of the nccl backend"
+)
+_RANKS = re.compile(r"\[\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*\]", re.ASCII)
+_UNKNOWABLE = (
+    "a PyTorch trace covers the steps that were profiled, not the whole run",
+    "how much of the run its communication takes, overlap taken off, is not read from it",
+)
+
+
+def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
+    """Read the traces of one job.
+
+    Raises:
+        InputError: damaged JSON with file and line; traces of different jobs; no call that says
+            what it sends.
+    """
+    files = list(paths)
+    traces = [_Trace.read(path) for path in files]
+    world = max((trace.world or 0 for trace in traces), default=0)
+    if any(trace.world not in (None, world) for trace in traces):
+        sizes = sorted({trace.world for trace in traces if trace.world is not None})
+        raise InputError(
+            f"traces of different jobs: worlds of {sizes[0]} and {sizes[-1]} ranks", path=files[0],
+            hint="put the traces of one job into a folder of their own",
+        )  # fmt: skip
+    job = _Job(NcclJob(ranks=max(world, 1)))
+    for trace in traces:
+        job.add(trace)
+    job.even_exchanges()
+    if not job.understood:
+        raise InputError(
+            f"none of its {job.calls} calls of process groups says what it sends to whom",
+            path=files[0],
+            hint=_HINT,
+        )
+    plural = "" if len(files) == 1 else "s"
+    return job.job.traffic(
+        f"PyTorch trace{plural} of {len(job.job.reporting)} of {job.job.ranks} ranks",
+        rank_info=[RankInfo(rank=rank) for rank in sorted(job.job.reporting)],
+        report=job.doubts(),
+    )
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What one file says."""
+
+    path: Path
+    rank: int | None = None
+    world: int | None = None
+    backend: str = ""
+    ranks_of_group: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    from_host: Counter[TraceCall] = field(default_factory=Counter)
+    from_device: Counter[TraceCall] = field(default_factory=Counter)
+
+    @staticmethod
+    def read(path: Path) -> _Trace:
+        trace = _Trace(path)
+        for name, value in members_of(path, "traceEvents"):
+            if name == "distributedInfo":
+                trace._distributed(value)
+            elif name == "traceEvents" and isinstance(value, dict):
+                args = value.get("args")
+                if isinstance(args, dict) and "Collective name" in args:
+                    seen = trace.from_device if value.get("cat") == "kernel" else trace.from_host
+                    seen[trace_call(args)] += 1
+        if trace.rank is None:
+            raise InputError("the trace does not say of which rank it is", path=path, hint=_HINT)
+        return trace
+
+    def _distributed(self, info: Any) -> None:
+        """The rank, the world and its process groups; an empty list of ranks means all."""
+        if not isinstance(info, dict):
+            return
+        rank, world = _count(info.get("rank")), _count(info.get("world_size"))
+        if rank is None or world is None or not rank < world <= MAX_RANKS:
+            raise InputError(
+                f"impossible distributedInfo: rank {rank} of {world}", path=self.path, hint=_HINT
+            )
+        self.rank, self.world, self.backend = rank, world, str(info.get("backend", ""))
+        groups = info.get("pg_config")
+        for group in groups if isinstance(groups, list) else []:
+            listed = group.get("ranks") if isinstance(group, dict) else None
+            if isinstance(listed, str):  # as other dumps of PyTorch write it
+                text = _RANKS.fullmatch(listed)
+                listed = [int(rank) for rank in text[1].split(",")] if text else None
+            if isinstance(listed, list):
+                members = listed or list(range(world))
+                if all((rank := _count(m)) is not None and rank < world for m in members):
+                    self.ranks_of_group[str(group.get("pg_name"))] = tuple(members)
+
+    def members(self, call: TraceCall) -> tuple[int, ...] | None:
+        """World ranks of the call's process group, in its order; None if they are not known."""
+        listed = self.ranks_of_group.get(call.group)
+        if listed is None and (text := _RANKS.fullmatch(call.ranks)) is not None:
+            listed = tuple(map(int, text[1].split(",")))
+        if listed is None and call.start >= 0 < call.stride and 0 < call.members <= MAX_RANKS:
+            listed = tuple(range(call.start, call.start + call.stride * call.members, call.stride))
+        if listed is None or len(set(listed)) < len(listed) or max(listed) >= (self.world or 0):
+            return None
+        return listed
+
+
+def _count(value: Any) -> int | None:
+    """The value if it is a whole number that is not negative."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and value >= 0 else None
+
+
+@dataclass(slots=True)
+class _Job:
+    """The job put together from the traces, and what could not be used."""
+
+    job: NcclJob
+    calls: int = 0
+    understood: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+    groupless: int = 0
+    backends: set[str] = field(default_factory=set)
+    _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
+    _members: int = 0
+
+    def add(self, trace: _Trace) -> None:
+        """One rank's calls; those of the host, which has them all, if it recorded any."""
+        assert trace.rank is not None
+        self.job.reporting.add(trace.rank)
+        self.backends.add(trace.backend)
+        if "nccl" not in trace.backend and "gloo" in trace.backend:
+            self.job.space = MemorySpace.HOST
+        for call, count in (trace.from_host or trace.from_device).items():
+            if call.name in IGNORED:
+                continue
+            self.calls += count
+            try:
+                self._one(trace, trace.rank, call, count)
+            except TraceCallError as error:
+                self.unknown[str(error)] += count
+
+    def _one(self, trace: _Trace, rank: int, call: TraceCall, count: int) -> None:
+        members = trace.members(call)
+        message = message_of(call, members)
+        if message is not None:
+            peer, size = message
+            if not 0 <= peer < self.job.ranks:
+                raise TraceCallError(f"{call.name} to rank {peer}")
+            if call.name == "send":
+                self.job.sends[rank, peer, size] += count
+            else:
+                self.job.receives[peer, rank, size] += count
+            self.understood += count
+            return
+        if members is None or rank not in members:
+            self.groupless += count
+            return
+        group = self._group(members, call)
+        vector = vector_call(call, len(members))
+        if vector is not None:
+            for target, size in zip(members, vector, strict=True):
+                self.job.exchanged[rank, target, size] += count
+            made = Call("alltoallv", sum(vector))
+        else:
+            made = group_call(call, len(members))
+        group.calls[members.index(rank)][made] += count
+        self.understood += count
+
+    def even_exchanges(self) -> None:
+        """Where some member of a group gave sizes per pair, the others' equal blocks are theirs.
+
+        Without this an equal block would be taken for what all members do.
+        """
+        for members, group in self._groups.items():
+            if not any(c.operation == "alltoallv" for calls in group.calls.values() for c in calls):
+                continue
+            for position, calls in group.calls.items():
+                for call in [call for call in calls if call.operation == "alltoall"]:
+                    count = calls.pop(call)
+                    calls[Call("alltoallv", call.size * len(members))] += count
+                    for target in members:
+                        self.job.exchanged[members[position], target, call.size] += count
+
+    def _group(self, members: tuple[int, ...], call: TraceCall) -> Group:
+        group = self._groups.get(members)
+        if group is None:
+            self._members += len(members)
+            if self._members > MAX_MEMBERS:
+                raise InputError("too many members of process groups", hint=_HINT)
+            group = self._groups[members] = Group(members, name=call.description or call.group)
+            self.job.groups.append(group)
+        return group
+
+    def doubts(self) -> list[str]:
+        """What the traces do not say."""
+        notes = list(_UNKNOWABLE)
+        missing = self.job.ranks - len(self.job.reporting)
+        if missing:
+            notes.append(
+                f"{missing} of {self.job.ranks} ranks have no trace: only groups of the others are"
+                " known, and messages between ranks without a trace are missing"
+            )
+        if self.groupless:
+            notes.append(f"{self.groupless} calls do not say which ranks take part; left out")
+        if self.unknown:
+            words = "; ".join(f"{what} ({n})" for what, n in self.unknown.most_common(4))
+            notes.append(f"{sum(self.unknown.values())} calls were not understood: {words}")
+        if self.job.space is MemorySpace.HOST:
+            notes.append("the backend is gloo: buffers are in host memory")
+        return notes

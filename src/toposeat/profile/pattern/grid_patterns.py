@@ -1,0 +1,254 @@
+"""Halo exchanges and line-wise all-to-all on n-dimensional grids, in row-major rank order.
+
+In a row-major grid a step along one dimension is a fixed distance between rank numbers, its stride;
+the strides divide each other, and the number of ranks. So the distances that carry bytes give the
+few grids that are possible, however many ranks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise, product
+
+import numpy as np
+
+from toposeat.model.traffic import Int64Array
+from toposeat.profile.records.pair_set import EVEN, MIN_SHARE, PairSet, Pattern, both_ways
+
+MAX_DIMENSIONS = 6
+_MAX_STRIDES = 24  # the heaviest distances that may be strides
+_MAX_GRIDS = 512
+_PERIODIC = 0.25  # of a neighbour's bytes: less between the ends is small talk
+_MAX_WITH_DIAGONALS = 8
+_MAX_LINE_PAIRS = 1 << 23
+_SAMPLE = 64  # ranks looked at before all of them are
+
+_POINTS = {2: " (9-point)", 3: " (27-point)"}
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One dimension: steps of `stride` inside blocks of `span` = stride x extent ranks."""
+
+    ranks: int
+    stride: int
+    span: int
+
+    @property
+    def extent(self) -> int:
+        return self.span // self.stride
+
+    def place(self, rank: Int64Array) -> Int64Array:
+        """The coordinate of each rank along this dimension."""
+        return rank // self.stride % self.extent
+
+    @property
+    def some_steps(self) -> Int64Array:
+        """A few of `steps`: where one of them is not used, most axes are ruled out."""
+        rank = np.linspace(0, self.ranks - 1, _SAMPLE).astype(np.int64)
+        rank -= self.stride * (self.place(rank) == self.extent - 1)
+        return both_ways(rank, rank + self.stride, self.ranks)
+
+    @cached_property
+    def steps(self) -> Int64Array:
+        """Neighbours without wrap-around, both directions."""
+        rank = np.arange(self.ranks, dtype=np.int64)
+        rank = rank[self.place(rank) < self.extent - 1]
+        return both_ways(rank, rank + self.stride, self.ranks)
+
+    @cached_property
+    def wraps(self) -> Int64Array:
+        """The two ends joined; none where they are neighbours anyway."""
+        rank = np.arange(self.ranks, dtype=np.int64)
+        rank = rank[self.place(rank) == 0] if self.extent > 2 else rank[:0]
+        return both_ways(rank, rank + self.stride * (self.extent - 1), self.ranks)
+
+    @cached_property
+    def lines(self) -> Int64Array:
+        """All pairs that differ in this dimension only."""
+        rank = np.arange(self.ranks, dtype=np.int64)
+        place = self.place(rank)
+        parts = []
+        for shift in range(1, self.extent):
+            other = rank + self.stride * ((place + shift) % self.extent - place)
+            parts.append(rank * self.ranks + other)
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    axes: tuple[_Axis, ...]  # the slowest dimension first
+    periodic: tuple[bool, ...]
+
+    @cached_property
+    def pairs(self) -> Int64Array:
+        return np.concatenate([self.pairs_along(at) for at in range(len(self.axes))])
+
+    def pairs_along(self, at: int) -> Int64Array:
+        axis = self.axes[at]
+        return np.concatenate([axis.steps, axis.wraps]) if self.periodic[at] else axis.steps
+
+    def pairs_with_diagonals(self) -> Int64Array:
+        """All ranks at most one step away in every dimension."""
+        ranks = self.axes[0].ranks
+        rank = np.arange(ranks, dtype=np.int64)
+        parts = []
+        for steps in product((-1, 0, 1), repeat=len(self.axes)):
+            other, exists = rank.copy(), np.ones(ranks, bool)
+            for axis, step, periodic in zip(self.axes, steps, self.periodic, strict=True):
+                place = axis.place(rank)
+                there = place + step
+                if periodic:
+                    there %= axis.extent
+                else:
+                    exists &= (there >= 0) & (there < axis.extent)
+                other += axis.stride * (there - place)
+            exists &= other != rank
+            parts.append(rank[exists] * ranks + other[exists])
+        return np.unique(np.concatenate(parts))
+
+    @property
+    def shape(self) -> str:
+        return "x".join(str(axis.extent) for axis in self.axes)
+
+
+def find_halo(pairs: PairSet) -> Pattern | None:
+    """A halo exchange on an open or periodic grid, with or without diagonal neighbours.
+
+    Of the grids that explain the bytes, the one with the fewest pairs says most.
+    """
+    fitting: list[tuple[float, int, _Grid]] = []
+    for grid in _grids(pairs):
+        share = pairs.share(grid.pairs)
+        fitting.append((share, len(grid.pairs), grid))
+    plain = [entry for entry in fitting if entry[0] >= MIN_SHARE]
+    best = min(plain, key=lambda entry: (entry[1], -entry[0]), default=None)
+    candidates = sorted(fitting, key=lambda entry: -entry[0])[:_MAX_WITH_DIAGONALS]
+    if best is not None:
+        candidates = [best]
+    for share, count, grid in candidates:
+        found = _with_diagonals(pairs, grid) if len(grid.axes) > 1 else None
+        # Neighbours across a corner count where they carry what the others do not.
+        if found is not None and len(found.keys) > count and found.share > share + (1 - share) / 2:
+            return found
+    if best is None:
+        return None
+    grid = best[2]
+    words = f"{len(grid.axes)}-D {grid.shape} halo{_periodic_words(grid)}: {{share}} of the bytes"
+    return pairs.claim("halo", words + " on {pairs}" + _weights(pairs, grid), grid.pairs)
+
+
+def _with_diagonals(pairs: PairSet, grid: _Grid) -> Pattern | None:
+    if 3 ** len(grid.axes) * pairs.ranks > _MAX_LINE_PAIRS:
+        return None
+    count = len(grid.axes)
+    words = (
+        f"{count}-D {grid.shape} halo with diagonals{_POINTS.get(count, '')}"
+        f"{_periodic_words(grid)}: {{share}} of the bytes on {{pairs}}"
+    )
+    keys = grid.pairs_with_diagonals()
+    if len(keys) == pairs.ranks * (pairs.ranks - 1):
+        return None  # every pair is a neighbour: this says nothing
+    return pairs.claim("halo with diagonals", words, keys)
+
+
+def _grids(pairs: PairSet) -> Iterator[_Grid]:
+    """Grids of which every neighbour pair is used."""
+    axes: dict[tuple[int, int], tuple[_Axis, bool] | None] = {}
+
+    def axis_of(stride: int, span: int) -> tuple[_Axis, bool] | None:
+        key = stride, span
+        if key not in axes:
+            axis = _Axis(pairs.ranks, stride, span)
+            used = pairs.all_used(axis.some_steps) and pairs.all_used(axis.steps)
+            axes[key] = (axis, _is_periodic(pairs, axis)) if used else None
+        return axes[key]
+
+    strides = [s for s in _strides(pairs) if s > 1]
+    found = 0
+    for count in range(min(MAX_DIMENSIONS, len(strides) + 1)):
+        for inner in combinations(strides, count):
+            chain = (1, *inner, pairs.ranks)
+            if any(b % a for a, b in pairwise(chain)):
+                continue
+            made = [axis_of(a, b) for a, b in pairwise(chain)]
+            if all(axis is not None for axis in made):
+                slowest_first = [axis for axis in reversed(made) if axis is not None]
+                yield _Grid(
+                    tuple(axis for axis, _ in slowest_first),
+                    tuple(periodic for _, periodic in slowest_first),
+                )
+                found += 1
+            if found == _MAX_GRIDS:
+                return
+
+
+def _is_periodic(pairs: PairSet, axis: _Axis) -> bool:
+    """Whether the ends of a dimension exchange something like what neighbours do."""
+    if not pairs.all_used(axis.wraps):
+        return False
+    ends, steps = (float(pairs.bytes_of(keys).mean()) for keys in (axis.wraps, axis.steps))
+    return ends >= _PERIODIC * steps
+
+
+def _strides(pairs: PairSet) -> list[int]:
+    """The distances that may be strides, ascending: divisors of the ranks that carry much."""
+    distance = np.abs(pairs.target - pairs.source)
+    divides = pairs.ranks % np.maximum(distance, 1) == 0
+    values, at = np.unique(distance[divides], return_inverse=True)
+    weight = np.bincount(at, weights=pairs.bytes[divides], minlength=len(values))
+    heavy = values[np.argsort(-weight, kind="stable")[:_MAX_STRIDES]]
+    return sorted(int(stride) for stride in heavy)
+
+
+def _periodic_words(grid: _Grid) -> str:
+    long = [at for at, axis in enumerate(grid.axes) if axis.extent > 2]
+    wrapped = [at for at in long if grid.periodic[at]]
+    if not wrapped:
+        return ""
+    if wrapped == long:
+        return ", periodic"
+    plural = "s" if len(wrapped) > 1 else ""
+    return f", periodic along dimension{plural} " + " and ".join(str(at + 1) for at in wrapped)
+
+
+def _weights(pairs: PairSet, grid: _Grid) -> str:
+    """How bytes per pair relate between the dimensions, if they differ."""
+    mean = [float(pairs.bytes_of(grid.pairs_along(at)).mean()) for at in range(len(grid.axes))]
+    if max(mean) <= (1 + EVEN) * min(mean):
+        return ""
+    ratio = " : ".join(f"{each / min(mean):.3g}" for each in mean)
+    return f"; per pair along the dimensions {ratio}"
+
+
+def find_line_exchange(pairs: PairSet) -> Pattern | None:
+    """All-to-all along two or three dimensions of a grid, as when an FFT is transposed."""
+    n = pairs.ranks
+    divisors = [d for d in range(1, n + 1) if n % d == 0]
+    full = []
+    for stride, span in combinations(divisors, 2):
+        axis = _Axis(n, stride, span)
+        if span % stride == 0 and 2 < axis.extent < n and n * (axis.extent - 1) <= len(pairs):
+            used = pairs.all_used(axis.some_steps) and pairs.all_used(axis.lines)
+            full += [axis] if used else []
+    for count in (2, 3):
+        for chosen in combinations(full, count):
+            if any(a.span > b.stride for a, b in pairwise(chosen)):
+                continue
+            keys = np.concatenate([axis.lines for axis in chosen])
+            found = pairs.claim("line exchange", _line_words(n, chosen), keys)
+            if found is not None:
+                return found
+    return None
+
+
+def _line_words(ranks: int, chosen: tuple[_Axis, ...]) -> str:
+    edges = sorted({1, ranks, *(a.stride for a in chosen), *(a.span for a in chosen)})
+    extents = [b // a for a, b in pairwise(edges)]
+    dimension = {edge: len(edges) - 1 - at for at, edge in enumerate(edges)}
+    along = " and ".join(str(dimension[axis.stride]) for axis in reversed(chosen))
+    shape = "x".join(map(str, reversed(extents)))
+    where = f"along dimensions {along} of a {shape} grid"
+    return f"all-to-all {where}: {{share}} of the bytes on {{pairs}}"

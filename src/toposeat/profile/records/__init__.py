@@ -1,0 +1,1 @@
+"""The interposer's records: read, summed, merged."""

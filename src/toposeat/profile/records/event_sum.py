@@ -1,0 +1,79 @@
+"""Collective events of many ranks, kept as numbers until all are there."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+
+from toposeat.model.traffic import CollectiveEvent, MemorySpace
+from toposeat.profile.records.record import RecordedEvent
+
+MAX_EVENTS = 1 << 20  # of one job; beyond, sizes are merged by class
+
+# phase, communicator, operation, root, device, element, bytes
+_Shape = tuple[int, int, str, int, bool, int, int]
+
+
+class EventSum:
+    """Calls by shape and rank."""
+
+    def __init__(self) -> None:
+        self._calls: dict[_Shape, array[int]] = defaultdict(lambda: array("q"))
+        self._count = 0
+        self.merged_by_class = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, *, rank: int, communicator: int, event: RecordedEvent, phase: int) -> None:
+        """Add what one rank recorded of one shape."""
+        operation, root = event.operation, event.root
+        shape = (phase, communicator, operation, root, event.device, event.element, event.bytes)
+        self._calls[shape].extend((rank, event.calls))
+        self._count += 1
+
+    def phases(self) -> list[int]:
+        """The phases that have events."""
+        return sorted({shape[0] for shape in self._calls})
+
+    def events(self, phase: int | None = None) -> Iterator[CollectiveEvent]:
+        """The events of one phase or of all, calls of one shape and rank summed; any order."""
+        if self._count > MAX_EVENTS and not self.merged_by_class:
+            self._merge_by_class()
+        rows: dict[tuple[int, str, int, bool, int, int], dict[int, int]] = defaultdict(dict)
+        for (own_phase, *shape), calls in self._calls.items():
+            if phase in (None, own_phase):
+                by_rank = rows[tuple(shape)]  # type: ignore[index]
+                for rank, number in zip(calls[0::2], calls[1::2], strict=True):
+                    by_rank[rank] = by_rank.get(rank, 0) + number
+        for (communicator, operation, root, device, element, size), by_rank in rows.items():
+            for rank, number in by_rank.items():
+                yield CollectiveEvent(
+                    communicator=communicator,
+                    operation=operation,
+                    rank=rank,
+                    root=root,
+                    space=MemorySpace.DEVICE if device else MemorySpace.HOST,
+                    bytes=size,
+                    calls=number,
+                    element=element,
+                )
+
+    def _merge_by_class(self) -> None:
+        """Sizes of one bit length become one, their mean over all calls."""
+        classes: dict[tuple[object, ...], list[_Shape]] = defaultdict(list)
+        for shape in self._calls:
+            classes[(*shape[:6], shape[6].bit_length())].append(shape)
+        merged: dict[_Shape, array[int]] = {}
+        for shapes in classes.values():
+            calls = [sum(self._calls[shape][1::2]) for shape in shapes]
+            total = sum(n * shape[6] for n, shape in zip(calls, shapes, strict=True))
+            mean = total // max(sum(calls), 1)
+            together: dict[int, int] = defaultdict(int)
+            for shape in shapes:
+                for rank, number in zip(*[iter(self._calls[shape])] * 2, strict=True):
+                    together[rank] += number
+            flat = array("q", [n for item in together.items() for n in item])
+            merged[(*shapes[0][:6], mean)] = flat
+        self._calls, self.merged_by_class = defaultdict(lambda: array("q"), merged), True

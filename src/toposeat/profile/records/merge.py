@@ -1,0 +1,138 @@
+"""One `Traffic` from the records that the ranks of one run left in one folder, or in several.
+
+Records are read one after the other and added up; what stays in memory grows with the pairs that
+talk, the shapes of collectives and the ranks, never with ranks times ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from toposeat.errors import InputError, ToposeatError
+from toposeat.model.traffic import Traffic
+from toposeat.profile.records.merge_report import describe
+from toposeat.profile.records.record import SUFFIX, Flag, RankRecord, read_record, record_paths
+from toposeat.profile.records.world_sum import WorldSum
+from toposeat.profile.records.world_traffic import make_traffic
+
+Progress = Callable[[int, int], None]  # records merged, of all
+
+_NAME = re.compile(rf"rank-(\d{{1,9}})-(\d{{1,19}}){re.escape(SUFFIX)}", re.ASCII)
+
+_World = tuple[str, int]  # the launcher's name of the job, number of ranks
+
+
+class _Merger:
+    """All worlds that a folder's records belong to."""
+
+    def __init__(self) -> None:
+        self.own: dict[_World, WorldSum] = {}
+        self.spawned: dict[_World, WorldSum] = {}
+        self.unborn = 0  # died before MPI was there
+        self.again = 0  # second records of one rank
+        self.inside = 0  # of jobs that ranks started themselves
+        self.damaged: list[InputError] = []
+
+    def add(self, path: Path) -> None:
+        """Read one rank's record; a damaged one is set aside, and reported."""
+        try:
+            record = read_record(path)
+        except InputError as error:
+            self.damaged.append(error)
+            return
+        if record is None:
+            self.unborn += 1
+        elif record.has(Flag.INSIDE_RANK):
+            self.inside += 1
+        else:
+            self._sort_in(record)
+
+    def _sort_in(self, record: RankRecord) -> None:
+        worlds = self.spawned if record.has(Flag.SPAWNED) else self.own
+        key = (record.world, record.world_size)
+        if key not in worlds:
+            worlds[key] = WorldSum(record)
+        self.again += not worlds[key].add(record)
+
+    def sentences(self) -> Iterator[str]:
+        """About records, in order of weight."""
+        if self.damaged:
+            first = "; ".join(f"{_name(e)}: {e.message}" for e in self.damaged[:4])
+            more = "; ..." if len(self.damaged) > 4 else ""
+            yield f"{len(self.damaged)} damaged records are left out: {first}{more}"
+        if self.unborn:
+            yield f"{self.unborn} ranks died while MPI was being initialised"
+        if self.inside:
+            yield (
+                f"{self.inside} processes belong to MPI jobs that ranks started themselves and are"
+                " left out"
+            )
+        if self.again:
+            yield f"{self.again} ranks left a second record: several MPI runs; the first is used"
+        if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n in self.own):
+            yield (
+                "every process was a job of one rank: launcher and program belong to different"
+                " MPIs?"
+            )
+        if len(self.own) > 1:
+            yield f"records of {len(self.own)} MPI jobs found; the largest one is used"
+
+
+def read_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
+    """Merge the `.tpsrec` files of one run.
+
+    Ranks without a record, unfinalised ranks, damaged records and everything that could not be
+    counted are named in `Traffic.report`.
+
+    Args:
+        directories: where the ranks wrote: one folder, or one per node.
+        progress: told how many of how many records are merged.
+
+    Raises:
+        InputError: a folder is unreadable, or no record is sound.
+        ToposeatError: there is no record at all.
+    """
+    paths = _paths([Path(each) for each in directories])
+    merger = _Merger()
+    for done, path in enumerate(paths, 1):
+        merger.add(path)
+        if progress is not None:
+            progress(done, len(paths))
+    if not merger.own:
+        if merger.damaged:
+            raise merger.damaged[0]
+        where = " and ".join(map(str, directories))
+        raise ToposeatError(
+            f"{where} holds no traffic record", hint="was the program run under the interposer?"
+        )
+    chosen = max(merger.own.values(), key=lambda world: len(world.seen))
+    report = [*merger.sentences(), *describe(chosen)]
+    try:
+        return make_traffic(chosen, list(merger.spawned.values()), report, len(merger.damaged))
+    except (ValueError, OverflowError) as error:  # counters of sound records whose sums are not
+        raise InputError(
+            f"the records say something impossible: {error}",
+            path=paths[0].parent,
+            hint="profile again",
+        ) from error
+
+
+def _paths(folders: Sequence[Path]) -> list[Path]:
+    """All records, by rank and then by process, so that of two runs the first comes first."""
+    paths = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError("no such folder of traffic records", hint="profile first", path=folder)
+        paths += record_paths(folder)
+
+    def order(path: Path) -> tuple[int, int, str]:
+        match = _NAME.fullmatch(path.name)
+        return (int(match[1]), int(match[2]), "") if match else (1 << 31, 0, path.name)
+
+    return sorted(paths, key=order)
+
+
+def _name(error: InputError) -> str:
+    return Path(str(error.path)).name if error.path else "?"

@@ -1,0 +1,251 @@
+"""Adding up the records of one MPI_COMM_WORLD, one after the other, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from toposeat.model.topology import canonical_pci
+from toposeat.model.traffic import (
+    HISTOGRAM_BUCKETS,
+    Communicator,
+    DeviceUse,
+    Int64Array,
+    MemorySpace,
+    PairTable,
+    RankInfo,
+    TableKey,
+    TimeKind,
+    TimeShare,
+    TrafficKind,
+)
+from toposeat.profile.records.event_sum import EventSum
+from toposeat.profile.records.pair_sum import PairSum
+from toposeat.profile.records.record import (
+    NO_COMMUNICATOR,
+    OUTSIDE,
+    Flag,
+    Kind,
+    Members,
+    PhaseMode,
+    RankRecord,
+    RecordedTimeKind,
+    State,
+)
+from toposeat.profile.records.worlds import OtherWorlds
+
+KINDS = {
+    Kind.POINT_TO_POINT: TrafficKind.POINT_TO_POINT,
+    Kind.COLLECTIVE: TrafficKind.COLLECTIVE,
+    Kind.ONE_SIDED: TrafficKind.ONE_SIDED,
+    Kind.ONE_SIDED_FROM: TrafficKind.ONE_SIDED,
+}
+_TIME_KINDS = {
+    RecordedTimeKind.POINT_TO_POINT: TimeKind.POINT_TO_POINT,
+    RecordedTimeKind.COLLECTIVE: TimeKind.COLLECTIVE,
+    RecordedTimeKind.ONE_SIDED: TimeKind.ONE_SIDED,
+    RecordedTimeKind.COMPLETION: TimeKind.COMPLETION,
+    RecordedTimeKind.OTHER: TimeKind.OTHER,
+}
+_MAX_MEMBERS = 1 << 23  # of all communicators together
+_MAX_PHASE_ROWS = 1 << 22  # of all phases together, before equal pairs are summed
+
+Sums = dict[TableKey, PairSum]
+
+
+def space_of(device: bool) -> MemorySpace:
+    """The memory space that a record's flag means."""
+    return MemorySpace.DEVICE if device else MemorySpace.HOST
+
+
+def tables_of(sums: Sums) -> dict[TableKey, PairTable]:
+    """The tables that are not empty."""
+    tables = {key: each.table() for key, each in sums.items()}
+    return {key: table for key, table in tables.items() if len(table)}
+
+
+@dataclass
+class PhaseSum:
+    """One phase over all ranks."""
+
+    label: int
+    begin_s: float
+    end_s: float
+    mpi_s: float = 0.0
+    active_s: float = 0.0
+    pairs: Sums = field(default_factory=dict)
+
+
+class WorldSum:
+    """What the ranks of one MPI_COMM_WORLD recorded, added up as records come in."""
+
+    def __init__(self, first: RankRecord) -> None:
+        self.name, self.size = first.world, first.world_size
+        self.library, self.abi = first.library, first.abi
+        self.phase_mode = first.phase_mode
+        self.timed = True
+        self.seen: set[int] = set()
+        self.ranks: list[RankInfo] = []
+        self.pairs: Sums = {}
+        self.histograms: dict[TableKey, Int64Array] = {}
+        self.phases: dict[int, PhaseSum] = {}
+        self.phase_pairs_left_out = False
+        self.events = EventSum()
+        self.communicators: list[Communicator] = []
+        self.inter: set[int] = set()
+        self.communicators_left_out = 0
+        self.others = OtherWorlds()
+        self.flags: dict[Flag, list[int]] = defaultdict(list)  # ranks that have it
+        self.states: dict[State, list[int]] = defaultdict(list)
+        self.by_class: list[int] = []  # ranks with too many shapes of collectives
+        self.lost = {"messages": 0, "bytes": 0, "events": 0}
+        self._ids: dict[tuple[bool, bytes], int] = {}
+        self._members = 0
+        self._phase_rows = 0
+        self._numbers: list[int] = []  # one object per rank number, shared by all groups
+
+    def add(self, record: RankRecord) -> bool:
+        """Add one rank's record; False if that rank is known already, and nothing was added."""
+        if record.rank in self.seen:
+            return False
+        self.seen.add(record.rank)
+        self.timed = self.timed and record.timed
+        self.ranks.append(_rank_info(record))
+        self._add_pairs(record)
+        self._add_phases(record)
+        self._add_events(record)
+        self.others.add(record)
+        self.states[record.state].append(record.rank)
+        for flag in Flag:
+            if record.has(flag):
+                self.flags[flag].append(record.rank)
+        self.lost["messages"] += record.lost_messages
+        self.lost["bytes"] += record.lost_bytes
+        self.lost["events"] += record.lost_events
+        return True
+
+    @property
+    def in_phases(self) -> bool:
+        """Whether the run was split."""
+        return self.phase_mode is not PhaseMode.OFF
+
+    def rank_info(self) -> tuple[RankInfo, ...]:
+        """In rank order."""
+        return tuple(sorted(self.ranks, key=lambda info: info.rank))
+
+    def _add_pairs(self, record: RankRecord) -> None:
+        for key, chosen, rows in _inside(record):
+            self.pairs.setdefault(key, PairSum()).add(rows)
+            counts = self.histograms.setdefault(key, np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64))
+            counts += record.histogram[chosen].sum(axis=0)
+            if self.in_phases and not self.phase_pairs_left_out:
+                self._add_phase_pairs(record, key, record.phase[chosen], rows)
+
+    def _add_phase_pairs(
+        self, record: RankRecord, key: TableKey, phase: Int64Array, rows: Int64Array
+    ) -> None:
+        self._phase_rows += rows.shape[1]
+        if self._phase_rows > _MAX_PHASE_ROWS:
+            self.phase_pairs_left_out = True
+            for each in self.phases.values():
+                each.pairs.clear()
+            return
+        for place in np.unique(phase).tolist():
+            pairs = self._phase(record, place).pairs
+            pairs.setdefault(key, PairSum()).add(rows[:, phase == place])
+
+    def _phase(self, record: RankRecord, place: int) -> PhaseSum:
+        own = record.phases[place]
+        return self.phases.setdefault(own.label, PhaseSum(own.label, own.begin_s, own.end_s))
+
+    def _add_phases(self, record: RankRecord) -> None:
+        for place, own in enumerate(record.phases if self.in_phases else ()):
+            phase = self._phase(record, place)
+            phase.begin_s = min(phase.begin_s, own.begin_s)
+            phase.end_s = max(phase.end_s, own.end_s)
+            phase.mpi_s += own.mpi_s
+            phase.active_s += own.active_s
+
+    def _add_events(self, record: RankRecord) -> None:
+        number_of = [self._number(seen) for seen in record.communicators]
+        if any(event.by_class for event in record.events):
+            self.by_class.append(record.rank)
+        for event in record.events:
+            known = event.communicator != NO_COMMUNICATOR
+            self.events.add(
+                rank=record.rank,
+                communicator=number_of[event.communicator] if known else NO_COMMUNICATOR,
+                event=event,
+                phase=record.phases[event.phase].label if self.in_phases else 0,
+            )
+
+    def _number(self, seen: Members) -> int:
+        """A communicator's number in the job: those with the same members are one."""
+        key = seen.key
+        if key in self._ids:
+            return self._ids[key]
+        self._members += seen.size
+        if self._members > _MAX_MEMBERS:
+            self.communicators_left_out += 1
+            return NO_COMMUNICATOR
+        number = self._ids[key] = len(self.communicators)
+        if seen.inter:
+            self.inter.add(number)
+        if not self._numbers:
+            self._numbers = list(range(self.size))
+        ranks = tuple(self._numbers[r] for r in seen.ranks() if r != OUTSIDE)
+        self.communicators.append(Communicator(id=number, ranks=ranks, name=seen.name))
+        return number
+
+
+def _inside(record: RankRecord) -> list[tuple[TableKey, Int64Array, Int64Array]]:
+    """Per kind and space: which entries are between ranks of the world, and their rows."""
+    found = []
+    code = record.kind * 2 + record.device
+    inside = record.peer != OUTSIDE
+    for number in np.unique(code[inside]).tolist():
+        kind = Kind(number // 2)
+        chosen = np.flatnonzero(inside & (code == number))
+        peer = record.peer[chosen]
+        own = np.full_like(peer, record.rank)
+        ends = (peer, own) if kind is Kind.ONE_SIDED_FROM else (own, peer)
+        rows = np.stack([*ends, record.bytes[chosen], record.messages[chosen]])
+        found.append(((KINDS[kind], space_of(number % 2 == 1)), chosen, rows))
+    return found
+
+
+def _rank_info(record: RankRecord) -> RankInfo:
+    return RankInfo(
+        rank=record.rank,
+        host=record.host,
+        pid=record.pid,
+        finalized=record.state is State.FINALIZED,
+        wall_s=record.wall_s,
+        mpi_s=record.mpi_s,
+        device_pci_bus_id=_canonical(record.device_pci_bus_id),
+        device_ordinal=record.device_ordinal,
+        visible_devices=record.visible_devices,
+        local_rank=record.local_rank,
+        time=tuple(
+            TimeShare(
+                kind=_TIME_KINDS[share.kind],
+                space=space_of(share.device),
+                seconds=share.seconds,
+                calls=share.calls,
+            )
+            for share in record.time
+        ),
+        devices=tuple(
+            DeviceUse(pci_bus_id=_canonical(d.pci_bus_id), ordinal=d.ordinal, bytes=d.bytes)
+            for d in sorted(record.devices, key=lambda d: -d.bytes)
+        ),
+    )
+
+
+def _canonical(pci: str | None) -> str | None:
+    try:
+        return canonical_pci(pci) if pci else None
+    except ValueError:
+        return None

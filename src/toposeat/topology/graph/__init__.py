@@ -1,0 +1,1 @@
+"""The machine as a graph: components, links, routes."""

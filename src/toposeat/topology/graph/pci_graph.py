@@ -1,0 +1,178 @@
+"""The PCI tree of a live machine as links: bridges that only pass on are contracted.
+
+    pci0000:16 (host bridge) - root port - switch upstream port +- downstream port - GPU
+                                                                +- downstream port - NIC
+becomes  bridge - switch - GPU, NIC: two links below the switch and its uplink, which they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from toposeat.model.topology import ComponentKind
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.machine import Machine, PciDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A device or NIC of the topology and the PCI function behind it."""
+
+    id: str
+    function: PciDevice
+    default_generation: int
+
+
+class PciGraphWriter:
+    """Writes host bridges, switches, NUMA nodes, sockets and their links."""
+
+    def __init__(self, builder: GraphBuilder, machine: Machine) -> None:
+        self.builder = builder
+        self.machine = machine
+        self.generations: list[int] = []
+        self.unknown_links: list[str] = []
+
+    def write(self, endpoints: Sequence[Endpoint]) -> dict[str, str]:
+        """Add all links above `endpoints`.
+
+        Returns:
+            The NUMA vertex of each endpoint, by id.
+        """
+        by_root: dict[str, list[Endpoint]] = {}
+        for endpoint in endpoints:
+            by_root.setdefault(endpoint.function.root, []).append(endpoint)
+        numa_of: dict[str, str] = {}
+        nodes: dict[int | None, str] = {}
+        for root, members in sorted(by_root.items()):
+            node = self._node(members)
+            if node not in nodes:
+                nodes[node] = self._numa(node)
+            self._host_bridge(root, members, nodes[node], node)
+            numa_of.update({e.id: nodes[node] for e in members})
+        self._sockets(nodes)
+        if self.unknown_links:
+            names = ", ".join(dict.fromkeys(self.unknown_links))
+            self.builder.report.append(
+                f"the PCIe link speed of {names} is not stated: the generation is assumed"
+            )
+        return numa_of
+
+    def _node(self, members: Sequence[Endpoint]) -> int | None:
+        nodes = {e.function.numa_node for e in members} - {None}
+        if len(nodes) == 1:
+            return nodes.pop()
+        if len(self.machine.cpus_of_node) == 1:
+            return next(iter(self.machine.cpus_of_node))
+        names = ", ".join(e.id for e in members)
+        self.builder.report.append(f"the NUMA node of {names} is not known")
+        return None
+
+    def _numa(self, node: int | None) -> str:
+        if node is None:
+            return self.builder.component(ComponentKind.NUMA, "numa-unknown")
+        return self.builder.component(
+            ComponentKind.NUMA,
+            f"numa{node}",
+            name=f"NUMA node {node}",
+            numa_node=node,
+            cpus=self.machine.cpus_of_node.get(node),
+        )
+
+    def _host_bridge(
+        self, root: str, members: Sequence[Endpoint], numa: str, node: int | None
+    ) -> None:
+        bridge = self.builder.component(
+            ComponentKind.HOST_BRIDGE, f"bridge-{root or 'unknown'}", name=root, numa_node=node
+        )
+        children: dict[str, set[str]] = {}
+        for endpoint in members:
+            chain = [root, *endpoint.function.bridges, endpoint.function.pci_bus_id]
+            for above, below in pairwise(chain):
+                children.setdefault(above, set()).add(below)
+        switches: dict[str, str] = {}
+        uplinks = 0.0
+        for endpoint in members:
+            uplinks += self._path(endpoint, bridge, children, switches, node)
+        self.builder.fabric(bridge, numa, bytes_per_s=uplinks)
+
+    def _path(
+        self,
+        endpoint: Endpoint,
+        bridge: str,
+        children: Mapping[str, set[str]],
+        switches: dict[str, str],
+        node: int | None,
+    ) -> float:
+        """Links from the host bridge to one endpoint; bytes/s of those added to the bridge."""
+        above, pending, added = bridge, [], 0.0
+        for bus in endpoint.function.bridges:
+            pending.append(bus)
+            if len(children.get(bus, ())) < 2:
+                continue
+            if bus not in switches:
+                switches[bus] = self.builder.component(
+                    ComponentKind.SWITCH, f"switch-{bus}", pci_bus_id=bus, numa_node=node
+                )
+                speed = self._bytes_per_s(pending, endpoint)
+                self.builder.pcie(switches[bus], above, bytes_per_s=speed)
+                added += speed if above == bridge else 0.0
+            above, pending = switches[bus], []
+        speed = self._bytes_per_s([*pending, endpoint.function.pci_bus_id], endpoint)
+        self.builder.pcie(endpoint.id, above, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT)
+        return added + (speed if above == bridge else 0.0)
+
+    def _bytes_per_s(self, chain: Sequence[str], endpoint: Endpoint) -> float:
+        """The narrowest link of a contracted chain.
+
+        In sysfs a link has two ends, the port above and the function below it: of a whole chain,
+        the first and second, third and fourth function and so on. It runs as its slower, narrower
+        end can.
+        """
+        whole = (*endpoint.function.bridges, endpoint.function.pci_bus_id)
+        ends: dict[int, list[PciDevice]] = {}
+        for bus in chain:
+            function = self.machine.pci.get(bus)
+            if function is not None and function.generation is not None:
+                link = whole.index(bus) // self.machine.functions_per_link
+                ends.setdefault(link, []).append(function)
+        speeds: list[float] = []
+        for functions in ends.values():
+            generation = min(f.generation for f in functions if f.generation is not None)
+            width = min(f.width or f.max_width or 16 for f in functions)
+            speeds.append(k.pcie_bytes_per_s(generation, width))
+            self.generations.append(generation)
+        if speeds:
+            return min(speeds)
+        self.unknown_links.append(endpoint.id)
+        self.generations.append(endpoint.default_generation)
+        return k.pcie_bytes_per_s(endpoint.default_generation)
+
+    def _sockets(self, nodes: Mapping[int | None, str]) -> None:
+        """Join NUMA nodes: over their socket's die where sockets hold several, else directly."""
+        generation = max(self.generations, default=k.DEFAULT_PCIE_GENERATION)
+        between = k.SMP_OF_PCIE[generation]
+        packages: dict[int | None, list[str]] = {}
+        for node, id in nodes.items():
+            package = self.machine.package_of_node.get(node) if node is not None else None
+            packages.setdefault(package if package is not None else node, []).append(id)
+        if all(len(members) == 1 for members in packages.values()):
+            joined = list(nodes.values())
+        else:
+            joined = []
+            for package, members in packages.items():
+                die = self.builder.component(
+                    ComponentKind.PACKAGE, f"package{package}", name=f"socket {package}"
+                )
+                joined.append(die)
+                for id in members:
+                    self.builder.smp(
+                        id,
+                        die,
+                        bytes_per_s=2 * k.pcie_bytes_per_s(generation),
+                        name="on-die fabric",
+                    )
+        for a, b in combinations(joined, 2):
+            self.builder.smp(a, b, bytes_per_s=between)

@@ -1,0 +1,1 @@
+"""What the running machine says of itself."""

@@ -1,0 +1,88 @@
+"""AMD GPUs as the kernel driver (KFD) lists them: devices and direct xGMI links."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat.model.topology import canonical_pci
+from toposeat.topology.live.sysfs import read_line
+
+_XGMI = 11  # CRAT link type; 2 is PCIe
+# The driver counts 15 per xGMI hop, and 13 inside a package; more means that others lie between.
+_DIRECT_WEIGHT = 15
+_FORWARDING_GFX = 90010  # MI200: its dies relay traffic of others
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KfdGpu:
+    """One GPU node. `peers` maps node numbers of direct xGMI peers to bytes/s (0: not stated).
+
+    `far_peers` are those that xGMI reaches, but not over a link of their own.
+    """
+
+    node: int
+    pci_bus_id: str
+    name: str
+    memory_bytes: int | None
+    unique_id: int
+    peers: dict[int, float]
+    far_peers: tuple[int, ...]
+    forwards: bool
+
+
+def read_kfd(root: Path = Path("/sys")) -> tuple[KfdGpu, ...]:
+    """GPUs of the KFD topology in node order; empty if there is no such driver."""
+    folder = root / "class" / "kfd" / "kfd" / "topology" / "nodes"
+    try:
+        entries = [e for e in folder.iterdir() if e.name.isdecimal()]
+    except OSError:
+        return ()
+    gpus = (_gpu(entry) for entry in sorted(entries, key=lambda e: int(e.name)))
+    return tuple(gpu for gpu in gpus if gpu is not None)
+
+
+def _gpu(entry: Path) -> KfdGpu | None:
+    properties = _properties(entry / "properties")
+    if not properties.get("simd_count"):
+        return None
+    location = properties.get("location_id", 0)
+    links = _xgmi_links(entry)
+    bus = f"{properties.get('domain', 0):04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
+    return KfdGpu(
+        node=int(entry.name),
+        pci_bus_id=canonical_pci(f"{bus}.{location & 7}"),
+        name=read_line(entry / "name") or "",
+        memory_bytes=_memory(entry),
+        unique_id=properties.get("unique_id", 0),
+        peers={
+            link["node_to"]: link.get("max_bandwidth", 0) * 1e6
+            for link in links
+            if link.get("weight", 0) <= _DIRECT_WEIGHT
+        },
+        far_peers=tuple(
+            link["node_to"] for link in links if link.get("weight", 0) > _DIRECT_WEIGHT
+        ),
+        forwards=properties.get("gfx_target_version") == _FORWARDING_GFX,
+    )
+
+
+def _memory(entry: Path) -> int | None:
+    """Bytes of the banks that are the device's own (heap types 1 and 2)."""
+    banks = [_properties(p) for p in sorted((entry / "mem_banks").glob("*/properties"))]
+    total = sum(b.get("size_in_bytes", 0) for b in banks if b.get("heap_type") in (1, 2))
+    return total or None
+
+
+def _xgmi_links(entry: Path) -> list[dict[str, int]]:
+    links = [_properties(path) for path in sorted((entry / "io_links").glob("*/properties"))]
+    return [link for link in links if link.get("type") == _XGMI and "node_to" in link]
+
+
+def _properties(path: Path) -> dict[str, int]:
+    try:
+        text = path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return {}
+    return {key: int(n) for key, n in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}

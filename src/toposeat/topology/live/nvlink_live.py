@@ -1,0 +1,72 @@
+"""NVLinks of a live machine, as NVML lists them link by link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from toposeat.topology import constants as k
+from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.live.nvml import NvmlDevice, NvmlLink
+
+_LANE_OF_VERSION = {1: k.NVLINK1, 2: k.NVLINK2, 3: k.NVLINK3, 4: k.NVLINK4, 5: k.NVLINK5}
+_SOMEWHERE = "?"  # a switch whose PCI bus id NVML does not tell
+
+
+def add_live_nvlinks(
+    builder: GraphBuilder,
+    devices: Sequence[NvmlDevice],
+    numa_of: Mapping[str, str],
+    present: Collection[str],
+) -> None:
+    """Add direct bonds, NVSwitch fabrics, and links to CPUs (POWER9).
+
+    Args:
+        builder: where the devices already are.
+        devices: what NVML told.
+        numa_of: the NUMA vertex of each device, by id.
+        present: PCI bus ids of all NVIDIA GPUs that the machine has, hidden ones too.
+    """
+    ids = {device.pci_bus_id: f"gpu{device.index}" for device in devices}
+    direct: dict[tuple[str, str], Counter[str]] = {}
+    ports: dict[str, Counter[str]] = {}
+    lanes = {f"gpu{d.index}": _lane(d) for d in devices}
+    away: Counter[str] = Counter()
+    for device in devices:
+        here = f"gpu{device.index}"
+        for link in device.links:
+            peer = ids.get(link.remote_pci or "")
+            if peer is not None and not link.to_switch:
+                pair = (min(here, peer), max(here, peer))
+                direct.setdefault(pair, Counter())[here] += 1
+            elif link.to_switch:
+                ports.setdefault(here, Counter())[link.remote_pci or _SOMEWHERE] += 1
+            elif link.to_cpu:
+                continue
+            elif link.remote_pci is None:
+                away["to where NVML does not tell"] += 1
+            elif link.to_gpu or link.remote_pci in present:
+                away["to GPUs that this process does not see"] += 1
+            else:  # old drivers do not tell of what kind the other end is
+                ports.setdefault(here, Counter())[link.remote_pci] += 1
+        _add_cpu_links(builder, device, lanes[here], numa_of.get(here))
+    builder.report.extend(f"{n} NVLinks lead {where}: left out" for where, n in away.items())
+    add_bonds(builder, direct, lanes)
+    add_fabrics(builder, ports, lanes)
+
+
+def _lane(device: NvmlDevice) -> k.DeviceLink:
+    by_name = k.nvlink_of_device(device.name)
+    if by_name is not None:
+        return by_name
+    versions = [link.version for link in device.links if link.version]
+    return _LANE_OF_VERSION.get(max(versions, default=0), k.NVLINK_UNKNOWN)
+
+
+def _add_cpu_links(
+    builder: GraphBuilder, device: NvmlDevice, lane: k.DeviceLink, numa: str | None
+) -> None:
+    to_cpu: list[NvmlLink] = [link for link in device.links if link.to_cpu]
+    if to_cpu and numa is not None:
+        builder.device_link(f"gpu{device.index}", numa, lane, len(to_cpu), port=False)

@@ -1,0 +1,428 @@
+"""hwloc's XML, versions 1 to 3: sockets, NUMA nodes, the PCI tree, GPUs and NICs of one node.
+
+    <topology> <object type="Machine"> <object type="Package" os_index cpuset> ... <object
+    type="Bridge" pci_busid> <object type="PCIDev" pci_busid pci_type pci_link_speed> <object
+    type="OSDev" name>
+
+Differences between the versions that matter here: sockets are `Socket` in old files, NUMA nodes
+hold packages in version 1 and are held by them later, OS devices have other type numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
+from toposeat.model.topology import ANY_HOST, Device, Nic, Topology, Vendor, canonical_pci
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.machine import (
+    VENDOR_AMD,
+    VENDOR_NVIDIA,
+    Machine,
+    PciDevice,
+)
+from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
+from toposeat.topology.readers.hwloc_distances import add_nvlink_distances
+from toposeat.topology.readers.xml_tree import XmlElement
+
+_HINT = "export it with I/O: lstopo --of xml --whole-io FILE"
+_VENDOR_INTEL = 0x8086
+_VENDORS = {
+    VENDOR_NVIDIA: Vendor.NVIDIA,
+    VENDOR_AMD: Vendor.AMD,
+    _VENDOR_INTEL: Vendor.INTEL,
+}
+_PCI_TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]", re.IGNORECASE | re.ASCII)
+_SPEED = re.compile(r"\d{1,4}\.\d{1,9}", re.ASCII)
+# How tools number devices, best first: nvidia-smi's, rocm-smi's, CUDA's, Level Zero's. Not the
+# kernel's card0: that counts management controllers too.
+_NUMBERED = ("nvml", "rsmi", "cuda", "ze")
+_GB_PER_LANE = {1: 0.25, 2: 0.5, 3: 0.9846, 4: 1.9692, 5: 3.9385, 6: 7.563}
+_WIDTHS = (16, 8, 4, 2, 1, 32)
+_MANAGEMENT = {(VENDOR_AMD, 0x515E), (VENDOR_AMD, 0x5969)}  # ES1000: on server boards
+_MAX_MASK_WORDS = 2048
+_MAX_DEVICES = 1024
+
+
+def looks_like_hwloc_xml(root: XmlElement) -> bool:
+    """Whether the root element is that of an hwloc export."""
+    return root.tag == "topology" and any(root.named("object"))
+
+
+@dataclass
+class _Where:
+    """What surrounds an object: the CPUs of the nearest one that has any."""
+
+    cpus: frozenset[int] | None = None
+    root: str = ""  # host bridge
+    bridges: tuple[str, ...] = ()
+
+
+@dataclass
+class _Found:
+    """A PCI function with its OS devices."""
+
+    function: PciDevice
+    element: XmlElement
+    where: _Where
+    os_devices: list[XmlElement] = field(default_factory=list)
+
+
+@dataclass
+class _Contents:
+    path: Path
+    host: str = ANY_HOST
+    cpus_of_node: dict[int, frozenset[int]] = field(default_factory=dict)
+    cpus_of_package: dict[int, frozenset[int]] = field(default_factory=dict)
+    pci: dict[str, _Found] = field(default_factory=dict)
+    ports: dict[str, PciDevice] = field(default_factory=dict)  # bridges
+    cpuless: int = 0
+    doubled: int = 0  # PCI functions whose bus id another one has
+
+
+def topology_of_hwloc_tree(root: XmlElement, path: Path) -> Topology:
+    """Read an hwloc export.
+
+    Raises:
+        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
+    """
+    contents = _Contents(path)
+    _walk(contents, root)
+    gpus = [each for each in contents.pci.values() if _is_gpu(each)]
+    if not gpus:
+        raise InputError(
+            "no GPU in this file (exported without I/O, or the machine has none)",
+            path=path,
+            line=root.line,
+            hint=_HINT,
+        )
+    builder = GraphBuilder(host=contents.host)
+    endpoints, id_of_element = _add_gpus(builder, contents, gpus)
+    endpoints += _add_nics(builder, contents)
+    machine = _machine(contents)
+    numa_of = PciGraphWriter(builder, machine).write(endpoints)
+    add_nvlink_distances(builder, root, id_of_element, numa_of, path)
+    _describe(builder, contents, root)
+    return builder.build(name=path.stem or path.name, origin="hwloc XML")
+
+
+# ---- one pass over the file
+
+
+def _walk(contents: _Contents, root: XmlElement) -> None:
+    pending = [(each, _Where()) for each in root.named("object")]
+    while pending:
+        element, where = pending.pop(0)
+        kind = element.get("type")
+        below = where
+        if kind == "Machine":
+            contents.host = _info(element, "HostName") or ANY_HOST
+        if kind in ("NUMANode", "Node"):
+            _note(contents, contents.cpus_of_node, element)
+        elif kind in ("Package", "Socket"):
+            _note(contents, contents.cpus_of_package, element)
+        if kind == "Bridge":
+            below = _bridge(contents, element, where)
+        elif kind == "PCIDev":
+            _function(contents, element, where)
+        elif element.get("cpuset"):
+            below = replace(where, cpus=_cpuset(element, contents.path))
+        pending.extend((each, below) for each in element.named("object"))
+
+
+def _note(contents: _Contents, into: dict[int, frozenset[int]], element: XmlElement) -> None:
+    """Remember the CPUs of a NUMA node or package; nodes without CPUs hold device memory."""
+    text = element.get("os_index")
+    cpus = _cpuset(element, contents.path)
+    if not cpus:
+        contents.cpuless += 1
+    elif re.fullmatch(r"\d{1,6}", text, re.ASCII):
+        into[int(text)] = cpus
+
+
+def _bridge(contents: _Contents, element: XmlElement, where: _Where) -> _Where:
+    if element.get("bridge_type") == "0-1" or not element.get("pci_busid"):
+        return replace(where, root=f"pci{element.get('bridge_pci')[:4]}:{element.line}")
+    port = _pci(contents, element, where)
+    contents.ports[port.pci_bus_id] = port
+    return replace(where, bridges=(*where.bridges, port.pci_bus_id))
+
+
+def _function(contents: _Contents, element: XmlElement, where: _Where) -> None:
+    function = _pci(contents, element, where)
+    devices = [each for each in element.named("object") if each.get("type") == "OSDev"]
+    found = _Found(function, element, where, devices)
+    before = contents.pci.setdefault(function.pci_bus_id, found)
+    if before is found:
+        return
+    if _is_gpu(before) and _is_gpu(found):
+        raise InputError(
+            f"two GPUs have the PCI bus id {function.pci_bus_id}",
+            path=contents.path,
+            line=element.line,
+            hint="is this one machine?",
+        )
+    contents.pci[function.pci_bus_id] = found if _is_gpu(found) else before
+    contents.doubled += 1
+
+
+def _pci(contents: _Contents, element: XmlElement, where: _Where) -> PciDevice:
+    try:
+        bus = canonical_pci(element.get("pci_busid"))
+    except ValueError as error:
+        raise InputError(
+            str(error)[:80], path=contents.path, line=element.line, hint=_HINT
+        ) from None
+    kind = _PCI_TYPE.match(element.get("pci_type"))
+    generation, width = _generation_and_width(element.get("pci_link_speed"))
+    return PciDevice(
+        pci_bus_id=bus,
+        root=where.root,
+        bridges=where.bridges,
+        vendor=int(kind[2], 16) if kind else 0,
+        device=int(kind[3], 16) if kind else 0,
+        class_code=int(kind[1], 16) << 8 if kind else 0,
+        numa_node=None,
+        cpus=None,
+        generation=generation,
+        width=width,
+        max_width=width,
+    )
+
+
+def _generation_and_width(text: str) -> tuple[int | None, int | None]:
+    """A PCIe link of the speed that hwloc states in GB/s; the widest that fits, None if none."""
+    speed = float(text) if _SPEED.fullmatch(text) else 0.0
+    for width in _WIDTHS:
+        for generation, lane in _GB_PER_LANE.items():
+            if abs(speed - lane * width) < 0.03 * speed:
+                return generation, width
+    return None, None
+
+
+def _cpuset(element: XmlElement, path: Path) -> frozenset[int]:
+    """The CPUs of a mask: 32-bit words, highest first; "0xf...f" stands for endless ones."""
+    text = element.get("cpuset")
+    words = text.split(",")
+    if len(words) > _MAX_MASK_WORDS or words[0] == "0xf...f":
+        words = []
+    if not all(
+        re.fullmatch(r"(0x)?[0-9a-f]{0,8}", word, re.IGNORECASE | re.ASCII) for word in words
+    ):
+        raise InputError(
+            f"cpuset {text[:40]!r} is no mask", path=path, line=element.line, hint=_HINT
+        )
+    values = [int(word, 16) if word not in ("", "0x") else 0 for word in reversed(words)]
+    listed = cpu_list_of_mask(values, bits=32)
+    return frozenset(parse_cpu_list(listed)) if listed else frozenset()
+
+
+def _info(element: XmlElement, name: str) -> str:
+    return next((i.get("value") for i in element.named("info") if i.get("name") == name), "")
+
+
+# ---- the graph
+
+
+def _machine(contents: _Contents) -> Machine:
+    """What the PCI graph needs, with the memory node of every function."""
+    return Machine(
+        pci={
+            **contents.ports,
+            **{bus: _located(contents, each) for bus, each in contents.pci.items()},
+        },
+        cpus_of_node={n: _list(cpus) for n, cpus in sorted(contents.cpus_of_node.items())},
+        package_of_node={
+            node: package
+            for node, cpus in contents.cpus_of_node.items()
+            for package, members in contents.cpus_of_package.items()
+            if cpus <= members or members <= cpus
+        },
+    )
+
+
+def _located(contents: _Contents, found: _Found) -> PciDevice:
+    node = _node(contents, found.where)
+    cpus = contents.cpus_of_node.get(node) if node is not None else found.where.cpus
+    return replace(found.function, numa_node=node, cpus=_list(cpus) if cpus else None)
+
+
+def _node(contents: _Contents, where: _Where) -> int | None:
+    """The one memory node whose CPUs are those that hwloc puts the bridge beside."""
+    if where.cpus is None:
+        return None
+    inside = [n for n, cpus in contents.cpus_of_node.items() if cpus <= where.cpus]
+    around = [n for n, cpus in contents.cpus_of_node.items() if where.cpus <= cpus]
+    candidates = around or inside
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _list(cpus: frozenset[int]) -> str:
+    from_low = sorted(cpus)
+    words = [0] * (from_low[-1] // 64 + 1)
+    for cpu in from_low:
+        words[cpu // 64] |= 1 << cpu % 64
+    return cpu_list_of_mask(words)
+
+
+def _is_gpu(found: _Found) -> bool:
+    """A GPU one computes on: not a board's management controller, not a processor's display."""
+    function = found.function
+    if (function.vendor, function.device) in _MANAGEMENT:
+        return False
+    if function.is_gpu:
+        return True
+    accelerator = function.class_code >> 8 in (0x0302, 0x0380, 0x1200)
+    return function.vendor == _VENDOR_INTEL and accelerator
+
+
+def _partitions(found: _Found) -> list[str]:
+    """Names by which rocm-smi or nvidia-smi list the partitions of one function, if several."""
+    names = [each.get("name") for each in found.os_devices]
+    for prefix in _NUMBERED[:2]:
+        numbered = [n for n in names if re.fullmatch(rf"{prefix}\d{{1,4}}", n, re.ASCII)]
+        if numbered:
+            return numbered
+    return []
+
+
+def _number(found: _Found) -> tuple[int, int] | None:
+    """How the vendor's tool, or else CUDA or Level Zero, numbers this GPU; with the rank of who."""
+    for rank, prefix in enumerate(_NUMBERED):
+        for each in found.os_devices:
+            match = re.fullmatch(rf"{prefix}(\d{{1,4}})", each.get("name"), re.ASCII)
+            if match:
+                return rank, int(match[1])
+    return None
+
+
+def _add_gpus(
+    builder: GraphBuilder, contents: _Contents, gpus: list[_Found]
+) -> tuple[list[Endpoint], dict[str, str]]:
+    """Devices and partitions; also their ids by the gp_index of their OS devices and functions."""
+    numbers = {g.function.pci_bus_id: _number(g) for g in gpus}
+    ranks = {n[0] for n in numbers.values() if n}
+    stated = [n[1] for n in numbers.values() if n]
+    whole = len(stated) == len(gpus) and len(ranks) == 1 and len(set(stated)) == len(gpus)
+    if not whole:
+        builder.report.append("GPU numbers are missing or mixed: numbered by PCI bus id")
+    order = sorted(
+        gpus, key=lambda g: (_stated_number(numbers, g) if whole else 0, g.function.pci_bus_id)
+    )
+    endpoints: list[Endpoint] = []
+    ids: dict[str, str] = {}
+    for found in order:
+        names = _partitions(found)
+        several = len(names) > 1
+        number = numbers[found.function.pci_bus_id]
+        for name in names or [""]:
+            index = len(endpoints)
+            if several and whole:
+                index = int(re.sub(r"\D", "", name))
+            elif whole and number:
+                index = number[1]
+            id = f"gpu{index}"
+            builder.devices.append(_device(contents, found, id, index, alone=not several))
+            endpoints.append(_endpoint(contents, found, id))
+            chosen = [e for e in found.os_devices if not several or e.get("name") == name]
+            ids |= {e.get("gp_index"): id for e in chosen}
+            ids |= {e.get("name"): id for e in chosen}
+        if several:
+            builder.report.append(
+                f"{found.function.pci_bus_id} is split into {len(names)} partitions, which share"
+                " its PCI bus id"
+            )
+        else:
+            ids[found.element.get("gp_index")] = endpoints[-1].id
+    if len(endpoints) > _MAX_DEVICES:
+        raise InputError(f"{len(endpoints)} GPUs in one node", path=contents.path, hint=_HINT)
+    return endpoints, ids
+
+
+def _stated_number(numbers: dict[str, tuple[int, int] | None], found: _Found) -> int:
+    """The number of a GPU that has one."""
+    number = numbers[found.function.pci_bus_id]
+    return number[1] if number else 0
+
+
+def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: bool) -> Device:
+    located = _located(contents, found)
+    name = next(
+        (m for each in found.os_devices if (m := _info(each, "GPUModel"))),
+        _info(found.element, "PCIDevice"),
+    )
+    uuid = next((u for each in found.os_devices if (u := _info(each, "NVIDIAUUID"))), None)
+    return Device(
+        id=id,
+        index=index,
+        host=contents.host,
+        vendor=_VENDORS.get(found.function.vendor, Vendor.UNKNOWN),
+        name=name,
+        pci_bus_id=found.function.pci_bus_id if alone else None,
+        uuid=uuid if alone else None,
+        numa_node=located.numa_node,
+        cpus=located.cpus,
+    )
+
+
+def _endpoint(contents: _Contents, found: _Found, id: str) -> Endpoint:
+    name = _info(found.element, "PCIDevice")
+    generation = k.pcie_generation_of_device(name) or k.DEFAULT_PCIE_GENERATION
+    return Endpoint(id, _located(contents, found), generation)
+
+
+def _adapters(contents: _Contents) -> Iterator[tuple[str, _Found, bool]]:
+    """Name, function, and whether it is one for jobs: RDMA or Slingshot, not plain Ethernet."""
+    for found in contents.pci.values():
+        network = found.function.class_code >> 16 == 0x02
+        for each in found.os_devices if network else ():
+            name = each.get("name")
+            fabric = each.get("subtype") in ("Slingshot", "BXI", "OmniPath")
+            yield name, found, fabric or bool(re.match(r"(mlx|hfi|cxi|efa|bnxt_re|irdma)", name))
+
+
+def _add_nics(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
+    adapters = list(_adapters(contents))
+    fast = [each for each in adapters if each[2]]
+    chosen = fast or adapters
+    if fast and len(fast) < len(adapters):
+        builder.report.append(
+            f"{len(adapters) - len(fast)} network interfaces without RDMA are left out"
+        )
+    endpoints = []
+    for index, (name, found, _) in enumerate(chosen):
+        located = _located(contents, found)
+        builder.nics.append(
+            Nic(
+                id=f"nic{index}",
+                index=index,
+                host=contents.host,
+                name=name,
+                pci_bus_id=located.pci_bus_id,
+                numa_node=located.numa_node,
+            )
+        )
+        endpoints.append(Endpoint(f"nic{index}", located, k.DEFAULT_PCIE_GENERATION))
+    return endpoints
+
+
+def _describe(builder: GraphBuilder, contents: _Contents, root: XmlElement) -> None:
+    say = builder.report.append
+    say("PCIe speeds are those at the time of the export: idle links run slower than they can")
+    if contents.cpuless:
+        say(f"{contents.cpuless} memory nodes without CPUs (device memory) are left out")
+    if contents.doubled:
+        say(f"{contents.doubled} PCI bus ids appear twice: GPUs are preferred")
+    names = {each.get("name") for each in root.named("distances2")}
+    if not any(name.startswith("NVLink") for name in names):
+        say("links between GPUs (NVLink, xGMI, Xe Link) are not in the file")
+    if any(name.startswith("XGMI") for name in names):
+        say(
+            "hwloc's xGMI distances are not used: they call every peer direct, whatever lies"
+            " between"
+        )

@@ -1,0 +1,378 @@
+"""Topology files of NCCL and RCCL: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE takes.
+
+    <system> <cpu numaid affinity> <pci busid class link_speed link_width> ... <gpu dev> <nvlink
+    target count>, <xgmi target count>; <nic> <net name>
+
+Files may be partial by design: NCCL fills in what is missing from the live system. GPUs are then
+known by their PCI class alone, and device links not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
+from toposeat.model.topology import Device, LinkKind, Nic, Topology, Vendor, canonical_pci
+from toposeat.topology import constants as k
+from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.machine import (
+    VENDOR_AMD,
+    VENDOR_NVIDIA,
+    Machine,
+    PciDevice,
+    pcie_generation,
+)
+from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
+from toposeat.topology.readers.xml_tree import XmlElement
+
+_HINT = "is this the file that NCCL_TOPO_DUMP_FILE names?"
+_SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,4})?) *GT/s", re.ASCII)
+_MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{1,8})*", re.IGNORECASE | re.ASCII)
+
+_CLASS_NVSWITCH = 0x068000
+_CLASS_CPU_BRIDGE = 0x068001  # POWER9: NVLinks that end at the CPU
+_ACCELERATORS = (0x0302, 0x1200, 0x0380)  # PCI classes of GPUs without and with a display
+_NETWORK = (0x0200, 0x0207)  # Ethernet and InfiniBand controllers
+_MAX_LANES = 64
+_MAX_DEVICES = 1024  # of one node
+
+_LANE_OF_SM = {60: k.NVLINK1, 70: k.NVLINK2, 80: k.NVLINK3, 90: k.NVLINK4, 100: k.NVLINK5}
+_LANE_OF_GCN = {
+    "906": k.XGMI_VEGA20,
+    "908": k.XGMI_VEGA20,
+    "90a": k.XGMI_MI200,
+    "910": k.XGMI_MI200,  # how older RCCL writes gfx90a
+}
+
+
+def looks_like_nccl_xml(root: XmlElement) -> bool:
+    """Whether the root element is that of NCCL's or RCCL's files."""
+    return root.tag == "system" and any(root.named("cpu"))
+
+
+@dataclass
+class _Gpu:
+    """One GPU, with the element that describes it where there is one."""
+
+    function: PciDevice
+    line: int
+    element: XmlElement | None
+    id: str = ""
+
+    @property
+    def vendor(self) -> Vendor:
+        names = {child.tag for child in self.element.children} if self.element else set()
+        gcn = self.element is not None and self.element.get("gcn") not in ("", "0")
+        return Vendor.AMD if gcn or "xgmi" in names or self._amd else Vendor.NVIDIA
+
+    @property
+    def _amd(self) -> bool:
+        return self.function.vendor == VENDOR_AMD
+
+    @property
+    def lane(self) -> k.DeviceLink:
+        element = self.element or XmlElement("gpu", {}, 0)
+        if self.vendor is Vendor.AMD:
+            return _LANE_OF_GCN.get(element.get("gcn").removeprefix("gfx"), k.XGMI_MI300)
+        sm = _number(element, "sm", 0, 9999)
+        if sm in (86, 87, 89):
+            return k.NVLINK3_BRIDGE
+        return _LANE_OF_SM.get(sm - sm % 10, k.NVLINK_UNKNOWN)
+
+
+@dataclass
+class _Contents:
+    """What one pass over the file collects."""
+
+    path: Path
+    pci: dict[str, PciDevice] = field(default_factory=dict)
+    cpus_of_node: dict[int, str] = field(default_factory=dict)
+    gpus: list[_Gpu] = field(default_factory=list)
+    adapters: list[tuple[str, str]] = field(default_factory=list)  # (name, PCI bus id)
+    report: list[str] = field(default_factory=list)
+
+
+def topology_of_nccl_tree(root: XmlElement, path: Path) -> Topology:
+    """Read a topology file of NCCL or RCCL.
+
+    Raises:
+        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
+    """
+    contents = _Contents(path)
+    for cpu in root.named("cpu"):
+        _read_cpu(contents, cpu)
+    if not contents.gpus:
+        raise InputError(
+            "no GPU in this file: it only gives NCCL hints on PCI bridges",
+            path=path,
+            line=root.line,
+            hint="dump the whole topology on the node: NCCL_TOPO_DUMP_FILE=topology.xml",
+        )
+    if len(contents.gpus) > _MAX_DEVICES:
+        raise InputError(
+            f"{len(contents.gpus)} GPUs in one node", path=path, line=root.line, hint=_HINT
+        )
+    builder = GraphBuilder(report=contents.report)
+    endpoints = _add_gpus(builder, contents) + _add_nics(builder, contents)
+    machine = Machine(
+        pci=contents.pci,
+        cpus_of_node=contents.cpus_of_node,
+        package_of_node={},
+        functions_per_link=1,
+    )
+    numa_of = PciGraphWriter(builder, machine).write(endpoints)
+    _add_device_links(builder, contents, numa_of)
+    _describe(builder, contents)
+    amd = contents.gpus[0].vendor is Vendor.AMD
+    return builder.build(
+        name=path.stem or path.name, origin="RCCL topology XML" if amd else "NCCL topology XML"
+    )
+
+
+# ---- one pass over the file
+
+
+def _read_cpu(contents: _Contents, cpu: XmlElement) -> None:
+    node = _number(cpu, "numaid", -1, 65535, contents.path)
+    cpus = _cpus(cpu, contents)
+    if node >= 0 and cpus:
+        contents.cpus_of_node[node] = cpus
+    chains: list[tuple[XmlElement, tuple[str, ...]]] = [(each, ()) for each in cpu.named("pci")]
+    while chains:
+        element, bridges = chains.pop(0)
+        function = _function(contents, element, bridges, node if node >= 0 else None, cpus)
+        _add_function(contents, element, function)
+        below = (*bridges, function.pci_bus_id)
+        chains.extend((each, below) for each in element.named("pci"))
+
+
+def _add_function(contents: _Contents, element: XmlElement, function: PciDevice) -> None:
+    bus = function.pci_bus_id
+    before = contents.pci.setdefault(bus, function)
+    if before is not function:
+        if before.bridges != function.bridges or not any(element.named("pci")):
+            raise InputError(
+                f"PCI bus id {bus} appears twice", path=contents.path, line=element.line, hint=_HINT
+            )
+        contents.report.append(f"PCI bridge {bus} appears several times: taken as one switch")
+    _read_endpoint(contents, element, before)
+
+
+def _read_endpoint(contents: _Contents, element: XmlElement, function: PciDevice) -> None:
+    """GPU and NIC of one PCI function, stated or by its class."""
+    gpus = list(element.named("gpu"))
+    nets = [net for nic in element.named("nic") for net in nic.named("net")]
+    contents.gpus.extend(_Gpu(function, gpu.line, gpu) for gpu in gpus[:1])
+    contents.adapters.extend((net.get("name"), function.pci_bus_id) for net in nets)
+    if gpus or nets or any(element.named("pci")):
+        return
+    if function.class_code >> 8 in _ACCELERATORS:
+        contents.gpus.append(_Gpu(function, element.line, None))
+    elif function.class_code >> 8 in _NETWORK:
+        contents.adapters.append(("", function.pci_bus_id))
+
+
+def _function(
+    contents: _Contents,
+    element: XmlElement,
+    bridges: tuple[str, ...],
+    node: int | None,
+    cpus: str | None,
+) -> PciDevice:
+    speed = _SPEED.search(element.get("link_speed"))
+    width = _number(element, "link_width", 0, 32, contents.path)
+    return PciDevice(
+        pci_bus_id=_bus(element, "busid", contents.path),
+        root=f"cpu{node}" if node is not None else "",
+        bridges=bridges,
+        vendor=_hexadecimal(element, "vendor", contents.path),
+        device=_hexadecimal(element, "device", contents.path),
+        class_code=_hexadecimal(element, "class", contents.path),
+        numa_node=node,
+        cpus=cpus,
+        generation=pcie_generation(float(speed[1])) if speed else None,
+        width=width or None,
+        max_width=width or None,
+    )
+
+
+def _bus(element: XmlElement, name: str, path: Path) -> str:
+    try:
+        return canonical_pci(element.get(name))
+    except ValueError as error:
+        raise InputError(
+            f"<{element.tag} {name}>: {str(error)[:80]}", path=path, line=element.line, hint=_HINT
+        ) from None
+
+
+def _number(element: XmlElement, name: str, low: int, high: int, path: Path | None = None) -> int:
+    """A decimal attribute; `low` if it is missing. Refused only where `path` is given."""
+    text = element.get(name) or str(low)
+    value = int(text) if re.fullmatch(r"-?\d{1,9}", text, re.ASCII) else high + 1
+    if low <= value <= high:
+        return value
+    if path is None:
+        return low
+    raise InputError(
+        f"<{element.tag} {name}>: expected {low} to {high}, got {text[:30]!r}",
+        path=path,
+        line=element.line,
+        hint=_HINT,
+    )
+
+
+def _hexadecimal(element: XmlElement, name: str, path: Path) -> int:
+    text = element.get(name) or "0"
+    if re.fullmatch(r"(0x)?[0-9a-f]{1,8}", text, re.IGNORECASE | re.ASCII):
+        return int(text, 16)
+    raise InputError(
+        f"<{element.tag} {name}>: expected a hexadecimal number, got {text[:30]!r}",
+        path=path,
+        line=element.line,
+        hint=_HINT,
+    )
+
+
+def _cpus(cpu: XmlElement, contents: _Contents) -> str | None:
+    """The CPU list of the affinity mask; masks of nothing mean nothing."""
+    text = cpu.get("affinity")
+    if not text:
+        return None
+    words = [int(word, 16) for word in text.split(",")] if _MASK.fullmatch(text) else []
+    cpus = cpu_list_of_mask(words[::-1], bits=32) if len(words) <= 256 else ""
+    try:
+        parse_cpu_list(cpus)
+    except ValueError:
+        contents.report.append(f"the affinity mask in line {cpu.line} is not understood: ignored")
+        return None
+    return cpus
+
+
+# ---- the graph
+
+
+def _add_gpus(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
+    """Devices in the order of NCCL's `dev`, else of their PCI bus ids."""
+    numbers = [_number(g.element, "dev", -1, 65535) if g.element else -1 for g in contents.gpus]
+    if min(numbers) >= 0 and len(set(numbers)) == len(numbers):
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    else:
+        builder.report.append("GPU numbers are missing or double: numbered by PCI bus id")
+        order = sorted(range(len(numbers)), key=lambda i: contents.gpus[i].function.pci_bus_id)
+        numbers = [order.index(i) for i in range(len(numbers))]
+    endpoints = []
+    for i in order:
+        gpu = contents.gpus[i]
+        gpu.id = f"gpu{numbers[i]}"
+        builder.devices.append(
+            Device(
+                id=gpu.id,
+                index=numbers[i],
+                vendor=gpu.vendor,
+                name=_name(gpu),
+                pci_bus_id=gpu.function.pci_bus_id,
+                numa_node=gpu.function.numa_node,
+                cpus=gpu.function.cpus,
+                forwards=gpu.lane is k.XGMI_MI200,
+            )
+        )
+        endpoints.append(Endpoint(gpu.id, gpu.function, k.DEFAULT_PCIE_GENERATION))
+    return endpoints
+
+
+def _name(gpu: _Gpu) -> str:
+    if gpu.element is None:
+        return ""
+    gcn = gpu.element.get("gcn")
+    if gpu.vendor is Vendor.AMD:
+        return f"gfx{gcn.removeprefix('gfx')}" if gcn else ""
+    sm = _number(gpu.element, "sm", 0, 9999)
+    return f"sm_{sm}" if sm else ""
+
+
+def _add_nics(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
+    endpoints = []
+    for index, (name, bus) in enumerate(contents.adapters):
+        function = contents.pci[bus]
+        builder.nics.append(
+            Nic(
+                id=f"nic{index}",
+                index=index,
+                name=name,
+                pci_bus_id=bus,
+                numa_node=function.numa_node,
+            )
+        )
+        endpoints.append(Endpoint(f"nic{index}", function, k.DEFAULT_PCIE_GENERATION))
+    return endpoints
+
+
+def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int, int]]:
+    """The element, target bus id, target class and lanes of each bond a GPU names."""
+    for element in gpu.element.children if gpu.element else ():
+        if element.tag in ("nvlink", "xgmi"):
+            target = _bus(element, "target", path)
+            tclass = _hexadecimal(element, "tclass", path)
+            yield element, target, tclass, _number(element, "count", 0, _MAX_LANES, path)
+
+
+def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[str, str]) -> None:
+    id_of_bus = {gpu.function.pci_bus_id: gpu.id for gpu in contents.gpus}
+    lanes = {gpu.id: gpu.lane for gpu in contents.gpus}
+    direct: dict[tuple[str, str], Counter[str]] = {}
+    ports: dict[str, Counter[str]] = {}
+    away: Counter[str] = Counter()
+    for gpu in contents.gpus:
+        for element, target, tclass, count in _device_links(gpu, contents.path):
+            peer = id_of_bus.get(target)
+            if count == 0 or peer == gpu.id:
+                continue
+            if peer is not None:
+                pair = (min(gpu.id, peer), max(gpu.id, peer))
+                direct.setdefault(pair, Counter())[gpu.id] += count
+            elif tclass == _CLASS_CPU_BRIDGE and gpu.id in numa_of:
+                builder.device_link(gpu.id, numa_of[gpu.id], lanes[gpu.id], count, port=False)
+            elif tclass == _CLASS_NVSWITCH or (element.tag == "nvlink" and not tclass):
+                ports.setdefault(gpu.id, Counter())[target] += count
+            else:
+                away[element.tag] += 1
+    builder.report.extend(
+        f"{n} {tag} bonds lead to devices that are not in the file: left out"
+        for tag, n in away.items()
+    )
+    add_bonds(builder, direct, lanes)
+    add_fabrics(builder, ports, lanes)
+
+
+def _describe(builder: GraphBuilder, contents: _Contents) -> None:
+    """What a file of this kind cannot tell, and what this one leaves out."""
+    say = builder.report.append
+    say("host bridges are not in the file: GPUs of one NUMA node are taken to share one")
+    silent = [gpu for gpu in contents.gpus if gpu.element is None]
+    if silent:
+        say(
+            f"{len(silent)} GPUs are known by PCI class alone: their links to each other (NVLink,"
+            " xGMI) are not in the file, NVIDIA assumed where no vendor is stated"
+        )
+    if not contents.adapters:
+        say("no NIC in the file")
+    unnamed = sum(not name for name, _ in contents.adapters)
+    if unnamed:
+        say(f"{unnamed} NICs are known by PCI class alone: they have no name")
+    nodes = {gpu.function.numa_node for gpu in contents.gpus}
+    if len(nodes) > 2:
+        say(
+            f"how {len(nodes)} NUMA nodes are joined is not in the file: one smp link between each"
+            " two assumed"
+        )
+    vendors = {gpu.function.vendor for gpu in contents.gpus} - {0, VENDOR_AMD, VENDOR_NVIDIA}
+    if vendors:
+        say(f"GPUs of an unknown PCI vendor ({', '.join(f'{v:#06x}' for v in sorted(vendors))})")
+    if any(link.kind is LinkKind.XGMI for link in builder.links):
+        say("RCCL counts every xGMI peer, direct or not: bonds are taken as written")

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import io
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tests.profile.importers.mutations import damage, reads_or_refuses
+from toposeat.errors import InputError
+from toposeat.model.traffic import MemorySpace
+from toposeat.profile import read_traffic
+from toposeat.profile.importers.numpy_matrix import read_npy_matrix, read_npz_matrix
+
+MATRIX = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
+
+
+def header(shape: str, descr: str = "<i8") -> bytes:
+    """A `.npy` file's beginning that declares any shape."""
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (118 - len(text) - 1) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u4", ">i4", "f8", "u1", "f2"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_whole_numbers_of_any_type(tmp_path: Path, dtype: str, order: str) -> None:
+    np.save(tmp_path / "m.npy", np.asarray(MATRIX, dtype=dtype, order=order))
+    traffic = read_traffic(tmp_path / "m.npy")
+    assert traffic.table(space=MemorySpace.DEVICE).dense_bytes(3).tolist() == MATRIX.tolist()
+    assert traffic.table().messages.tolist() == [1] * 5
+    assert any("no message counts" in line for line in traffic.report)
+
+
+def test_bytes_and_messages(tmp_path: Path) -> None:
+    counts = np.array([[0, 2, 1], [1, 0, 3], [1, 1, 0]])
+    np.savez_compressed(tmp_path / "m.npz", bytes=MATRIX, messages=counts, other=np.arange(3))
+    traffic = read_traffic(tmp_path / "m.npz")
+    assert traffic.table().dense_bytes(3).tolist() == MATRIX.tolist()
+    assert traffic.table().dense_messages(3).tolist() == counts.tolist()
+    assert not any("message counts" in line for line in traffic.report)
+
+
+def test_a_single_array_may_have_any_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "m.npz", volume=MATRIX)
+    assert read_traffic(tmp_path / "m.npz").table().dense_bytes(3).tolist() == MATRIX.tolist()
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_matrices_as_scipy_saves_them(tmp_path: Path, form: str) -> None:
+    """The members of scipy.sparse.save_npz, put together by hand: SciPy is not needed to read."""
+    source, target = np.nonzero(MATRIX)
+    arrays: dict[str, np.ndarray] = {"format": np.array(form.encode()), "shape": np.array([3, 3])}
+    if form == "coo":
+        arrays |= {"row": source.astype("i4"), "col": target.astype("i4")}
+        arrays["data"] = MATRIX[source, target]
+    else:
+        lines = MATRIX if form == "csr" else MATRIX.T
+        arrays["indptr"] = np.r_[0, np.cumsum((lines > 0).sum(axis=1))].astype("i4")
+        arrays["indices"] = np.nonzero(lines)[1].astype("i4")
+        arrays["data"] = lines[np.nonzero(lines)]
+    np.savez(tmp_path / "m.npz", **arrays)
+    assert read_traffic(tmp_path / "m.npz").table().dense_bytes(3).tolist() == MATRIX.tolist()
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        (np.zeros((2, 3)), "expected a square matrix"),
+        (np.zeros(4), "expected a square matrix"),
+        (np.array([[0, -1], [0, 0]]), "negative"),
+        (np.array([[0, 0.5], [0, 0]]), "fractions"),
+        (np.array([[0, np.nan], [0, 0]]), "not finite"),
+        (np.array([[0, 2.0**63], [0, 0]]), "more than can be counted"),
+        (np.array([["a", "b"], ["c", "d"]]), "expected numbers"),
+        (np.array([[1j, 0], [0, 0]]), "expected numbers"),
+    ],
+)
+def test_what_is_no_traffic_is_refused(tmp_path: Path, matrix: np.ndarray, words: str) -> None:
+    np.save(tmp_path / "m.npy", matrix)
+    with pytest.raises(InputError, match=words):
+        read_traffic(tmp_path / "m.npy")
+
+
+def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (tmp_path / "exploded",))  # type: ignore[return-value]
+
+    np.save(tmp_path / "m.npy", np.array([[Bomb()]], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="Python objects, which are never loaded"):
+        read_traffic(tmp_path / "m.npy")
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("shape", ["(16384, 16384)", "(100000000, 100000000)", "(1, 1" + "0" * 99])
+def test_declared_shapes_cost_nothing(tmp_path: Path, shape: str) -> None:
+    path = tmp_path / "m.npy"
+    path.write_bytes(header(shape))
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        read_npy_matrix(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+def test_a_bomb_in_an_archive_is_read_in_blocks(tmp_path: Path) -> None:
+    """32 MiB of zeros in 32 KiB: one block of memory, and an empty matrix."""
+    path = tmp_path / "m.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bytes.npy", header("(2048, 2048)") + bytes(2048 * 2048 * 8))
+    tracemalloc.start()
+    traffic = read_npz_matrix(path)
+    assert tracemalloc.get_traced_memory()[1] < 3 * 2**24
+    tracemalloc.stop()
+    assert traffic.ranks == 2048
+    assert len(traffic.table()) == 0
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    matrix=hnp.arrays(
+        st.sampled_from(["i8", "u2", "f8"]),
+        st.integers(1, 12).map(lambda n: (n, n)),
+        elements=st.integers(0, 60000),
+    )
+)
+def test_round_trip(tmp_path: Path, matrix: np.ndarray) -> None:
+    np.save(tmp_path / "m.npy", matrix)
+    assert (read_traffic(tmp_path / "m.npy").table().dense_bytes(len(matrix)) == matrix).all()
+
+
+def _npz() -> bytes:
+    out = io.BytesIO()
+    np.savez_compressed(out, bytes=MATRIX, messages=MATRIX > 0)
+    return out.getvalue()
+
+
+_NPY = header("(3, 3)") + MATRIX.astype("<i8").tobytes()
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), sample=st.sampled_from([_NPY, _npz()]))
+def test_damaged_files_are_read_or_refused(
+    tmp_path: Path, data: st.DataObject, sample: bytes
+) -> None:
+    path = tmp_path / "matrix"
+    path.write_bytes(data.draw(damage(sample)))
+    reads_or_refuses(lambda: read_npy_matrix(path))
+    reads_or_refuses(lambda: read_npz_matrix(path))

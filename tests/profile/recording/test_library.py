@@ -1,0 +1,152 @@
+"""Which library is preloaded, told from real programs of every MPI on the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.interposed import PROGRAMS, compile_c
+from tests.support.mpi import MpiToolchain, find_mpi
+from toposeat.errors import InputError, MissingProgramError, ToposeatError
+from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.profile.recording.library import choose_abi, choose_library
+from toposeat.profile.recording.linkage import inspect_linkage
+
+ABI_OF_FAMILY = {"openmpi": "ompi", "mpich": "mpich"}
+
+
+@pytest.fixture(scope="module")
+def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
+
+
+def line(program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
+    return LaunchLine(kind=kind, launcher=("launcher",), program=(str(program),), ranks=2)
+
+
+def test_c_programs_tell_themselves(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> None:
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    abi = ABI_OF_FAMILY[mpi.family]
+    assert choose_abi(line(program), mpi.env) == abi
+    assert choose_library(line(program), mpi.env).name == f"libtoposeat_{abi}.so"
+    linkage = inspect_linkage(program, mpi.env)
+    assert linkage.mpi_file is not None
+    assert linkage.mpi_file.exists()
+
+
+def test_programs_by_the_standard_abi(examples_dir: Path, build_dir: Path) -> None:
+    mpi = find_mpi("wheel-mpich-abi")
+    if isinstance(mpi, str):
+        pytest.skip(mpi)
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    assert choose_abi(line(program), mpi.env) == "abi"
+    assert choose_library(line(program), mpi.env).name == "libtoposeat_abi.so"
+
+
+@pytest.mark.parametrize("mpi", ["debian-openmpi", "debian-mpich"], indirect=True)
+def test_fortran_programs_too(mpi: MpiToolchain, build_dir: Path) -> None:
+    """Open MPI's Fortran bindings are libraries of their own, whose names look like libmpi's."""
+    program = compile_c(mpi, PROGRAMS / "ring_mpi.f90", build_dir)
+    assert choose_abi(line(program), mpi.env) == ABI_OF_FAMILY[mpi.family]
+
+
+def test_mpi_behind_another_library(
+    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
+) -> None:
+    inner = tmp_path / "libinner.so"
+    (tmp_path / "inner.c").write_text("#include <mpi.h>\nint f(void) { return MPI_Init(0, 0); }\n")
+    (tmp_path / "outer.c").write_text("int f(void);\nint main(void) { return f(); }\n")
+    env = dict(mpi.env)
+    shared = [str(mpi.mpicc), "-shared", "-fPIC", "-o", str(inner), str(tmp_path / "inner.c")]
+    subprocess.run(shared, env=env, check=True)
+    outer = tmp_path / "outer"
+    # Undefined symbols of libmpi's own dependencies are not this program's business.
+    link = ["gcc", "-o", str(outer), str(tmp_path / "outer.c"), "-L", str(tmp_path), "-linner"]
+    link += ["-Wl,-rpath,$ORIGIN", "-Wl,--allow-shlib-undefined"]
+    subprocess.run(link, check=True)
+    assert choose_abi(line(outer), env) == ABI_OF_FAMILY[mpi.family]
+
+
+@pytest.mark.parametrize(
+    ("kind", "abi"),
+    [
+        (LauncherKind.OPENMPI, "ompi"),
+        (LauncherKind.MPICH, "mpich"),
+        (LauncherKind.INTEL, "mpich"),
+    ],
+)
+def test_scripts_follow_the_launcher(kind: LauncherKind, abi: str, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nexec true\n")
+    script.chmod(0o755)
+    assert not inspect_linkage(script, os.environ).is_elf
+    assert choose_abi(line(script, kind)) == abi
+    assert choose_abi(line(sys.executable, kind)) == abi
+
+
+def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nmpirun -n 2 ./app\n")
+    script.chmod(0o755)
+    (tmp_path / "mpirun").symlink_to(mpi.mpirun)
+    env = {**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"}
+    for kind in (LauncherKind.NONE, LauncherKind.SRUN):
+        assert choose_abi(line(script, kind), env) == ABI_OF_FAMILY[mpi.family]
+
+
+def test_nothing_tells(tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path)}  # no mpirun there
+    with pytest.raises(ToposeatError, match="cannot tell which MPI") as caught:
+        choose_abi(line("/bin/true"), env)
+    assert "TOPOSEAT_MPI_ABI" in caught.value.hint
+    env["TOPOSEAT_MPI_ABI"] = "mpich"
+    assert choose_abi(line("/bin/true"), env) == "mpich"
+    with pytest.raises(InputError, match="TOPOSEAT_MPI_ABI"):
+        choose_abi(line("/bin/true"), {**env, "TOPOSEAT_MPI_ABI": "lam"})
+
+
+def test_static_mpi_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "static.c"
+    source.write_text(
+        "int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }\n"
+        "int main(void) { return MPI_Init(0, 0) - 1; }\n"
+    )
+    program = tmp_path / "static"
+    subprocess.run(["gcc", "-o", str(program), str(source)], check=True)
+    with pytest.raises(ToposeatError, match="static is linked statically with MPI"):
+        choose_abi(line(program, LauncherKind.MPICH))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("stripped", [False, True])
+def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
+    """Debian's MPICH has a libmpich.a; the libraries below it stay shared."""
+    mpi = find_mpi("debian-mpich")
+    if isinstance(mpi, str):
+        pytest.skip(mpi)
+    words = [str(mpi.mpicc), "-static", "-show"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    archive = next(Path("/usr/lib").glob("*/libmpich.a"), None)
+    if archive is None or not shown:
+        pytest.skip("no libmpich.a here")
+    source, program = tmp_path / "app.c", tmp_path / "app"
+    source.write_text(
+        "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
+    )
+    words = [word for word in shown[1:] if word != "-static"]
+    rest = [str(archive) if word == "-lmpich" else word for word in words]
+    build = [shown[0], "-o", program, source, *rest, *(["-s"] if stripped else [])]
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(f"cannot link statically: {built.stderr.splitlines()[-1]}")
+    with pytest.raises(ToposeatError, match="app is linked statically with MPI"):
+        choose_library(line(program, LauncherKind.MPICH), mpi.env)
+
+
+def test_missing_program() -> None:
+    with pytest.raises(MissingProgramError, match="no-such-program"):
+        choose_abi(line("no-such-program", LauncherKind.MPICH))

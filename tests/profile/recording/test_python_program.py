@@ -1,0 +1,201 @@
+"""Which mpi4py a Python program will import, asked of real interpreters, and what follows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain, find_mpi
+from toposeat.errors import ToposeatError
+from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.profile.recording import python_program
+from toposeat.profile.recording.library import choose_abi
+from toposeat.profile.recording.python_program import as_python_program, find_mpi4py_module
+
+PYTHON = Path(sys.executable)
+ENV = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+
+
+def line(*program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
+    words = tuple(str(word) for word in program)
+    return LaunchLine(kind=kind, launcher=("launcher",), program=words, ranks=2)
+
+
+def script(folder: Path, first_line: str) -> Path:
+    path = folder / "app"
+    path.write_text(f"{first_line}\nimport mpi4py\n")
+    path.chmod(0o755)
+    return path
+
+
+def make_mpi4py(folder: Path, libraries: dict[str, str], tail: str = "") -> Path:
+    """An mpi4py with a module of this name for each library, which it only needs, as linkers do."""
+    package = folder / "mpi4py"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(tail)
+    (folder / "empty.c").write_text("")
+    for module, soname in libraries.items():
+        stand_in = folder / soname
+        compile_shared(folder / "empty.c", stand_in, f"-Wl,-soname,{soname}")
+        compile_shared(folder / "empty.c", package / module, "-Wl,--no-as-needed", stand_in)
+        stand_in.unlink()
+    return folder
+
+
+def compile_shared(source: Path, result: Path, *options: str | Path) -> None:
+    words = ["gcc", "-shared", "-fPIC", "-o", str(result), str(source), *map(str, options)]
+    assert os.spawnvp(os.P_WAIT, words[0], words) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "folder"),
+    [
+        (["app.py", "-E"], (), "."),
+        (["-u", "-I", "sub/app.py"], ("-I",), "sub"),
+        (["-W", "ignore", "-Xdev", "-sE", "sub/app.py"], ("-s", "-E"), "sub"),
+        (["-X", "dev", "--check-hash-based-pycs", "never", "sub/app.py"], (), "sub"),
+        (["-m", "sub.app"], (), None),
+        (["-Sc", "pass", "sub/app.py"], ("-S",), None),
+        (["-"], (), None),
+        ([], (), None),
+    ],
+)
+def test_arguments_of_the_interpreter(
+    words: list[str], flags: tuple[str, ...], folder: str | None
+) -> None:
+    found = as_python_program(PYTHON, words, ENV)
+    assert found is not None
+    assert found.flags == flags
+    assert found.folder == ("" if folder is None else str(Path(folder).resolve()))
+
+
+@pytest.mark.parametrize("first_line", [f"#!{PYTHON} -s", "#!/usr/bin/env -S A=b python3 -s"])
+def test_scripts_that_name_python(first_line: str, tmp_path: Path) -> None:
+    found = as_python_program(script(tmp_path, first_line), ["-E"], ENV)
+    assert found is not None
+    assert Path(found.interpreter).name.startswith("python")
+    assert found.flags == ("-s",)
+    assert found.folder == str(tmp_path.resolve())
+
+
+@pytest.mark.parametrize(
+    "first_line", ["#!/bin/sh", "#!", "no shebang", "#!/usr/bin/env", "#!/x/python3"]
+)
+def test_other_scripts(first_line: str, tmp_path: Path) -> None:
+    assert as_python_program(script(tmp_path, first_line), [], ENV) is None
+
+
+def test_the_installed_mpi4py_chooses_as_in_the_ranks(mpi: MpiToolchain) -> None:
+    """The wheel has a module for each family, and loads libmpi to choose."""
+    pytest.importorskip("mpi4py")
+    found = as_python_program(PYTHON, ["app.py"], mpi.env)
+    assert found is not None
+    module = find_mpi4py_module(found, {**mpi.env, "MPI4PY_MPIABI": mpi.family})
+    assert isinstance(module, Path)
+    assert module.name.startswith(f"MPI.{mpi.family}.")
+    if mpi.prefix is not None:
+        chosen = find_mpi4py_module(found, {**mpi.env, "LD_LIBRARY_PATH": f"{mpi.prefix}/lib"})
+        assert chosen == module
+
+
+@pytest.mark.parametrize(
+    ("soname", "abi"),
+    [("libmpi.so.40", "ompi"), ("libmpi.so.12", "mpich"), ("libmpi_abi.so.1", "abi")],
+)
+def test_abi_of_the_only_module(soname: str, abi: str, tmp_path: Path) -> None:
+    """Found beside the script, as Python does; no launcher family is needed."""
+    make_mpi4py(tmp_path, {"MPI.so": soname})
+    app = tmp_path / "app.py"
+    assert choose_abi(line(PYTHON, app), ENV) == abi
+    assert choose_abi(line(PYTHON, "-u", "-W", "ignore", app), ENV) == abi
+    assert choose_abi(line(script(tmp_path, f"#!{PYTHON}")), ENV) == abi
+    env = {**ENV, "PYTHONPATH": str(tmp_path)}
+    assert choose_abi(line(PYTHON, "-m", "app"), env) == abi
+    if abi == "abi":  # any launcher may serve the standard ABI
+        for kind in (LauncherKind.OPENMPI, LauncherKind.MPICH, LauncherKind.INTEL):
+            assert choose_abi(line(PYTHON, app, kind=kind), ENV) == abi
+
+
+def test_mpi4py_of_another_mpi_than_the_launcher(tmp_path: Path) -> None:
+    make_mpi4py(tmp_path, {"MPI.so": "libmpi.so.12"})
+    with pytest.raises(ToposeatError, match=r"mpi4py for libmpi.so.12 .*Open MPI") as caught:
+        choose_abi(line(PYTHON, tmp_path / "app.py", kind=LauncherKind.OPENMPI), ENV)
+    assert "TOPOSEAT_MPI_ABI" in caught.value.hint
+    assert "\n" not in str(caught.value)
+
+
+def test_mpi4py_for_several_follows_the_launcher() -> None:
+    """What is on the search path here need not be what the launcher puts there."""
+    pytest.importorskip("mpi4py")
+    for kind, abi, other in (
+        (LauncherKind.OPENMPI, "ompi", "mpich"),
+        (LauncherKind.MPICH, "mpich", "openmpi"),
+    ):
+        assert choose_abi(line(PYTHON, "app.py", kind=kind), ENV) == abi
+        with pytest.raises(ToposeatError, match="mpi4py for libmpi"):
+            choose_abi(line(PYTHON, "app.py", kind=kind), {**ENV, "MPI4PY_MPIABI": other})
+
+
+def test_no_mpi4py(tmp_path: Path) -> None:
+    with pytest.raises(ToposeatError, match="will use: it has no mpi4py, and") as caught:
+        choose_abi(line(PYTHON, "-S", tmp_path / "app.py"), ENV)
+    assert "TOPOSEAT_MPI_ABI" in caught.value.hint
+    assert choose_abi(line(PYTHON, "-S", "app.py", kind=LauncherKind.MPICH), ENV) == "mpich"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            "print('toposeat: mpi4py.MPI is /x'); raise OSError('broken\\nhere')",
+            "cannot be found: here",
+        ),
+        ("raise RuntimeError('cannot load MPI library')", "finds no MPI library"),
+        ("import os; os._exit(0)", "has no mpi4py.MPI"),
+        ("import os; os.kill(os.getpid(), 9)", "has no mpi4py.MPI"),
+        ("", "No module named 'mpi4py.MPI'|has no mpi4py.MPI"),
+    ],
+)
+def test_damaged_mpi4py(code: str, reason: str, tmp_path: Path) -> None:
+    make_mpi4py(tmp_path, {}, code)
+    with pytest.raises(ToposeatError, match=reason) as caught:
+        choose_abi(line(PYTHON, tmp_path / "app.py"), ENV)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_interpreter_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does what it has started keep toposeat waiting."""
+    monkeypatch.setattr(python_program, "_TIMEOUT_S", 0.5)
+    slow = tmp_path / "python3"
+    slow.write_text("#!/bin/sh\nsleep 60 &\necho $! > pid\nwait\n")
+    slow.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    begin = time.monotonic()
+    with pytest.raises(ToposeatError, match=r"did not say within 0.5 s"):
+        choose_abi(line(slow, "app.py"), ENV)
+    assert time.monotonic() - begin < 30
+    assert not _lives(int((tmp_path / "pid").read_text()))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def test_the_standard_abi_through_a_real_mpi4py() -> None:
+    variable = "TOPOSEAT_TEST_MPI4PY_WHEEL_MPICH_ABI"
+    mpi = find_mpi("wheel-mpich")
+    if isinstance(mpi, str) or variable not in os.environ or shutil.which("gcc") is None:
+        pytest.skip(f"needs MPICH's wheel and an mpi4py compiled for mpi_abi in {variable}")
+    env = {**mpi.env, "PYTHONPATH": os.environ[variable]}
+    assert choose_abi(line(PYTHON, "app.py", kind=LauncherKind.MPICH), env) == "abi"

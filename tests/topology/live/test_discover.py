@@ -1,0 +1,373 @@
+"""Live discovery on machines that are written to a folder: what disagrees is reported."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from tests.topology.live.fake_machine import (
+    AMD,
+    GPU_CLASS,
+    MELLANOX,
+    NIC_CLASS,
+    NVIDIA,
+    FakeGpu,
+    FakeNvml,
+    FakeSysfs,
+)
+from toposeat.errors import UnavailableError
+from toposeat.model.topology import Topology, Vendor
+from toposeat.topology import discover_this, read_topology
+from toposeat.topology.catalogue import catalogue_topology
+from toposeat.topology.catalogue.dgx1 import CPUS, ONE_LANE, TWO_LANES
+from toposeat.topology.live.kfd import read_kfd
+from toposeat.topology.live.sysfs import read_sysfs
+
+GPU, CPU, SWITCH = 0, 1, 2  # NVML's remote device types
+DGX1_GPUS = ["06", "07", "0a", "0b", "85", "86", "89", "8a"]
+DGX1_NICS = ["05", "0c", "84", "8b"]
+
+
+def bus(number: str) -> str:
+    return f"0000:{number}:00.0"
+
+
+def dgx1_sysfs(root: Path) -> FakeSysfs:
+    """Two host bridges with two switches each: two GPUs and one NIC below every switch."""
+    sysfs = FakeSysfs(root)
+    for socket in (0, 1):
+        sysfs.numa(socket, CPUS[socket], socket)
+    for number in range(4):
+        socket = number // 2
+        endpoints = [
+            *((bus(b), NVIDIA, GPU_CLASS) for b in DGX1_GPUS[2 * number : 2 * number + 2]),
+            (bus(DGX1_NICS[number]), MELLANOX, NIC_CLASS),
+        ]
+        paths = sysfs.switch(
+            f"pci0000:{0x80 * socket:02x}/0000:{0x80 * socket:02x}:{number % 2 + 2:02x}.0",
+            0x80 * socket + 0x20 + 2 * number,
+            endpoints,
+            node=socket,
+            cpus=CPUS[socket],
+        )
+        sysfs.adapter("infiniband", f"mlx5_{number}", paths[-1])
+        sysfs.adapter("net", f"ib{number}", paths[-1])
+    aspeed = "pci0000:00/0000:00:1c.0"
+    sysfs.pci(aspeed, vendor="0x1a03", pci_class="0x030000", node=0)  # management controller
+    return sysfs
+
+
+def dgx1_nvml(**options: object) -> FakeNvml:
+    gpus = [
+        FakeGpu(pci=bus(b), uuid=f"GPU-0000000{i}-0000-0000-0000-000000000000")
+        for i, b in enumerate(DGX1_GPUS)
+    ]
+    for lanes, pairs in ((2, TWO_LANES), (1, ONE_LANE)):
+        for a, b in pairs:
+            gpus[a].links += [(gpus[b].pci, GPU)] * lanes
+            gpus[b].links += [(gpus[a].pci, GPU)] * lanes
+
+    def distance(i: int, j: int) -> int:
+        return 20 if i // 2 == j // 2 else 30 if i // 4 == j // 4 else 50
+
+    return FakeNvml(gpus, distance=distance, **options)
+
+
+def wiring(topology: Topology) -> dict[tuple[str, ...], tuple[int, float]]:
+    devices = {d.id for d in topology.devices}
+    return {
+        tuple(sorted(x.ends)): (x.count, x.forward_bytes_per_s.value)
+        for x in topology.links
+        if set(x.ends) <= devices
+    }
+
+
+def doubts(topology: Topology) -> str:
+    return "\n".join(topology.report)
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_finds_the_dgx_1v_of_the_catalogue(tmp_path: Path, as_bytes: bool) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml(as_bytes=as_bytes)
+    found = discover_this(sysfs=tmp_path, nvml=nvml, host="node07")
+    known = catalogue_topology("dgx-1v")
+    assert nvml.open == 0
+    assert found.report == ()
+    assert (found.name, found.hosts) == ("node07", ("node07",))
+    assert found.metadata == {"driver": "550.163.01"}
+    assert wiring(found) == wiring(known)
+    for ours, theirs in zip(found.devices, known.devices, strict=True):
+        for name in ("id", "name", "pci_bus_id", "numa_node", "cpus", "vendor", "memory_bytes"):
+            assert getattr(ours, name) == getattr(theirs, name)
+    assert found.devices[3].uuid == "GPU-00000003-0000-0000-0000-000000000000"
+    assert [(n.name, n.pci_bus_id) for n in found.nics] == [
+        (n.name, n.pci_bus_id) for n in known.nics
+    ]
+    for pair, route in known.route_of_pair.items():
+        same = found.route_of_pair[pair]
+        assert (same.path_class, len(same.links)) == (route.path_class, len(route.links))
+    kinds = [Counter(x.kind.value for x in t.links) for t in (found, known)]
+    assert kinds[0] == kinds[1]
+    assert found.route_of_pair["gpu0", "gpu1"].peer_access is True
+    assert found.route_of_pair["gpu0", "gpu5"].peer_access is False
+    assert found.route_of_pair["gpu0", "nic0"].peer_access is None
+
+
+def test_pcie_speed_is_that_of_the_slower_end(tmp_path: Path) -> None:
+    sysfs = FakeSysfs(tmp_path)
+    sysfs.numa(0, "0-7", 0)
+    port = "pci0000:00/0000:00:01.0"
+    sysfs.pci(port, vendor="0x8086", pci_class="0x060400", speed="16.0 GT/s PCIe")
+    path = f"{port}/0000:01:00.0"
+    sysfs.pci(path, vendor=NVIDIA, pci_class=GPU_CLASS, speed="32.0 GT/s PCIe", width=8)
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml([FakeGpu("0000:01:00.0")]))
+    link = next(x for x in found.links if x.ends[0] == "gpu0")
+    assert link.forward_bytes_per_s.value == 24e9 / 2  # generation 4, eight lanes
+    assert found.report == ()
+
+
+def test_gpus_hidden_by_a_cgroup_are_reported(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    nvml.gpus = nvml.gpus[:2]
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert len(found.devices) == 2
+    assert "6 of 8 NVIDIA GPUs are hidden from this process" in doubts(found)
+
+
+def test_without_nvml_sysfs_lists_the_gpus(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=False))
+    assert [d.pci_bus_id for d in found.devices] == [bus(b) for b in DGX1_GPUS]
+    assert "NVLinks are not known" in doubts(found)
+    classes = Counter(
+        found.route_of_pair[f"gpu{i}", f"gpu{j}"].path_class.value
+        for i, j in combinations(range(8), 2)
+    )
+    assert classes == {"PIX": 4, "PHB": 8, "SYS": 16}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "nvmlDeviceGetUUID",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetTopologyCommonAncestor",
+        "nvmlDeviceGetP2PStatus",
+        "nvmlDeviceGetCpuAffinity",
+        "nvmlDeviceGetMigMode",
+        "nvmlDeviceGetNvLinkVersion",
+        "nvmlSystemGetDriverVersion",
+    ],
+)
+def test_calls_that_are_not_supported_degrade(tmp_path: Path, function: str) -> None:
+    dgx1_sysfs(tmp_path)
+    found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=[function]))
+    assert doubts(found) == f"NVML did not answer {function}: Not Supported"
+    assert wiring(found) == wiring(catalogue_topology("dgx-1v"))
+
+
+def test_missing_nvlink_calls_mean_no_nvlink(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=["nvmlDeviceGetNvLinkState"]))
+    assert wiring(found) == {}
+    assert found.route_of_pair["gpu0", "gpu3"].path_class.value == "PHB"
+
+
+def test_nvswitch_fabric(tmp_path: Path) -> None:
+    """Twelve links of each GPU spread over six switches: one crossbar."""
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    for gpu in nvml.gpus:
+        gpu.name = "NVIDIA A100-SXM4-40GB"
+        gpu.links = [(bus(f"c{n % 6}"), SWITCH) for n in range(12)]
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    ports = [x for x in found.links if x.kind.value == "nvlink"]
+    assert [(x.ends[1], x.count, x.forward_bytes_per_s.value) for x in ports] == [
+        ("nvswitch0", 12, 300e9)
+    ] * 8
+    assert {r.path_class.value for p, r in found.route_of_pair.items() if "nic" not in p[1]} == {
+        "NVL"
+    }
+
+
+def test_two_nvswitch_boards(tmp_path: Path) -> None:
+    sysfs = FakeSysfs(tmp_path)
+    sysfs.numa(0, "0-7", 0)
+    gpus = []
+    for i in range(16):
+        port = f"pci0000:00/0000:00:{i + 1:02x}.0"
+        sysfs.pci(port, vendor="0x8086", pci_class="0x060400")
+        address = bus(f"{i + 0x10:02x}")
+        sysfs.pci(f"{port}/{address}", vendor=NVIDIA, pci_class=GPU_CLASS)
+        links = [(bus(f"{0xA0 + 16 * (i // 8) + n:02x}"), SWITCH) for n in range(6)]
+        gpus.append(FakeGpu(address, name="Tesla V100-SXM3-32GB", links=links))
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml(gpus))
+    trunk = next(x for x in found.links if x.name == "board to board")
+    assert (trunk.count, trunk.forward_bytes_per_s.value) == (48, 1200e9)
+    assert len(found.route_of_pair["gpu0", "gpu15"].links) == 3
+    assert "assumed to be joined at full bisection" in doubts(found)
+
+
+def test_nvlink_to_the_cpu(tmp_path: Path) -> None:
+    """POWER9: GPUs of two sockets talk over NVLink, X-bus, NVLink."""
+    sysfs = FakeSysfs(tmp_path)
+    gpus = []
+    for i, domain in enumerate(("0004", "0035")):
+        sysfs.numa(8 * i, f"{88 * i}-{88 * i + 87}", 8 * i)
+        sysfs.numa(255 - i, "", 0)  # the GPU's own memory: a node without CPUs
+        port = f"pci{domain}:00/{domain}:00:00.0"
+        sysfs.pci(port, vendor="0x1014", pci_class="0x060400", node=8 * i)
+        address = f"{domain}:04:00.0"
+        sysfs.pci(f"{port}/{address}", vendor=NVIDIA, pci_class=GPU_CLASS, node=8 * i)
+        gpus.append(FakeGpu(address, links=[(f"{domain}:00:00.1", CPU)] * 3))
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml(gpus))
+    route = found.route_of_pair["gpu0", "gpu1"]
+    assert [found.link_of_id[x].kind.value for x in route.links] == ["nvlink", "smp", "nvlink"]
+    assert route.path_class.value == "SYS"
+    assert {c.numa_node for c in found.components if c.kind.value == "numa"} == {0, 8}
+
+
+def test_numa_nodes_of_a_socket_meet_on_its_die(tmp_path: Path) -> None:
+    sysfs = FakeSysfs(tmp_path)
+    gpus = []
+    for node in range(4):
+        sysfs.numa(node, f"{8 * node}-{8 * node + 7}", node // 2)
+        port = f"pci0000:{32 * node:02x}/0000:{32 * node:02x}:01.0"
+        sysfs.pci(port, vendor="0x1022", pci_class="0x060400", node=node)
+        address = bus(f"{32 * node + 1:02x}")
+        sysfs.pci(f"{port}/{address}", vendor=NVIDIA, pci_class=GPU_CLASS, node=node)
+        gpus.append(FakeGpu(address))
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml(gpus))
+    smp = [set(x.ends) for x in found.links if x.kind.value == "smp"]
+    assert {"package0", "package1"} in smp
+    assert len(smp) == 5
+    assert len(found.route_of_pair["gpu0", "gpu1"].links) == 6
+    assert len(found.route_of_pair["gpu0", "gpu2"].links) == 7
+
+
+def test_mig_inactive_and_lopsided_links_are_reported(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    nvml.gpus[0].mig = True
+    nvml.gpus[1].inactive = 1
+    nvml.gpus[2].links.pop()
+    report = doubts(discover_this(sysfs=tmp_path, nvml=nvml))
+    assert "gpu0 is in MIG mode" in report
+    assert "gpu1 has 1 inactive NVLinks beside 6 active ones" in report
+    assert re.search(r"gpu2 counts \d links to gpu\d, gpu\d counts \d back", report) or (
+        re.search(r"gpu\d counts \d links to gpu\d", report)
+    )
+
+
+def test_unknown_pci_position_is_reported(tmp_path: Path) -> None:
+    found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml())
+    assert "gpu0 (0000:06:00.0) is not in sysfs" in doubts(found)
+    assert len(found.devices) == 8
+    assert found.route_of_pair["gpu0", "gpu3"].path_class.value == "NVL"
+
+
+@pytest.mark.parametrize("present", [False, True])
+def test_no_gpu_says_what_to_do(tmp_path: Path, present: bool) -> None:
+    with pytest.raises(UnavailableError, match="no GPU found on this machine") as caught:
+        discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=present))
+    assert caught.value.hint == (
+        "give a saved one with -t FILE; make it on the GPU node with: toposeat discover -o FILE"
+    )
+
+
+def test_this_machine_answers_or_says_why_not() -> None:
+    """Whatever this machine is, the real NVML and sysfs must not break."""
+    try:
+        topology = read_topology("this")
+    except UnavailableError as error:
+        assert error.message.startswith("no GPU found on this machine (")
+        return
+    assert topology.devices
+
+
+def kfd_node(sysfs: FakeSysfs, node: int, properties: dict[str, int], links: list[str]) -> None:
+    base = f"class/kfd/kfd/topology/nodes/{node}"
+    sysfs.write(f"{base}/properties", "\n".join(f"{k} {v}" for k, v in properties.items()))
+    sysfs.write(f"{base}/name", "aldebaran" if properties["simd_count"] else "")
+    for number, text in enumerate(links):
+        sysfs.write(f"{base}/io_links/{number}/properties", text)
+
+
+def test_amd_gpus_by_kfd(tmp_path: Path) -> None:
+    """One CPU, three GCDs in a chain of direct xGMI links; the outer two are 30 apart."""
+    sysfs = FakeSysfs(tmp_path)
+    sysfs.numa(0, "0-15", 0)
+    kfd_node(sysfs, 0, {"simd_count": 0}, [])
+    for i in range(3):
+        port = f"pci0000:00/0000:00:{i + 1:02x}.0"
+        sysfs.pci(port, vendor="0x1022", pci_class="0x060400", node=0)
+        sysfs.pci(f"{port}/{bus(f'c{i}')}", vendor=AMD, pci_class="0x038000", node=0, cpus="0-15")
+        links = [
+            f"type 11\nnode_from {i + 1}\nnode_to {j + 1}\nweight {15 * abs(i - j)}"
+            f"\nmax_bandwidth {50000 if {i, j} == {0, 1} else 0}"
+            for j in range(3)
+            if j != i
+        ]
+        properties = {
+            "simd_count": 440, "location_id": (0xC0 + i) << 8, "domain": 0,
+            "unique_id": 0xABC + i, "gfx_target_version": 90010,
+        }  # fmt: skip
+        kfd_node(sysfs, i + 1, properties, links)
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=False))
+    assert [(d.pci_bus_id, d.vendor, d.cpus) for d in found.devices] == [
+        (bus(f"c{i}"), Vendor.AMD, "0-15") for i in range(3)
+    ]
+    assert found.devices[0].uuid == "GPU-0000000000000abc"
+    assert set(wiring(found)) == {("gpu0", "gpu1"), ("gpu1", "gpu2")}
+    assert len(found.route_of_pair["gpu0", "gpu2"].links) == 2
+    assert "does not state the bandwidth of 1 xGMI links" in doubts(found)
+    assert "1 more xGMI pairs without a link of their own" in doubts(found)
+
+
+def test_recorded_kfd_tree(shared_dir: Path, tmp_path: Path) -> None:
+    """A recorded MI300 in CPX mode: partitions, in-package links of 819.2 GB/s."""
+    text = (shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt").read_text()
+    sysfs = FakeSysfs(tmp_path)
+    parts = re.split(r"^==> (\S+) <==$", text, flags=re.MULTILINE)[1:]
+    for path, content in zip(parts[::2], parts[1::2], strict=True):
+        sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
+    gpus = read_kfd(tmp_path)
+    assert len(gpus) == 63
+    assert {bandwidth for gpu in gpus for bandwidth in gpu.peers.values()} == {819200e6}
+    assert max(len(gpu.peers) for gpu in gpus) == 7
+    assert all(gpu.far_peers for gpu in gpus)
+
+
+@pytest.mark.parametrize(
+    ("name", "functions", "nodes"),
+    [
+        ("nvidia-dgx-gb10", None, 1),
+        ("40intel64-4n10c+pci-conflicts", 3, 4),
+        ("nvidiagpunumanodes", None, 2),
+    ],
+)
+def test_recorded_sysfs_trees(
+    shared_dir: Path, tmp_path: Path, name: str, functions: int | None, nodes: int
+) -> None:
+    archive = shared_dir / "machines" / "hwloc-fsroot" / f"{name}.tar.bz2"
+    wanted = re.compile(
+        r"/sys/(bus/pci|devices/pci|devices/system/node|devices/system/cpu/cpu\d+/)"
+    )
+    with tarfile.open(archive) as tar:
+        members = [m for m in tar if wanted.search(m.name) and "/memory" not in m.name]
+        # Python 3.11.2, Debian 12's, knows no filters yet.
+        filters = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
+        tar.extractall(tmp_path, members, **filters)
+    machine = read_sysfs(tmp_path / name / "sys")
+    assert len(machine.cpus_of_node) == nodes
+    assert len(machine.package_of_node) == nodes
+    if functions is not None:
+        assert len(machine.pci) == functions
+        assert [d.root for d in machine.pci.values()] == ["pci0000:00"] * 3

@@ -1,0 +1,211 @@
+"""Discovery where something is hidden, broken or unusual: a topology with an honest report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from tests.topology.live.fake_machine import (
+    AMD,
+    GPU_CLASS,
+    MELLANOX,
+    NIC_CLASS,
+    NVIDIA,
+    FakeGpu,
+    FakeNvml,
+    FakeSysfs,
+)
+from tests.topology.live.test_discover import bus, dgx1_nvml, dgx1_sysfs, doubts, kfd_node, wiring
+from toposeat.errors import UnavailableError
+from toposeat.model.topology import Vendor
+from toposeat.topology import discover_this
+from toposeat.topology.catalogue import catalogue_topology
+
+
+def refusing(function: str, arguments: tuple[int, ...] | None = None) -> FakeNvml:
+    """A DGX-1V whose library loses the GPU in one call (all calls if `arguments` is None)."""
+    nvml = dgx1_nvml()
+    answer = getattr(nvml, function)
+
+    def call(*given: int) -> object:
+        if arguments in (None, given):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return answer(*given)
+
+    setattr(nvml, function, call)
+    return nvml
+
+
+def test_links_to_hidden_gpus_are_no_nvswitch(tmp_path: Path) -> None:
+    """GPU 0 and GPU 5 have no link, but both have links to GPUs that a cgroup hides."""
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    nvml.gpus = [nvml.gpus[0], nvml.gpus[5]]
+    nvml.distance = lambda i, j: 50
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert not [x for x in found.links if x.kind.value == "nvlink"]
+    assert found.route_of_pair["gpu0", "gpu1"].path_class.value == "SYS"
+    assert "12 NVLinks lead to GPUs that this process does not see" in doubts(found)
+
+
+def test_hidden_gpus_are_known_by_sysfs_where_nvml_is_old(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml(unsupported=["nvmlDeviceGetNvLinkRemoteDeviceType"])
+    nvml.gpus = [nvml.gpus[0], nvml.gpus[5]]
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert not [x for x in found.links if x.kind.value == "nvlink"]
+
+
+def test_all_gpus_hidden_is_no_gpu(tmp_path: Path) -> None:
+    """Ranks cannot be placed on GPUs that only sysfs shows while NVML answers."""
+    dgx1_sysfs(tmp_path)
+    with pytest.raises(UnavailableError, match="8 of 8 NVIDIA GPUs are hidden from this process"):
+        discover_this(sysfs=tmp_path, nvml=FakeNvml([]))
+
+
+def test_one_link_that_fails_costs_one_link(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    found = discover_this(sysfs=tmp_path, nvml=refusing("nvmlDeviceGetNvLinkState", (0, 1)))
+    known = wiring(catalogue_topology("dgx-1v"))
+    assert set(wiring(found)) == set(known)
+    assert sum(n for n, _ in known.values()) - sum(n for n, _ in wiring(found).values()) == 1
+    assert "NVML did not answer nvmlDeviceGetNvLinkState: GPU is lost" in doubts(found)
+
+
+def test_links_to_nobody_knows_where_are_no_nvswitch(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    found = discover_this(sysfs=tmp_path, nvml=refusing("nvmlDeviceGetNvLinkRemotePciInfo"))
+    assert not [x for x in found.links if x.kind.value == "nvlink"]
+    assert "48 NVLinks lead to where NVML does not tell: left out" in doubts(found)
+
+
+@pytest.mark.parametrize("answer", ["", "garbage", "00000000:06:00.0"])
+def test_bus_ids_that_are_none_or_repeated(tmp_path: Path, answer: str) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    answers = nvml.nvmlDeviceGetPciInfo
+
+    def pci_info(handle: int) -> object:
+        info = answers(handle)
+        if handle == 3:
+            info.busId = answer
+        return info
+
+    nvml.nvmlDeviceGetPciInfo = pci_info
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert len(found.devices) == 7
+    assert "NVML cannot open GPU 3: it is left out" in doubts(found)
+
+
+@pytest.mark.parametrize("lost", [(), (7,)])
+def test_gpus_of_two_vendors(tmp_path: Path, lost: tuple[int, ...]) -> None:
+    """A Ryzen's own graphics beside NVIDIA boards; a lost board leaves a gap in the numbers."""
+    sysfs = dgx1_sysfs(tmp_path)
+    sysfs.pci("pci0000:00/0000:00:08.1/0000:f1:00.0", vendor=AMD, pci_class="0x030000", node=0)
+    kfd_node(sysfs, 0, {"simd_count": 0}, [])
+    kfd_node(sysfs, 1, {"simd_count": 4, "location_id": 0xF1 << 8, "domain": 0}, [])
+    nvml = refusing("nvmlDeviceGetPciInfo", (0,)) if lost else dgx1_nvml()
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert [d.index for d in found.devices] == list(range(bool(lost), 9))
+    assert found.devices[-1].vendor is Vendor.AMD
+    assert "GPUs of two vendors" in doubts(found)
+
+
+@pytest.mark.parametrize(("name", "devices"), [("topology-parsing", 2), ("topo-mi300-cpx", 63)])
+def test_recorded_partitions(shared_dir: Path, tmp_path: Path, name: str, devices: int) -> None:
+    """Partitions of one GPU may share its bus id, which then identifies none of them."""
+    text = (shared_dir / "machines" / "kfd-topology" / f"{name}.txt").read_text()
+    sysfs = FakeSysfs(tmp_path)
+    parts = re.split(r"^==> (\S+) <==$", text, flags=re.MULTILINE)[1:]
+    for path, content in zip(parts[::2], parts[1::2], strict=True):
+        sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=False))
+    assert len(found.devices) == devices
+    shared = name == "topology-parsing"
+    assert ("share a PCI bus id (0000:19:00.0)" in doubts(found)) is shared
+    assert all((d.pci_bus_id is None) is shared for d in found.devices)
+
+
+def one_gpu(root: Path) -> tuple[FakeSysfs, FakeNvml]:
+    sysfs = FakeSysfs(root)
+    sysfs.numa(0, "0-7", 0)
+    sysfs.pci("pci0000:00/0000:00:01.0", vendor="0x8086", pci_class="0x060400", node=0)
+    gpu = "pci0000:00/0000:00:01.0/0000:01:00.0"
+    sysfs.pci(gpu, vendor=NVIDIA, pci_class=GPU_CLASS, node=0)
+    return sysfs, FakeNvml([FakeGpu(bus("01"))])
+
+
+def test_virtual_functions_are_left_out(tmp_path: Path) -> None:
+    sysfs, nvml = one_gpu(tmp_path)
+    physical = "pci0000:00/0000:00:02.0/0000:02:00.0"
+    sysfs.pci(physical, vendor=MELLANOX, pci_class=NIC_CLASS, node=0)
+    sysfs.adapter("infiniband", "mlx5_0", physical)
+    for number in range(1, 5):
+        virtual = f"pci0000:00/0000:00:02.0/0000:02:00.{number}"
+        sysfs.pci(virtual, vendor=MELLANOX, pci_class=NIC_CLASS, node=0)
+        (tmp_path / "devices" / virtual / "physfn").symlink_to("../0000:02:00.0")
+        sysfs.adapter("infiniband", f"mlx5_{number}", virtual)
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert [n.name for n in found.nics] == ["mlx5_0"]
+    assert "4 virtual functions of network adapters are left out" in doubts(found)
+
+
+def test_a_virtual_function_alone_is_a_nic(tmp_path: Path) -> None:
+    """In a container or a virtual machine the physical function is not there."""
+    sysfs, nvml = one_gpu(tmp_path)
+    virtual = "pci0000:00/0000:00:02.0/0000:02:00.4"
+    sysfs.pci(virtual, vendor=MELLANOX, pci_class=NIC_CLASS, node=0)
+    (tmp_path / "devices" / virtual / "physfn").symlink_to("../0000:02:00.0")
+    sysfs.adapter("infiniband", "mlx5_4", virtual)
+    assert [n.name for n in discover_this(sysfs=tmp_path, nvml=nvml).nics] == ["mlx5_4"]
+
+
+@pytest.mark.parametrize("rdma", [False, True])
+def test_management_interfaces_are_no_nics_beside_rdma(tmp_path: Path, rdma: bool) -> None:
+    sysfs, nvml = one_gpu(tmp_path)
+    ethernet = "pci0000:00/0000:00:03.0/0000:03:00.0"
+    sysfs.pci(ethernet, vendor="0x8086", pci_class="0x020000", node=0)
+    sysfs.adapter("net", "eno1", ethernet)
+    if rdma:
+        path = "pci0000:00/0000:00:02.0/0000:02:00.0"
+        sysfs.pci(path, vendor=MELLANOX, pci_class=NIC_CLASS, node=0)
+        sysfs.adapter("infiniband", "mlx5_0", path)
+        sysfs.adapter("infiniband", "mlx5_1", path)  # two ports, one function
+        sysfs.adapter("net", "ib0", path)
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert [n.name for n in found.nics] == (["mlx5_0", "mlx5_1"] if rdma else ["eno1"])
+    assert ("1 network interfaces without RDMA are left out: eno1" in doubts(found)) is rdma
+
+
+def test_other_pci_domains_and_nodes_without_cpus(tmp_path: Path) -> None:
+    """GH200: each superchip has a PCI domain; GPU memory is a row of nodes without CPUs."""
+    sysfs = FakeSysfs(tmp_path)
+    gpus = []
+    for chip in (0, 1):
+        sysfs.numa(chip, f"{72 * chip}-{72 * chip + 71}", chip)
+        domain = ("0009", "10019")[chip]
+        port = f"pci{domain}:00/{domain}:00:00.0"
+        sysfs.pci(port, vendor=NVIDIA, pci_class="0x060400", node=chip)
+        sysfs.pci(f"{port}/{domain}:01:00.0", vendor=NVIDIA, pci_class=GPU_CLASS, node=chip)
+        gpus.append(FakeGpu(f"{domain}:01:00.0", name="NVIDIA GH200 480GB"))
+    for node in range(2, 18):
+        sysfs.numa(node, "", 0)
+    nvml = FakeNvml(gpus)
+    nvml.nvmlDeviceGetPciInfo = lambda handle: type("Info", (), {"busId": gpus[handle].pci})()
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert [d.numa_node for d in found.devices] == [0, 1]
+    assert {c.numa_node for c in found.components if c.kind.value == "numa"} == {0, 1}
+    assert found.route_of_pair["gpu0", "gpu1"].path_class.value == "SYS"
+    assert found.report == ()
+
+
+def test_numa_node_minus_one_on_a_machine_of_two(tmp_path: Path) -> None:
+    sysfs, nvml = one_gpu(tmp_path)
+    sysfs.numa(1, "8-15", 1)
+    sysfs.write("devices/pci0000:00/0000:00:01.0/0000:01:00.0/numa_node", "-1")
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert found.devices[0].numa_node is None
+    assert "the NUMA node of gpu0 is not known" in doubts(found)

@@ -1,0 +1,218 @@
+"""hwloc's XML of all three versions: recorded exports, odd machines, hostile input."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toposeat.errors import InputError
+from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
+from toposeat.topology import parse_topology_text, read_topology
+
+# One socket of two memory nodes: two GPUs behind a switch beside node 0, a third beside node 1.
+SAMPLE = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x0000ffff">
+    <info name="HostName" value="node7"/>
+    <object type="Package" os_index="0" cpuset="0x0000ffff" gp_index="1">
+      <object type="Group" cpuset="0x000000ff">
+        <object type="NUMANode" os_index="0" cpuset="0x000000ff" gp_index="2"/>
+        <object type="Bridge" bridge_type="0-1" bridge_pci="0000:[00-05]">
+          <object type="Bridge" bridge_type="1-1" pci_busid="0000:00:01.0" pci_link_speed="31.507692">
+            <object type="Bridge" bridge_type="1-1" pci_busid="0000:01:00.0" pci_link_speed="31.507692">
+              <object type="Bridge" bridge_type="1-1" pci_busid="0000:02:00.0" pci_link_speed="31.507692">
+                <object type="PCIDev" gp_index="10" pci_busid="0000:03:00.0" pci_type="0302 [10de:20b2] [10de:0000] a1" pci_link_speed="31.507692">
+                  <info name="PCIDevice" value="A100"/>
+                  <object type="OSDev" gp_index="20" name="cuda0" subtype="CUDA" osdev_type="5"/>
+                  <object type="OSDev" gp_index="21" name="nvml1" osdev_type="1">
+                    <info name="NVIDIAUUID" value="GPU-1"/>
+                    <info name="GPUModel" value="NVIDIA A100-SXM4-40GB"/>
+                  </object>
+                </object>
+              </object>
+              <object type="Bridge" bridge_type="1-1" pci_busid="0000:02:01.0" pci_link_speed="31.507692">
+                <object type="PCIDev" gp_index="11" pci_busid="0000:04:00.0" pci_type="0302 [10de:20b2] [10de:0000] a1" pci_link_speed="7.876923">
+                  <object type="OSDev" gp_index="22" name="nvml0" osdev_type="1"/>
+                </object>
+              </object>
+            </object>
+          </object>
+          <object type="PCIDev" gp_index="12" pci_busid="0000:05:00.0" pci_type="0300 [1a03:2000] [1a03:2000] 41" pci_link_speed="0.000000"/>
+        </object>
+      </object>
+      <object type="Group" cpuset="0x0000ff00">
+        <object type="NUMANode" os_index="1" cpuset="0x0000ff00" gp_index="3"/>
+        <object type="Bridge" bridge_type="0-1" bridge_pci="0000:[80-82]">
+          <object type="PCIDev" gp_index="13" pci_busid="0000:81:00.0" pci_type="0302 [10de:20b2] [10de:0000] a1" pci_link_speed="31.507692">
+            <object type="OSDev" gp_index="23" name="nvml2" osdev_type="1"/>
+          </object>
+          <object type="PCIDev" gp_index="14" pci_busid="0000:82:00.0" pci_type="0207 [15b3:101b] [15b3:0000] 00" pci_link_speed="31.507692">
+            <object type="OSDev" gp_index="24" name="ib0" osdev_type="2"/>
+            <object type="OSDev" gp_index="25" name="mlx5_0" osdev_type="3"/>
+          </object>
+        </object>
+      </object>
+    </object>
+  </object>
+  <distances2 type="OSDev" nbobjs="3" kind="9" name="NVLinkBandwidth" indexing="gp">
+    <indexes length="9">22 21 23 </indexes>
+    <u64values length="40">1000000 100000 0 100000 1000000 </u64values>
+    <u64values length="40">50000 0 50000 1000000 </u64values>
+  </distances2>
+</topology>
+"""  # noqa: E501
+
+
+def read(text: str) -> Topology:
+    return parse_topology_text(text, Path("node.xml"))
+
+
+def test_devices_take_the_numbers_of_nvidia_smi() -> None:
+    topology = read(SAMPLE)
+    assert [d.pci_bus_id for d in topology.devices] == [
+        "0000:04:00.0",
+        "0000:03:00.0",
+        "0000:81:00.0",
+    ]
+    assert topology.hosts == ("node7",)
+    one = topology.devices[1]
+    assert (one.uuid, one.name, one.cpus, one.numa_node) == (
+        "GPU-1",
+        "NVIDIA A100-SXM4-40GB",
+        "0-7",
+        0,
+    )
+
+
+def test_the_pci_tree_is_kept() -> None:
+    topology = read(SAMPLE)
+    bare = read(re.sub(r"<distances2.*</distances2>", "", SAMPLE, flags=re.DOTALL))
+    assert bare.route_of_pair["gpu0", "gpu1"].path_class is PathClass.PIX
+    assert bare.route_of_pair["gpu0", "gpu2"].path_class in (PathClass.NODE, PathClass.SYS)
+    ends = {x.ends[0]: x for x in topology.links if x.kind is LinkKind.PCIE}
+    assert ends["gpu0"].forward_bytes_per_s.value == 6e9  # 7.9 GB/s nominal, gen 3 x8
+    assert ends["gpu1"].forward_bytes_per_s.value == 24e9
+
+
+def test_nvlinks_come_from_the_distances() -> None:
+    bonds = {x.ends: x.count for x in read(SAMPLE).links if x.kind is LinkKind.NVLINK}
+    assert bonds == {("gpu0", "gpu1"): 4, ("gpu1", "gpu2"): 2}
+
+
+def test_rdma_adapters_are_preferred() -> None:
+    topology = read(SAMPLE)
+    assert [(n.name, n.numa_node) for n in topology.nics] == [("mlx5_0", 1)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('pci_busid="0000:03:00.0"', 'pci_busid="3"', r"node\.xml:13: not a PCI bus id"),
+        ('pci_busid="0000:03:00.0"', 'pci_busid="0000:04:00.0"', "two GPUs have the PCI bus id"),
+        ('nbobjs="3"', 'nbobjs="4"', r"node\.xml:4\d: a distance matrix of 4 objects names 3"),
+        ("50000 0", "50000 x", "not only numbers"),
+        ("50000 0", "50000", "has 8 values"),
+        ('cpuset="0x0000ff00"', 'cpuset="0xzz"', "is no mask"),
+        ("0302 [10de", "0300 [1a03", ""),
+        ("</topology>", "", "bad XML"),
+    ],
+)
+def test_damage_is_refused_with_a_reason(old: str, new: str, words: str) -> None:
+    text = SAMPLE.replace(old, new) if words == "" else SAMPLE.replace(old, new, 1)
+    with pytest.raises(InputError, match=words or "no GPU in this file") as caught:
+        read(text)
+    assert caught.value.hint
+
+
+# ---- recorded exports
+
+WITHOUT_GPUS = {
+    "16amd64-4distances.xml",
+    "16intel64-manyVFs.xml",
+    "32em64t-2n8c+dax+nvme+mic+dimms.xml",
+    "40intel64-2g2n4c+pcilocality.xml",
+    "64intel64-heteromem.xml",
+    "96em64t-4n4d3ca2co-pci.v2.xml",  # a management controller only
+    "cxlmem+dax.v3.xml",
+    "fakeheterodistances.xml",
+    "fakepcilocalities.xml",
+    "mpibind-cts1-quartz-smt1.xml",
+    "mpibind-knl-snc4-flat-hwloc1.xml",
+    "nvidia-dgx-gb10.xml",
+}
+
+
+def test_every_recorded_export_is_read_or_refused_for_a_reason(shared_dir: Path) -> None:
+    refused = set()
+    files = sorted((shared_dir / "machines" / "hwloc-xml").glob("*.xml"))
+    assert len(files) > 20
+    for path in files:
+        try:
+            read_topology(path)
+        except InputError as error:
+            assert "no GPU in this file" in str(error)
+            refused.add(path.name)
+    assert refused == WITHOUT_GPUS
+
+
+@pytest.mark.parametrize("name", ["mpibind-coral-lassen.xml", "mpibind-coral-lassen-hwloc1.xml"])
+def test_one_machine_in_two_versions(shared_dir: Path, name: str) -> None:
+    topology = read_topology(shared_dir / "machines" / "hwloc-xml" / name)
+    assert [d.pci_bus_id for d in topology.devices] == [
+        "0004:04:00.0",
+        "0004:05:00.0",
+        "0035:03:00.0",
+        "0035:04:00.0",
+    ]
+    assert [d.numa_node for d in topology.devices] == [0, 0, 8, 8]
+    assert [d.index for d in topology.devices] == [0, 1, 2, 3]
+    assert len(topology.nics) == 4
+
+
+def test_partitions_of_one_gpu_are_devices(shared_dir: Path) -> None:
+    counts = {
+        mode: read_topology(shared_dir / "machines" / "hwloc-xml" / f"fluxcore-tuo.{mode}.xml")
+        for mode in ("SPX", "TPX", "CPX")
+    }
+    assert {mode: len(t.devices) for mode, t in counts.items()} == {"SPX": 4, "TPX": 12, "CPX": 24}
+    assert all(d.vendor is Vendor.AMD for d in counts["CPX"].devices)
+    assert all(d.pci_bus_id is None for d in counts["CPX"].devices)
+
+
+def test_four_gpus_fully_joined_by_nvlink(shared_dir: Path) -> None:
+    topology = read_topology(shared_dir / "machines" / "hwloc-xml" / "fluxcore-ipa20.xml")
+    bonds = [x.count for x in topology.links if x.kind is LinkKind.NVLINK]
+    assert bonds == [6] * 6
+    assert [d.numa_node for d in topology.devices] == [3, 1, 7, 5]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_mutations_are_read_or_refused(data: st.DataObject) -> None:
+    text = SAMPLE
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        kind = data.draw(st.sampled_from(["drop", "put", "copy", "number"]))
+        if kind == "drop":
+            text = text[:at] + text[at + data.draw(st.integers(1, 30)) :] or "<"
+        elif kind == "put":
+            text = text[:at] + data.draw(st.text(max_size=8)) + text[at:]
+        elif kind == "copy":
+            lines = text.splitlines(keepends=True)
+            pick = data.draw(st.integers(0, len(lines) - 1))
+            text = "".join([*lines[:pick], lines[pick], *lines[pick:]])
+        else:
+            number = str(data.draw(st.integers(-(10**12), 10**12)))
+            text = re.sub(r"[0-9]{2,}", number, text, count=data.draw(st.integers(1, 40)))
+    try:
+        topology = read(text)
+    except InputError as error:
+        assert str(error)
+    else:
+        assert topology.devices

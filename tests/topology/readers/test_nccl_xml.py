@@ -1,0 +1,174 @@
+"""NCCL's and RCCL's topology files: recorded ones, partial ones, hostile ones."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toposeat.errors import InputError
+from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
+from toposeat.topology import parse_topology_text, read_topology
+
+# Two A100 below one switch, NVLinked to each other and to an NVSwitch that the file does not hold.
+SAMPLE = """\
+<?xml version="1.0"?>
+<system version="1">
+  <cpu numaid="0" affinity="00000000,0000ffff" arch="x86_64" vendor="AuthenticAMD">
+    <pci busid="0000:01:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:07:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+        <gpu dev="1" sm="80" rank="1" gdr="1">
+          <nvlink target="0000:0f:00.0" count="4" tclass="0x030200"/>
+          <nvlink target="0000:c4:00.0" count="2" tclass="0x068000"/>
+        </gpu>
+      </pci>
+      <pci busid="0000:0f:00.0" class="0x030200" link_speed="8.0 GT/s PCIe" link_width="8">
+        <gpu dev="0" sm="80" rank="0" gdr="1">
+          <nvlink target="0000:07:00.0" count="4" tclass="0x030200"/>
+          <nvlink target="0000:c4:00.0" count="2" tclass="0x068000"/>
+        </gpu>
+      </pci>
+      <pci busid="0000:0a:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
+        <nic>
+          <net name="mlx5_0" dev="0" speed="200000" port="1" gdr="1"/>
+          <net name="mlx5_1" dev="1" speed="200000" port="2" gdr="1"/>
+        </nic>
+      </pci>
+    </pci>
+  </cpu>
+</system>
+"""
+
+
+def read(text: str) -> Topology:
+    return parse_topology_text(text, Path("node.xml"))
+
+
+def test_devices_take_nccl_numbers() -> None:
+    topology = read(SAMPLE)
+    assert [d.pci_bus_id for d in topology.devices] == ["0000:0f:00.0", "0000:07:00.0"]
+    assert [d.index for d in topology.devices] == [0, 1]
+    assert {d.cpus for d in topology.devices} == {"0-15"}
+    assert {d.vendor for d in topology.devices} == {Vendor.NVIDIA}
+
+
+def test_links_have_the_stated_speed_and_count() -> None:
+    topology = read(SAMPLE)
+    pcie = {link.ends[0]: link for link in topology.links if link.kind is LinkKind.PCIE}
+    assert pcie["gpu0"].forward_bytes_per_s.value == 6e9  # gen 3 x8
+    assert pcie["gpu1"].forward_bytes_per_s.value == 24e9
+    bonds = sorted(x.count for x in topology.links if x.kind is LinkKind.NVLINK)
+    assert bonds == [2, 2, 4]  # a port of each at the switch, and the direct bond
+    assert topology.route_of_pair["gpu0", "gpu1"].path_class is PathClass.NVL
+
+
+def test_two_ports_of_one_adapter_share_its_pcie_link() -> None:
+    topology = read(SAMPLE)
+    assert [nic.name for nic in topology.nics] == ["mlx5_0", "mlx5_1"]
+    assert len({nic.pci_bus_id for nic in topology.nics}) == 1
+
+
+def test_gpus_without_description_are_known_by_class() -> None:
+    bare = re.sub(r"<gpu.*?</gpu>", "", SAMPLE, flags=re.DOTALL)
+    topology = read(bare)
+    assert len(topology.devices) == 2
+    assert not any(link.kind is LinkKind.NVLINK for link in topology.links)
+    assert any("PCI class alone" in line for line in topology.report)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("</system>", "", 26, "bad XML"),
+        ('busid="0000:07:00.0"', 'busid="zz"', 5, "not a PCI bus id"),
+        ('busid="0000:07:00.0"', 'busid="0000:0f:00.0"', 11, "appears twice"),
+        ('count="4"', 'count="9999999999"', 7, "expected 0 to 64"),
+        ('class="0x020700"', 'class="netz"', 17, "hexadecimal"),
+        ("<system", "<!DOCTYPE s [<!ENTITY a 'b'>]><system", 2, "entity"),
+        ('link_width="8"', 'link_width="-8"', 11, "expected 0 to 32"),
+    ],
+)
+def test_damage_is_named_with_its_line(old: str, new: str, line: int, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        read(SAMPLE.replace(old, new, 1))
+    assert caught.value.line == line
+    assert caught.value.hint
+
+
+def test_hints_for_nccl_without_any_gpu_are_refused() -> None:
+    text = '<system version="1"><cpu numaid="0"><pci busid="0000:00:16.0"/></cpu></system>'
+    with pytest.raises(InputError, match="no GPU in this file"):
+        read(text)
+
+
+# ---- recorded files
+
+
+def recorded(shared_dir: Path, name: str) -> Topology:
+    return read_topology(shared_dir / "machines" / "nccl-xml" / name)
+
+
+def test_every_recorded_file_is_read_or_refused_for_a_reason(shared_dir: Path) -> None:
+    index = (shared_dir / "machines" / "INDEX.tsv").read_text().splitlines()
+    stated = {r[0]: int(r[3]) for r in (line.split("\t") for line in index) if r[1] == "nccl-xml"}
+    assert stated
+    refused = {}
+    for name, gpus in stated.items():
+        try:
+            assert len(read_topology(shared_dir / "machines" / name).devices) == gpus, name
+        except InputError as error:
+            refused[Path(name).name] = str(error)
+    assert list(refused) == ["aws-g5.48xl-topo.xml"]
+
+
+def test_mi250x_node_has_the_stated_bonds(shared_dir: Path) -> None:
+    topology = recorded(shared_dir, "rccl-topo_8p_90a.xml")
+    lanes = Counter(x.count for x in topology.links if x.kind is LinkKind.XGMI)
+    assert lanes == {1: 12}  # RCCL counts one bond even inside of a package
+    assert all(d.forwards for d in topology.devices)
+
+
+def test_hives_stay_apart(shared_dir: Path) -> None:
+    topology = recorded(shared_dir, "rccl-topo_8p_4nics.xml")
+    classes = Counter(r.path_class for r in topology.routes if r.target.startswith("gpu"))
+    assert classes[PathClass.NVL] == 2 * 4 * 3  # two complete hives of four
+    assert len(topology.nics) == 4
+
+
+def test_switches_under_one_bridge_share_its_uplink(shared_dir: Path) -> None:
+    topology = recorded(shared_dir, "azure-ndv4-topo.xml")
+    first, second, other = (topology.devices[i].id for i in (0, 1, 2))
+    assert topology.route_of_pair[first, second].path_class is PathClass.PIX
+    assert topology.route_of_pair[first, other].path_class is PathClass.SYS
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_mutations_are_read_or_refused(data: st.DataObject) -> None:
+    text = SAMPLE
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        kind = data.draw(st.sampled_from(["cut", "drop", "put", "copy", "number"]))
+        if kind == "cut":
+            text = text[: max(1, at)]
+        elif kind == "drop":
+            text = text[:at] + text[at + data.draw(st.integers(1, 30)) :] or "<"
+        elif kind == "put":
+            text = text[:at] + data.draw(st.text(max_size=8)) + text[at:]
+        elif kind == "copy":
+            lines = text.splitlines(keepends=True)
+            pick = data.draw(st.integers(0, len(lines) - 1))
+            text = "".join([*lines[:pick], lines[pick], *lines[pick:]])
+        else:
+            number = str(data.draw(st.integers(-(10**12), 10**12)))
+            text = re.sub(r'"[0-9.]+"', f'"{number}"', text, count=data.draw(st.integers(1, 9)))
+    try:
+        topology = read(text)
+    except InputError as error:
+        assert str(error)
+    else:
+        assert topology.devices

@@ -1,0 +1,136 @@
+"""Any matrix, written in any known form, reads back to itself; damage never passes silently."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topology.readers.render import RENDERERS
+from toposeat.errors import InputError
+from toposeat.topology.graph.relation import RelationMatrix, relation_of_token
+from toposeat.topology.graph.relation_graph import topology_of_relations
+from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
+
+TOKENS = ("NV1", "NV2", "NV12", "NV18", "PIX", "PXB", "PHB", "NODE", "SYS")
+CPUS = ("0-15,64-79", "16-31,80-95", "32-47", "48")
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> tuple[list[list[str]], int, list[str]]:
+    """Symmetric cells, the number of GPUs, CPU lists. Relations need not fit any machine."""
+    gpus = draw(st.integers(1, 8))
+    count = gpus + draw(st.integers(0, 4))
+    cells = [["X"] * count for _ in range(count)]
+    for i, j in combinations(range(count), 2):
+        near = TOKENS if j < gpus else TOKENS[4:]
+        cells[i][j] = cells[j][i] = draw(st.sampled_from(near))
+    return cells, gpus, draw(st.lists(st.sampled_from(CPUS), min_size=gpus, max_size=gpus))
+
+
+def check(matrix: RelationMatrix, cells: list[list[str]], gpus: int, cpus: list[str]) -> None:
+    count = len(cells)
+    assert (len(matrix.gpus), len(matrix.endpoints)) == (gpus, count)
+    for i, j in combinations(range(count), 2):
+        assert matrix.relation(i, j) == relation_of_token(cells[i][j])
+    assert list(matrix.cpu_affinity) == cpus
+
+
+@pytest.mark.parametrize("form", sorted(RENDERERS))
+@settings(max_examples=40, deadline=None)
+@given(drawn=matrices())
+def test_reads_back_what_was_written(
+    form: str, drawn: tuple[list[list[str]], int, list[str]]
+) -> None:
+    cells, gpus, cpus = drawn
+    check(parse_topo_matrix(RENDERERS[form](cells, gpus, cpus)), cells, gpus, cpus)
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn=matrices())
+def test_any_matrix_becomes_a_routed_graph(drawn: tuple[list[list[str]], int, list[str]]) -> None:
+    cells, gpus, cpus = drawn
+    matrix = parse_topo_matrix(RENDERERS["tabs_new"](cells, gpus, cpus))
+    topology = topology_of_relations(matrix, name="any", origin="test")
+    assert len(topology.routes) == gpus * (len(cells) - 1)
+    for route in topology.routes:
+        assert route.path_class.value == relation_word(cells, gpus, route.source, route.target) or (
+            any("every GPU pair is SYS" in line for line in topology.report)
+        )
+
+
+def relation_word(cells: list[list[str]], gpus: int, source: str, target: str) -> str:
+    column = int(target[3:]) + (gpus if target.startswith("nic") else 0)
+    found = relation_of_token(cells[int(source[3:])][column])
+    assert found is not None
+    return found.path_class.value
+
+
+@pytest.mark.parametrize("form", ["tabs_new", "spaces_old", "wrapped", "markdown"])
+def test_no_truncation_passes_silently(form: str) -> None:
+    """Cut after every character: refused, or nothing lost, or the doubt is reported."""
+    cells = [
+        ["X", "NV12", "SYS", "PIX", "SYS"],
+        ["NV12", "X", "SYS", "PHB", "SYS"],
+        ["SYS", "SYS", "X", "SYS", "PXB"],
+        ["PIX", "PHB", "SYS", "X", "SYS"],
+        ["SYS", "SYS", "PXB", "SYS", "X"],
+    ]
+    for gpus in (3, 5):
+        cpus = ["0-15,64-79"] * gpus
+        text = RENDERERS[form](cells, gpus, cpus)
+        accepted = 0
+        for cut in range(len(text)):
+            try:
+                matrix = parse_topo_matrix(text[:cut])
+            except InputError:
+                continue
+            accepted += 1
+            for i, j in combinations(range(len(cells)), 2):
+                stated = matrix.relation(i, j) == relation_of_token(cells[i][j])
+                assert stated or any("no rows for NICs" in line for line in matrix.report)
+            if list(matrix.cpu_affinity) != cpus:
+                assert any("its end may be cut" in line for line in matrix.report)
+        assert accepted < len(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    drawn=matrices(),
+    form=st.sampled_from(sorted(RENDERERS)),
+    data=st.data(),
+)
+def test_mutated_text_raises_nothing_but_input_errors(
+    drawn: tuple[list[list[str]], int, list[str]], form: str, data: st.DataObject
+) -> None:
+    text = RENDERERS[form](*drawn)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, max(len(text) - 1, 0)))
+        length = data.draw(st.integers(0, 12))
+        new = data.draw(
+            st.one_of(
+                st.text(max_size=4),
+                st.sampled_from(
+                    ["GPU0", "X", "\n", "\t", "|", "NV2 ", "mlx5_0", "0-", "Legend:\n"]
+                ),
+            )
+        )
+        text = text[:place] + new + text[place + length :]
+    try:
+        matrix = parse_topo_matrix(text, path="mutated")
+    except InputError as error:
+        assert "\n" not in error.message
+        assert error.hint
+        return
+    topology_of_relations(matrix, name="mutated", origin="test")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=400))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parse_topo_matrix(text)
+    except InputError as error:
+        assert error.hint

@@ -1,0 +1,335 @@
+"""Every recorded output of `nvidia-smi topo -m`: what it says, or why it is refused."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.topology.readers.render import RENDERERS
+from toposeat.errors import InputError
+from toposeat.model.topology import Topology
+from toposeat.topology import read_topology
+from toposeat.topology.graph.relation import RelationMatrix
+from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file must say, read off it by eye."""
+
+    gpus: int
+    nics: int = 0
+    tokens: dict[str, int] = field(default_factory=dict)  # GPU pairs by relation
+    pairs: dict[tuple[str, str], str] = field(default_factory=dict)
+    cpus: tuple[str | None, str | None] = (None, None)  # first and last GPU
+    nodes: tuple[int | None, int | None] = (None, None)
+    nic_names: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # words of the reader's report
+
+
+_DGX = {"NV1": 8, "NV2": 8, "SYS": 12}
+_DGX_PAIRS = {
+    ("GPU0", "GPU3"): "NV2",
+    ("GPU0", "GPU4"): "NV2",
+    ("GPU2", "GPU6"): "NV1",
+    ("GPU3", "GPU4"): "SYS",
+}
+_MLX4 = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
+_DGX_4NIC = Facts(
+    8, 4, _DGX,
+    {**_DGX_PAIRS, ("GPU0", "mlx5_0"): "PIX", ("GPU7", "mlx5_2"): "PHB"},
+    ("0-19,40-59", "20-39,60-79"), nic_names=_MLX4,
+)  # fmt: skip
+
+GOLDEN = {
+    "1gpu-new.txt": Facts(1, cpus=("0-31", "0-31"), nodes=(0, 0)),
+    "1gpu-soc-legend.txt": Facts(1, cpus=("0-7", "0-7")),
+    "2gpu-nv2-numa-na.txt": Facts(
+        2, 0, {"NV2": 1}, cpus=("0-23", "0-23"), doubts=("NUMA affinity is N/A",)
+    ),
+    "2gpu-p100-soc.txt": Facts(2, 0, {"SYS": 1}, cpus=("0-5", "6-11")),
+    "2gpu-phb-numa-na.txt": Facts(
+        2, 0, {"PHB": 1}, cpus=("0-11", "0-11"), doubts=("NUMA affinity is N/A",)
+    ),
+    "2gpu-puget-wrx90.txt": Facts(
+        2, 2, {"PHB": 1}, {("GPU0", "NIC1"): "NODE", ("NIC0", "NIC1"): "PIX"},
+        ("0-23", "0-23"), (0, 0), ("mlx5_0", "mlx5_1"),
+    ),
+    "2gpu-v100-nv1-phb-nic.txt": Facts(
+        2, 1, {"NV1": 1}, {("GPU1", "mlx5_0"): "PHB"}, ("0-7", "0-7"), nic_names=("mlx5_0",)
+    ),
+    "4gpu-3090-nvlink-pairs-cross.txt": Facts(
+        4, 0, {"NV4": 2, "PHB": 2, "NODE": 2},
+        {("GPU0", "GPU2"): "NV4", ("GPU1", "GPU3"): "NV4", ("GPU0", "GPU1"): "PHB"},
+        ("0-23", "0-23"), (0, 0),
+    ),
+    "4gpu-a4000-node.txt": Facts(4, 0, {"NODE": 6}, cpus=("0-31", "0-31"), nodes=(0, 0)),
+    "4gpu-gb300-azure.md": Facts(
+        4, 4, {"NV18": 6}, {("GPU0", "NIC1"): "NODE", ("GPU3", "NIC0"): "SYS"},
+        nic_names=("", "", "", ""), doubts=("no rows for NICs", "no NIC legend"),
+    ),
+    "4gpu-phb-soc.txt": Facts(
+        4, 0, {"PHB": 2, "SYS": 4}, {("GPU2", "GPU3"): "PHB"}, ("0-9,20-29", "10-19,30-39")
+    ),
+    "4gpu-power9-nv3.txt": Facts(
+        4, 4, {"NV3": 2, "SYS": 4}, {("GPU0", "mlx5_1"): "NODE", ("mlx5_2", "mlx5_3"): "PIX"},
+        ("0-63", "64-127"), nic_names=_MLX4,
+    ),
+    "4gpu-rtx6000ada-esc8000a.txt": Facts(
+        4, 4, {"NODE": 2, "SYS": 4}, {("GPU3", "NIC3"): "NODE"},
+        ("0-31", "32-63"), (0, 1), _MLX4,
+    ),
+    "4gpu-v100-p3-like.txt": Facts(
+        4, 1, {"NV1": 3, "NV2": 3}, {("GPU0", "GPU3"): "NV2", ("GPU0", "mlx5_0"): "SYS"},
+        ("0-15", "0-15"), nic_names=("mlx5_0",),
+    ),
+    "6gpu-old-soc.txt": Facts(6, 0, {"PIX": 3, "PHB": 4, "SYS": 8}, {("GPU4", "GPU5"): "PIX"}),
+    "8gpu-4090-sys-nic-phb.txt": Facts(
+        8, 2, {"SYS": 28}, {("GPU6", "NIC0"): "PHB", ("GPU5", "NIC0"): "SYS"},
+        ("0-55,112-167", "56-111,168-223"), (0, 1), ("", ""), ("no NIC legend",),
+    ),
+    "8gpu-all-sys.txt": Facts(
+        8, 0, {"SYS": 28}, cpus=("0-15,32-47", "16-31,48-63"), nodes=(0, 1)
+    ),
+    "8gpu-dgx1v-4nic.txt": _DGX_4NIC,
+    "8gpu-h100-nv18-nonic.txt": Facts(
+        8, 0, {"NV18": 28}, cpus=("0-51,104-155", "52-103,156-207"), nodes=(0, 1)
+    ),
+    "8gpu-h200-gke-a3ultra.txt": Facts(
+        8, 8, {"NV18": 28}, {("GPU0", "NIC1"): "PIX", ("GPU2", "NIC0"): "NODE"},
+        ("0-55,112-167", "56-111,168-223"), (0, 1), tuple(f"mlx5_{i}" for i in range(8)),
+    ),
+    "8gpu-v100-dgx1v-1nic.txt": Facts(
+        8, 1, _DGX, {**_DGX_PAIRS, ("GPU2", "mlx5_0"): "PIX", ("GPU0", "mlx5_0"): "NODE"},
+        ("0-11,24-35", "12-23,36-47"), nic_names=("mlx5_0",),
+    ),
+    "hostile-crlf-bom.txt": _DGX_4NIC,
+    "hostile-nbsp.txt": _DGX_4NIC,
+    "hostile-prompt-and-logs.txt": _DGX_4NIC,
+    "hostile-wrapped-80.txt": _DGX_4NIC,
+}  # fmt: skip
+
+REFUSED = {  # line of the cause, words of the message
+    "8gpu-h800-nv8-truncated.txt": (10, "row NIC0 has no column: the header is cut"),
+    "hostile-asymmetric.txt": (6, "asymmetric: GPU0 -> GPU4 is NV2, but GPU4 -> GPU0 is PHB"),
+    "hostile-empty.txt": (None, "the file is empty"),
+    "hostile-error-only.txt": (1, "nvidia-smi failed: NVIDIA-SMI has failed because"),
+    "hostile-missing-gpu-rows.txt": (5, "the rows of GPU3, GPU6 are missing"),
+    "hostile-unknown-token.txt": (2, "unknown relation 'NV?' between GPU0 and GPU3"),
+}
+
+# Links by kind (nvlink, pcie, smp) and route classes of the graph built from each file.
+GRAPHS = {
+    "2gpu-puget-wrx90.txt": ((0, 7, 0), {"PHB": 2, "NODE": 4}),
+    "4gpu-3090-nvlink-pairs-cross.txt": ((2, 6, 0), {"NVL": 4, "PHB": 4, "NODE": 4}),
+    "4gpu-gb300-azure.md": ((4, 16, 1), {"NVL": 12, "NODE": 8, "SYS": 8}),
+    "4gpu-power9-nv3.txt": ((2, 16, 1), {"NVL": 4, "NODE": 8, "SYS": 16}),
+    "6gpu-old-soc.txt": ((0, 11, 1), {"PIX": 6, "PHB": 8, "SYS": 16}),
+    "8gpu-all-sys.txt": ((0, 16, 1), {"NODE": 24, "SYS": 32}),
+    "8gpu-dgx1v-4nic.txt": ((16, 18, 1), {"NVL": 32, "SYS": 40, "PIX": 8, "PHB": 8}),
+    "8gpu-h100-nv18-nonic.txt": ((8, 16, 1), {"NVL": 56}),
+    "8gpu-h200-gke-a3ultra.txt": ((8, 24, 1), {"NVL": 56, "PIX": 16, "NODE": 16, "SYS": 32}),
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(shared_dir: Path) -> Path:
+    return shared_dir / "machines" / "nvidia-smi-topo"
+
+
+def read(path: Path) -> RelationMatrix:
+    return parse_topo_matrix(path.read_bytes().decode(), path=path)
+
+
+def token(matrix: RelationMatrix, a: str, b: str) -> str:
+    return matrix.relation(matrix.endpoints.index(a), matrix.endpoints.index(b)).token
+
+
+def test_every_recorded_file_has_expectations(recorded: Path, shared_dir: Path) -> None:
+    names = {path.name for path in recorded.iterdir()}
+    index = (shared_dir / "machines" / "INDEX.tsv").read_text()
+    listed = set(re.findall(r"^nvidia-smi-topo/(\S+)\t", index, re.MULTILINE))
+    assert names == listed == set(GOLDEN) | set(REFUSED)
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_says_what_the_file_says(recorded: Path, name: str) -> None:
+    matrix, facts = read(recorded / name), GOLDEN[name]
+    gpus = facts.gpus
+    assert (len(matrix.gpus), len(matrix.nics)) == (gpus, facts.nics)
+    between = [r.token for (_, j), r in matrix.relations.items() if j < gpus]
+    assert Counter(between) == facts.tokens
+    for (a, b), expected in facts.pairs.items():
+        assert token(matrix, a, b) == token(matrix, b, a) == expected
+    assert (matrix.cpu_affinity[0], matrix.cpu_affinity[-1]) == facts.cpus
+    assert (matrix.numa_affinity[0], matrix.numa_affinity[-1]) == facts.nodes
+    assert matrix.nic_names == facts.nic_names
+    assert len(matrix.report) == len(facts.doubts)
+    for words in facts.doubts:
+        assert any(words in line for line in matrix.report)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_refuses_damage_with_its_line(recorded: Path, name: str) -> None:
+    line, words = REFUSED[name]
+    with pytest.raises(InputError) as caught:
+        read_topology(recorded / name)
+    where = f"{recorded / name}:{line}: " if line else f"{recorded / name}: "
+    assert str(caught.value).startswith(where)
+    assert words in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+def test_becomes_a_graph(recorded: Path, name: str) -> None:
+    topology = read_topology(str(recorded / name))
+    kinds = Counter(link.kind.value for link in topology.links)
+    expected, classes = GRAPHS[name]
+    assert (kinds["nvlink"], kinds["pcie"], kinds["smp"]) == expected
+    assert Counter(route.path_class.value for route in topology.routes) == classes
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_routes_every_pair_with_nominal_numbers(recorded: Path, name: str) -> None:
+    topology = read_topology(recorded / name)
+    ends = [d.id for d in topology.devices] + [n.id for n in topology.nics]
+    for source in topology.devices:
+        for target in ends:
+            assert (source.id == target) != ((source.id, target) in topology.route_of_pair)
+    assert {link.forward_bytes_per_s.source.value for link in topology.links} == {"nominal"}
+    assert all(route.peer_access is None for route in topology.routes)
+
+
+def doubts(topology: Topology) -> str:
+    return "\n".join(topology.report)
+
+
+def test_reports_what_carries_no_information(recorded: Path) -> None:
+    topology = read_topology(recorded / "8gpu-all-sys.txt")
+    assert "every GPU pair is SYS, which says nothing" in doubts(topology)
+    assert [d.numa_node for d in topology.devices] == [0] * 4 + [1] * 4
+    assert topology.route_of_pair["gpu0", "gpu1"].path_class.value == "NODE"
+    assert topology.route_of_pair["gpu0", "gpu4"].path_class.value == "SYS"
+
+
+def test_only_the_stated_gpu_is_near_the_nics(recorded: Path) -> None:
+    topology = read_topology(recorded / "8gpu-4090-sys-nic-phb.txt")
+    near = {
+        d.id for d in topology.devices
+        if topology.route_of_pair[d.id, "nic0"].path_class.value == "PHB"
+    }  # fmt: skip
+    assert near == {"gpu6"}
+    assert len([link for link in topology.links if link.kind.value == "smp"]) == 1
+
+
+def test_infers_pcie_pairs_below_nvlink_from_nics(recorded: Path) -> None:
+    """DGX-1V: GPU0 and GPU1 are NV1, but share a switch with mlx5_0; GPU0 and GPU5 go over it."""
+    topology = read_topology(recorded / "8gpu-dgx1v-4nic.txt")
+    uplinks = {
+        device: next(x for x in topology.links if x.kind.value == "pcie" and x.ends[0] == device)
+        for device in ("gpu0", "gpu1", "gpu2")
+    }
+    assert uplinks["gpu0"].ends[1] == uplinks["gpu1"].ends[1] != uplinks["gpu2"].ends[1]
+    far = [topology.link_of_id[x] for x in topology.route_of_pair["gpu0", "gpu5"].links]
+    assert [x.kind.value for x in far].count("smp") == 1
+    assert far[0] == uplinks["gpu0"]
+
+
+def test_affinity_masked_by_the_job_is_not_trusted() -> None:
+    text = (
+        "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\t X \tPIX\tSOC\t0-3\t0\n"
+        "GPU1\tPIX\t X \tSOC\t0-3\t0\n"
+        "GPU2\tSOC\tSOC\t X \t0-3\t0\n"
+    )
+    from toposeat.topology.graph.relation_graph import topology_of_relations
+
+    topology = topology_of_relations(parse_topo_matrix(text), name="masked", origin="test")
+    assert "affinity contradicts relations" in doubts(topology)
+    assert [d.numa_node for d in topology.devices] == [None] * 3
+    assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
+
+
+def test_reports_relations_that_fit_no_tree() -> None:
+    text = (
+        "        GPU0    GPU1    GPU2\n"
+        "GPU0     X      PIX     SYS\n"
+        "GPU1    PIX      X      PIX\n"
+        "GPU2    SYS     PIX      X\n"
+    )
+    from toposeat.topology.graph.relation_graph import topology_of_relations
+
+    topology = topology_of_relations(parse_topo_matrix(text), name="odd", origin="test")
+    assert "relations fit no tree: GPU0 and GPU2 are SYS" in doubts(topology)
+    assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
+
+
+def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
+    text = (
+        "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |       0 |\n"
+        "|   1  NVIDIA H100 80GB HBM3          On  |   00000000:43:00.0 Off |       0 |\n"
+        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
+        "\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+        "GPU0\t X \tNV18\t0-55\t0\t\tN/A\nGPU1\tNV18\t X \t0-55\t0\t\tN/A\n"
+    )
+    matrix = parse_topo_matrix(text)
+    assert matrix.gpu_names == ("NVIDIA H100 80GB HBM3",) * 2
+    assert matrix.gpu_pci == ("0000:1b:00.0", "0000:43:00.0")
+    assert matrix.gpu_uuids == ("GPU-01234567-89ab-cdef-0123-456789abcdef", None)
+
+
+def test_one_blank_between_numa_node_and_gpu_numa_id() -> None:
+    text = "  GPU0  CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0  X  0-3  1 N/A\n"
+    assert parse_topo_matrix(text).numa_affinity == (1,)
+
+
+def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
+    text = (
+        "\x1b[4mGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
+        "GPU0\t X \tPIX\t0-47\t0\t\tN/A\nNIC0\tPIX\t X \t\t\t\t\n"
+        "\nNIC Legend:\n\n  NIC0: mlx5_bond_0\n"
+    )
+    matrix = parse_topo_matrix(text)
+    assert (matrix.nic_names, matrix.numa_affinity, matrix.report) == (("mlx5_bond_0",), (0,), ())
+
+
+def test_lower_case_x_and_empty_affinities() -> None:
+    matrix = parse_topo_matrix("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
+    assert matrix.cpu_affinity == (None, None)
+    assert "affinity cells are empty" in matrix.report[0]
+
+
+def test_second_matrix_is_reported() -> None:
+    text = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-1", "2-3"])
+    matrix = parse_topo_matrix(text + text)
+    assert any("another matrix at line" in line for line in matrix.report)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", 2, "topo -p2p"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tMX\nGPU1\tMX\tX\n", 2, "unknown relation 'MX'"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tX\tPIX\n", 3, "has its X in the columns of GPU0"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n", 3, "has 1 of 2 cells"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tPIX\n", 3, "the row of GPU1 is missing"),
+        ("\tGPU0\tGPU1\n", 1, "a header but no rows"),
+        ("\tGPU0\tGPU0\nGPU0\tX\tPIX\nGPU0\tPIX\tX\n", 1, "column GPU0 appears twice"),
+        ("\tGPU0\nGPU0\tX\nGPU1\tPIX\tX\n", 3, "row GPU1 has no column"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU2\tPIX\tX\n", 3, "row GPU2 has no column"),
+        ("\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tPIX\t0-3\nGPU1\tPIX\tX\n", 3, "ends before its"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tPIX\t0-3\nGPU1\tPIX\tX\t0-3\n", 2, "more cells than"),
+        ("\tGPU0\tCPU Affinity\nGPU0\tX\t7-3\n", 2, "CPU affinity of GPU0 is damaged"),
+        ("hello GPU0 world\n", None, "no matrix of nvidia-smi topo -m found"),
+    ],
+)
+def test_refuses(text: str, line: int | None, words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        parse_topo_matrix(text, path="f.txt")
+    assert caught.value.line == line
+    assert caught.value.hint
