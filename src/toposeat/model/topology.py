@@ -26,6 +26,7 @@ MAX_LATENCY_S = 3600.0
 
 MAX_INDEX = 999_999_999  # what placement files and the launcher can hold
 MAX_MEMORY_BYTES = 1 << 60
+MAX_PCIE_NUMBER = 64  # of generations and lanes
 
 _PCI = re.compile(
     r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", re.IGNORECASE | re.ASCII
@@ -95,6 +96,25 @@ def canonical_pci(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PcieState:
+    """How the own PCIe link of a device or NIC runs now, and how it could; None is "not known".
+
+    Idle GPUs lower the generation (signalling rate) of their link, never its width.
+    """
+
+    generation: int | None = None
+    width: int | None = None
+    max_generation: int | None = None
+    max_width: int | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("generation", "width", "max_generation", "max_width"):
+            value = getattr(self, what)
+            if value is not None and not 1 <= value <= MAX_PCIE_NUMBER:
+                raise ValueError(f"a PCIe {what} must be 1 to {MAX_PCIE_NUMBER}, not {value}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
     """One schedulable GPU or partition of one (MIG slice, GCD, tile).
 
@@ -102,7 +122,10 @@ class Device:
     `numa_node` is the operating system's number; `cpus` are the near CPUs, a Linux list ("0-15").
     `forwards` says that the hardware relays traffic of others through this device (MI250X GCDs).
     `copy_bytes_per_s` and `copy_latency_s` are those of a copy within the device, which ranks that
-    share it use; None is "not known" and counts as free.
+    share it use; None is "not known" and counts as free. `pcie` is the state of its own PCIe link,
+    `inactive_lanes` how many of its device links (NVLink, xGMI, Xe Link) are there but down.
+    `parent` names the GPU, board or package that this device is a part of; parts of one whole have
+    the same, devices that are whole have none ("").
     """
 
     id: str
@@ -118,11 +141,15 @@ class Device:
     forwards: bool = False
     copy_bytes_per_s: Quantity | None = None
     copy_latency_s: Quantity | None = None
+    pcie: PcieState | None = None
+    inactive_lanes: int | None = None
+    parent: str = ""
 
     def __post_init__(self) -> None:
         _check_number("index", self.index, MAX_INDEX)
         _check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_number("memory_bytes", self.memory_bytes, MAX_MEMORY_BYTES)
+        _check_number("inactive_lanes", self.inactive_lanes, MAX_INDEX)
         _check_pci(self.pci_bus_id)
         _check_cpus(self.cpus)
         _check_bandwidth(self.copy_bytes_per_s)
@@ -131,7 +158,10 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Nic:
-    """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`)."""
+    """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`).
+
+    `pcie` is the state of its PCIe link, `bytes_per_s` the rate of its ports per direction.
+    """
 
     id: str
     index: int
@@ -139,11 +169,14 @@ class Nic:
     name: str = ""
     pci_bus_id: str | None = None
     numa_node: int | None = None
+    pcie: PcieState | None = None
+    bytes_per_s: Quantity | None = None
 
     def __post_init__(self) -> None:
         _check_number("index", self.index, MAX_INDEX)
         _check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
+        _check_bandwidth(self.bytes_per_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -222,6 +255,8 @@ class Topology:
 
     `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the
     reader doubted, one sentence each; `sources` names published facts for catalogue entries.
+    `hidden` are the PCI bus ids of GPUs that the machine has and the reading process could not use
+    (cgroup, container): they are no devices.
     The order of `devices` is the default order: rank i of the default placement gets `devices[i]`.
     """
 
@@ -236,8 +271,11 @@ class Topology:
     sources: tuple[str, ...] = ()
     description: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for bus in self.hidden:
+            _check_pci(bus)
         _check_unique("device", "devices", (d.id for d in self.devices))
         _check_unique("device index", "devices", (f"{d.host}:{d.index}" for d in self.devices))
         _check_unique(
