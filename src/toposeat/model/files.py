@@ -30,6 +30,14 @@ _NUMBER = re.compile(_STRING + r"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.DOTALL
 T = TypeVar("T")
 
 
+def path_exists(path: Path) -> bool:
+    """Whether there is such a file or folder; a name too long or with a NUL is none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def check_writable(path: str | Path, *, overwrite: bool) -> None:
     """Refuse early, before long work, what `write_atomically` would refuse at its end.
 

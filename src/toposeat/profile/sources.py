@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.files import path_exists
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
 from toposeat.profile.importers import nccl_inspector, nccl_log, pytorch_trace
@@ -55,7 +56,7 @@ def read_traffic(source: str | Path) -> Traffic:
         UsageError: there is no such file, and it is no pattern either.
     """
     path = Path(source)
-    if _exists(path):
+    if path_exists(path):
         if path.is_dir():
             return with_pattern(_read_folder(path))
         if is_profile(path):
@@ -77,7 +78,7 @@ def holds_traffic(path: str | Path) -> bool:
     Only its beginning is looked at. A CSV file is one whose first lines have numbers and commas.
     """
     file = Path(path)
-    if not _exists(file) or not (file.is_file() or file.is_dir()):
+    if not path_exists(file) or not (file.is_file() or file.is_dir()):
         return False
     if file.is_dir() or is_profile(file):
         return True
@@ -170,13 +171,6 @@ _FOLDER_READERS: tuple[_Reader, ...] = (
     nccl_inspector.read_inspector,
     pytorch_trace.read_pytorch_traces,
 )
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name too long or with a NUL is no file
-        return False
 
 
 def _looks_like_a_file(text: str) -> bool:

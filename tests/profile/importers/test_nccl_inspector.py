@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.profile.importers.mutations import damage, reads_or_refuses
+from tests.profile.importers.soundness import reads_or_refuses
+from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
 from toposeat.profile import read_traffic
@@ -147,7 +148,7 @@ SAMPLE = "\n".join(
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=damage(SAMPLE), packed=st.booleans())
+@given(content=damaged(SAMPLE), packed=st.booleans())
 def test_damaged_files_are_read_or_refused(tmp_path: Path, content: bytes, packed: bool) -> None:
     path = tmp_path / "inspector.log"
     if packed:

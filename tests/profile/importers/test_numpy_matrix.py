@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tests.profile.importers.mutations import damage, reads_or_refuses
+from tests.profile.importers.soundness import reads_or_refuses
+from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace
 from toposeat.profile import read_traffic
@@ -150,6 +151,6 @@ def test_damaged_files_are_read_or_refused(
     tmp_path: Path, data: st.DataObject, sample: bytes
 ) -> None:
     path = tmp_path / "matrix"
-    path.write_bytes(data.draw(damage(sample)))
+    path.write_bytes(data.draw(damaged(sample)))
     reads_or_refuses(lambda: read_npy_matrix(path))
     reads_or_refuses(lambda: read_npz_matrix(path))

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.profile.importers.mutations import damage, reads_or_refuses
+from tests.profile.importers.soundness import reads_or_refuses
+from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile import read_traffic
@@ -223,7 +224,7 @@ SAMPLE = json.dumps(
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=damage(SAMPLE))
+@given(content=damaged(SAMPLE))
 def test_damaged_traces_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "trace.json"
     path.write_bytes(content)

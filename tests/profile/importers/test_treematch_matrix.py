@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.profile.importers.mutations import damage, reads_or_refuses
+from tests.profile.importers.soundness import reads_or_refuses
+from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.profile import read_traffic
 from toposeat.profile.importers.treematch_matrix import read_treematch_matrix
@@ -53,7 +54,7 @@ def test_damage_is_named(tmp_path: Path, text: str, line: int | None, words: str
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=damage(b"0 1000 1e3\n1000 0 10.5\n1000 10 0\n"))
+@given(content=damaged(b"0 1000 1e3\n1000 0 10.5\n1000 10 0\n"))
 def test_damaged_files_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "comm.mat"
     path.write_bytes(content)

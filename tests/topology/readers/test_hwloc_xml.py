@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.mutations import damaged_text
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import parse_topology_text, read_topology
@@ -195,21 +196,7 @@ def test_four_gpus_fully_joined_by_nvlink(shared_dir: Path) -> None:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_mutations_are_read_or_refused(data: st.DataObject) -> None:
-    text = SAMPLE
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(text) - 1))
-        kind = data.draw(st.sampled_from(["drop", "put", "copy", "number"]))
-        if kind == "drop":
-            text = text[:at] + text[at + data.draw(st.integers(1, 30)) :] or "<"
-        elif kind == "put":
-            text = text[:at] + data.draw(st.text(max_size=8)) + text[at:]
-        elif kind == "copy":
-            lines = text.splitlines(keepends=True)
-            pick = data.draw(st.integers(0, len(lines) - 1))
-            text = "".join([*lines[:pick], lines[pick], *lines[pick:]])
-        else:
-            number = str(data.draw(st.integers(-(10**12), 10**12)))
-            text = re.sub(r"[0-9]{2,}", number, text, count=data.draw(st.integers(1, 40)))
+    text = data.draw(damaged_text(SAMPLE))
     try:
         topology = read(text)
     except InputError as error:

@@ -7,6 +7,7 @@ that a header declares; nothing is ever unpickled.
 from __future__ import annotations
 
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -119,7 +120,9 @@ def _header(file: IO[bytes], path: str | Path, name: str) -> tuple[tuple[int, ..
         read = np.lib.format.read_array_header_2_0
     else:
         raise InputError(f"NumPy format {version[0]}.{version[1]}", path=path, hint=_HINT)
-    shape, fortran, dtype = read(file, max_header_size=_MAX_HEADER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "created on Python 2": nothing to the user
+        shape, fortran, dtype = read(file, max_header_size=_MAX_HEADER)
     if dtype.hasobject:
         raise InputError(
             f"{name or 'the array'} holds Python objects, which are never loaded",

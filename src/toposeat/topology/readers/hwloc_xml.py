@@ -27,6 +27,7 @@ from toposeat.topology.graph.machine import (
     PciDevice,
 )
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.hwloc_distances import add_nvlink_distances
 from toposeat.topology.readers.xml_tree import XmlElement
 
@@ -49,9 +50,21 @@ _MAX_MASK_WORDS = 2048
 _MAX_DEVICES = 1024
 
 
-def looks_like_hwloc_xml(root: XmlElement) -> bool:
+def looks_like(file: FileText) -> bool:
     """Whether the root element is that of an hwloc export."""
-    return root.tag == "topology" and any(root.named("object"))
+    root = file.xml
+    return root is not None and root.tag == "topology" and any(root.named("object"))
+
+
+def parse(file: FileText) -> Topology:
+    """Read an hwloc export.
+
+    Raises:
+        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
+    """
+    if file.xml is None:
+        raise file.xml_error or InputError("no XML", path=file.path, hint=_HINT)
+    return _topology_of_tree(file.xml, file.path)
 
 
 @dataclass
@@ -85,12 +98,7 @@ class _Contents:
     doubled: int = 0  # PCI functions whose bus id another one has
 
 
-def topology_of_hwloc_tree(root: XmlElement, path: Path) -> Topology:
-    """Read an hwloc export.
-
-    Raises:
-        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
-    """
+def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
     contents = _Contents(path)
     _walk(contents, root)
     gpus = [each for each in contents.pci.values() if _is_gpu(each)]

@@ -29,6 +29,7 @@ from toposeat.topology.graph.machine import (
     pcie_generation,
 )
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.xml_tree import XmlElement
 
 _HINT = "is this the file that NCCL_TOPO_DUMP_FILE names?"
@@ -51,9 +52,21 @@ _LANE_OF_GCN = {
 }
 
 
-def looks_like_nccl_xml(root: XmlElement) -> bool:
+def looks_like(file: FileText) -> bool:
     """Whether the root element is that of NCCL's or RCCL's files."""
-    return root.tag == "system" and any(root.named("cpu"))
+    root = file.xml
+    return root is not None and root.tag == "system" and any(root.named("cpu"))
+
+
+def parse(file: FileText) -> Topology:
+    """Read a topology file of NCCL or RCCL.
+
+    Raises:
+        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
+    """
+    if file.xml is None:
+        raise file.xml_error or InputError("no XML", path=file.path, hint=_HINT)
+    return _topology_of_tree(file.xml, file.path)
 
 
 @dataclass
@@ -98,12 +111,7 @@ class _Contents:
     report: list[str] = field(default_factory=list)
 
 
-def topology_of_nccl_tree(root: XmlElement, path: Path) -> Topology:
-    """Read a topology file of NCCL or RCCL.
-
-    Raises:
-        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
-    """
+def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
     contents = _Contents(path)
     for cpu in root.named("cpu"):
         _read_cpu(contents, cpu)

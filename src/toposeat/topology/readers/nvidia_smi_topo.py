@@ -12,8 +12,10 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.topology import canonical_pci
+from toposeat.model.topology import Vendor, canonical_pci
+from toposeat.topology.facts import MachineFacts, facts_of_relations
 from toposeat.topology.graph.relation import Relation, RelationMatrix, relation_of_token
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_text import (
     Line,
     Table,
@@ -35,10 +37,15 @@ _TABLED = re.compile(
 )
 
 
-def looks_like_topo_matrix(text: str) -> bool:
+def looks_like(file: FileText) -> bool:
     """Whether this is, or was meant to be, output of nvidia-smi."""
-    head = text[:200_000]
-    return re.search(r"\bGPU0\b", head) is not None or _FAILED.search(head) is not None
+    return re.search(r"\bGPU0\b", file.start) is not None or _FAILED.search(file.start) is not None
+
+
+def parse(file: FileText) -> MachineFacts:
+    """Read the text of `nvidia-smi topo -m`; see `parse_topo_matrix`."""
+    matrix = parse_topo_matrix(file.text, path=file.path)
+    return facts_of_relations(matrix, origin="nvidia-smi topo -m text", vendor=Vendor.NVIDIA)
 
 
 def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> RelationMatrix:

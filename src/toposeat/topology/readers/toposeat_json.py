@@ -1,0 +1,21 @@
+"""Our own topology files, as one format among the others."""
+
+from __future__ import annotations
+
+from toposeat.model.topology import Topology
+from toposeat.model.topology_file import parse_topology
+from toposeat.topology.readers.file_text import FileText
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether this begins as a JSON object."""
+    return file.start.startswith("{")
+
+
+def parse(file: FileText) -> Topology:
+    """Read a topology file.
+
+    Raises:
+        InputError: damaged or of another schema, with file and line.
+    """
+    return parse_topology(file.text, file.path)

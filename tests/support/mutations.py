@@ -1,0 +1,232 @@
+"""Damage done to well-formed files: what a parser must survive without a crash or a hang.
+
+One set of ways for two users: `damaged(content)` is a hypothesis strategy, which shrinks what it
+finds; `damage(random, content)` is for millions of inputs from a plain seeded generator.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+_NUMBER = re.compile(rb"\d+")
+_WORD = re.compile(rb"[^\s<>\"=|,;:/\[\](){}]+")
+_TAG = re.compile(rb"<[^<>]{1,400}>")
+_ATTRIBUTE = re.compile(rb"\s[\w-]+=\"[^\"\n]*\"")
+HOSTILE_NUMBERS = (
+    b"-1", b"0", b"00", b"1", b"2", b"63", b"64", b"255", b"65536", b"1000000", b"4294967295",
+    b"18446744073709551616", b"9" * 400, b"1e999", b"-0.0", b"1e-320", b"NaN", b"inf", b"0x",
+    b"N/A", "\u0663".encode(), "\u00b2".encode(),
+)  # fmt: skip
+HOSTILE_BYTES = (
+    b"null", b"true", b"[]", b"{}", b'"', b"\\", b"\x00", b"\xff\xfe", b"\n", b"\n\n\n", b"\r",
+    b"\t", b"\x1b[4m", b"\xef\xbb\xbf", b"\xc2\xa0", b"[" * 3000, b"<a>" * 300, b"&x;", b"<!--",
+    b"-->", b"|", b"%s", b" " * 5000, b"../../../../etc/passwd",
+    "\U0001f600\u200b\u0130".encode(), b'<!DOCTYPE a [<!ENTITY x "y">]>',
+)  # fmt: skip
+_MAX_GROWTH = 4_000_000
+
+
+class _Dice:
+    """The few draws that the ways need, from a plain generator."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._random = source
+
+    def integer(self, low: int, high: int) -> int:
+        return self._random.randint(low, high)
+
+    def one_of(self, values: Sequence[bytes]) -> bytes:
+        return values[self._random.randrange(len(values))]
+
+
+class _Drawn(_Dice):
+    """The same from hypothesis."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def integer(self, low: int, high: int) -> int:
+        return self._draw(st.integers(low, high))
+
+    def one_of(self, values: Sequence[bytes]) -> bytes:
+        return self._draw(st.sampled_from(values))
+
+
+def damage(source: random.Random, content: bytes, *, others: Sequence[bytes] = ()) -> bytes:
+    """`content` with one to four things replaced, doubled, moved or cut off.
+
+    Args:
+        source: where the choices come from.
+        content: of a well-formed file.
+        others: files of the same kind, parts of which may be mixed in.
+    """
+    return _damage(_Dice(source), content, others)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes, others: Sequence[bytes] = ()) -> bytes:
+    """`damage` as a strategy."""
+    return _damage(_Drawn(draw), content, others)
+
+
+@st.composite
+def damaged_text(draw: st.DrawFn, content: str) -> str:
+    """`damage` for parsers of text: bytes that are no UTF-8 become replacement characters."""
+    return _damage(_Drawn(draw), content.encode(), ()).decode("utf-8", "replace")
+
+
+def _damage(dice: _Dice, content: bytes, others: Sequence[bytes]) -> bytes:
+    for _ in range(dice.integer(1, 4)):
+        way = dice.integer(0, len(_WAYS) - (0 if others else 1))
+        content = _WAYS[way](dice, content) if way < len(_WAYS) else _splice(dice, content, others)
+    return content[:_MAX_GROWTH]
+
+
+def _place(dice: _Dice, pattern: re.Pattern[bytes], content: bytes) -> tuple[int, int] | None:
+    """One match of the pattern, near a random position: whole files are too long to list."""
+    at = dice.integer(0, len(content))
+    match = pattern.search(content, at) or pattern.search(content)
+    return match.span() if match else None
+
+
+def _number(dice: _Dice, content: bytes) -> bytes:
+    place = _place(dice, _NUMBER, content)
+    return _replaced(content, place, dice.one_of(HOSTILE_NUMBERS)) if place else content
+
+
+def _near_number(dice: _Dice, content: bytes) -> bytes:
+    """Another number of the same size: what a typing error or a flipped bit leaves."""
+    place = _place(dice, _NUMBER, content)
+    if not place:
+        return content
+    digits = min(place[1] - place[0], 9)
+    return _replaced(content, place, b"%d" % dice.integer(0, 10**digits))
+
+
+def _numbers(dice: _Dice, content: bytes) -> bytes:
+    """One number replaced wherever it stands: an id that becomes another one throughout."""
+    one, other = _place(dice, _NUMBER, content), _place(dice, _NUMBER, content)
+    if not one or not other:
+        return content
+    old, new = content[slice(*one)], content[slice(*other)]
+    return re.sub(rb"(?<!\d)" + old + rb"(?!\d)", new, content, count=200)
+
+
+def _word(dice: _Dice, content: bytes) -> bytes:
+    """One word put in the place of another, of the same file: right kind, wrong column."""
+    one, other = _place(dice, _WORD, content), _place(dice, _WORD, content)
+    return _replaced(content, one, content[slice(*other)]) if one and other else content
+
+
+def _bytes(dice: _Dice, content: bytes) -> bytes:
+    at = dice.integer(0, len(content))
+    return _replaced(content, (at, at + dice.integer(0, 30)), dice.one_of(HOSTILE_BYTES))
+
+
+def _drop(dice: _Dice, content: bytes) -> bytes:
+    at = dice.integer(0, len(content))
+    return _replaced(content, (at, at + dice.integer(1, 300)), b"")
+
+
+def _flip(dice: _Dice, content: bytes) -> bytes:
+    at = dice.integer(0, max(0, len(content) - 1))
+    return _replaced(content, (at, at + 1), bytes([dice.integer(0, 255)]))
+
+
+def _drop_line(dice: _Dice, content: bytes) -> bytes:
+    start, end = _line(dice, content)
+    return _replaced(content, (start, end), b"")
+
+
+def _copy_lines(dice: _Dice, content: bytes) -> bytes:
+    """A few lines once more, somewhere else: second matrices, second children."""
+    start, end = _line(dice, content)
+    for _ in range(dice.integer(0, 12)):
+        end = content.find(b"\n", end) + 1 or len(content)
+    target, _ = _line(dice, content)
+    return _replaced(content, (target, target), content[start:end] * dice.integer(1, 3))
+
+
+def _swap_lines(dice: _Dice, content: bytes) -> bytes:
+    (a, b), (c, d) = sorted((_line(dice, content), _line(dice, content)))
+    if b > c:
+        return content
+    return content[:a] + content[c:d] + content[b:c] + content[a:b] + content[d:]
+
+
+def _join_lines(dice: _Dice, content: bytes) -> bytes:
+    _, end = _line(dice, content)
+    return _replaced(content, (max(0, end - 1), end), b"")
+
+
+def _wrap(_: _Dice, content: bytes) -> bytes:
+    """Lines broken at 80 columns, as terminals and web pages do."""
+    return re.sub(rb"([^\n]{80})", rb"\1\n", content)
+
+
+def _tag(dice: _Dice, content: bytes) -> bytes:
+    """One tag dropped, or doubled: elements that swallow others or never end."""
+    place = _place(dice, _TAG, content)
+    if not place:
+        return content
+    return _replaced(content, place, content[slice(*place)] * dice.integer(0, 3))
+
+
+def _attribute(dice: _Dice, content: bytes) -> bytes:
+    """One attribute dropped, or replaced by another element's."""
+    one, other = _place(dice, _ATTRIBUTE, content), _place(dice, _ATTRIBUTE, content)
+    if not one or not other:
+        return content
+    return _replaced(content, one, content[slice(*other)] if dice.integer(0, 1) else b"")
+
+
+def _cut(dice: _Dice, content: bytes) -> bytes:
+    return content[: dice.integer(0, len(content))]
+
+
+def _cut_columns(dice: _Dice, content: bytes) -> bytes:
+    """Every line cut at one column, as narrow screens do."""
+    width = dice.integer(0, 160)
+    return b"\n".join(line[:width] for line in content.split(b"\n"))
+
+
+def _ends(dice: _Dice, content: bytes) -> bytes:
+    """Other line ends or other encodings of the whole."""
+    way = dice.integer(0, 4)
+    if way == 0:
+        return content.replace(b"\n", b"\r\n")
+    if way == 1:
+        return content.replace(b"\n", b"\r")
+    if way == 2:
+        return b"\xef\xbb\xbf" + content
+    if way == 3:
+        return content.decode("utf-8", "replace").encode("utf-16")
+    return content.replace(b"\t", b"        ").replace(b"  ", b"\xc2\xa0 ")
+
+
+def _splice(dice: _Dice, content: bytes, others: Sequence[bytes]) -> bytes:
+    """The beginning of one file and the end of another."""
+    other = dice.one_of(others)
+    return content[: dice.integer(0, len(content))] + other[dice.integer(0, len(other)) :]
+
+
+def _line(dice: _Dice, content: bytes) -> tuple[int, int]:
+    """Start and end of one line, its newline included."""
+    at = dice.integer(0, len(content))
+    start = content.rfind(b"\n", 0, at) + 1
+    return start, content.find(b"\n", start) + 1 or len(content)
+
+
+def _replaced(content: bytes, place: tuple[int, int], new: bytes) -> bytes:
+    return content[: place[0]] + new + content[place[1] :]
+
+
+_WAYS: tuple[Callable[[_Dice, bytes], bytes], ...] = (
+    _number, _number, _near_number, _near_number, _numbers, _word, _word, _bytes, _drop, _flip,
+    _drop_line, _drop_line, _copy_lines, _swap_lines, _join_lines, _wrap, _tag, _tag, _attribute,
+    _attribute, _cut, _cut_columns, _ends,
+)  # fmt: skip
