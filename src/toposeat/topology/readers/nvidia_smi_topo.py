@@ -14,17 +14,30 @@ from toposeat.errors import InputError
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import MachineFacts, facts_of_relations
-from toposeat.topology.graph.relation import Relation, RelationMatrix, relation_of_token
+from toposeat.topology.graph.relation import (
+    KNOWN_TOKENS,
+    Relation,
+    RelationMatrix,
+    relation_of_token,
+)
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.nvidia_smi_text import (
+from toposeat.topology.readers.word_table import (
     Line,
     Table,
+    Vocabulary,
     clean_lines,
     find_table,
     header_after,
 )
 
-_SAVE = "save the whole output again: nvidia-smi topo -m > FILE"
+P2P_WORDS = ("OK", "NS", "CNS", "GNS", "TNS", "DR", "U")
+RELATIONS = Vocabulary(
+    command="nvidia-smi topo -m",
+    is_cell=lambda word: relation_of_token(word) is not None,
+    known=KNOWN_TOKENS,
+    foreign=dict.fromkeys(P2P_WORDS, "nvidia-smi topo -p2p"),
+)
+_SAVE = RELATIONS.save
 _FAILED = re.compile(
     r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|command not found"
     r"|couldn't communicate with the NVIDIA driver|Unable to determine the device handle",
@@ -61,7 +74,7 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> RelationM
     if not text.strip():
         raise InputError("the file is empty", path=path, hint=_SAVE)
     lines = clean_lines(text)
-    table = find_table(lines, path)
+    table = find_table(lines, RELATIONS, path)
     if table is None:
         _refuse_without_matrix(lines, path)
         raise AssertionError("unreachable")
@@ -244,7 +257,7 @@ def _identities(
 
 
 def _report_surroundings(text: str, lines: list[Line], table: Table, report: list[str]) -> None:
-    second = header_after(lines, table.end)
+    second = header_after(lines, table.end, RELATIONS)
     if second is not None:
         report.append(f"another matrix at line {second} was not read")
     if not text.endswith(("\n", "\r")) and not any(x.text.strip() for x in lines[table.end :]):
