@@ -22,6 +22,7 @@ from toposeat.launch import find_installations
 from toposeat.mapping import map_traffic
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic_file import load_traffic
+from toposeat.pipeline import tuned
 from toposeat.profile import read_traffic
 from toposeat.topology import read_topology
 
@@ -234,11 +235,11 @@ def test_two_scripts_of_one_name_are_two_applications(
         monkeypatch.chdir(tmp_path / name)
         Path("app.py").write_text("")
         for command in (["python3", "app.py"], ["env", "A=1", sys.executable, "-u", "app.py"]):
-            seen.add(pipeline._tuned_folder(command))
+            seen.add(tuned._tuned_folder(command))
     assert len(seen) == 4
-    assert pipeline._tuned_folder(line[1:]) in seen
+    assert tuned._tuned_folder(line[1:]) in seen
     os.utime("app.py", (1, 1))
-    assert pipeline._tuned_folder(line[1:]) not in seen
+    assert tuned._tuned_folder(line[1:]) not in seen
 
 
 def test_files_that_the_application_makes_do_not_change_the_application(
@@ -246,19 +247,19 @@ def test_files_that_the_application_makes_do_not_change_the_application(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["true", "-o", "out.dat"]
-    before = pipeline._tuned_folder(command)
+    before = tuned._tuned_folder(command)
     Path("out.dat").write_text("made by the run")
-    assert pipeline._tuned_folder(command) == before
+    assert tuned._tuned_folder(command) == before
 
 
 def test_an_allocation_of_another_size_is_another_job(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_NTASKS", "4")
-    four = pipeline._tuned_folder(["srun", "true"])
+    four = tuned._tuned_folder(["srun", "true"])
     monkeypatch.setenv("SLURM_NTASKS", "8")
-    assert pipeline._tuned_folder(["srun", "true"]) != four
-    assert pipeline._tuned_folder(["srun", "-n", "4", "true"]).name.startswith("true-4-")
+    assert tuned._tuned_folder(["srun", "true"]) != four
+    assert tuned._tuned_folder(["srun", "-n", "4", "true"]).name.startswith("true-4-")
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)

@@ -1,0 +1,22 @@
+"""A command's name, and a command as one would type it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from toposeat import launch
+
+
+def program_name(command: Sequence[str]) -> str:
+    """The application's own name in a launch line, for file names."""
+    program = launch.parse_launch_line(command).program
+    names = [word for word in program if not word.startswith("-")]
+    is_python = bool(names) and Path(names[0]).name.startswith("python") and len(names) > 1
+    return Path(names[1] if is_python else names[0]).stem if names else "app"
+
+
+def shell_line(command: Sequence[str]) -> str:
+    """A command as one would type it."""
+    return shlex.join(command)

@@ -1,0 +1,181 @@
+"""`tune`: discover, profile and map a command once, and keep what was found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat import launch, mapping, profile, topology
+from toposeat.errors import ApplicationError, InputError
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.placement import Placement
+from toposeat.model.placement_file import save_placement
+from toposeat.model.result_file import save_mapping
+from toposeat.model.topology import Topology
+from toposeat.model.topology_file import load_topology, save_topology
+from toposeat.model.traffic import Traffic
+from toposeat.model.traffic_file import load_traffic, save_traffic
+from toposeat.pipeline.command_words import program_name, shell_line
+from toposeat.pipeline.placing import MapOptions, placement_of
+
+Progress = Callable[[str], None]
+
+PLACEMENT_NAME = "app.place"
+PROFILE_NAME = "app.prof"
+TOPOLOGY_NAME = "machine.json"
+MAPPING_NAME = "mapping.json"
+
+_SCRIPT_SUFFIXES = {".py", ".sh", ".jl", ".pl", ".rb", ".lua", ".R"}
+# Where a launch line leaves the number of ranks to the allocation, that is said here.
+_RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_NPROCS", "PBS_NP", "LSB_DJOB_NUMPROC", "NSLOTS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What `tune` found, and where it keeps it."""
+
+    topology: Topology
+    traffic: Traffic
+    result: MappingResult
+    placement: Placement
+    placement_path: Path
+    profile_path: Path
+    exit_code: int  # of the profiled application; 0 when its profile was cached
+
+
+def tune(
+    command: Sequence[str],
+    *,
+    source: str,
+    profile_again: bool,
+    options: MapOptions,
+    constraints_for: Callable[[Topology], mapping.Constraints],
+    progress: Progress,
+) -> Tuned:
+    """Discover (or read) the machine, profile the command once, map, and keep the results.
+
+    The profile is cached by command and rank count, the placement also by machine.
+    `constraints_for` says what a placement on the machine must keep to.
+
+    Raises:
+        ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
+    """
+    machine = topology.read_topology(source)
+    progress(f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})")
+    constraints = constraints_for(machine)
+    ranks = launch.parse_launch_line(command).ranks
+    if ranks is not None:  # refused before the application runs, not after
+        mapping.problem_of(machine, ranks, constraints)
+    folder = _tuned_folder(command)
+    _check_cache(folder.parent)
+    profile_path = folder / PROFILE_NAME
+    exit_code = 0
+    if profile_path.exists() and not profile_again:
+        traffic = load_traffic(profile_path)
+        progress(f"Profile   cached: {profile_path} (profile again with --again)")
+    else:
+        progress(f"Profile   running: {shell_line(command)}")
+        traffic, exit_code = profile.profile_run(command)
+        if exit_code != 0:
+            raise ApplicationError(
+                f"the application ended with exit code {exit_code} while being profiled",
+                hint="run it alone first; a profile of a failed run is not kept",
+                exit_code=exit_code,
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        save_traffic(traffic, profile_path, overwrite=True)
+    result = options.map(machine, traffic, constraints=constraints)
+    placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
+    save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
+    save_mapping(result, folder / MAPPING_NAME, overwrite=True)
+    save_placement(placement, folder / PLACEMENT_NAME, overwrite=True)
+    return Tuned(
+        topology=machine,
+        traffic=traffic,
+        result=result,
+        placement=placement,
+        placement_path=folder / PLACEMENT_NAME,
+        profile_path=profile_path,
+        exit_code=exit_code,
+    )
+
+
+def tuned_placement_path(command: Sequence[str]) -> Path:
+    """Where `tune` left the placement of this command on this machine.
+
+    Raises:
+        InputError: it did not.
+    """
+    path = _tuned_folder(command) / PLACEMENT_NAME
+    if not path.is_file():
+        raise InputError(
+            f"no placement for this command on {os.uname().nodename} yet",
+            hint=f"find one with: toposeat tune -- {shell_line(command)}",
+        )
+    return path
+
+
+def tuned_topology(command: Sequence[str]) -> Topology:
+    """The machine that `tune` placed this command on."""
+    return load_topology(_tuned_folder(command) / TOPOLOGY_NAME)
+
+
+def cache_folder() -> Path:
+    """Where tuned results are kept: TOPOSEAT_CACHE_DIR, else the user's cache folder."""
+    if os.environ.get("TOPOSEAT_CACHE_DIR"):
+        return Path(os.environ["TOPOSEAT_CACHE_DIR"])
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "toposeat"
+
+
+def _check_cache(folder: Path) -> None:
+    """Refuse a folder that could not be made or written before the application runs for nothing."""
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    if not there.is_dir():
+        cause = f"{there} is not a directory"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        cause = f"no permission to write in {there}"
+    else:
+        return
+    raise InputError(
+        f"cannot keep results here: {cause}",
+        path=folder,
+        hint="set TOPOSEAT_CACHE_DIR to a folder that can be written",
+    )
+
+
+def _tuned_folder(command: Sequence[str]) -> Path:
+    """One folder per machine, program with arguments, and rank count.
+
+    The launcher's own options stay out of the key: `mpirun --bind-to none -n 8 ./app` is the same
+    job as `mpirun -n 8 ./app`. Programs and scripts in the line count with their place and time of
+    modification, so that a rebuilt application is profiled again, and two `python app.py` in two
+    folders are two applications.
+    """
+    line = launch.parse_launch_line(command)
+    files = [_program_file(word, first=not at) for at, word in enumerate(line.program)]
+    key = {
+        "host": os.uname().nodename,
+        "ranks": line.ranks or [os.environ.get(name) for name in _RANK_VARIABLES],
+        "program": [
+            str(path) if path else word for path, word in zip(files, line.program, strict=True)
+        ],
+        "modified": [path.stat().st_mtime_ns if path else 0 for path in files],
+    }
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    return cache_folder() / f"{program_name(command)}-{line.ranks or 'n'}-{digest}"
+
+
+def _program_file(word: str, *, first: bool) -> Path | None:
+    """The program or script that a word of a launch line names: interpreters and wrappers too."""
+    found = Path(shutil.which(word) or word) if first else Path(word)
+    try:
+        runnable = found.suffix in _SCRIPT_SUFFIXES or os.access(found, os.X_OK)
+        return found.resolve() if runnable and found.is_file() else None
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return None
