@@ -160,7 +160,8 @@ class Device:
 class Nic:
     """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`).
 
-    `pcie` is the state of its PCIe link, `bytes_per_s` the rate of its ports per direction.
+    `pcie` is the state of its PCIe link, `bytes_per_s` the rate of its active ports per direction;
+    `active` says whether any port is.
     """
 
     id: str
@@ -171,6 +172,7 @@ class Nic:
     numa_node: int | None = None
     pcie: PcieState | None = None
     bytes_per_s: Quantity | None = None
+    active: bool | None = None
 
     def __post_init__(self) -> None:
         _check_number("index", self.index, MAX_INDEX)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pynvml
 
 GPU_CLASS, NIC_CLASS, BRIDGE_CLASS = "0x030200", "0x020700", "0x060400"
-NVIDIA, AMD, MELLANOX, PLX = "0x10de", "0x1002", "0x15b3", "0x10b5"
+NVIDIA, AMD, MELLANOX, PLX, INTEL = "0x10de", "0x1002", "0x15b3", "0x10b5", "0x8086"
 
 
 @dataclass
@@ -107,7 +107,10 @@ class FakeGpu:
     links: list[tuple[str, int]] = field(default_factory=list)
     inactive: int = 0
     mig: bool = False
+    slices: list[str | None] = field(default_factory=list)  # UUIDs by slot; None: a free slot
     link_version: int = 2
+    pcie: tuple[int, int, int, int] = (1, 16, 3, 16)  # generation and width, now and at most
+    virtual: int = 0
 
 
 class FakeNvml:
@@ -157,16 +160,20 @@ class FakeNvml:
         return index
 
     def nvmlDeviceGetName(self, handle):
+        if isinstance(handle, tuple):  # a MIG device
+            return self._text(f"{self.gpus[handle[0]].name} MIG 3g.40gb")
         return self._text(self.gpus[handle].name)
 
     def nvmlDeviceGetUUID(self, handle):
+        if isinstance(handle, tuple):
+            return self._text(self.gpus[handle[0]].slices[handle[1]])
         return self._text(self.gpus[handle].uuid)
 
     def nvmlDeviceGetPciInfo(self, handle):
         return SimpleNamespace(busId=self._text("0000" + self.gpus[handle].pci.upper()))
 
     def nvmlDeviceGetMemoryInfo(self, handle):
-        return SimpleNamespace(total=16 << 30)
+        return SimpleNamespace(total=(4 if isinstance(handle, tuple) else 16) << 30)
 
     def nvmlDeviceGetMigMode(self, handle):
         return [int(self.gpus[handle].mig)] * 2
@@ -174,8 +181,29 @@ class FakeNvml:
     def nvmlDeviceGetCpuAffinity(self, handle, words):
         return (c_ulong * words)(0xF)
 
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle):
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle, slot):
+        slices = self.gpus[handle].slices
+        if slot >= len(slices) or slices[slot] is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return (handle, slot)
+
+    def nvmlDeviceGetVirtualizationMode(self, handle):
+        return self.gpus[handle].virtual
+
+    def nvmlDeviceGetCurrPcieLinkGeneration(self, handle):
+        return self.gpus[handle].pcie[0]
+
+    def nvmlDeviceGetCurrPcieLinkWidth(self, handle):
+        return self.gpus[handle].pcie[1]
+
     def nvmlDeviceGetMaxPcieLinkGeneration(self, handle):
-        return 3
+        return self.gpus[handle].pcie[2]
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, handle):
+        return self.gpus[handle].pcie[3]
 
     def nvmlDeviceGetNvLinkState(self, handle, link):
         gpu = self.gpus[handle]

@@ -258,8 +258,10 @@ def test_mig_inactive_and_lopsided_links_are_reported(tmp_path: Path) -> None:
     nvml.gpus[0].mig = True
     nvml.gpus[1].inactive = 1
     nvml.gpus[2].links.pop()
-    report = doubts(discover_this(sysfs=tmp_path, nvml=nvml))
-    assert "gpu0 is in MIG mode" in report
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    report = doubts(found)
+    assert "GPU 0 (0000:06:00.0) is in MIG mode without slices" in report
+    assert [(d.index, d.inactive_lanes) for d in found.devices][:3] == [(1, 1), (2, 0), (3, 0)]
     assert "gpu1 has 1 inactive NVLinks beside 6 active ones" in report
     assert re.search(r"gpu2 counts \d links to gpu\d, gpu\d counts \d back", report) or (
         re.search(r"gpu\d counts \d links to gpu\d", report)

@@ -199,6 +199,7 @@ class GraphBuilder:
         sources: Sequence[str] = (),
         description: str = "",
         metadata: Mapping[str, str] | None = None,
+        hidden: Sequence[str] = (),
     ) -> Topology:
         """Route every device to every other device and every NIC, and freeze.
 
@@ -211,6 +212,7 @@ class GraphBuilder:
             sources: published facts used.
             description: one sentence.
             metadata: free remarks.
+            hidden: PCI bus ids of GPUs that are there and cannot be used.
         """
         routes, unrouted = self._routes(classes or {}, caps or {}, peer_access or {})
         report = list(self.report)
@@ -231,6 +233,7 @@ class GraphBuilder:
             sources=tuple(sources),
             description=description,
             metadata=dict(metadata or {}),
+            hidden=tuple(hidden),
         )
 
     def _routes(

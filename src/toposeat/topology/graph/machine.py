@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 VENDOR_NVIDIA = 0x10DE
 VENDOR_AMD = 0x1002
+VENDOR_INTEL = 0x8086
 
 # Least GT/s per lane of a generation.
 _GENERATION = ((60.0, 6), (30.0, 5), (15.0, 4), (7.0, 3), (4.0, 2), (2.0, 1))
@@ -32,20 +33,31 @@ class PciDevice:
     generation: int | None  # the fastest its link can be; idle devices slow their links down
     width: int | None
     max_width: int | None
+    current_generation: int | None = None
 
     @property
     def is_gpu(self) -> bool:
-        """A display or processing accelerator of NVIDIA or AMD; not a management controller's."""
+        """A display or processing accelerator of a GPU maker; not a management controller's.
+
+        Intel's graphics without a bridge above them are part of the CPU: no GPU to place ranks on.
+        """
         graphics = self.class_code >> 16 == 0x03 or self.class_code >> 8 == 0x1200
+        if self.vendor == VENDOR_INTEL:
+            return graphics and bool(self.bridges)
         return graphics and self.vendor in (VENDOR_NVIDIA, VENDOR_AMD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkAdapter:
-    """One adapter as UCX and libfabric name it."""
+    """One adapter as UCX and libfabric name it.
+
+    `bytes_per_s` is what its active ports carry per direction; `active` says whether one is.
+    """
 
     name: str
     pci_bus_id: str
+    bytes_per_s: float | None = None
+    active: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,13 @@
     pci0000:16 (host bridge) - root port - switch upstream port +- downstream port - GPU
                                                                 +- downstream port - NIC
 becomes  bridge - switch - GPU, NIC: two links below the switch and its uplink, which they share.
+Endpoints of one PCI function (partitions of a GPU, ports of an adapter) share its link: their board
+stands in the tree as a switch of its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -92,6 +95,10 @@ class PciGraphWriter:
             chain = [root, *endpoint.function.bridges, endpoint.function.pci_bus_id]
             for above, below in pairwise(chain):
                 children.setdefault(above, set()).add(below)
+        shared = Counter(e.function.pci_bus_id for e in members if e.function.pci_bus_id)
+        for endpoint in members:
+            if shared[endpoint.function.pci_bus_id] > 1:
+                children.setdefault(endpoint.function.pci_bus_id, set()).add(endpoint.id)
         switches: dict[str, str] = {}
         uplinks = 0.0
         for endpoint in members:
@@ -108,20 +115,31 @@ class PciGraphWriter:
     ) -> float:
         """Links from the host bridge to one endpoint; bytes/s of those added to the bridge."""
         above, pending, added = bridge, [], 0.0
-        for bus in endpoint.function.bridges:
+        own = endpoint.function.pci_bus_id
+        for bus in (*endpoint.function.bridges, own):
             pending.append(bus)
             if len(children.get(bus, ())) < 2:
                 continue
             if bus not in switches:
                 switches[bus] = self.builder.component(
-                    ComponentKind.SWITCH, f"switch-{bus}", pci_bus_id=bus, numa_node=node
+                    ComponentKind.SWITCH,
+                    f"switch-{bus}",
+                    name=_board_name(endpoint.function) if bus == own else "",
+                    pci_bus_id=bus,
+                    numa_node=node,
                 )
                 speed = self._bytes_per_s(pending, endpoint)
                 self.builder.pcie(switches[bus], above, bytes_per_s=speed)
                 added += speed if above == bridge else 0.0
             above, pending = switches[bus], []
-        speed = self._bytes_per_s([*pending, endpoint.function.pci_bus_id], endpoint)
-        self.builder.pcie(endpoint.id, above, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT)
+        speed = self._bytes_per_s(pending or [own], endpoint)
+        self.builder.pcie(
+            endpoint.id,
+            above,
+            bytes_per_s=speed,
+            latency_s=k.LATENCY_PCIE_ENDPOINT,
+            name="" if pending else "on-die fabric",
+        )
         return added + (speed if above == bridge else 0.0)
 
     def _bytes_per_s(self, chain: Sequence[str], endpoint: Endpoint) -> float:
@@ -176,3 +194,7 @@ class PciGraphWriter:
                     )
         for a, b in combinations(joined, 2):
             self.builder.smp(a, b, bytes_per_s=between)
+
+
+def _board_name(function: PciDevice) -> str:
+    return f"{'GPU' if function.is_gpu else 'adapter'} {function.pci_bus_id}"

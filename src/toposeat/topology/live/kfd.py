@@ -7,52 +7,85 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.model.topology import canonical_pci
+from toposeat.topology import constants as k
 from toposeat.topology.live.sysfs import read_line
 
 _XGMI = 11  # CRAT link type; 2 is PCIe
 # The driver counts 15 per xGMI hop, and 13 inside a package; more means that others lie between.
 _DIRECT_WEIGHT = 15
+# gfx_target_version: major, then two digits each of minor and stepping.
 _FORWARDING_GFX = 90010  # MI200: its dies relay traffic of others
+_PARTITIONED_GFX = frozenset({90400, 90401, 90402, 90500})  # MI300 and MI350
+_LANE_OF_GFX = {
+    90006: k.XGMI_VEGA20,
+    90008: k.XGMI_VEGA20,  # MI100
+    90010: k.XGMI_MI200,
+    **dict.fromkeys(_PARTITIONED_GFX, k.XGMI_MI300),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KfdGpu:
     """One GPU node. `peers` maps node numbers of direct xGMI peers to bytes/s (0: not stated).
 
-    `far_peers` are those that xGMI reaches, but not over a link of their own.
+    `far_peers` are those that xGMI reaches, but not over a link of their own. `board` is the bus id
+    of the GPU that the node is, or is a partition of: the driver writes a partition's number into
+    the function digit of its own id (Linux 6.6), or above all of it (before).
     """
 
     node: int
     pci_bus_id: str
+    board: str
+    render_minor: int | None  # of /dev/dri/renderD<minor>
     name: str
     memory_bytes: int | None
     unique_id: int
     peers: dict[int, float]
     far_peers: tuple[int, ...]
     forwards: bool
+    lane: k.DeviceLink  # what one of its xGMI links is by data sheet
+
+
+def unreadable_nodes(root: Path = Path("/sys")) -> int:
+    """How many nodes the kernel refuses to show: those of GPUs outside the process's cgroup."""
+    count = 0
+    for entry in _nodes(root):
+        try:
+            (entry / "properties").read_bytes()
+        except OSError:
+            count += 1
+    return count
 
 
 def read_kfd(root: Path = Path("/sys")) -> tuple[KfdGpu, ...]:
     """GPUs of the KFD topology in node order; empty if there is no such driver."""
+    gpus = (_gpu(entry) for entry in _nodes(root))
+    return tuple(gpu for gpu in gpus if gpu is not None)
+
+
+def _nodes(root: Path) -> list[Path]:
     folder = root / "class" / "kfd" / "kfd" / "topology" / "nodes"
     try:
         entries = [e for e in folder.iterdir() if e.name.isdecimal()]
     except OSError:
-        return ()
-    gpus = (_gpu(entry) for entry in sorted(entries, key=lambda e: int(e.name)))
-    return tuple(gpu for gpu in gpus if gpu is not None)
+        return []
+    return sorted(entries, key=lambda e: int(e.name))
 
 
 def _gpu(entry: Path) -> KfdGpu | None:
     properties = _properties(entry / "properties")
     if not properties.get("simd_count"):
         return None
-    location = properties.get("location_id", 0)
+    location = properties.get("location_id", 0) & 0xFFFF
+    gfx = properties.get("gfx_target_version", 0)
     links = _xgmi_links(entry)
-    bus = f"{properties.get('domain', 0):04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
+    slot = f"{properties.get('domain', 0):04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
+    bus = canonical_pci(f"{slot}.{location & 7}")
     return KfdGpu(
         node=int(entry.name),
-        pci_bus_id=canonical_pci(f"{bus}.{location & 7}"),
+        pci_bus_id=bus,
+        board=canonical_pci(f"{slot}.0") if gfx in _PARTITIONED_GFX else bus,
+        render_minor=properties.get("drm_render_minor") or None,
         name=read_line(entry / "name") or "",
         memory_bytes=_memory(entry),
         unique_id=properties.get("unique_id", 0),
@@ -64,7 +97,8 @@ def _gpu(entry: Path) -> KfdGpu | None:
         far_peers=tuple(
             link["node_to"] for link in links if link.get("weight", 0) > _DIRECT_WEIGHT
         ),
-        forwards=properties.get("gfx_target_version") == _FORWARDING_GFX,
+        forwards=gfx == _FORWARDING_GFX,
+        lane=_LANE_OF_GFX.get(gfx, k.XGMI_MI200),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from toposeat.topology import constants as k
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
@@ -16,7 +16,7 @@ _SOMEWHERE = "?"  # a switch whose PCI bus id NVML does not tell
 
 def add_live_nvlinks(
     builder: GraphBuilder,
-    devices: Sequence[NvmlDevice],
+    devices: Mapping[str, NvmlDevice],
     numa_of: Mapping[str, str],
     present: Collection[str],
 ) -> None:
@@ -24,17 +24,16 @@ def add_live_nvlinks(
 
     Args:
         builder: where the devices already are.
-        devices: what NVML told.
+        devices: what NVML told, by id; GPUs in MIG mode use no NVLink.
         numa_of: the NUMA vertex of each device, by id.
         present: PCI bus ids of all NVIDIA GPUs that the machine has, hidden ones too.
     """
-    ids = {device.pci_bus_id: f"gpu{device.index}" for device in devices}
+    ids = {device.pci_bus_id: id for id, device in devices.items()}
     direct: dict[tuple[str, str], Counter[str]] = {}
     ports: dict[str, Counter[str]] = {}
-    lanes = {f"gpu{d.index}": _lane(d) for d in devices}
+    lanes = {id: _lane(device) for id, device in devices.items()}
     away: Counter[str] = Counter()
-    for device in devices:
-        here = f"gpu{device.index}"
+    for here, device in devices.items():
         for link in device.links:
             peer = ids.get(link.remote_pci or "")
             if peer is not None and not link.to_switch:
@@ -50,7 +49,7 @@ def add_live_nvlinks(
                 away["to GPUs that this process does not see"] += 1
             else:  # old drivers do not tell of what kind the other end is
                 ports.setdefault(here, Counter())[link.remote_pci] += 1
-        _add_cpu_links(builder, device, lanes[here], numa_of.get(here))
+        _add_cpu_links(builder, here, device, lanes[here], numa_of.get(here))
     builder.report.extend(f"{n} NVLinks lead {where}: left out" for where, n in away.items())
     add_bonds(builder, direct, lanes)
     add_fabrics(builder, ports, lanes)
@@ -65,8 +64,8 @@ def _lane(device: NvmlDevice) -> k.DeviceLink:
 
 
 def _add_cpu_links(
-    builder: GraphBuilder, device: NvmlDevice, lane: k.DeviceLink, numa: str | None
+    builder: GraphBuilder, id: str, device: NvmlDevice, lane: k.DeviceLink, numa: str | None
 ) -> None:
     to_cpu: list[NvmlLink] = [link for link in device.links if link.to_cpu]
     if to_cpu and numa is not None:
-        builder.device_link(f"gpu{device.index}", numa, lane, len(to_cpu), port=False)
+        builder.device_link(id, numa, lane, len(to_cpu), port=False)

@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from toposeat.model.cpu_list import cpu_list_of_mask
-from toposeat.model.topology import PathClass, canonical_pci
+from toposeat.model.topology import MAX_PCIE_NUMBER, PathClass, PcieState, canonical_pci
 
+MAX_SLICES = 16  # 7 today
+_ANY = frozenset(range(1000))  # whatever the error: nobody needs to know
 MAX_LINKS = 36  # Blackwell has 18; the library answers "invalid argument" beyond what a device has
 _NO_SUCH_LINK = frozenset({2, 3})  # invalid argument, not supported
+_NO_SUCH_SLICE = frozenset({2, 3, 6})  # ... or not found: slices come and go, numbers stay
+_PEER_OK, _PEER_UNKNOWN = 0, 6
+_VIRTUAL = {1: "passthrough", 2: "vGPU"}  # virtualisation modes inside a virtual machine
 _REMOTE_GPU, _REMOTE_CPU, _REMOTE_SWITCH = 0, 1, 2
 _COMMON_ANCESTOR = {
     0: PathClass.PIX,  # two GPUs of one board
@@ -41,8 +46,17 @@ class NvmlLink:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MigSlice:
+    """One MIG device: what a process can be given of a GPU in MIG mode."""
+
+    uuid: str
+    name: str
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NvmlDevice:
-    """One GPU."""
+    """One GPU. `pcie.max_generation` is what GPU and slot can do together."""
 
     index: int
     name: str
@@ -51,7 +65,8 @@ class NvmlDevice:
     memory_bytes: int | None
     cpus: str | None
     mig: bool
-    pcie_generation: int | None
+    slices: tuple[MigSlice, ...]
+    pcie: PcieState
     links: tuple[NvmlLink, ...]
     inactive_links: int
 
@@ -62,6 +77,7 @@ class NvmlSnapshot:
 
     devices: tuple[NvmlDevice, ...]
     driver: str | None
+    virtual: str | None  # how GPUs come to this virtual machine; None if it is none
     distances: dict[tuple[int, int], PathClass]
     peer_access: dict[tuple[int, int], bool]
     report: tuple[str, ...]
@@ -90,6 +106,11 @@ class _Asker:
             if getattr(error, "value", None) not in harmless:
                 self.refused.setdefault(function, str(error))
             return None
+
+    def number(self, function: str, *arguments: Any) -> int | None:
+        """A small number above 0; None where the library answers none (virtual GPUs answer 0)."""
+        answer = self.ask(function, *arguments, harmless=_ANY)
+        return answer if isinstance(answer, int) and 0 < answer <= MAX_PCIE_NUMBER else None
 
 
 def load_pynvml() -> Any:
@@ -148,15 +169,16 @@ def _read(asker: _Asker) -> NvmlSnapshot:
             ancestor = asker.ask("nvmlDeviceGetTopologyCommonAncestor", a, b)
             if ancestor in _COMMON_ANCESTOR:
                 distances[i, j] = _COMMON_ANCESTOR[ancestor]
-            # status 0 is "OK"; capability 0 is "read"
-            status = asker.ask("nvmlDeviceGetP2PStatus", a, b, 0)
-            if status is not None:
-                peers[i, j] = status == 0
+            status = asker.ask("nvmlDeviceGetP2PStatus", a, b, 0)  # capability 0 is "read"
+            if status not in (None, _PEER_UNKNOWN):
+                peers[i, j] = status == _PEER_OK
     driver = asker.ask("nvmlSystemGetDriverVersion")
+    modes = [asker.ask("nvmlDeviceGetVirtualizationMode", each, harmless=_ANY) for each in handles]
     report += [f"NVML did not answer {name}: {why}" for name, why in asker.refused.items()]
     return NvmlSnapshot(
         devices=tuple(devices),
         driver=_text(driver),
+        virtual=next((_VIRTUAL[mode] for mode in modes if mode in _VIRTUAL), None),
         distances=distances,
         peer_access=peers,
         report=tuple(report),
@@ -169,6 +191,7 @@ def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
         return None
     memory = asker.ask("nvmlDeviceGetMemoryInfo", handle)
     mig = asker.ask("nvmlDeviceGetMigMode", handle)
+    cut = mig is not None and mig[0] == 1
     words = asker.ask("nvmlDeviceGetCpuAffinity", handle, 64)
     links, inactive = _links(asker, handle)
     return NvmlDevice(
@@ -178,11 +201,39 @@ def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
         pci_bus_id=bus,
         memory_bytes=int(memory.total) if memory is not None else None,
         cpus=cpu_list_of_mask([int(w) for w in words]) or None if words is not None else None,
-        mig=mig is not None and mig[0] == 1,
-        pcie_generation=asker.ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
+        mig=cut,
+        slices=_slices(asker, handle) if cut else (),
+        pcie=PcieState(
+            generation=asker.number("nvmlDeviceGetCurrPcieLinkGeneration", handle),
+            width=asker.number("nvmlDeviceGetCurrPcieLinkWidth", handle),
+            max_generation=asker.number("nvmlDeviceGetMaxPcieLinkGeneration", handle),
+            max_width=asker.number("nvmlDeviceGetMaxPcieLinkWidth", handle),
+        ),
         links=links,
         inactive_links=inactive,
     )
+
+
+def _slices(asker: _Asker, handle: Any) -> tuple[MigSlice, ...]:
+    slices: list[MigSlice] = []
+    for number in range(
+        min(asker.number("nvmlDeviceGetMaxMigDeviceCount", handle) or 0, MAX_SLICES)
+    ):
+        piece = asker.ask(
+            "nvmlDeviceGetMigDeviceHandleByIndex", handle, number, harmless=_NO_SUCH_SLICE
+        )
+        uuid = _text(asker.ask("nvmlDeviceGetUUID", piece)) if piece is not None else None
+        if uuid is None or uuid in {each.uuid for each in slices}:
+            continue
+        memory = asker.ask("nvmlDeviceGetMemoryInfo", piece)
+        slices.append(
+            MigSlice(
+                uuid=uuid,
+                name=_text(asker.ask("nvmlDeviceGetName", piece)) or "",
+                memory_bytes=int(memory.total) if memory is not None else None,
+            )
+        )
+    return tuple(slices)
 
 
 def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:

@@ -62,6 +62,7 @@ def _pci_device(entry: Path) -> PciDevice:
         generation=pcie_generation(speed),
         width=_number(path / "current_link_width") or None,
         max_width=_number(path / "max_link_width") or None,
+        current_generation=pcie_generation(_first_number(path / "current_link_speed")),
     )
 
 
@@ -93,7 +94,7 @@ def _adapters(
     """
     found = {
         kind: [
-            NetworkAdapter(name=entry.name, pci_bus_id=bus)
+            _adapter(entry, bus)
             for entry in _entries(root / "class" / kind)
             if (bus := _parent_function(entry, pci)) is not None
         ]
@@ -114,6 +115,28 @@ def _adapters(
         report.append(f"{len(virtual)} virtual functions of network adapters are left out")
     kept = [a for a in chosen if a.pci_bus_id not in virtual]
     return tuple(sorted(kept, key=lambda a: (a.pci_bus_id, a.name))), tuple(report)
+
+
+def _adapter(entry: Path, bus: str) -> NetworkAdapter:
+    """An RDMA device tells of its ports; others have network interfaces that do."""
+    ports = _entries(entry / "ports")
+    if ports:
+        states = [read_line(port / "state") or "" for port in ports]
+        up = [port for port, state in zip(ports, states, strict=True) if "ACTIVE" in state]
+        rates = [(_first_number(port / "rate") or 0.0) * 1e9 / 8 for port in up]
+        known = any(states)
+    else:
+        faces = [entry] if (entry / "operstate").exists() else _entries(entry / "device" / "net")
+        states = [read_line(face / "operstate") or "" for face in faces]
+        up = [face for face, state in zip(faces, states, strict=True) if state == "up"]
+        rates = [max(_number(face / "speed") or 0, 0) * 1e6 / 8 for face in up]
+        known = any(state in ("up", "down") for state in states)
+    return NetworkAdapter(
+        name=entry.name,
+        pci_bus_id=bus,
+        bytes_per_s=sum(rates) or None,
+        active=bool(up) if known else None,
+    )
 
 
 def _physical_function(root: Path, bus: str) -> str | None:

@@ -1,0 +1,135 @@
+"""AMD's GPUs of the live machine: what KFD lists, partitions, xGMI, and what is hidden."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from toposeat.model.topology import Device, LinkKind, Vendor
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
+from toposeat.topology.live.collection import Collection, pcie_state
+from toposeat.topology.live.kfd import KfdGpu, read_kfd, unreadable_nodes
+from toposeat.topology.live.sysfs import read_line
+
+
+def add_amd_devices(
+    found: Collection, sysfs: Path, dev: Path | None
+) -> tuple[tuple[KfdGpu, ...], dict[int, str]]:
+    """Add AMD's devices.
+
+    Args:
+        found: where to.
+        sysfs: the root of sysfs.
+        dev: the folder of device nodes; None if it is not known (a recorded machine).
+
+    Returns:
+        The usable GPUs, and the ids of their devices by KFD node (partitions share a bus id).
+    """
+    listed = read_kfd(sysfs)
+    gpus = tuple(gpu for gpu in listed if _usable(gpu, dev))
+    _hide(found, sysfs, listed, gpus)
+    start = found.next_index
+    if start and gpus:
+        found.builder.report.append(
+            f"GPUs of two vendors: AMD's are numbered from {start} on, after NVIDIA's"
+        )
+    shared = Counter(gpu.pci_bus_id for gpu in gpus)
+    doubled = [bus for bus, count in shared.items() if count > 1]
+    if doubled:
+        found.builder.report.append(
+            f"partitions of one GPU share a PCI bus id ({', '.join(doubled)}): theirs are left out"
+        )
+    boards = Counter(gpu.board for gpu in gpus)
+    for index, gpu in enumerate(gpus, start):
+        part = boards[gpu.board] > 1
+        function = _function(found, gpu, part)
+        bus = gpu.pci_bus_id if shared[gpu.pci_bus_id] == 1 else None
+        device = Device(
+            id=f"gpu{index}",
+            index=index,
+            host=found.builder.host,
+            vendor=Vendor.AMD,
+            name=_name(sysfs, gpu, function),
+            pci_bus_id=bus,
+            uuid=f"GPU-{gpu.unique_id:016x}" if gpu.unique_id else None,
+            numa_node=function.numa_node if function else None,
+            cpus=function.cpus if function else None,
+            memory_bytes=gpu.memory_bytes,
+            forwards=gpu.forwards,
+            pcie=pcie_state(function),
+            parent=gpu.board if part else "",
+        )
+        found.add_gpu(device, vendor=VENDOR_AMD, function=function)
+    return gpus, {gpu.node: f"gpu{index}" for index, gpu in enumerate(gpus, start)}
+
+
+def _usable(gpu: KfdGpu, dev: Path | None) -> bool:
+    """ROCm opens a GPU by its render node: without it, or without the right to, it is not there."""
+    if dev is None or gpu.render_minor is None or not (dev / "dri").is_dir():
+        return True
+    return os.access(dev / "dri" / f"renderD{gpu.render_minor}", os.R_OK | os.W_OK)
+
+
+def _hide(
+    found: Collection, sysfs: Path, listed: tuple[KfdGpu, ...], usable: tuple[KfdGpu, ...]
+) -> None:
+    """GPUs whose render node is missing, or whose KFD node the kernel refuses to show."""
+    left = {gpu.board for gpu in listed} - {gpu.board for gpu in usable}
+    boards = {gpu.board for gpu in listed}
+    if unreadable_nodes(sysfs):
+        present = [f.pci_bus_id for f in found.machine.gpus(VENDOR_AMD)]
+        left |= set(present) - boards
+        boards |= set(present)
+    found.hide(sorted(left), len(boards), "AMD")
+
+
+def _function(found: Collection, gpu: KfdGpu, part: bool) -> PciDevice | None:
+    """The PCI function behind a device; partitions have that of the whole GPU."""
+    pci = found.machine.pci
+    return (None if part else pci.get(gpu.pci_bus_id)) or pci.get(gpu.board)
+
+
+def _name(sysfs: Path, gpu: KfdGpu, function: PciDevice | None) -> str:
+    """The product's name where the driver knows it, and how the GPU is cut."""
+    if function is None:
+        return gpu.name
+    folder = sysfs / "bus" / "pci" / "devices" / function.pci_bus_id
+    name = read_line(folder / "product_name") or gpu.name
+    modes = [
+        read_line(folder / f"current_{what}_partition") or "" for what in ("compute", "memory")
+    ]
+    cut = "/".join(mode for mode in modes if mode and mode not in ("SPX", "UNKNOWN"))
+    return f"{name} ({cut})" if modes[0] not in ("", "SPX", "UNKNOWN") else name
+
+
+def add_xgmi(builder: GraphBuilder, gpus: tuple[KfdGpu, ...], ids: dict[int, str]) -> None:
+    """One link per direct pair; KFD states its bandwidth on newer drivers only."""
+    unstated: Counter[float] = Counter()
+    for gpu in gpus:
+        for peer, bytes_per_s in gpu.peers.items():
+            if peer not in ids or peer <= gpu.node:
+                continue
+            if not bytes_per_s:
+                unstated[gpu.lane.data_sheet] += 1
+            builder.link(
+                LinkKind.XGMI,
+                ids[gpu.node],
+                ids[peer],
+                bytes_per_s=bytes_per_s or gpu.lane.data_sheet,
+                latency_s=k.LATENCY_XGMI,
+                name="xGMI",
+            )
+    far = sum(peer in ids for gpu in gpus for peer in gpu.far_peers) // 2
+    if far:
+        builder.report.append(
+            f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
+            " what lies between"
+        )
+    for assumed, count in unstated.items():
+        builder.report.append(
+            f"KFD does not state the bandwidth of {count} xGMI links:"
+            f" {assumed / k.GB_PER_S:g} GB/s assumed"
+        )

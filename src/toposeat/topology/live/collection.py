@@ -1,0 +1,91 @@
+"""What live discovery collects before links are written: devices and where each one sits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toposeat.model.topology import Device, PcieState
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.machine import Machine, PciDevice
+from toposeat.topology.graph.pci_graph import Endpoint
+
+
+@dataclass
+class Collection:
+    """The builder, the machine that sysfs shows, and the endpoints of the PCI tree so far."""
+
+    builder: GraphBuilder
+    machine: Machine
+    endpoints: list[Endpoint] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)  # PCI bus ids of GPUs that cannot be used
+
+    @property
+    def next_index(self) -> int:
+        """The display number after the highest so far."""
+        return max((d.index + 1 for d in self.builder.devices), default=0)
+
+    def add_gpu(
+        self,
+        device: Device,
+        *,
+        vendor: int,
+        generation: int | None = None,
+        function: PciDevice | None = None,
+    ) -> None:
+        """Add a device at a PCI function; without one its position is not known.
+
+        Args:
+            device: what is known of it.
+            vendor: PCI vendor id.
+            generation: of its PCIe link, where sysfs does not tell.
+            function: the PCI function behind it, where that is not the one of its bus id.
+        """
+        self.builder.devices.append(device)
+        bus = device.pci_bus_id or device.parent
+        function = function or self.machine.pci.get(bus)
+        if function is None:
+            self.builder.report.append(
+                f"{device.id} ({bus}) is not in sysfs: its PCI position is not known"
+            )
+            function = unplaced(bus, vendor)
+        default = generation or k.pcie_generation_of_device(device.name)
+        self.endpoints.append(Endpoint(device.id, function, default or k.DEFAULT_PCIE_GENERATION))
+
+    def hide(self, functions: list[str], present: int, maker: str) -> None:
+        """Note GPUs that are there and cannot be used; they are no devices."""
+        if functions:
+            self.hidden += functions
+            self.builder.report.append(
+                f"{len(functions)} of {present} {maker} GPUs are hidden from this process"
+                f" (cgroup, container, or driver): {', '.join(functions)}"
+            )
+
+
+def pcie_state(function: PciDevice | None) -> PcieState | None:
+    """The state of a function's own link, as sysfs tells it; None if it tells nothing."""
+    if function is None or not (function.generation or function.width or function.max_width):
+        return None
+    return PcieState(
+        generation=function.current_generation,
+        width=function.width,
+        max_generation=function.generation,
+        max_width=function.max_width,
+    )
+
+
+def unplaced(pci_bus_id: str, vendor: int) -> PciDevice:
+    """A GPU that sysfs does not show."""
+    return PciDevice(
+        pci_bus_id=pci_bus_id,
+        root="",
+        bridges=(),
+        vendor=vendor,
+        device=0,
+        class_code=0x030200,
+        numa_node=None,
+        cpus=None,
+        generation=None,
+        width=None,
+        max_width=None,
+    )

@@ -1,0 +1,137 @@
+"""Intel's GPUs of the live machine, as the kernel drivers i915 and xe show them in sysfs.
+
+A tile is a device, as in Level Zero's default (flat) hierarchy. sysfs tells which cards have Xe
+Link, not who is joined to whom: `xpu-smi topology -m` knows that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat.model.topology import Device, Vendor
+from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
+from toposeat.topology.live.collection import Collection, pcie_state
+from toposeat.topology.live.sysfs import read_line
+
+_FABRIC_FOLDERS = ("iaf.*", "i915.iaf.*")  # of older and newer drivers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IntelCard:
+    """One card. `memory_bytes` has one entry per tile, None where the driver does not tell."""
+
+    function: PciDevice
+    memory_bytes: tuple[int | None, ...]
+    fabric_id: int | None
+    usable: bool
+
+
+def read_intel(found: Collection, sysfs: Path, dev: Path | None) -> tuple[IntelCard, ...]:
+    """Discrete Intel GPUs that a compute driver serves, in PCI bus order."""
+    cards = []
+    for function in found.machine.gpus(VENDOR_INTEL):
+        folder = sysfs / "bus" / "pci" / "devices" / function.pci_bus_id
+        nodes = sorted(path.name for path in _glob(folder / "drm", "*[0-9]"))
+        card = next((name for name in nodes if name.startswith("card")), None)
+        if card is not None:
+            cards.append(
+                IntelCard(
+                    function=function,
+                    memory_bytes=_memory_of_tiles(folder, folder / "drm" / card),
+                    fabric_id=_fabric_id(folder),
+                    usable=_usable(nodes, dev),
+                )
+            )
+    return tuple(cards)
+
+
+def add_intel_devices(found: Collection, cards: tuple[IntelCard, ...]) -> None:
+    """Add every tile of every card that this process may open."""
+    hidden = [card.function.pci_bus_id for card in cards if not card.usable]
+    found.hide(hidden, len(cards), "Intel")
+    usable = [card for card in cards if card.usable]
+    start = found.next_index
+    if start and usable:
+        found.builder.report.append(
+            f"GPUs of several vendors: Intel's are numbered from {start} on"
+        )
+    for card in usable:
+        for tile, memory in enumerate(card.memory_bytes):
+            found.add_gpu(
+                _device(found, card, tile, memory), vendor=VENDOR_INTEL, function=card.function
+            )
+    linked = [card.function.pci_bus_id for card in usable if card.fabric_id is not None]
+    if len(linked) > 1:
+        found.builder.report.append(
+            f"{len(linked)} GPUs have Xe Link, but sysfs does not tell which are joined: their PCIe"
+            " paths are shown (merge with `xpu-smi topology -m`: discover -t this -t FILE)"
+        )
+
+
+def _device(found: Collection, card: IntelCard, tile: int, memory: int | None) -> Device:
+    function = card.function
+    tiles = len(card.memory_bytes)
+    index = found.next_index
+    return Device(
+        id=f"gpu{index}",
+        index=index,
+        host=found.builder.host,
+        vendor=Vendor.INTEL,
+        name=f"Intel GPU {function.device:#06x}" + (f" tile {tile}" if tiles > 1 else ""),
+        pci_bus_id=function.pci_bus_id if tiles == 1 else None,
+        numa_node=function.numa_node,
+        cpus=function.cpus,
+        memory_bytes=memory,
+        pcie=pcie_state(function),
+        parent=function.pci_bus_id if tiles > 1 else "",
+    )
+
+
+def _memory_of_tiles(folder: Path, card: Path) -> tuple[int | None, ...]:
+    """Xe has a folder per tile beside the PCI files, i915 one per tile (`gt`) below the card."""
+    tiles = _numbered(folder, "tile")
+    if tiles:
+        return tuple(_integer(tile / "physical_vram_size_bytes") for tile in tiles)
+    count = max(1, len(_numbered(card / "gt", "gt")))
+    total = _integer(card / "lmem_total_bytes")
+    return (total // count if total else None,) * count
+
+
+def _fabric_id(folder: Path) -> int | None:
+    for pattern in _FABRIC_FOLDERS:
+        for entry in _glob(folder, pattern):
+            number = _integer(entry / "iaf_fabric_id")
+            if number is not None:
+                return number
+    return None
+
+
+def _usable(nodes: list[str], dev: Path | None) -> bool:
+    render = next((name for name in nodes if name.startswith("renderD")), None)
+    if dev is None or render is None or not (dev / "dri").is_dir():
+        return True
+    return os.access(dev / "dri" / render, os.R_OK | os.W_OK)
+
+
+def _numbered(folder: Path, stem: str) -> list[Path]:
+    return sorted(
+        (path for path in _glob(folder, f"{stem}*") if re.fullmatch(rf"{stem}\d+", path.name)),
+        key=lambda path: int(path.name[len(stem) :]),
+    )
+
+
+def _glob(folder: Path, pattern: str) -> list[Path]:
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
+
+
+def _integer(path: Path) -> int | None:
+    try:
+        return int(read_line(path) or "", 0)
+    except ValueError:
+        return None
