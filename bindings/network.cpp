@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/network.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -20,12 +22,23 @@ using toposeat::Network;
 using toposeat::RankTraffic;
 using toposeat::RouteGraph;
 
+template <typename T> using OptionalVector = std::optional<InputVector<T>>;
+
+template <typename T> std::vector<T> vector_or_none(const OptionalVector<T> &array) {
+  return array ? as_vector(*array) : std::vector<T>();
+}
+
+using PointTuple = std::tuple<double, double, double>;
+
 Network make_network(std::uint32_t devices, const InputVector<double> &forward,
                      const InputVector<double> &backward, const InputVector<double> &combined,
                      const InputVector<std::uint32_t> &route_begin,
                      const InputVector<std::uint32_t> &route_link,
                      const InputVector<bool> &route_reverse, const InputVector<double> &cap,
-                     const InputVector<double> &latency) {
+                     const InputVector<double> &latency, const OptionalVector<double> &pair_limits,
+                     const OptionalVector<std::int32_t> &limit_of_pair,
+                     const std::vector<std::vector<PointTuple>> &curves,
+                     const OptionalVector<std::int32_t> &curve_of_pair) {
   const std::size_t links = forward.shape(0);
   if (backward.shape(0) != links || combined.shape(0) != links) {
     throw std::invalid_argument("forward, backward and combined differ in length");
@@ -44,13 +57,24 @@ Network make_network(std::uint32_t devices, const InputVector<double> &forward,
   }
   network.cap = as_vector(cap);
   network.latency = as_vector(latency);
+  network.pair_limits = vector_or_none(pair_limits);
+  if (!network.pair_limits.empty())
+    network.limit_of_pair = vector_or_none(limit_of_pair);
+  for (const auto &points : curves) {
+    toposeat::SizeCurve &curve = network.curves.emplace_back();
+    for (const auto &[size, latency_s, rate] : points)
+      curve.push_back({size, latency_s, rate});
+  }
+  if (!network.curves.empty())
+    network.curve_of_pair = vector_or_none(curve_of_pair);
   network.validate();
   return network;
 }
 
 RankTraffic make_traffic(std::uint32_t ranks, const InputVector<std::uint32_t> &source,
                          const InputVector<std::uint32_t> &target, const InputVector<double> &bytes,
-                         const InputVector<double> &messages) {
+                         const InputVector<double> &messages,
+                         const std::vector<std::tuple<double, double>> &sizes) {
   const std::size_t flows = source.shape(0);
   if (target.shape(0) != flows || bytes.shape(0) != flows || messages.shape(0) != flows) {
     throw std::invalid_argument("source, target, bytes and messages differ in length");
@@ -60,6 +84,9 @@ RankTraffic make_traffic(std::uint32_t ranks, const InputVector<std::uint32_t> &
   for (std::size_t i = 0; i < flows; ++i) {
     traffic.flows.push_back({source(i), target(i), bytes(i), messages(i)});
   }
+  traffic.sizes.clear();
+  for (const auto &[factor, share] : sizes)
+    traffic.sizes.push_back({factor, share});
   traffic.validate();
   return traffic;
 }
@@ -113,12 +140,17 @@ constexpr const char *network_doc =
     "Directed pair (i, j) of devices is entry i * devices + j of `route_begin` (one entry more "
     "than\n"
     "pairs), `cap` and `latency`. Capacities and caps are bytes per second and may be infinite,\n"
-    "latencies are seconds per message. `route_reverse` says that a link is walked backwards.\n\n"
+    "latencies are seconds per message. `route_reverse` says that a link is walked backwards.\n"
+    "Pairs with one number in `limit_of_pair` share that entry of `pair_limits`; a pair with a "
+    "number\n"
+    "in `curve_of_pair` has that list of (bytes, seconds, bytes per second); -1: none.\n\n"
     "Raises:\n"
     "    ValueError: if sizes, numbers or indices do not fit together.";
 
 constexpr const char *traffic_doc =
     "Bytes and messages of directed rank pairs, each pair at most once; immutable.\n\n"
+    "`sizes` says how message sizes spread about their flow's mean: (factor, share of "
+    "messages).\n\n"
     "Raises:\n"
     "    ValueError: on a rank out of range, a pair twice, a rank to itself, or a number that is\n"
     "        negative or not finite.";
@@ -143,14 +175,16 @@ void bind_network(nb::module_ &module) {
 
   nb::class_<Network>(module, "Network", network_doc)
       .def(nb::new_(&make_network), nb::kw_only(), "devices"_a, "forward"_a, "backward"_a,
-           "combined"_a, "route_begin"_a, "route_link"_a, "route_reverse"_a, "cap"_a, "latency"_a)
+           "combined"_a, "route_begin"_a, "route_link"_a, "route_reverse"_a, "cap"_a, "latency"_a,
+           "pair_limits"_a = nb::none(), "limit_of_pair"_a = nb::none(),
+           "curves"_a = std::vector<std::vector<PointTuple>>(), "curve_of_pair"_a = nb::none())
       .def_ro("devices", &Network::devices)
       .def_prop_ro(
           "links", [](const Network &network) { return network.links.size(); }, "Number of links.");
 
   nb::class_<RankTraffic>(module, "RankTraffic", traffic_doc)
       .def(nb::new_(&make_traffic), nb::kw_only(), "ranks"_a, "source"_a, "target"_a, "bytes"_a,
-           "messages"_a)
+           "messages"_a, "sizes"_a = std::vector<std::tuple<double, double>>{{1.0, 1.0}})
       .def_ro("ranks", &RankTraffic::ranks)
       .def("__len__", [](const RankTraffic &traffic) { return traffic.flows.size(); });
 

@@ -21,8 +21,14 @@ Matrix route_widths(const Network &network) {
   for (std::uint32_t a = 0; a < network.devices; ++a) {
     for (std::uint32_t b = 0; b < network.devices; ++b) {
       double width = unlimited;
-      for (const LinkUse &use : network.route(a, b))
-        width = std::min(width, directed_capacity(network, use));
+      const auto route = network.route(a, b);
+      for (const LinkUse &use : route) {
+        const bool both = std::any_of(route.begin(), route.end(), [&](const LinkUse &other) {
+          return other.link == use.link && other.reverse != use.reverse;
+        });
+        const double combined = network.links[use.link].combined;
+        width = std::min({width, directed_capacity(network, use), both ? combined / 2 : combined});
+      }
       widths(a, b) = width;
     }
   }

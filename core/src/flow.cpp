@@ -6,6 +6,7 @@
 
 #include "least_of.hpp"
 #include "max_min.hpp"
+#include "message_times.hpp"
 #include "toposeat/assignment.hpp"
 
 namespace toposeat {
@@ -24,7 +25,8 @@ constexpr double refills = 500;
 class FlowModel::Simulation {
 public:
   Simulation(const Network &network, const RankTraffic &traffic)
-      : network_(network), traffic_(traffic), system_(network.links) {}
+      : network_(network), traffic_(traffic), messages_(network, traffic),
+        system_(network.links, network.pair_limits) {}
 
   double run(const Assignment &device_of_rank, double give_up_s) {
     if (traffic_.flows.empty())
@@ -86,14 +88,17 @@ private:
 
   void add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {
     const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
-    start_[number] = flow.messages * network_.latency[pair];
+    const MessageTime alone = messages_.of(number, pair);
+    start_[number] = alone.latency;
     finish_[number] = start_[number];
     motions_[number] = {flow.bytes, start_[number], 0, 0};
-    system_.add_variable(flow.bytes, start_[number], network_.cap[pair]);
+    system_.add_variable(flow.bytes, start_[number], alone.rate);
     if (!(flow.bytes > 0))
       return;
     for (const LinkUse &use : network_.route(from, to))
       system_.add_element(use);
+    if (const std::int32_t limit = network_.limit(pair); limit != none_of_pair)
+      system_.add_limit(static_cast<std::size_t>(limit));
     if (!std::isinf(system_.bound(number)))
       by_start_.push_back(number);
   }
@@ -161,6 +166,7 @@ private:
 
   const Network &network_;
   const RankTraffic &traffic_;
+  MessageTimes messages_;
   MaxMinSystem system_;
   std::vector<double> start_;
   std::vector<double> finish_;

@@ -20,8 +20,10 @@ constexpr double least_room = std::numeric_limits<double>::min(); // times infin
 
 } // namespace
 
-MaxMinSystem::MaxMinSystem(const std::vector<LinkCapacity> &links)
-    : links_(links), local_of_(links.size() * 3, no_link) {}
+MaxMinSystem::MaxMinSystem(const std::vector<LinkCapacity> &links,
+                           const std::vector<double> &pair_limits)
+    : links_(links), pair_limits_(pair_limits),
+      local_of_(links.size() * 3 + pair_limits.size(), no_link) {}
 
 void MaxMinSystem::reset(std::size_t variables) {
   for (const Constraint &each : constraints_)
@@ -55,6 +57,15 @@ void MaxMinSystem::add_element(const LinkUse &use_of_link) {
   use(first + 2, link.combined);
 }
 
+void MaxMinSystem::add_limit(std::size_t limit) {
+  use(static_cast<std::uint32_t>(links_.size() * 3 + limit), pair_limits_[limit]);
+}
+
+/// Of a constraint; a pair limit belongs to no link.
+std::uint32_t MaxMinSystem::link_of(std::uint32_t id) const {
+  return id < links_.size() * 3 ? id / 3 : no_link;
+}
+
 void MaxMinSystem::use(std::uint32_t id, double capacity) {
   if (std::isinf(capacity))
     return;
@@ -70,7 +81,7 @@ void MaxMinSystem::use(std::uint32_t id, double capacity) {
   ++used_begin_.back();
   if (capacity < bound_.back()) {
     bound_.back() = capacity;
-    bound_link_.back() = id / 3;
+    bound_link_.back() = link_of(id);
   }
 }
 
@@ -128,7 +139,7 @@ void MaxMinSystem::choose_columns() {
       continue;
     each.column = static_cast<std::uint32_t>(capacity_.size());
     capacity_.push_back(each.capacity);
-    column_link_.push_back(each.id / 3);
+    column_link_.push_back(link_of(each.id));
   }
 }
 

@@ -23,13 +23,16 @@ namespace toposeat {
 /// it changes.
 class MaxMinSystem {
 public:
-  explicit MaxMinSystem(const std::vector<LinkCapacity> &links);
+  /// Both must outlive the object.
+  MaxMinSystem(const std::vector<LinkCapacity> &links, const std::vector<double> &pair_limits);
 
   void reset(std::size_t variables);
   /// Begins the next variable: `volume` bytes that cannot flow before `start`, at most at `cap`.
   void add_variable(double volume, double start, double cap);
   /// The latest variable uses a link in one direction.
   void add_element(const LinkUse &use);
+  /// The latest variable shares a pair limit.
+  void add_limit(std::size_t limit);
   void close();
 
   /// No schedule can finish earlier: every variable alone, and every constraint at full capacity.
@@ -50,7 +53,7 @@ public:
 private:
   /// One that any variable of this system uses.
   struct Constraint {
-    std::uint32_t id = 0; // 3 * link + (0 forward, 1 backward, 2 combined)
+    std::uint32_t id = 0; // 3 * link + (0 forward, 1 backward, 2 combined); then pair limits
     double capacity = 0;
     double volume = 0;   // of all its variables
     double earliest = 0; // start of the first of them
@@ -72,6 +75,7 @@ private:
   };
 
   void use(std::uint32_t id, double capacity);
+  [[nodiscard]] std::uint32_t link_of(std::uint32_t id) const;
   void bound_time();
   void choose_columns();
   void list_elements();
@@ -95,6 +99,7 @@ private:
   }
 
   const std::vector<LinkCapacity> &links_;
+  const std::vector<double> &pair_limits_;
   std::vector<std::uint32_t> local_of_; // number in constraints_ by id, or no_link
   std::vector<Constraint> constraints_;
   std::vector<std::uint32_t> used_begin_, used_; // constraints of each variable

@@ -13,6 +13,8 @@ Network restricted(const Network &network, const std::vector<std::uint32_t> &dev
   Network result;
   result.devices = static_cast<std::uint32_t>(devices.size());
   result.links = network.links;
+  result.pair_limits = network.pair_limits; // seats of one device share those of the device
+  result.curves = network.curves;
   result.route_begin.push_back(0);
   for (const std::uint32_t a : devices) {
     for (const std::uint32_t b : devices) {
@@ -22,6 +24,10 @@ Network restricted(const Network &network, const std::vector<std::uint32_t> &dev
       const std::size_t pair = a * std::size_t{network.devices} + b;
       result.cap.push_back(network.cap[pair]);
       result.latency.push_back(network.latency[pair]);
+      if (!network.limit_of_pair.empty())
+        result.limit_of_pair.push_back(network.limit_of_pair[pair]);
+      if (!network.curve_of_pair.empty())
+        result.curve_of_pair.push_back(network.curve_of_pair[pair]);
     }
   }
   return result;

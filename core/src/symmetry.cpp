@@ -132,8 +132,25 @@ private:
         std::swap(one, two); // which end comes first means nothing
       prints.emplace_back(one, two, link.combined);
     }
+    add_limits(image, prints);
     std::sort(prints.begin(), prints.end());
     return prints;
+  }
+
+  /// Limits of pairs are like links, but no link has a negative combined capacity.
+  void add_limits(const std::vector<std::uint32_t> &image, std::vector<Fingerprint> &prints) const {
+    std::vector<Side> limits;
+    for (const double limit : network_.pair_limits)
+      limits.emplace_back(limit, 0);
+    for (std::size_t pair = 0; pair < network_.limit_of_pair.size(); ++pair) {
+      const std::int32_t number = network_.limit_of_pair[pair];
+      const std::size_t moved = image[pair / network_.devices] * std::size_t{network_.devices} +
+                                image[pair % network_.devices];
+      if (number != none_of_pair)
+        limits[static_cast<std::size_t>(number)].second += pair_hash_[moved];
+    }
+    for (const Side &limit : limits)
+      prints.emplace_back(limit, Side{}, -1.0);
   }
 
   const Network &network_;
@@ -150,12 +167,17 @@ Symmetry::Symmetry(const Matrix &matrix) : size_(static_cast<std::uint32_t>(matr
 }
 
 Symmetry::Symmetry(const Network &network) : size_(network.devices) {
-  // Pairs can be exchanged only if cap, latency and the capacities along the route agree.
+  // Pairs can be exchanged only if cap, latency, curve, limit and the capacities along the route
+  // agree.
   std::map<std::vector<double>, std::uint32_t> numbers;
   for (std::uint32_t a = 0; a < size_; ++a) {
     for (std::uint32_t b = 0; b < size_; ++b) {
       const std::size_t pair = std::size_t{a} * size_ + b;
-      std::vector<double> key{network.cap[pair], network.latency[pair], a == b ? 1.0 : 0.0};
+      const std::int32_t limit = network.limit(pair);
+      std::vector<double> key{network.cap[pair], network.latency[pair], a == b ? 1.0 : 0.0,
+                              static_cast<double>(network.curve(pair)),
+                              limit < 0 ? unlimited
+                                        : network.pair_limits[static_cast<std::size_t>(limit)]};
       for (const LinkUse &use : network.route(a, b)) {
         const LinkCapacity &link = network.links[use.link];
         key.push_back(use.reverse ? link.backward : link.forward);

@@ -41,6 +41,7 @@ bool pairs_look_alike(const Network &network) {
       const std::size_t pair = a * std::size_t{n} + b;
       if (a != b &&
           (network.cap[pair] != network.cap[1] || network.latency[pair] != network.latency[1] ||
+           network.curve(pair) != network.curve(1) ||
            network.route(a, b).size() != network.route(0, 1).size()))
         return false;
     }

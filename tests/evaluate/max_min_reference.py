@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from toposeat.model.topology import Topology
+from toposeat.model.topology import Route, Topology
 
-Constraint = tuple[str, str]  # link id, "forward" | "backward" | "combined"
+Constraint = tuple[str, str]  # link id, "forward" | "backward" | "combined"; or pair, "pair"
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,18 @@ def reference_finish(
 ) -> list[Fraction]:
     """Finish of each (source rank, target rank, bytes, messages)."""
     capacity = _capacities(topology)
+    for route in topology.routes:
+        if route.combined_bytes_per_s is not None:
+            limit = Fraction(route.combined_bytes_per_s.value)
+            pair = _pair(route)
+            capacity[pair] = min(limit, capacity.get(pair, limit))
     todo = {
         number: _flow(
             topology,
             (topology.devices[device_of_rank[a]].id, topology.devices[device_of_rank[b]].id),
             size,
             messages,
+            capacity,
         )
         for number, (a, b, size, messages) in enumerate(flows)
     }
@@ -67,7 +73,17 @@ def _capacities(topology: Topology) -> dict[Constraint, Fraction]:
     return result
 
 
-def _flow(topology: Topology, pair: tuple[str, str], size: int, messages: int) -> ReferenceFlow:
+def _pair(route: Route) -> Constraint:
+    return ("-".join(sorted((route.source, route.target))), "pair")
+
+
+def _flow(
+    topology: Topology,
+    pair: tuple[str, str],
+    size: int,
+    messages: int,
+    capacity: Mapping[Constraint, Fraction],
+) -> ReferenceFlow:
     route = topology.route_of_pair[pair]
     uses: list[Constraint] = []
     latency = Fraction(0)
@@ -80,7 +96,16 @@ def _flow(topology: Topology, pair: tuple[str, str], size: int, messages: int) -
         uses.append((name, "forward" if forward else "backward"))
         if link.combined_bytes_per_s is not None:
             uses.append((name, "combined"))
-    cap = None if route.cap_bytes_per_s is None else Fraction(route.cap_bytes_per_s.value)
+    if _pair(route) in capacity:
+        uses.append(_pair(route))
+    caps = [] if route.cap_bytes_per_s is None else [Fraction(route.cap_bytes_per_s.value)]
+    if route.latency_s is not None:
+        latency = Fraction(route.latency_s.value)
+    if route.curve is not None:
+        wait, rate = route.curve.at(size / messages)
+        latency = Fraction(wait)
+        caps.append(Fraction(rate))
+    cap = min(caps, default=None)
     return ReferenceFlow(Fraction(size), messages * latency, cap, tuple(uses))
 
 

@@ -14,12 +14,32 @@ from tests.evaluate.machines import device, link, paper_tree, two_switches
 from tests.evaluate.max_min_reference import reference_finish
 from toposeat import _core
 from toposeat.evaluate import compile_network, compile_traffic, default_placement, evaluate
-from toposeat.model.quantity import nominal
-from toposeat.model.topology import Component, ComponentKind, Device, Link, Route, Topology
+from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    CurvePoint,
+    Device,
+    Link,
+    Route,
+    RouteCurve,
+    Topology,
+)
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile.pattern.patterns import pattern_traffic
 
 CAPACITIES = st.sampled_from([1.0, 3.0, 10.0, 10.0, 25.0, 40.0, 77.0])
+curves = st.builds(
+    lambda sizes, latencies, rates: RouteCurve(
+        points=tuple(
+            CurvePoint(message_bytes=size, latency_s=latency, bytes_per_s=rate)
+            for size, latency, rate in zip(sorted(sizes), latencies, rates, strict=False)
+        )
+    ),
+    st.sets(st.integers(1, 100), min_size=1, max_size=4),
+    st.lists(st.sampled_from([0.0, 0.25, 1.0, 2.0]), min_size=4, max_size=4),
+    st.lists(CAPACITIES, min_size=4, max_size=4),
+)
 FlowRow = tuple[int, int, int, int]  # source, target, bytes, messages
 
 
@@ -34,7 +54,7 @@ def traffic_of(ranks: int, flows: Sequence[FlowRow]) -> Traffic:
 
 @st.composite
 def machines(draw: st.DrawFn) -> Topology:
-    """Random trees of switches with random capacities, combined capacities, caps and latencies."""
+    """Random trees of switches, every number random, with routes of all sorts."""
     devices = draw(st.integers(2, 6))
     switches = draw(st.integers(1, 4))
     parents = [draw(st.integers(0, k - 1)) for k in range(1, switches)]
@@ -56,15 +76,7 @@ def machines(draw: st.DrawFn) -> Topology:
     for i in range(devices):
         for j in range(devices):
             if i != j:
-                cap = draw(st.one_of(st.none(), CAPACITIES))
-                routes.append(
-                    Route(
-                        source=f"g{i}",
-                        target=f"g{j}",
-                        links=_path(links, f"g{i}", f"g{j}"),
-                        cap_bytes_per_s=None if cap is None else nominal(cap),
-                    )
-                )
+                routes.append(draw(routes_between(links, f"g{i}", f"g{j}")))
     return Topology(
         name="random tree",
         origin="test",
@@ -72,6 +84,30 @@ def machines(draw: st.DrawFn) -> Topology:
         components=tuple(Component(id=f"s{k}", kind=ComponentKind.SWITCH) for k in range(switches)),
         links=tuple(links),
         routes=tuple(routes),
+    )
+
+
+@st.composite
+def routes_between(draw: st.DrawFn, links: list[Link], source: str, target: str) -> Route:
+    """The way through the tree, or up to the root and down again, with limits of its own."""
+    staged = draw(st.booleans())
+    way = _path(links, source, target)
+    if staged:
+        way = _path(links, source, "s0") + _path(links, "s0", target)
+
+    def maybe(values: st.SearchStrategy[float]) -> Quantity | None:
+        value = draw(st.one_of(st.none(), values))
+        return None if value is None else nominal(value)
+
+    return Route(
+        source=source,
+        target=target,
+        links=way,
+        staged=staged,
+        cap_bytes_per_s=maybe(CAPACITIES),
+        combined_bytes_per_s=maybe(CAPACITIES),
+        latency_s=maybe(st.sampled_from([0.0, 1.0, 3.0])),
+        curve=draw(st.one_of(st.none(), curves)),
     )
 
 

@@ -14,12 +14,14 @@ class Network:
     Directed pair (i, j) of devices is entry i * devices + j of `route_begin` (one entry more than
     pairs), `cap` and `latency`. Capacities and caps are bytes per second and may be infinite,
     latencies are seconds per message. `route_reverse` says that a link is walked backwards.
+    Pairs with one number in `limit_of_pair` share that entry of `pair_limits`; a pair with a number
+    in `curve_of_pair` has that list of (bytes, seconds, bytes per second); -1: none.
 
     Raises:
         ValueError: if sizes, numbers or indices do not fit together.
     """
 
-    def __init__(self, *, devices: int, forward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], combined: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], route_begin: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_link: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_reverse: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], cap: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], latency: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, *, devices: int, forward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], combined: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], route_begin: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_link: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_reverse: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], cap: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], latency: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_limits: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, limit_of_pair: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, curves: Sequence[Sequence[tuple[float, float, float]]] = [], curve_of_pair: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
     @property
     def devices(self) -> int: ...
@@ -32,12 +34,14 @@ class RankTraffic:
     """
     Bytes and messages of directed rank pairs, each pair at most once; immutable.
 
+    `sizes` says how message sizes spread about their flow's mean: (factor, share of messages).
+
     Raises:
         ValueError: on a rank out of range, a pair twice, a rank to itself, or a number that is
             negative or not finite.
     """
 
-    def __init__(self, *, ranks: int, source: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], messages: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, *, ranks: int, source: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], messages: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[tuple[float, float]] = [(1.0, 1.0)]) -> None: ...
 
     @property
     def ranks(self) -> int: ...

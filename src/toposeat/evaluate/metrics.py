@@ -16,6 +16,7 @@ from toposeat.evaluate.network import (
     link_capacities,
     own_copy_latency,
     own_copy_rate,
+    pair_limit,
     route_cap,
     route_latency,
     walk,
@@ -74,9 +75,11 @@ def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.flo
 
     Each metric gives a pair a value, the higher the nearer; its cost is the highest value divided
     by its own. `bandwidth`: bytes per second of a single flow, that is the smallest of the route's
-    cap and its links' capacities in its direction (a combined capacity counts whole). `latency`:
-    the inverse of the route's latency. `distance`: with L different path classes in the machine, L
-    for pairs of the nearest class down to 1 for the farthest.
+    cap and its links' capacities in its direction (a combined capacity counts whole, or half where
+    a staged route uses the link in both directions). `latency`: the inverse of the route's latency.
+    Of a curve by message size the best counts: the most bandwidth, the least latency. `distance`:
+    with L different path classes in the machine, L for pairs of the nearest class down to 1 for the
+    farthest.
 
     Args:
         topology: the machine; rows and columns are in the order of its `devices`.
@@ -120,10 +123,11 @@ def _bandwidths(topology: Topology, routes: list[Route]) -> list[float]:
 
 
 def _bandwidth(topology: Topology, route: Route) -> float:
-    narrowest = route_cap(route)
+    narrowest = min(route_cap(route), pair_limit(route))
     for link, is_reverse in walk(topology, route):
         forward, backward, combined = link_capacities(link)
-        capacity = min(backward if is_reverse else forward, combined)
+        both = route.links.count(link.id)  # a staged route may use a link in both directions
+        capacity = min(backward if is_reverse else forward, combined / both)
         if capacity == 0:
             raise dead_link(link)
         narrowest = min(narrowest, capacity)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, isnan, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
-from toposeat.model.topology import Device, Link, Route, Topology
+from toposeat.model.quantity import Quantity
+from toposeat.model.topology import Device, Link, Route, RouteCurve, Topology
 from toposeat.model.traffic import Traffic
 
 
@@ -20,7 +22,13 @@ class NetworkArrays:
 
     Ordered pairs of devices are numbered i * devices + j. `capacity` is (links, 3): forward,
     backward, combined. Entry u of the three `use_` arrays is one use of a link by the route of a
-    pair, in the order of pairs and of the route.
+    pair, in the order of pairs and of the route; a staged route may use a link in both directions.
+
+    `cap` and `stated_latency` are those of each pair; on the diagonal of a copy within the device.
+    A stated latency of NaN is the sum over the route's links. Pairs whose number in `curve_of_pair`
+    is not -1 have the curve of that number, and the best of it as cap and stated latency. Pairs
+    whose number in `limit_of_pair` is not -1 share the `pair_limits` of that number, in bytes per
+    second: the two directions of a pair.
     """
 
     devices: int
@@ -29,23 +37,29 @@ class NetworkArrays:
     use_pair: NDArray[np.intp]
     use_link: NDArray[np.intp]
     use_reverse: NDArray[np.bool_]
-    cap: NDArray[np.float64]  # of each pair; on the diagonal that of a copy within the device
-    own_latency: NDArray[np.float64]  # of a copy within each device
+    cap: NDArray[np.float64]
+    stated_latency: NDArray[np.float64]
+    curves: tuple[RouteCurve, ...]
+    curve_of_pair: NDArray[np.int32]
+    pair_limits: NDArray[np.float64]
+    limit_of_pair: NDArray[np.int32]
 
     def latency(self) -> NDArray[np.float64]:
-        """Seconds per message of each pair."""
-        n = self.devices
-        latency = np.zeros(n * n)
+        """Seconds per message of each pair; with a curve, the least of all sizes."""
+        latency = np.zeros(self.devices * self.devices)
         np.add.at(latency, self.use_pair, self.link_latency[self.use_link])
-        latency[:: n + 1] = self.own_latency
-        return latency
+        return np.where(np.isnan(self.stated_latency), latency, self.stated_latency)
 
     def lone_rate(self) -> NDArray[np.float64]:
         """Bytes per second of a single flow of each pair on idle links."""
         capacity = self.capacity[self.use_link]
         directed = np.where(self.use_reverse, capacity[:, 1], capacity[:, 0])
+        use = self.use_pair * max(1, len(self.capacity)) + self.use_link
+        _, of_use, times = np.unique(use, return_inverse=True, return_counts=True)
         rate = self.cap.copy()
-        np.minimum.at(rate, self.use_pair, np.minimum(directed, capacity[:, 2]))
+        np.minimum.at(rate, self.use_pair, np.minimum(directed, capacity[:, 2] / times[of_use]))
+        limited = np.flatnonzero(self.limit_of_pair >= 0)
+        rate[limited] = np.minimum(rate[limited], self.pair_limits[self.limit_of_pair[limited]])
         return rate
 
     def network(self) -> _core.Network:
@@ -62,6 +76,13 @@ class NetworkArrays:
             route_reverse=self.use_reverse,
             cap=self.cap,
             latency=self.latency(),
+            pair_limits=self.pair_limits,
+            limit_of_pair=self.limit_of_pair,
+            curves=[
+                [(point.message_bytes, point.latency_s, point.bytes_per_s) for point in each.points]
+                for each in self.curves
+            ],
+            curve_of_pair=self.curve_of_pair,
         )
 
 
@@ -76,17 +97,23 @@ def network_arrays(topology: Topology) -> NetworkArrays:
             direction it needs or has a cap of zero.
     """
     number = {link.id: k for k, link in enumerate(topology.links)}
-    pairs, links, reverse, cap = [], [], [], []
+    pairs, links, reverse, cap, latency = [], [], [], [], []
     own = iter(topology.devices)
-    for pair, route in enumerate(device_routes(topology)):
+    routes = list(device_routes(topology))
+    for pair, route in enumerate(routes):
         if route is None:
-            cap.append(own_copy_rate(next(own)))
+            device = next(own)
+            cap.append(own_copy_rate(device))
+            latency.append(own_copy_latency(device))
             continue
         for link, is_reverse in walk(topology, route):
             pairs.append(pair)
             links.append(number[link.id])
             reverse.append(is_reverse)
         cap.append(route_cap(route))
+        latency.append(_stated_latency(route))
+    curves, curve_of_pair = _curves(routes)
+    pair_limits, limit_of_pair = _pair_limits(routes, len(topology.devices))
     return NetworkArrays(
         devices=len(topology.devices),
         capacity=_capacities(topology, links, reverse),
@@ -95,8 +122,41 @@ def network_arrays(topology: Topology) -> NetworkArrays:
         use_link=np.array(links, np.intp),
         use_reverse=np.array(reverse, np.bool_),
         cap=np.array(cap, np.float64),
-        own_latency=np.array([own_copy_latency(each) for each in topology.devices], np.float64),
+        stated_latency=np.array(latency, np.float64),
+        curves=curves,
+        curve_of_pair=curve_of_pair,
+        pair_limits=pair_limits,
+        limit_of_pair=limit_of_pair,
     )
+
+
+def _curves(routes: list[Route | None]) -> tuple[tuple[RouteCurve, ...], NDArray[np.int32]]:
+    """The different curves, and the number of each pair's."""
+    number: dict[RouteCurve, int] = {}
+    of_pair = np.full(len(routes), -1, np.int32)
+    for pair, route in enumerate(routes):
+        if route is not None and route.curve is not None:
+            of_pair[pair] = number.setdefault(route.curve, len(number))
+    return tuple(number), of_pair
+
+
+def _pair_limits(
+    routes: list[Route | None], devices: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """What a pair may carry in both directions together: one number per unordered pair."""
+    limits: list[float] = []
+    of_pair = np.full(len(routes), -1, np.int32)
+    for pair, route in enumerate(routes):
+        if route is None or route.combined_bytes_per_s is None:
+            continue
+        limit = pair_limit(route)
+        back = pair % devices * devices + pair // devices
+        if of_pair[back] >= 0:
+            limits[of_pair[back]] = min(limits[of_pair[back]], limit)
+            continue
+        of_pair[pair] = of_pair[back] = len(limits)
+        limits.append(limit)
+    return np.array(limits, np.float64), of_pair
 
 
 def compile_network(topology: Topology) -> _core.Network:
@@ -148,14 +208,23 @@ def walk(topology: Topology, route: Route) -> Iterator[tuple[Link, bool]]:
 
 
 def route_latency(topology: Topology, route: Route) -> float:
-    """Seconds that each message of the route waits: the sum over its links."""
+    """Seconds that each message of the route waits; with a curve, the least of all sizes."""
+    stated = _stated_latency(route)
+    if not isnan(stated):
+        return stated
     return sum(topology.link_of_id[link_id].latency_s.value for link_id in route.links)
+
+
+def _stated_latency(route: Route) -> float:
+    if route.curve is not None:
+        return route.curve.least_latency_s
+    return nan if route.latency_s is None else route.latency_s.value
 
 
 def own_copy_rate(device: Device) -> float:
     """Bytes per second between ranks that share a device; infinite if not known."""
     known = device.copy_bytes_per_s
-    return known.value if known is not None and known.value > 0 else float(np.inf)
+    return known.value if known is not None and known.value > 0 else inf
 
 
 def own_copy_latency(device: Device) -> float:
@@ -166,17 +235,33 @@ def own_copy_latency(device: Device) -> float:
 def route_cap(route: Route) -> float:
     """Bytes per second of a single flow on idle links; infinite if only the links limit it.
 
+    With a curve, the most of all message sizes.
+
     Raises:
         InputError: if the cap is zero.
     """
-    if route.cap_bytes_per_s is None:
-        return float(np.inf)
-    if route.cap_bytes_per_s.value == 0:
+    cap = _limit(route, route.cap_bytes_per_s, "a cap")
+    return cap if route.curve is None else min(cap, route.curve.most_bytes_per_s)
+
+
+def pair_limit(route: Route) -> float:
+    """Bytes per second of both directions of the pair together; infinite if not limited.
+
+    Raises:
+        InputError: if the limit is zero.
+    """
+    return _limit(route, route.combined_bytes_per_s, "a combined limit")
+
+
+def _limit(route: Route, quantity: Quantity | None, what: str) -> float:
+    if quantity is None:
+        return inf
+    if quantity.value == 0:
         raise InputError(
-            f"route {route.source} -> {route.target} has a cap of 0 bytes/s",
-            hint="give the pair's bandwidth, or leave the cap out",
+            f"route {route.source} -> {route.target} has {what} of 0 bytes/s",
+            hint="give the pair's bandwidth, or leave it out",
         )
-    return route.cap_bytes_per_s.value
+    return quantity.value
 
 
 def link_capacities(link: Link) -> tuple[float, float, float]:
@@ -185,7 +270,7 @@ def link_capacities(link: Link) -> tuple[float, float, float]:
     return (
         link.forward_bytes_per_s.value,
         link.backward_bytes_per_s.value,
-        float(np.inf) if combined is None else combined.value,
+        inf if combined is None else combined.value,
     )
 
 

@@ -14,18 +14,38 @@ from enum import Enum
 from functools import cached_property
 
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.number_checks import (
+    MAX_INDEX,
+    MAX_MEMORY_BYTES,
+    check_bandwidth,
+    check_latency,
+    check_number,
+)
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
+from toposeat.model.route import CurvePoint, PathClass, Route, RouteCurve
+
+__all__ = [
+    "ANY_HOST",
+    "MAX_PCIE_NUMBER",
+    "Component",
+    "ComponentKind",
+    "CurvePoint",
+    "Device",
+    "Link",
+    "LinkKind",
+    "Nic",
+    "PathClass",
+    "PcieState",
+    "Route",
+    "RouteCurve",
+    "Topology",
+    "Vendor",
+    "canonical_pci",
+]
 
 ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, not a named one
 
-# What no link of a machine is outside of. Numbers beyond are typing errors, and their quotients
-# would overflow in the evaluators.
-BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e30)
-MAX_LATENCY_S = 3600.0
-
-MAX_INDEX = 999_999_999  # what placement files and the launcher can hold
-MAX_MEMORY_BYTES = 1 << 60
 MAX_PCIE_NUMBER = 64  # of generations and lanes
 
 _PCI = re.compile(
@@ -64,20 +84,6 @@ class LinkKind(str, Enum):
     SMP = "smp"  # between packages or NUMA nodes
     NIC = "nic"
     NETWORK = "network"
-
-
-class PathClass(str, Enum):
-    """How near two endpoints are, nearest first, in the words of nvidia-smi and NCCL."""
-
-    NVL = "NVL"  # direct device links or one device-link switch (NVLink, xGMI, Xe Link)
-    C2C = "C2C"
-    PIX = "PIX"  # at most one PCIe bridge
-    PXB = "PXB"  # several PCIe bridges, no host bridge
-    PHB = "PHB"  # through one host bridge
-    NODE = "NODE"  # between host bridges of one NUMA node
-    SYS = "SYS"  # between NUMA nodes
-    NET = "NET"  # between hosts
-    UNKNOWN = "UNKNOWN"
 
 
 def canonical_pci(text: str) -> str:
@@ -146,14 +152,14 @@ class Device:
     parent: str = ""
 
     def __post_init__(self) -> None:
-        _check_number("index", self.index, MAX_INDEX)
-        _check_number("numa_node", self.numa_node, MAX_INDEX)
-        _check_number("memory_bytes", self.memory_bytes, MAX_MEMORY_BYTES)
-        _check_number("inactive_lanes", self.inactive_lanes, MAX_INDEX)
+        check_number("index", self.index, MAX_INDEX)
+        check_number("numa_node", self.numa_node, MAX_INDEX)
+        check_number("memory_bytes", self.memory_bytes, MAX_MEMORY_BYTES)
+        check_number("inactive_lanes", self.inactive_lanes, MAX_INDEX)
         _check_pci(self.pci_bus_id)
         _check_cpus(self.cpus)
-        _check_bandwidth(self.copy_bytes_per_s)
-        _check_latency(self.copy_latency_s)
+        check_bandwidth(self.copy_bytes_per_s)
+        check_latency(self.copy_latency_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,10 +181,10 @@ class Nic:
     active: bool | None = None
 
     def __post_init__(self) -> None:
-        _check_number("index", self.index, MAX_INDEX)
-        _check_number("numa_node", self.numa_node, MAX_INDEX)
+        check_number("index", self.index, MAX_INDEX)
+        check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
-        _check_bandwidth(self.bytes_per_s)
+        check_bandwidth(self.bytes_per_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,7 +200,7 @@ class Component:
     cpus: str | None = None
 
     def __post_init__(self) -> None:
-        _check_number("numa_node", self.numa_node, MAX_INDEX)
+        check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
         _check_cpus(self.cpus)
 
@@ -225,30 +231,9 @@ class Link:
         if not 1 <= self.count <= MAX_INDEX:
             raise ValueError(f"a link has 1 lane or more, not {self.count}")
         for capacity in (self.forward_bytes_per_s, self.backward_bytes_per_s):
-            _check_bandwidth(capacity)
-        _check_bandwidth(self.combined_bytes_per_s)
-        _check_latency(self.latency_s)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Route:
-    """The links a transfer from one device to another device or NIC uses, in order.
-
-    The direction on each link follows from walking from `source`. `cap_bytes_per_s` limits a single
-    flow even on idle links (None: only the links do). `peer_access` is None when not known.
-    """
-
-    source: str
-    target: str
-    links: tuple[str, ...]
-    path_class: PathClass = PathClass.UNKNOWN
-    cap_bytes_per_s: Quantity | None = None
-    peer_access: bool | None = None
-
-    def __post_init__(self) -> None:
-        if self.source == self.target:
-            raise ValueError(f"a route from {self.source!r} to itself")
-        _check_bandwidth(self.cap_bytes_per_s)
+            check_bandwidth(capacity)
+        check_bandwidth(self.combined_bytes_per_s)
+        check_latency(self.latency_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,39 +311,29 @@ class Topology:
 
 
 def _fault_of_route(route: Route, links: Mapping[str, Link], known: set[str]) -> str:
-    """What is wrong with the walk from source to target; "" if nothing is."""
+    """What is wrong with a route; "" if nothing is."""
     if route.source not in known or route.target not in known:
         return "has an unknown end"
+    fault = _fault_of_walk(route, links)
+    if not fault and not route.staged and len(set(route.links)) < len(route.links):
+        return "uses a link twice: only a staged route may go back over a link"
+    return fault
+
+
+def _fault_of_walk(route: Route, links: Mapping[str, Link]) -> str:
     here = route.source
+    walked: set[tuple[str, str]] = set()  # links, and the end they were walked from
     for link_id in route.links:
         link = links.get(link_id)
         if link is None:
             return f"uses unknown link {link_id!r}"
         if here not in link.ends:
             return f"goes on from {here!r}, but not its link {link_id!r}"
+        if (link_id, here) in walked:
+            return f"uses a link twice: {link_id!r} in one direction"
+        walked.add((link_id, here))
         here = link.ends[1] if here == link.ends[0] else link.ends[0]
-    if here != route.target:
-        return f"stops at {here!r}"
-    return "uses a link twice" if len(set(route.links)) < len(route.links) else ""
-
-
-def _check_number(what: str, value: int | None, most: int) -> None:
-    if value is not None and not 0 <= value <= most:
-        raise ValueError(f"{what} must be 0 to {most}, not {str(value)[:30]}")
-
-
-def _check_bandwidth(quantity: Quantity | None) -> None:
-    low, high = BANDWIDTH_RANGE_BYTES_PER_S
-    # 0 stands for "not known"; whoever needs the number then says which one is missing.
-    if quantity is not None and quantity.value and not low <= quantity.value <= high:
-        raise ValueError(
-            f"a bandwidth of {quantity.value:g} bytes/s is not within {low:g} to {high:g}"
-        )
-
-
-def _check_latency(quantity: Quantity | None) -> None:
-    if quantity is not None and quantity.value > MAX_LATENCY_S:
-        raise ValueError(f"a latency of {quantity.value:g} s is beyond {MAX_LATENCY_S:g} s")
+    return "" if here == route.target else f"stops at {here!r}"
 
 
 def _check_pci(text: str | None) -> None:

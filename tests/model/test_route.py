@@ -1,0 +1,143 @@
+"""Routes with limits of their own: what they hold, what is refused, and where a file says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.model.samples import pair_topology
+from toposeat.errors import InputError
+from toposeat.model.quantity import Quantity, Source, nominal
+from toposeat.model.route import CurvePoint, Route, RouteCurve
+from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
+from toposeat.model.topology_file import load_topology, save_topology
+
+
+def curve(*points: tuple[int, float, float]) -> RouteCurve:
+    return RouteCurve(
+        points=tuple(
+            CurvePoint(message_bytes=size, latency_s=latency, bytes_per_s=rate)
+            for size, latency, rate in points
+        )
+    )
+
+
+def staged_pair() -> Topology:
+    """Two devices below one switch whose copies go through the memory above it."""
+
+    def link(name: str, *ends: str) -> Link:
+        return Link(
+            id=name,
+            kind=LinkKind.PCIE,
+            ends=(ends[0], ends[1]),
+            forward_bytes_per_s=nominal(10e9),
+            backward_bytes_per_s=nominal(10e9),
+            latency_s=nominal(1e-6),
+        )
+
+    return dataclasses.replace(
+        pair_topology(),
+        components=(
+            Component(id="s", kind=ComponentKind.SWITCH),
+            Component(id="m", kind=ComponentKind.NUMA),
+        ),
+        links=(link("l0", "gpu0", "s"), link("l1", "gpu1", "s"), link("up", "s", "m")),
+        routes=(
+            Route(
+                source="gpu0",
+                target="gpu1",
+                links=("l0", "up", "up", "l1"),
+                staged=True,
+                latency_s=Quantity(19e-6, Source.MEASURED),
+                cap_bytes_per_s=nominal(9e9),
+                combined_bytes_per_s=nominal(11e9),
+                curve=curve((1024, 19e-6, 1e9), (1 << 20, 25e-6, 9e9)),
+            ),
+            Route(source="gpu1", target="gpu0", links=("l1", "l0")),
+        ),
+    )
+
+
+def test_a_staged_route_goes_back_over_a_link_and_no_other_does() -> None:
+    machine = staged_pair()
+    direct = dataclasses.replace(machine.routes[0], staged=False)
+    with pytest.raises(ValueError, match="gpu0 -> gpu1 uses a link twice: only a staged route"):
+        dataclasses.replace(machine, routes=(direct,))
+    again = dataclasses.replace(machine.routes[0], links=("l0", "up", "up", "up", "up", "l1"))
+    with pytest.raises(ValueError, match="uses a link twice: 'up' in one direction"):
+        dataclasses.replace(machine, routes=(again,))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    save_topology(staged_pair(), tmp_path / "machine.json")
+    assert load_topology(tmp_path / "machine.json") == staged_pair()
+
+
+def test_files_from_before_these_members_are_read(tmp_path: Path) -> None:
+    save_topology(pair_topology(), tmp_path / "new.json")
+    document = json.loads((tmp_path / "new.json").read_text())
+    for route in document["routes"]:
+        assert set(route) == {"source", "target", "links", "path_class", "staged"}
+        del route["staged"]
+    (tmp_path / "old.json").write_text(json.dumps(document))
+    assert load_topology(tmp_path / "old.json") == pair_topology()
+
+
+def test_a_curve_is_linear_in_the_logarithm_of_the_size() -> None:
+    both = curve((1024, 4e-6, 1e9), (4096, 8e-6, 9e9))
+    assert both.at(2048) == pytest.approx((6e-6, 5e9))
+    assert both.at(1024) == both.at(1) == both.at(0) == (4e-6, 1e9)
+    assert both.at(4096) == both.at(1e12) == (8e-6, 9e9)
+    assert (both.least_latency_s, both.most_bytes_per_s) == (4e-6, 9e9)
+    assert curve((8, 1.0, 2.0)).at(9) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "message"),
+    [
+        ("latency_s", {"value": 1e9, "source": "user"}, "a latency of 1e+09 s is beyond 3600 s"),
+        ("latency_s", {"value": -1, "source": "user"}, "finite number >= 0"),
+        ("combined_bytes_per_s", {"value": 1e40, "source": "user"}, "1e+40 bytes/s is not within"),
+        ("staged", "yes", "expected `bool`"),
+        ("curve", {"points": []}, "1 to 64 points, not 0"),
+        ("curve", {"points": [[0, 1, 2]]}, "expected `object`"),
+        (
+            "curve",
+            {"points": [{"message_bytes": 8, "latency_s": 0, "bytes_per_s": 1}] * 2},
+            "size 8 of a curve does not come after 8",
+        ),
+        (
+            "curve",
+            {"points": [{"message_bytes": 0, "latency_s": 0, "bytes_per_s": 1}]},
+            "a message has 1 to 2^50 bytes, not 0",
+        ),
+        (
+            "curve",
+            {"points": [{"message_bytes": 1, "latency_s": 0, "bytes_per_s": 0}]},
+            "a bandwidth of 0 bytes/s is not within",
+        ),
+        (
+            "curve",
+            {"points": [{"message_bytes": 1, "latency_s": 1e5, "bytes_per_s": 1}]},
+            "a latency of 100000 s is not 0 to 3600 s",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_at_its_line(
+    member: str, value: Any, message: str, tmp_path: Path
+) -> None:
+    save_topology(staged_pair(), tmp_path / "machine.json")
+    document = json.loads((tmp_path / "machine.json").read_text())
+    document["routes"][1][member] = value
+    text = json.dumps(document, indent=1)
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_topology(tmp_path / "bad.json")
+    assert message in str(caught.value)
+    second_route = text[: text.rindex('"source": "gpu1"')].count("\n") + 1
+    assert caught.value.line is not None
+    assert caught.value.line >= second_route - 1
