@@ -1,0 +1,108 @@
+"""Reader of `nvidia-smi --query-gpu=... --format=csv`."""
+
+from __future__ import annotations
+
+import csv
+
+from toposeat.errors import InputError
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.nvidia_smi_fields import (
+    Fields,
+    describe_fabric,
+    describe_links,
+    device_facts,
+    word,
+)
+
+_HINT = (
+    "save it again: nvidia-smi --query-gpu=index,name,uuid,pci.bus_id,memory.total,"
+    "pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max"
+    " --format=csv > FILE"
+)
+_MAX_ROWS = 1024
+_COLUMNS = {
+    "index": "index",
+    "name": "name",
+    "gpu_name": "name",
+    "uuid": "uuid",
+    "gpu_uuid": "uuid",
+    "pci.bus_id": "pci_bus_id",
+    "gpu_bus_id": "pci_bus_id",
+    "memory.total": "memory",
+    "pcie.link.gen.current": "generation",
+    "pcie.link.gen.gpucurrent": "generation",
+    "pcie.link.gen.max": "max_generation",
+    "pcie.link.width.current": "width",
+    "pcie.link.width.max": "max_width",
+    "mig.mode.current": "mig",
+    "fabric.state": "fabric",
+    "fabric.status": "fabric_status",
+}
+_TELLING = frozenset({"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name"})
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether the first line holds names of such a query, one of them an identity."""
+    names = _names(file.start.split("\n", 1)[0])
+    known = [name for name in names if name in _COLUMNS]
+    return bool(_TELLING & set(known)) and (len(known) > 1 or len(names) == 1)
+
+
+def _names(line: str) -> list[str]:
+    """Column names without their units: `memory.total [MiB]`."""
+    return [cell.split("[")[0].strip().lower() for cell in line.split(",")]
+
+
+def parse(file: FileText) -> MachineFacts:
+    """Read the inventory.
+
+    Raises:
+        InputError: with file and line: no row, a short or long row, a damaged value.
+    """
+    header = next(i for i, line in enumerate(file.lines) if line.strip())
+    names = _names(file.lines[header])
+    gpus = []
+    for number, line in enumerate(file.lines[header + 1 :], start=header + 2):
+        if not line.strip():
+            continue
+        gpus.append(_fields(_cells(line, number, file), names, number, file))
+        if len(gpus) > _MAX_ROWS:
+            raise InputError(f"more than {_MAX_ROWS} GPUs", path=file.path, line=number, hint=_HINT)
+    if not gpus:
+        raise InputError("the table has no rows", path=file.path, line=header + 1, hint=_HINT)
+    facts = device_facts(gpus, file, _HINT)
+    report = describe_links(facts) + describe_fabric(gpus)
+    if all(fact.pci_bus_id is None and fact.uuid is None for fact in facts):
+        report.append("neither PCI bus ids nor UUIDs are given: GPUs are known by number only")
+    if not file.text.endswith(("\n", "\r")):
+        report.append("the file ends without a newline: its end may be cut")
+    return MachineFacts(
+        origin="nvidia-smi --query-gpu CSV", devices=tuple(facts), report=tuple(report)
+    )
+
+
+def _cells(line: str, number: int, file: FileText) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
+    except csv.Error as error:
+        raise InputError(f"bad CSV: {error}", path=file.path, line=number, hint=_HINT) from None
+
+
+def _fields(cells: list[str], names: list[str], number: int, file: FileText) -> Fields:
+    if len(cells) != len(names):
+        raise InputError(
+            f"the row has {len(cells)} of {len(names)} cells",
+            path=file.path,
+            line=number,
+            hint=f"the file is truncated or damaged; {_HINT}",
+        )
+    values = {
+        _COLUMNS[name]: cell for name, cell in zip(names, cells, strict=True) if name in _COLUMNS
+    }
+    index = word(values.pop("index", ""))
+    if index and not (index.isascii() and index.isdigit() and len(index) < 5):
+        raise InputError(
+            f"{index[:30]!r} is no index of a GPU", path=file.path, line=number, hint=_HINT
+        )
+    return Fields(line=number, index=int(index) if index else None, **values)

@@ -1,0 +1,171 @@
+"""What `nvidia-smi` says of one GPU, whichever way it prints it: from words to facts.
+
+`-q`, `-q -x` and `--query-gpu` print the same values under different names. Their readers find the
+words; here they are understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from toposeat.errors import InputError
+from toposeat.model.topology import MAX_MEMORY_BYTES, Vendor, canonical_pci
+from toposeat.topology.facts import DeviceFact
+from toposeat.topology.readers.file_text import FileText
+
+_Meaning = TypeVar("_Meaning", int, str)
+
+_NOT_KNOWN = re.compile(r"|N/A|None|Unknown( Error)?|Not (Supported|Available)|.*deprecated", re.I)
+_AMOUNT = re.compile(r"(\d{1,12})\s*(KiB|MiB|GiB|KB|MB|GB|B)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1 << 20, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_UNITS |= {"kb": 10**3, "mb": 1 << 20, "gb": 10**9}  # old drivers write MB and mean MiB
+_COUNT = re.compile(r"(\d{1,3})x?", re.ASCII)
+_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]{8,80}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The words of one GPU; "" where the source has none.
+
+    `line` is where the GPU starts. `fabric` is the state of the NVLink fabric of NVSwitch machines
+    ("Completed", "In Progress", ...), `fabric_status` its result ("Success", ...).
+    """
+
+    line: int
+    index: int | None = None
+    pci_bus_id: str = ""
+    name: str = ""
+    uuid: str = ""
+    memory: str = ""
+    generation: str = ""
+    max_generation: str = ""
+    width: str = ""
+    max_width: str = ""
+    mig: str = ""
+    fabric: str = ""
+    fabric_status: str = ""
+    clique: str = ""
+
+
+def word(text: str | None) -> str:
+    """A value without brackets and blanks; "" for N/A and its like."""
+    text = (text or "").strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1].strip()
+    return "" if _NOT_KNOWN.fullmatch(text) else text
+
+
+def device_facts(gpus: Sequence[Fields], file: FileText, hint: str) -> list[DeviceFact]:
+    """One fact for each GPU.
+
+    Raises:
+        InputError: a damaged value, or two GPUs with one name.
+    """
+    facts = [_fact(gpu, i, file, hint) for i, gpu in enumerate(gpus)]
+    for what in ("pci_bus_id", "uuid", "index", "label"):
+        seen: dict[object, int] = {}
+        for gpu, fact in zip(gpus, facts, strict=True):
+            value = getattr(fact, what)
+            if value is not None and value in seen:
+                raise InputError(
+                    f"{what.replace('_', ' ')} {value} is that of line {seen[value]} already",
+                    path=file.path,
+                    line=gpu.line,
+                    hint=f"one machine per file; {hint}",
+                )
+            seen[value] = gpu.line
+    return facts
+
+
+def _fact(gpu: Fields, position: int, file: FileText, hint: str) -> DeviceFact:
+    def read(what: str, value: str, meaning: Callable[[str], _Meaning]) -> _Meaning | None:
+        try:
+            return meaning(word(value)) if word(value) else None
+        except ValueError:
+            raise InputError(
+                f"damaged {what}: {value[:60]!r}", path=file.path, line=gpu.line, hint=hint
+            ) from None
+
+    return DeviceFact(
+        label=f"GPU{position if gpu.index is None else gpu.index}",
+        index=gpu.index,
+        vendor=Vendor.NVIDIA,
+        name=word(gpu.name)[:120],
+        pci_bus_id=read("PCI bus id", gpu.pci_bus_id, canonical_pci),
+        uuid=read("UUID", gpu.uuid, _checked_uuid),
+        memory_bytes=read("memory size", gpu.memory, _bytes),
+        pcie_generation=read("PCIe generation", gpu.generation, _count),
+        pcie_max_generation=read("PCIe generation", gpu.max_generation, _count),
+        pcie_width=read("PCIe width", gpu.width, _count),
+        pcie_max_width=read("PCIe width", gpu.max_width, _count),
+    )
+
+
+def _bytes(text: str) -> int:
+    match = _AMOUNT.fullmatch(text)
+    amount = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else -1
+    if not 0 <= amount <= MAX_MEMORY_BYTES:
+        raise ValueError(f"{text!r} is no size of memory")
+    return amount
+
+
+def _count(text: str) -> int:
+    match = _COUNT.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        raise ValueError(f"{text!r} is no number of lanes or generation")
+    return int(match[1])
+
+
+def _checked_uuid(text: str) -> str:
+    if _UUID.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no UUID")
+    return text
+
+
+def describe_links(facts: Sequence[DeviceFact]) -> list[str]:
+    """What the PCIe links now lack of what they could be, in sentences.
+
+    A generation below the possible one is normal for an idle GPU; a width is not.
+    """
+    narrow = [f for f in facts if f.pcie_width and f.pcie_width < (f.pcie_max_width or 0)]
+    slow = [
+        f for f in facts if f.pcie_generation and f.pcie_generation < (f.pcie_max_generation or 0)
+    ]
+    sentences = [
+        f"{f.label} has a PCIe link of x{f.pcie_width}, x{f.pcie_max_width} is possible"
+        for f in narrow
+    ]
+    if slow:
+        sentences.append(
+            f"{len(slow)} GPUs run their PCIe link below its generation, as idle ones do:"
+            f" {slow[0].label} at gen {slow[0].pcie_generation} of {slow[0].pcie_max_generation}"
+        )
+    return sentences
+
+
+def describe_fabric(gpus: Sequence[Fields]) -> list[str]:
+    """What the state of the NVSwitch fabric and of MIG means, in sentences."""
+    sentences = []
+    down = [
+        i
+        for i, gpu in enumerate(gpus)
+        if word(gpu.fabric)
+        and (word(gpu.fabric) != "Completed" or word(gpu.fabric_status) not in ("", "Success"))
+    ]
+    if down:
+        gpu = gpus[down[0]]
+        sentences.append(
+            f"the NVLink fabric of {len(down)} GPUs is not up ({gpu.fabric.strip()}"
+            f" {word(gpu.fabric_status)}): NVLink may not work".replace(" )", ")")
+        )
+    cliques = Counter(word(g.clique) for g in gpus if word(g.fabric) == "Completed")
+    if len(cliques) > 1:
+        sentences.append(f"the GPUs are in {len(cliques)} NVLink cliques")
+    partitioned = sum(word(gpu.mig) == "Enabled" for gpu in gpus)
+    if partitioned:
+        sentences.append(f"MIG is on for {partitioned} of {len(gpus)} GPUs: they have no peers")
+    return sentences

@@ -1,0 +1,234 @@
+"""Reader of `nvidia-smi nvlink -s` (state of each lane) and `nvidia-smi -L` (GPUs, MIG slices).
+
+Both print one heading a GPU; what is indented below it tells them apart:
+
+    GPU 0: Tesla V100-SXM2-32GB (UUID: GPU-b45d9bdf-...)
+         Link 0: 25.781 GB/s
+         Link 1: <inactive>
+    GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-5269b708-...)
+      MIG 1g.10gb     Device  0: (UUID: MIG-...)
+
+Rates are those of one direction. `nvlink -R` (where lanes end) may stand in the same file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from toposeat.errors import InputError
+from toposeat.model.topology import Vendor, canonical_pci
+from toposeat.topology.facts import DeviceFact, LaneState, MachineFacts
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.number_table import without_marks
+from toposeat.topology.readers.word_table import Line, clean_lines
+
+GB_PER_S = 1e9  # NVML's MB/s divided by 1000
+
+_HINT = "save the whole output again: nvidia-smi nvlink -s > FILE, or nvidia-smi -L > FILE"
+_MAX_LANES = 64
+_GPU = re.compile(
+    r"GPU (\d{1,4}): (.{0,120}?)\s*\(UUID: (GPU-[0-9a-f-]{8,40})\)\s*", re.ASCII | re.IGNORECASE
+)
+_GPU_START = re.compile(r"GPU \d{1,4}:", re.ASCII)
+_LINK_START = re.compile(r"Link\b", re.ASCII)
+_RATE = re.compile(r"Link (\d{1,3}):\s*(?:(\d{1,5}(?:\.\d{1,6})?) GB/s|<?(inactive)>?)\s*", re.I)
+_REMOTE = re.compile(
+    r"Link (\d{1,3}):\s*(?:Remote Device )?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+    r"(?::\s*Link (\d{1,3}))?\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_MIG_START = re.compile(r"MIG\b", re.ASCII)
+_MIG = re.compile(
+    r"MIG (\S{1,40})\s+Device\s+(\d{1,3}):\s*\(UUID: (MIG-[0-9A-Za-z/-]{8,80})\)\s*", re.ASCII
+)
+_ALL_INACTIVE = re.compile(r"NVML:.*all links are inactive", re.IGNORECASE)
+_NOT_SUPPORTED = re.compile(r"NVML:.*(?:not supported|unable to retrieve)", re.IGNORECASE)
+_ELIDED = re.compile(r"(?:\.{2,}|…|\[\.\.\.\]|\(\.\.\.\))\s*")
+
+
+@dataclass
+class _Gpu:
+    """One heading and what stands below it."""
+
+    index: int
+    name: str
+    uuid: str
+    line: int
+    rates: dict[int, float | None] = field(default_factory=dict)
+    remotes: dict[int, str] = field(default_factory=dict)
+    slices: list[tuple[str, int, str]] = field(default_factory=list)
+    all_inactive: bool = False
+    without: bool = False
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether a heading of a GPU with its UUID is among the first lines."""
+    return any(_GPU.fullmatch(without_marks(x)) for x in file.start[:20_000].split("\n"))
+
+
+def parse(file: FileText) -> MachineFacts:
+    """Read GPUs, their MIG slices and the state of their NVLinks.
+
+    Raises:
+        InputError: with file and line: a damaged line, a lane stated twice, GPUs that contradict.
+    """
+    report: list[str] = []
+    gpus = _gpus(clean_lines(file.text), report, file)
+    if not gpus:
+        raise InputError("no GPU with a UUID is listed", path=file.path, hint=_HINT)
+    _report_gaps(gpus, file, report)
+    devices, places = _devices(gpus)
+    lanes = _lanes(gpus, places, report, file)
+    origin = "nvidia-smi nvlink -s text" if lanes or _says_nvlink(gpus) else "nvidia-smi -L text"
+    return MachineFacts(origin=origin, devices=devices, lanes=lanes, report=tuple(report))
+
+
+def _says_nvlink(gpus: Sequence[_Gpu]) -> bool:
+    return any(gpu.all_inactive or gpu.without for gpu in gpus)
+
+
+def _gpus(lines: Sequence[Line], report: list[str], file: FileText) -> list[_Gpu]:
+    """All GPUs in order; a second output of the same GPUs adds to the first."""
+    gpus: dict[int, _Gpu] = {}
+    current: _Gpu | None = None
+    for line in lines:
+        text = without_marks(line.text)
+        if match := _GPU.fullmatch(text):
+            current = _heading(gpus, match, line.number, file)
+        elif _GPU_START.match(text):
+            _refuse(f"damaged heading of a GPU: {text[:60]!r}", line.number, file)
+        elif _ELIDED.fullmatch(text):
+            report.append(f"line {line.number} leaves something out: {text.strip()!r}")
+            current = None
+        elif _LINK_START.match(text) or _MIG_START.match(text):
+            if current is None:
+                _refuse("a link or slice without its GPU above it", line.number, file)
+            _detail(current, text, line.number, file)
+        elif current is not None and _ALL_INACTIVE.search(text):
+            current.all_inactive = True
+        elif current is not None and _NOT_SUPPORTED.search(text):
+            current.without = True
+    return [gpus[index] for index in sorted(gpus)]
+
+
+def _heading(gpus: dict[int, _Gpu], match: re.Match[str], line: int, file: FileText) -> _Gpu:
+    index, name, uuid = int(match[1]), match[2], match[3]
+    known = gpus.setdefault(index, _Gpu(index, name, uuid, line))
+    if known.uuid != uuid:
+        _refuse(
+            f"GPU {index} is {uuid} here, but {known.uuid} in line {known.line}: outputs of"
+            " different machines, or of before and after a change",
+            line,
+            file,
+        )
+    other = next((g for g in gpus.values() if g.uuid == uuid and g is not known), None)
+    if other is not None:
+        _refuse(f"GPU {index} has the UUID of GPU {other.index}", line, file)
+    return known
+
+
+def _detail(gpu: _Gpu, text: str, line: int, file: FileText) -> None:
+    if match := _RATE.fullmatch(text):
+        lane, rate = int(match[1]), float(match[2]) * GB_PER_S if match[2] else None
+        if lane >= _MAX_LANES or lane in gpu.rates or rate == 0:
+            _refuse(f"lane {lane} of GPU {gpu.index} is stated twice or impossible", line, file)
+        gpu.rates[lane] = rate
+    elif match := _REMOTE.fullmatch(text):
+        gpu.remotes[int(match[1])] = canonical_pci(match[2])
+    elif match := _MIG.fullmatch(text):
+        gpu.slices.append((match[1], int(match[2]), match[3]))
+    elif not re.fullmatch(r"Link \d{1,3}, .{1,120}", text):  # capabilities: nvlink -c
+        _refuse(f"damaged line: {text[:60]!r}", line, file)
+
+
+def _refuse(message: str, line: int, file: FileText) -> NoReturn:
+    raise InputError(message, path=file.path, line=line, hint=_HINT)
+
+
+def _report_gaps(gpus: Sequence[_Gpu], file: FileText, report: list[str]) -> None:
+    indices = {gpu.index for gpu in gpus}
+    missing = sorted(set(range(max(indices))) - indices)
+    if missing:
+        report.append(
+            f"GPU {', '.join(map(str, missing[:8]))} not listed: part of the output, or of the"
+            " machine"
+        )
+    for gpu in gpus:
+        like = len(_lanes_of_like(gpu, gpus))
+        if gpu.rates and len(gpu.rates) < like:
+            report.append(f"GPU {gpu.index} states {len(gpu.rates)} NVLinks, its like {like}")
+    if not file.text.endswith(("\n", "\r")):
+        report.append("the file ends without a newline: its end may be cut")
+
+
+def _devices(gpus: Sequence[_Gpu]) -> tuple[tuple[DeviceFact, ...], dict[int, int]]:
+    """GPUs, then their MIG slices; positions of GPUs by index."""
+    facts = [
+        DeviceFact(
+            label=f"GPU{gpu.index}",
+            index=gpu.index,
+            vendor=Vendor.NVIDIA,
+            name=gpu.name,
+            uuid=gpu.uuid,
+        )
+        for gpu in gpus
+    ]
+    facts += [
+        DeviceFact(
+            label=f"GPU{gpu.index}/{number}",
+            vendor=Vendor.NVIDIA,
+            name=f"{gpu.name} MIG {profile}",
+            uuid=uuid,
+            parent=f"GPU{gpu.index}",
+        )
+        for gpu in gpus
+        for profile, number, uuid in gpu.slices
+    ]
+    return tuple(facts), {gpu.index: place for place, gpu in enumerate(gpus)}
+
+
+def _lanes_of_like(gpu: _Gpu, gpus: Sequence[_Gpu]) -> list[int]:
+    """The lanes that GPUs of the same name state, from the one that states most."""
+    like = [g for g in gpus if g.name == gpu.name]
+    return list(max(like, key=lambda g: len(g.rates)).rates)
+
+
+def _lanes(
+    gpus: Sequence[_Gpu], places: dict[int, int], report: list[str], file: FileText
+) -> tuple[LaneState, ...]:
+    """The state of every lane.
+
+    A GPU of which NVML says only that all lanes are inactive has as many as its like have.
+    """
+    lanes = []
+    for gpu in gpus:
+        rates = dict(gpu.rates)
+        if gpu.all_inactive and not rates:
+            rates = dict.fromkeys(_lanes_of_like(gpu, gpus))
+            report.append(f"all NVLinks of GPU {gpu.index} are inactive")
+        if gpu.remotes and not rates:
+            raise InputError(
+                "this says where NVLinks end, not at which rate they run",
+                path=file.path,
+                line=gpu.line,
+                hint="add their state: nvidia-smi nvlink -s >> FILE",
+            )
+        inactive = [lane for lane, rate in rates.items() if rate is None]
+        if gpu.rates and inactive:
+            report.append(
+                f"{len(inactive)} of {len(rates)} NVLinks of GPU {gpu.index} are inactive: lanes"
+                f" {', '.join(map(str, sorted(inactive)))}"
+            )
+        lanes += [
+            LaneState(
+                device=places[gpu.index],
+                lane=lane,
+                bytes_per_s=rate,
+                remote_pci=gpu.remotes.get(lane),
+            )
+            for lane, rate in sorted(rates.items())
+        ]
+    return tuple(lanes)

@@ -1,0 +1,137 @@
+"""Reader of `nvidia-smi topo -p2p`: which pairs of GPUs may reach each other's memory.
+
+The command prints one of five capabilities (r, w, n, a, p), and the output does not say which.
+Where the command itself was saved too, it decides; else reading (r) is assumed, and said so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.model.topology import Vendor
+from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.word_table import Table, Vocabulary, clean_lines, find_table
+
+MEANINGS = {
+    "OK": "possible",
+    "NS": "not supported",
+    "CNS": "chipset not supported",
+    "GNS": "GPU not supported",
+    "TNS": "topology not supported",
+    "DR": "disabled by a driver setting",
+    "U": "unknown",
+}
+STATES = Vocabulary(
+    command="nvidia-smi topo -p2p r",
+    is_cell=MEANINGS.__contains__,
+    known="X, " + ", ".join(MEANINGS),
+    foreign=dict.fromkeys(
+        ("PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "NV1", "NV2", "NV4", "NV12", "NV18"),
+        "nvidia-smi topo -m",
+    ),
+)
+_COMMAND = re.compile(r"topo\s+(?:-p2p|--p2pstatus)\s+([rwnap]{1,2})\b")
+_P2P_ROW = re.compile(
+    r"[ \t|]*GPU\d+(?:[ \t|]+X)?[ \t|]+(?:OK|[CGT]?NS|DR|U)\b", re.ASCII | re.IGNORECASE
+)
+_CAPABILITIES = {
+    "r": "reading",
+    "w": "writing",
+    "n": "NVLink",
+    "a": "atomic operations",
+    "p": "PCIe",
+}
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether a row of this matrix is among the first lines."""
+    return any(_P2P_ROW.match(line) for line in file.start[:20_000].split("\n"))
+
+
+def parse(file: FileText) -> MachineFacts:
+    """Read which pairs have peer access.
+
+    Raises:
+        InputError: with file and line: no matrix, truncated, unknown words.
+    """
+    lines = clean_lines(file.text)
+    table = find_table(lines, STATES, file.path)
+    if table is None:
+        raise InputError(
+            "no matrix of nvidia-smi topo -p2p found", path=file.path, hint=STATES.save
+        )
+    _check_rows(table, file.path)
+    report: list[str] = []
+    command = next((m for x in lines if (m := _COMMAND.search(x.text))), None)
+    capability = command[1] if command else ""
+    access = _access(table, capability, report)
+    return MachineFacts(
+        origin="nvidia-smi topo -p2p text",
+        devices=tuple(
+            DeviceFact(label=label, index=int(label[3:]), vendor=Vendor.NVIDIA)
+            for label in table.columns
+        ),
+        peer_access=access,
+        report=tuple(report),
+    )
+
+
+def _check_rows(table: Table, path: Path) -> None:
+    labels = [row.label for row in table.rows]
+    for row in table.rows:
+        if labels.count(row.label) > 1:
+            raise InputError(
+                f"row {row.label} appears twice", path=path, line=row.line, hint=STATES.save
+            )
+    missing = [column for column in table.columns if column not in labels]
+    strange = [c for c in table.columns if not re.fullmatch(r"GPU\d{1,6}", c, re.ASCII)]
+    if missing or strange:
+        what = f"the row of {missing[0]} is missing" if missing else f"{strange[0]} is no GPU"
+        raise InputError(
+            f"{what}: the matrix is damaged",
+            path=path,
+            line=table.rows[-1].line,
+            hint=STATES.save,
+        )
+
+
+def _access(table: Table, capability: str, report: list[str]) -> dict[tuple[int, int], bool]:
+    """What the states say of peer access at large.
+
+    Reading or writing decides. That NVLink, PCIe or atomics cannot serve a pair leaves open
+    whether another way does.
+    """
+    decides = not capability or set(capability) & {"r", "w"}
+    place = {label: i for i, label in enumerate(table.columns)}
+    found: dict[tuple[int, int], str] = {
+        (place[row.label], j): cell
+        for row in table.rows
+        for j, cell in enumerate(row.cells)
+        if cell != "X"
+    }
+    if not capability:
+        report.append("which capability was asked for (r, w, n, a, p) is not stated: r assumed")
+    elif not decides:
+        report.append(
+            f"this is about {_CAPABILITIES[capability[0]]} only: where it says no, peer access may"
+            " still be possible another way"
+        )
+    for state, count in sorted(Counter(found.values()).items()):
+        if state != "OK":
+            report.append(f"peer access is {MEANINGS[state]} ({state}) for {count} ordered pairs")
+    torn = [(i, j) for (i, j), state in found.items() if i < j and found[j, i] != state]
+    if torn:
+        i, j = torn[0]
+        report.append(
+            f"the matrix is asymmetric for {len(torn)} pairs: {table.columns[i]} ->"
+            f" {table.columns[j]} is {found[i, j]}, back it is {found[j, i]}"
+        )
+    return {
+        pair: state == "OK"
+        for pair, state in found.items()
+        if state == "OK" or (decides and state != "U")
+    }
