@@ -14,7 +14,21 @@ from pathlib import Path
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.facts import MachineFacts
-from toposeat.topology.readers import hwloc_xml, nccl_xml, nvidia_smi_topo, toposeat_json
+from toposeat.topology.readers import (
+    hwloc_xml,
+    mx_smi_topo,
+    nccl_xml,
+    nvbandwidth,
+    nvidia_smi_csv,
+    nvidia_smi_nvlink,
+    nvidia_smi_p2p,
+    nvidia_smi_query,
+    nvidia_smi_topo,
+    p2p_bandwidth_latency,
+    superbench,
+    toposeat_json,
+    unusable,
+)
 from toposeat.topology.readers.file_text import FileText
 
 Parsed = Topology | MachineFacts
@@ -54,6 +68,13 @@ class TreeFormat:
 
 FORMATS: tuple[Format, ...] = (
     Format(
+        name="nvbandwidth",
+        command="nvbandwidth > FILE (or nvbandwidth --json)",
+        tells="measured bandwidth of pairs by copy engine and by kernels, and of host copies",
+        looks_like=nvbandwidth.looks_like,
+        parse=nvbandwidth.parse,
+    ),
+    Format(
         name="toposeat topology JSON",
         command="toposeat discover -o FILE",
         tells="everything",
@@ -75,11 +96,78 @@ FORMATS: tuple[Format, ...] = (
         parse=hwloc_xml.parse,
     ),
     Format(
-        name="nvidia-smi topo -m",
+        name="nvidia-smi -q and -q -x",
+        command="nvidia-smi -q -x > FILE",
+        tells="names, PCI bus ids, UUIDs, memory, PCIe links now and at best, MIG; no relations",
+        looks_like=nvidia_smi_query.looks_like,
+        parse=nvidia_smi_query.parse,
+    ),
+    Format(
+        name="p2pBandwidthLatencyTest",
+        command="p2pBandwidthLatencyTest > FILE",
+        tells="measured bandwidth and latency of pairs, peer access on and off, one way and both",
+        looks_like=p2p_bandwidth_latency.looks_like,
+        parse=p2p_bandwidth_latency.parse,
+    ),
+    Format(
+        name="SuperBench gpu-copy",
+        command="the result lines of gpu-copy-bw:perf",
+        tells="measured bandwidth of pairs and of host copies for each NUMA node",
+        looks_like=superbench.looks_like,
+        parse=superbench.parse,
+    ),
+    Format(
+        name="nvidia-smi --query-gpu CSV",
+        command="nvidia-smi --query-gpu=index,name,uuid,pci.bus_id --format=csv > FILE",
+        tells="of names, PCI bus ids, UUIDs, memory and PCIe links what was asked for",
+        looks_like=nvidia_smi_csv.looks_like,
+        parse=nvidia_smi_csv.parse,
+    ),
+    Format(
+        name="mx-smi topo -m",
+        command="mx-smi topo -m > FILE",
+        tells="relations of MetaX GPUs, MetaXLink among them; no speeds",
+        looks_like=mx_smi_topo.looks_like,
+        parse=mx_smi_topo.parse,
+    ),
+    Format(
+        name="nvidia-smi nvlink -s and -L",
+        command="nvidia-smi nvlink -s > FILE",
+        tells="state and rate of every NVLink lane; names, UUIDs, MIG slices; no relations",
+        looks_like=nvidia_smi_nvlink.looks_like,
+        parse=nvidia_smi_nvlink.parse,
+    ),
+    Format(
+        name="nvidia-smi topo -p2p",
+        command="nvidia-smi topo -p2p r > FILE",
+        tells="which pairs have peer access",
+        looks_like=nvidia_smi_p2p.looks_like,
+        parse=nvidia_smi_p2p.parse,
+    ),
+    Format(
+        name="nvidia-smi topo -m and -mp",
         command="nvidia-smi topo -m > FILE",
-        tells="best relation of each pair, NVLink counts, CPU and NUMA affinity; no speeds",
+        tells="best (-m) or PCIe (-mp) relation of each pair, NVLink counts, affinity; no speeds",
         looks_like=nvidia_smi_topo.looks_like,
         parse=nvidia_smi_topo.parse,
+    ),
+)
+
+# What people take for descriptions of a machine; `parse` says why it is none.
+UNUSABLE: tuple[Format, ...] = (
+    Format(
+        name="lscpu",
+        command="lscpu",
+        tells="nothing of GPUs",
+        looks_like=unusable.looks_like_lscpu,
+        parse=unusable.refuse_lscpu,
+    ),
+    Format(
+        name="mock NVML configuration",
+        command="(part of Kubernetes' test infrastructure)",
+        tells="nothing of a real machine",
+        looks_like=unusable.looks_like_nvml_mock,
+        parse=unusable.refuse_nvml_mock,
     ),
 )
 
@@ -96,7 +184,7 @@ def format_of(file: FileText) -> Format:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
     if file.declares_xml and file.xml_error is not None:
         raise file.xml_error
-    for each in FORMATS:
+    for each in (*FORMATS, *UNUSABLE):
         if each.looks_like(file):
             return each
     if file.xml_error is not None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from toposeat.errors import InputError
-from toposeat.model.topology import MAX_MEMORY_BYTES, Vendor, canonical_pci
+from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import DeviceFact
 from toposeat.topology.readers.file_text import FileText
 
+_MAX_MEMORY_BYTES = 1 << 60
 _Meaning = TypeVar("_Meaning", int, str)
 
 _NOT_KNOWN = re.compile(r"|N/A|None|Unknown( Error)?|Not (Supported|Available)|.*deprecated", re.I)
@@ -108,7 +109,7 @@ def _fact(gpu: Fields, position: int, file: FileText, hint: str) -> DeviceFact:
 def _bytes(text: str) -> int:
     match = _AMOUNT.fullmatch(text)
     amount = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else -1
-    if not 0 <= amount <= MAX_MEMORY_BYTES:
+    if not 0 <= amount <= _MAX_MEMORY_BYTES:
         raise ValueError(f"{text!r} is no size of memory")
     return amount
 
