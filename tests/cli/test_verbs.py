@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from tests.profile.records.records import write_record
 from toposeat.cli.main import main
+from toposeat.model.topology import PcieState
+from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic_file import load_traffic
-from toposeat.topology import catalogue_names
+from toposeat.topology import catalogue_names, read_topology
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
@@ -118,12 +121,42 @@ def test_pins_and_device_lists_are_kept(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    findings = run_json(capsys, "doctor")["findings"]
-    topics = {each["topic"] for each in findings}
-    assert {"host", "GPUs", "launchers", "toposeat"} <= topics
-    assert all(each["status"] in {"ok", "missing", "doubt"} for each in findings)
-    assert main(["doctor"]) == 0
-    assert "GPUs" in capsys.readouterr().out
+    """On whatever this machine is: unhealthy exactly if some finding is a fault."""
+    code = main(["doctor", "--json"])
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["schema"] == "toposeat/doctor/2"
+    assert {"host", "toposeat"} <= {each["code"] for each in verdict["findings"]}
+    severities = {each["severity"] for each in verdict["findings"]}
+    assert severities <= {"ok", "info", "doubt", "fault"}
+    assert (code, verdict["healthy"]) == ((1, False) if "fault" in severities else (0, True))
+    assert main(["doctor"]) == code
+    assert "This node" in capsys.readouterr().out
+
+
+def test_doctor_judges_any_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = run_json(capsys, "doctor", "-t", "rtx-4-crossed-bridges")
+    assert verdict["wiring"]["shape"] == "crossed"
+    assert verdict["gains"][0]["gain_share"] > 0.5
+    assert "host" not in {each["code"] for each in verdict["findings"]}
+    path = tmp_path / "m.json"
+    machine = read_topology("dgx-1v")
+    narrow = PcieState(width=8, max_width=16)
+    devices = (replace(machine.devices[0], pcie=narrow), *machine.devices[1:])
+    save_topology(replace(machine, devices=devices), path)
+    assert main(["doctor", "-t", str(path)]) == 1
+    assert "fault  pcie-width  D0: PCIe link runs with 8 of 16 lanes" in capsys.readouterr().out
+    assert main(["doctor", "-t", str(tmp_path / "none.json")]) == 1
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_strict_doctors_fail_for_doubts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = read_topology("dgx-1v")
+    path = tmp_path / "m.json"
+    nics = (replace(machine.nics[0], active=False), *machine.nics[1:])
+    save_topology(replace(machine, nics=nics), path)
+    assert main(["doctor", "-t", str(path)]) == 0
+    assert main(["doctor", "-t", str(path), "--strict"]) == 1
+    assert "nic-down  mlx5_0: no port is active" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", ["discover", "map", "run", "profile", "tune", "report", "demo"])

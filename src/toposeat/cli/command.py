@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
+    from toposeat.model.topology import Topology
     from toposeat.report import TextStyle
 
 
@@ -47,6 +48,29 @@ def add_topology_option(parser: argparse.ArgumentParser, *, required: bool = Tru
         help="the machine: `this`, a topology file, `nvidia-smi topo -m` text, a catalogue name "
         "(k80-16, dgx-1v, ...) or a synthetic string; `map` also takes the shape of a large one",
     )
+
+
+def add_topologies_option(parser: argparse.ArgumentParser) -> None:
+    """`-t SRC`, as often as there are sources of the one machine."""
+    parser.add_argument(
+        "-t",
+        "--topology",
+        metavar="SRC",
+        action="append",
+        default=[],
+        help="the machine (default: this): `this`, a file of any known format, a catalogue name"
+        " (k80-16, dgx-1v, ...) or a synthetic string; again for more sources of the same machine",
+    )
+
+
+def read_machine(sources: Sequence[str]) -> Topology:
+    """The machine of `add_topologies_option`: one source, or several merged."""
+    from toposeat import topology  # noqa: PLC0415
+
+    chosen = list(sources) or ["this"]
+    if len(chosen) > 1:
+        raise UsageError("one source only")
+    return topology.read_topology(chosen[0])
 
 
 def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
+from toposeat.pipeline.gain import possible_gains
 from toposeat.pipeline.placing import MapOptions, assess, device_positions, placement_of
 from toposeat.pipeline.tuned import (
     Tuned,
@@ -23,6 +24,7 @@ __all__ = [
     "demo",
     "device_positions",
     "placement_of",
+    "possible_gains",
     "program_name",
     "shell_line",
     "tune",

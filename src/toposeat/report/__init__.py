@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toposeat.report.health_json import health_json
 from toposeat.report.html.page import html_page
 from toposeat.report.html.section import Section
 from toposeat.report.json_form import (
@@ -18,6 +19,7 @@ from toposeat.report.scale_json import scale_json
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.text.console import TextStyle, text_style_for
+from toposeat.report.text.health import render_health_text
 from toposeat.report.text.mapping import (
     render_comparison_text,
     render_mapping_text,
@@ -34,6 +36,7 @@ __all__ = [
     "TextStyle",
     "certificate_words",
     "comparison_json",
+    "health_json",
     "html_page",
     "json_text",
     "mapping_json",
@@ -41,6 +44,7 @@ __all__ = [
     "placement_json",
     "profile_json",
     "render_comparison_text",
+    "render_health_text",
     "render_mapping_text",
     "render_placement_text",
     "render_run_text",

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from toposeat.topology.catalogue import catalogue_names
+from toposeat.topology.health import findings_of, wiring_of
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.sources import parse_topology_text, read_topology
 
-__all__ = ["catalogue_names", "discover_this", "parse_topology_text", "read_topology"]
+__all__ = [
+    "catalogue_names",
+    "discover_this",
+    "findings_of",
+    "parse_topology_text",
+    "read_topology",
+    "wiring_of",
+]

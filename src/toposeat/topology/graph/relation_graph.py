@@ -54,6 +54,7 @@ def topology_of_relations(matrix: RelationMatrix, *, name: str, origin: str) -> 
         metadata={
             "pcie_generation": f"{generation}" if known else f"{generation} (assumed)",
             **({"nvlink": lane.name} if nvlink_lanes(matrix) else {}),
+            **({"relations": "information-free"} if levels.relations_are_empty else {}),
         },
     )
 

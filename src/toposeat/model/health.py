@@ -1,0 +1,110 @@
+"""What is said of a machine's state: how it is wired, what is wrong, what order could gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(str, Enum):
+    """How bad it is, worst last. Only a fault makes a machine unhealthy."""
+
+    OK = "ok"
+    INFO = "info"  # worth knowing
+    DOUBT = "doubt"  # may be wrong, may be meant so
+    FAULT = "fault"  # broken, degraded or out of reach
+
+
+class Shape(str, Enum):
+    """How the devices of a machine are joined, as far as the order of ranks is concerned."""
+
+    SINGLE = "single"  # one device
+    UNIFORM = "uniform"  # every pair alike
+    PAIRED = "paired"  # device links join two and two
+    CROSSED = "crossed"  # ... but other two than PCIe does
+    ISLANDS = "islands"  # groups of more than two, alike inside
+    MESH = "mesh"  # device links join all, unequally or not directly
+    SWITCHED = "switched"  # PCIe switches make some pairs nearer
+    SPLIT = "split"  # only host bridges and sockets do
+    UNKNOWN = "unknown"  # what was read says nothing of pairs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    `code` is stable over versions, `subject` is what it is about (a device as `D3`, a NIC's name, a
+    variable; "" for the whole machine), `hint` is what to do ("" where nothing is to be done).
+    """
+
+    severity: Severity
+    code: str
+    subject: str
+    detail: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wiring:
+    """The shape of one machine, and the sentence that says why it is that."""
+
+    shape: Shape
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PossibleGain:
+    """What the best placement found saves of the default's time for one pattern; all predicted.
+
+    `bound_s` is a time that no placement can beat, None where none is known.
+    """
+
+    pattern: str
+    words: str
+    default_s: float
+    placed_s: float
+    bound_s: float | None
+    proved: bool
+
+    @property
+    def share(self) -> float:
+        """Of the default's time that the best placement found saves, 0 to 1."""
+        return 1 - self.placed_s / self.default_s if self.default_s > 0 else 0.0
+
+    @property
+    def share_bound(self) -> float | None:
+        """Of the default's time that any placement could save at most."""
+        if self.proved or self.bound_s is None or self.default_s <= 0:
+            return self.share if self.proved else None
+        return max(self.share, 1 - self.bound_s / self.default_s)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """The whole verdict on a machine.
+
+    `wiring` is None where there is no machine; `gains` are by pattern, the largest first;
+    `findings` are on the machine, `node` on the software and environment of the node asked.
+    """
+
+    wiring: Wiring | None = None
+    gains: tuple[PossibleGain, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    node: tuple[Finding, ...] = ()
+
+    @property
+    def severity(self) -> Severity:
+        """The worst of all findings."""
+        return worst((*self.findings, *self.node))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is no fault."""
+        return self.severity is not Severity.FAULT
+
+
+def worst(findings: Iterable[Finding]) -> Severity:
+    """The worst severity among findings; OK where there is none."""
+    order = list(Severity)
+    return max((f.severity for f in findings), key=order.index, default=Severity.OK)

@@ -1,0 +1,109 @@
+"""A verdict on a machine as text: wiring, what order could gain, and findings, worst first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
+from toposeat.model.topology import Topology
+from toposeat.report.text.console import TextStyle, columns, labelled, lay_out
+from toposeat.report.units import clean, format_percent, format_seconds, plural
+from toposeat.report.words import topology_sentence
+
+WORTH_NAMING = 0.01  # of the default's time
+_MOST_GAINS = 5
+_COLOURS = {
+    Severity.OK: "green",
+    Severity.INFO: "cyan",
+    Severity.DOUBT: "yellow",
+    Severity.FAULT: "bold red",
+}
+
+
+def render_health_text(
+    topology: Topology | None, health: Health, style: TextStyle | None = None
+) -> str:
+    """The verdict at a glance, then what it rests on; `topology` is None where there is none."""
+    parts: list[RenderableType] = []
+    if topology is not None:
+        parts.append(labelled("Machine", topology_sentence(topology)))
+    if health.wiring is not None:
+        wiring = health.wiring
+        parts.append(labelled("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
+        parts.append(labelled("Order", gain_words(health.gains, health.wiring)))
+    parts.append(labelled("Verdict", verdict_of_health(health)))
+    shown = [gain for gain in health.gains if gain.share >= WORTH_NAMING][:_MOST_GAINS]
+    if shown:
+        parts += ["", _gain_table(shown)]
+    for title, members in (("", health.findings), ("This node", health.node)):
+        if members:
+            parts += ["", *([title] if title else []), *(_finding(each) for each in members)]
+    return lay_out(parts, style or TextStyle())
+
+
+def verdict_of_health(health: Health) -> str:
+    """`healthy`, or how many faults and doubts there are."""
+    counts = Counter(finding.severity for finding in (*health.findings, *health.node))
+    words = [
+        plural(counts[severity], severity.value)
+        for severity in (Severity.FAULT, Severity.DOUBT)
+        if counts[severity]
+    ]
+    state = "healthy" if health.healthy else "not healthy"
+    return f"{state}: {', '.join(words)}" if words else state
+
+
+def gain_words(gains: Sequence[PossibleGain], wiring: Wiring) -> str:
+    """What order could gain, in a sentence that says what it rests on."""
+    if wiring.shape is Shape.UNKNOWN and gains:
+        share = format_percent(gains[0].share)
+        return f"not known; {share} if distances are as assumed (predicted: {gains[0].words})"
+    if not gains:
+        return "nothing to choose, or nothing known to choose by"
+    best = gains[0]
+    tried = f"of {plural(len(gains), 'pattern')} tried"
+    if best.share < WORTH_NAMING:
+        bounds = [gain.share_bound for gain in gains]
+        proved = all(bound is not None and bound < WORTH_NAMING for bound in bounds)
+        sure = ", proved for each" if proved else ""
+        return f"nothing to gain: below 1 % of link time {tried}{sure} (predicted)"
+    count = sum(gain.share >= WORTH_NAMING for gain in gains)
+    return (
+        f"up to {format_percent(best.share)} of link time: {best.words} (predicted;"
+        f" {count} {tried} gain from it)"
+    )
+
+
+def _gain_table(gains: Sequence[PossibleGain]) -> Table:
+    rows = [
+        (
+            gain.pattern,
+            format_seconds(gain.default_s),
+            format_seconds(gain.placed_s),
+            format_percent(gain.share),
+            "?" if gain.share_bound is None else format_percent(gain.share_bound),
+        )
+        for gain in gains
+    ]
+    return columns(
+        ("predicted for", "default", "best found", "saves", "at most"), rows, right=(1, 2, 3, 4)
+    )
+
+
+def _finding(finding: Finding) -> Table:
+    table = Table(box=None, pad_edge=False, padding=0, show_header=False)
+    table.add_column(width=7)
+    table.add_column(overflow="fold")
+    where = f"{clean(finding.subject)}: " if finding.subject else ""
+    table.add_row(
+        Text(finding.severity.value, style=_COLOURS[finding.severity]),
+        Text.assemble((finding.code, "bold"), f"  {where}{clean(finding.detail)}"),
+    )
+    if finding.hint:
+        table.add_row(Text(""), Text(f"hint: {clean(finding.hint)}"))
+    return table

@@ -1,0 +1,132 @@
+"""How a machine is wired: the class that decides whether the order of ranks can matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from toposeat.model.health import Shape, Wiring
+from toposeat.model.topology import PathClass, Topology
+from toposeat.topology.health.pairs import NEARNESS, Pairs
+
+_MAX_NAMED = 4
+_BELOW_SWITCH = {PathClass.PIX, PathClass.PXB}
+
+
+def wiring_of(topology: Topology) -> Wiring:
+    """The wiring class of one machine, with its reason in words."""
+    pairs = Pairs(topology)
+    count = len(topology.devices)
+    if count < 2:
+        return Wiring(shape=Shape.SINGLE, reason="one device: there is no order to choose")
+    if says_nothing(topology, pairs):
+        return Wiring(
+            shape=Shape.UNKNOWN,
+            reason="what was read does not tell pairs of devices apart (a virtual machine?)",
+        )
+    if pairs.alike(pairs.all):
+        what = pairs.path_class(0, 1).value
+        who = "two devices" if count == 2 else f"all {count} devices"
+        return Wiring(shape=Shape.UNIFORM, reason=f"{who} are alike to each other ({what})")
+    if not pairs.groups:
+        return _of_pcie(pairs)
+    return _of_groups(pairs)
+
+
+def says_nothing(topology: Topology, pairs: Pairs) -> bool:
+    """Whether no relation was known: a reader said so, or every class is unknown."""
+    if topology.metadata.get("relations") == "information-free":
+        return True
+    return all(pairs.path_class(i, j) is PathClass.UNKNOWN for i, j in pairs.all)
+
+
+def _of_pcie(pairs: Pairs) -> Wiring:
+    classes = {pairs.path_class(i, j) for i, j in pairs.all}
+    words = ", ".join(c.value for c in NEARNESS if c in classes)
+    below = [
+        group
+        for group in pairs.components_of(lambda i, j: pairs.path_class(i, j) in _BELOW_SWITCH)
+        if len(group) > 1
+    ]
+    if below:
+        return Wiring(
+            shape=Shape.SWITCHED,
+            reason=f"PCIe switches join {_named(pairs, below)}; pairs are {words}",
+        )
+    return Wiring(
+        shape=Shape.SPLIT, reason=f"host bridges and sockets alone tell pairs apart ({words})"
+    )
+
+
+def _of_groups(pairs: Pairs) -> Wiring:
+    groups = pairs.groups
+    kind = _link_word(pairs)
+    if all(len(group) == 2 for group in groups):
+        crossing = [group for group in groups if crosses(pairs, *group)]
+        if crossing:
+            return Wiring(
+                shape=Shape.CROSSED,
+                reason=f"{kind} joins {_named(pairs, crossing)}, but PCIe puts other pairs"
+                " together",
+            )
+        return Wiring(shape=Shape.PAIRED, reason=f"{kind} joins {_named(pairs, groups)}")
+    alike = all(pairs.complete(group) and pairs.alike(combinations(group, 2)) for group in groups)
+    if alike and len(groups) > 1:
+        return Wiring(
+            shape=Shape.ISLANDS, reason=f"{kind} joins {_named(pairs, groups)}, alike inside"
+        )
+    return Wiring(shape=Shape.MESH, reason=_mesh_reason(pairs, kind))
+
+
+def _mesh_reason(pairs: Pairs, kind: str) -> str:
+    total = sum(1 for _ in pairs.all)
+    direct = [pair for pair in pairs.all if pairs.joined(*pair)]
+    rates = sorted({round((pairs.rate(i, j) or 0.0) / 1e9) for i, j in direct})
+    unequal = f" at {rates[0]} to {rates[-1]} GB/s" if len(rates) > 1 else ""
+    if len(direct) < total:
+        return f"{kind} joins {len(direct)} of {total} pairs{unequal}: an incomplete mesh"
+    return f"{kind} joins all pairs{unequal}: an unequal mesh"
+
+
+def crosses(pairs: Pairs, i: int, j: int) -> bool:
+    """Whether PCIe puts i or j nearer to a third device than to the other."""
+    classes = pairs.pcie_classes
+    here = classes.get((i, j))
+    if here is None:
+        return False
+    limit = NEARNESS.index(here)
+    others = (k for k in range(len(pairs.devices)) if k not in (i, j))
+    return any(
+        (between := classes.get((end, k))) is not None and NEARNESS.index(between) < limit
+        for k in others
+        for end in (i, j)
+    )
+
+
+def _link_word(pairs: Pairs) -> str:
+    names = {"nvlink": "NVLink", "xgmi": "xGMI", "xelink": "Xe Link"}
+    devices = {d.id for d in pairs.devices}
+    kinds = {
+        names[x.kind.value]
+        for x in pairs.topology.links
+        if x.kind.value in names and devices & set(x.ends)
+    }
+    return " and ".join(sorted(kinds)) or "a device link"
+
+
+def _named(pairs: Pairs, groups: Sequence[Sequence[int]]) -> str:
+    """`D0-D2, D1-D3`, `D0..D3, D4..D7`; long lists end in a number."""
+    several = len(pairs.topology.hosts) > 1
+
+    def name(position: int) -> str:
+        device = pairs.devices[position]
+        return f"{device.host}:D{device.index}" if several else f"D{device.index}"
+
+    words = []
+    for group in groups:
+        row = len(group) > 2 and list(group) == list(range(group[0], group[-1] + 1))
+        ends = (name(group[0]), name(group[-1]))
+        words.append("..".join(ends) if row else "-".join(name(each) for each in group))
+    if len(words) > _MAX_NAMED:
+        return ", ".join(words[: _MAX_NAMED - 1]) + f" and {len(words) - _MAX_NAMED + 1} more"
+    return ", ".join(words)

@@ -1,0 +1,55 @@
+"""What order could gain: against machines whose answer is known without the mapper."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from toposeat import evaluate, profile
+from toposeat.pipeline import possible_gains
+from toposeat.pipeline.gain import patterns_for
+from toposeat.topology import read_topology
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 6, 7, 8, 12, 16, 72])
+def test_patterns_have_one_rank_per_device(ranks: int) -> None:
+    for pattern, words in patterns_for(ranks):
+        assert profile.pattern_traffic(pattern).ranks == ranks, pattern
+        assert words
+
+
+@pytest.mark.parametrize("name", ["dgx-a100", "mi300x-8", "full:6", "nvswitch:16"])
+def test_uniform_machines_gain_nothing(name: str) -> None:
+    gains = possible_gains(read_topology(name))
+    assert gains
+    assert all(gain.share == 0 and gain.share_bound == 0 for gain in gains)
+
+
+def test_crossed_bridges_gain_for_neighbouring_pairs() -> None:
+    """Tensor-parallel pairs move from PCIe to the bridge that joins the other two."""
+    machine = read_topology("rtx-4-crossed-bridges")
+    best = possible_gains(machine)[0]
+    assert best.pattern == "llm:tp=2,pp=1,dp=2"
+    evaluator = evaluate.Evaluator(machine, profile.pattern_traffic(best.pattern))
+    on_bridges = evaluator.evaluate([0, 2, 1, 3]).predicted_s
+    assert best.default_s == evaluator.evaluate([0, 1, 2, 3]).predicted_s
+    assert best.placed_s <= on_bridges * (1 + 1e-9)
+    assert best.share == pytest.approx(1 - best.placed_s / best.default_s)
+
+
+def test_the_papers_machine() -> None:
+    """`k80-16` (seed paper): 2-D about 26 %, collective about 61 %, weighted up to 68 %."""
+    gains = {gain.pattern: gain for gain in possible_gains(read_topology("k80-16"))}
+    assert gains["stencil2d:4x4"].share == pytest.approx(0.26, abs=0.02)
+    assert gains["alltoall:4x4"].share == pytest.approx(0.61, abs=0.02)
+    assert 0.6 <= gains["stencil2d:4x4,weight=3"].share <= 0.68
+    for gain in gains.values():
+        assert gain.share >= 0
+        assert gain.share_bound is None or gain.share <= gain.share_bound <= 1
+        assert math.isfinite(gain.default_s)
+
+
+def test_one_device_and_too_many_have_none() -> None:
+    assert possible_gains(read_topology("tree:1")) == ()
+    assert possible_gains(read_topology("nvswitch:160")) == ()

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from tests.report import samples
+from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
+from toposeat.report import TextStyle, health_json, render_health_text
+
+FINDINGS = (
+    Finding(severity=Severity.FAULT, code="pcie-width", subject="D3", detail="x8", hint="reseat"),
+    Finding(severity=Severity.DOUBT, code="nic-far", subject="", detail="far"),
+)
+GAIN = PossibleGain(
+    pattern="ring:4", words="ring", default_s=2e-3, placed_s=1e-3, bound_s=0.9e-3, proved=False
+)
+HEALTH = Health(
+    wiring=Wiring(shape=Shape.SWITCHED, reason="PCIe switches join D0-D1, D2-D3"),
+    gains=(GAIN,),
+    findings=FINDINGS,
+    node=(Finding(severity=Severity.OK, code="host", subject="node07", detail="64 CPUs"),),
+)
+
+TEXT = """\
+Machine   small-tree, 4 x Tesla K80, 10 links nominal
+Wiring    switched: PCIe switches join D0-D1, D2-D3
+Order     up to 50 % of link time: ring (predicted; 1 of 1 pattern tried gain from it)
+Verdict   not healthy: 1 fault, 1 doubt
+
+predicted for  default  best found  saves  at most
+ring:4         2.00 ms     1.00 ms   50 %     55 %
+
+fault  pcie-width  D3: x8
+       hint: reseat
+doubt  nic-far  far
+
+This node
+ok     host  node07: 64 CPUs
+"""
+
+
+def test_exact_text() -> None:
+    assert render_health_text(samples.small_tree(), HEALTH) == TEXT
+
+
+def test_no_machine() -> None:
+    text = render_health_text(None, Health(findings=FINDINGS[:1]))
+    assert text.startswith("Verdict   not healthy: 1 fault\n")
+
+
+def test_nothing_to_gain_says_how_sure() -> None:
+    none = PossibleGain(
+        pattern="ring:4", words="ring", default_s=1.0, placed_s=1.0, bound_s=1.0, proved=True
+    )
+    wiring = Wiring(shape=Shape.UNIFORM, reason="all alike")
+    text = render_health_text(samples.small_tree(), Health(wiring=wiring, gains=(none,)))
+    text = " ".join(text.split())
+    assert "nothing to gain: below 1 % of link time of 1 pattern tried, proved for each (predicted)" in text
+    assert text.endswith("Verdict healthy")
+    unknown = Wiring(shape=Shape.UNKNOWN, reason="hidden")
+    text = render_health_text(samples.small_tree(), Health(wiring=unknown, gains=(GAIN,)))
+    assert "Order     not known; 50 % if distances are as assumed (predicted: ring)" in text
+
+
+def test_narrow_plain_and_hostile() -> None:
+    evil = Finding(
+        severity=Severity.FAULT,
+        code="x",
+        subject="\x1b[2J" + "a" * 200,
+        detail="[red]b[/red] \u202e",
+        hint="h" * 90,
+    )
+    text = render_health_text(
+        samples.small_tree(), Health(findings=(evil,)), TextStyle(width=80, unicode=False)
+    )
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "\x1b" not in text
+    assert "[red]b[/red]" in text
+    assert text.isascii()
+
+
+def test_json_is_for_fleets() -> None:
+    document = health_json(samples.small_tree(), HEALTH)
+    assert document["schema"] == "toposeat/doctor/2"
+    assert document["healthy"] is False
+    assert document["wiring"]["shape"] == "switched"
+    assert document["gains"][0]["gain_share"] == 0.5
+    assert [f["code"] for f in document["findings"]] == ["pcie-width", "nic-far", "host"]
+    assert document["findings"][0] == {
+        "severity": "fault", "code": "pcie-width", "subject": "D3", "detail": "x8", "hint": "reseat"
+    }  # fmt: skip
+    assert health_json(None, Health())["machine"] is None

@@ -1,0 +1,196 @@
+"""Every finding: on a machine that has the fault, and not on the same machine without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.topology.live.test_discover import dgx1_nvml, dgx1_sysfs
+from toposeat.model.health import Finding, Severity
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import Device, PathClass, PcieState, Route, Topology
+from toposeat.topology import discover_this, findings_of
+from toposeat.topology.catalogue import catalogue_topology
+from toposeat.topology.health.host_checks import UNHIDE
+
+HEALTHY = PcieState(generation=3, width=16, max_generation=3, max_width=16)
+
+
+def of_code(machine: Topology, code: str) -> list[Finding]:
+    return [f for f in findings_of(machine) if f.code == code]
+
+
+def with_device(machine: Topology, position: int, **changes: object) -> Topology:
+    devices = list(machine.devices)
+    devices[position] = replace(devices[position], **changes)  # type: ignore[arg-type]
+    return replace(machine, devices=tuple(devices))
+
+
+def with_devices(machine: Topology, change: Callable[[Device], Device]) -> Topology:
+    return replace(machine, devices=tuple(change(d) for d in machine.devices))
+
+
+def with_routes(machine: Topology, change: Callable[[Route], Route]) -> Topology:
+    return replace(machine, routes=tuple(change(r) for r in machine.routes))
+
+
+@pytest.fixture
+def dgx() -> Topology:
+    """A DGX-1V whose links are all as they should be."""
+    machine = with_devices(
+        catalogue_topology("dgx-1v"), lambda d: replace(d, pcie=HEALTHY, inactive_lanes=0)
+    )
+    assert findings_of(machine) == ()
+    return machine
+
+
+def test_narrow_links_are_faults(dgx: Topology) -> None:
+    narrow = with_device(dgx, 3, pcie=replace(HEALTHY, width=8))
+    (finding,) = of_code(narrow, "pcie-width")
+    assert (finding.severity, finding.subject) == (Severity.FAULT, "D3")
+    assert "8 of 16 lanes" in finding.detail
+    virtual = replace(narrow, metadata={"virtual": "passthrough"})
+    assert of_code(virtual, "pcie-width")[0].severity is Severity.DOUBT
+    nics = (replace(dgx.nics[0], pcie=replace(HEALTHY, width=4)), *dgx.nics[1:])
+    assert of_code(replace(dgx, nics=nics), "pcie-width")[0].subject == "mlx5_0"
+
+
+def test_slow_links_may_be_idle(dgx: Topology) -> None:
+    one = with_device(dgx, 3, pcie=replace(HEALTHY, generation=1))
+    (finding,) = of_code(one, "pcie-generation")
+    assert (finding.severity, finding.subject) == (Severity.INFO, "D3")
+    assert "may be idle" in finding.detail
+    every = with_devices(dgx, lambda d: replace(d, pcie=replace(HEALTHY, generation=1)))
+    (finding,) = of_code(every, "pcie-generation")
+    assert "as all are" in finding.detail
+
+
+def test_inactive_lanes_of_one_are_a_fault_of_all_a_doubt(dgx: Topology) -> None:
+    one = with_device(dgx, 2, inactive_lanes=1)
+    assert [(f.severity, f.subject) for f in of_code(one, "lanes-inactive")] == [
+        (Severity.FAULT, "D2")
+    ]
+    every = with_devices(dgx, lambda d: replace(d, inactive_lanes=1))
+    assert {f.severity for f in of_code(every, "lanes-inactive")} == {Severity.DOUBT}
+    bare = with_devices(catalogue_topology("k80-16"), lambda d: replace(d, inactive_lanes=4))
+    assert {f.severity for f in of_code(bare, "lanes-inactive")} == {Severity.INFO}
+
+
+def test_fewer_lanes_than_most_are_doubted(dgx: Topology) -> None:
+    bond = next(x for x in dgx.links if x.kind.value == "nvlink" and x.count == 2)
+    weaker = replace(dgx, links=tuple(replace(x, count=1) if x is bond else x for x in dgx.links))
+    silent = with_devices(weaker, lambda d: replace(d, inactive_lanes=None))
+    (finding,) = of_code(silent, "lanes-unequal")
+    ends = sorted(f"D{e.removeprefix('gpu')}" for e in bond.ends)
+    assert (finding.severity, finding.subject) == (Severity.DOUBT, ", ".join(ends))
+
+
+def test_peer_access(dgx: Topology) -> None:
+    devices = {d.id for d in dgx.devices}
+
+    def deny(which: set[bool]) -> Topology:
+        return with_routes(
+            dgx,
+            lambda r: replace(
+                r,
+                peer_access=not ((r.path_class is PathClass.NVL) in which and r.target in devices),
+            ),
+        )
+
+    assert of_code(deny(set()), "peer-access-off") == []
+    (far,) = of_code(deny({False}), "peer-access-off")
+    assert far.severity is Severity.DOUBT
+    assert "12 pairs" in far.detail  # 28 pairs, 16 of them with NVLink
+    (linked,) = of_code(deny({True}), "peer-access-off")
+    assert linked.severity is Severity.FAULT
+
+
+def test_hidden_gpus_name_the_remedy(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    nvml.gpus = nvml.gpus[:6]
+    (finding,) = of_code(discover_this(sysfs=tmp_path, nvml=nvml), "gpu-hidden")
+    assert finding.severity is Severity.FAULT
+    assert finding.subject == "0000:89:00.0, 0000:8a:00.0"
+    assert "2 of 8 GPUs" in finding.detail
+    assert finding.hint == UNHIDE
+    assert "--gpus-per-node=N --gpu-bind=none" in UNHIDE
+
+
+def test_a_live_machine_that_is_well_is_healthy(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    codes = {f.code for f in findings_of(discover_this(sysfs=tmp_path, nvml=dgx1_nvml()))}
+    # The fake library denies peer access between sockets, and its GPUs idle.
+    assert codes == {"pcie-generation", "peer-access-off"}
+
+
+def test_affinity_that_contradicts(dgx: Topology) -> None:
+    masked = with_devices(dgx, lambda d: replace(d, numa_node=None, cpus="0-3"))
+    (finding,) = of_code(masked, "affinity-contradiction")
+    assert "16 pairs have the same near CPUs" in finding.detail
+    moved = with_device(dgx, 0, numa_node=1)
+    (finding,) = of_code(moved, "affinity-contradiction")
+    assert finding.subject == "D0-D1"
+
+
+def test_nics(dgx: Topology) -> None:
+    down = replace(dgx, nics=(replace(dgx.nics[0], active=False), *dgx.nics[1:]))
+    assert of_code(down, "nic-down")[0].subject == "mlx5_0"
+    fast = Quantity(25e9)
+    fast_nic = replace(dgx.nics[1], bytes_per_s=fast, pcie=HEALTHY)
+    choked = replace(dgx, nics=(dgx.nics[0], fast_nic, *dgx.nics[2:]))
+    assert of_code(choked, "nic-throttled")[0].subject == "mlx5_1"
+    near_one = {n.id for n in dgx.nics[:2]}
+    far = with_routes(
+        dgx,
+        lambda r: (
+            replace(r, path_class=PathClass.SYS)
+            if r.target.startswith("nic") and r.target not in near_one
+            else r
+        ),
+    )
+    far = replace(far, nics=tuple(replace(n, numa_node=None) for n in far.nics))
+    (finding,) = of_code(far, "nic-far")
+    assert finding.subject == "D4, D5, D6, D7"
+
+
+def test_measured_outliers(dgx: Topology) -> None:
+    devices = {d.id for d in dgx.devices}
+
+    def measured(slow: float) -> Topology:
+        def change(route: Route) -> Route:
+            if route.target not in devices:
+                return route
+            rate = min(dgx.link_of_id[x].forward_bytes_per_s.value for x in route.links)
+            odd = (route.source, route.target) == ("gpu0", "gpu1")
+            value = rate * (slow if odd else 0.9)
+            return replace(route, cap_bytes_per_s=Quantity(value, Source.MEASURED))
+
+        return with_routes(dgx, change)
+
+    assert findings_of(measured(0.9)) == ()
+    found = findings_of(measured(0.5))
+    assert {f.code for f in found} == {"pair-slow", "direction-asymmetric"}
+    assert {f.subject for f in found} == {"D0-D1"}
+    assert found[0].severity is Severity.FAULT  # the worst comes first
+
+
+def test_routes_nodes_and_parts(dgx: Topology) -> None:
+    cut = replace(
+        dgx, routes=tuple(r for r in dgx.routes if {r.source, r.target} != {"gpu0", "gpu1"})
+    )
+    assert of_code(cut, "route-missing")[0].subject == "D0-D1"
+    uneven = with_device(dgx, 0, numa_node=1)
+    assert "3 on node 0, 5 on node 1" in of_code(uneven, "numa-uneven")[0].detail
+    parts = with_devices(dgx, lambda d: replace(d, parent=f"board{d.index // 2}"))
+    assert "8 devices are parts of 4 GPUs" in of_code(parts, "partitions")[0].detail
+    mig = with_device(parts, 0, uuid="MIG-x")
+    assert "MIG slice" in of_code(mig, "partitions")[0].detail
+
+
+def test_what_the_reader_doubted_is_told(dgx: Topology) -> None:
+    (finding,) = findings_of(replace(dgx, report=("a doubt",)))
+    assert (finding.code, finding.severity, finding.detail) == ("reader", Severity.INFO, "a doubt")
