@@ -1,0 +1,1 @@
+"""Steps of a merge: rank and join the sources, overlay fields, bonds and numbers."""

@@ -1,0 +1,169 @@
+"""Numbers of pairs onto routes: measured ones before nominal ones, and nothing invented.
+
+A program may print a dozen matrices of one machine (peer access on and off, one way and both, copy
+engine and kernel, read and write). A route takes the one whose conditions are those of an MPI
+program on that pair: peer access as the pair has it, one way, copy engine, written by the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import Device, Route
+from toposeat.topology.facts import PairNumbers
+
+_ENGINES = ("", "ce", "sm")
+_OPERATIONS = ("", "write", "read")
+_SOURCES = (Source.USER, Source.MEASURED, Source.NOMINAL)
+_DOUBT = 0.10  # two measurements further apart are reported
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One matrix of a source, in the positions of the merged machine."""
+
+    origin: str
+    numbers: PairNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The best number of each ordered pair; NaN where none is known. Shape (n, n)."""
+
+    values: NDArray[np.float64]
+    measured: NDArray[np.bool_]  # else stated by the user or a driver
+    sources: NDArray[np.int8]  # positions in `_SOURCES`
+
+    def quantity(self, i: int, j: int) -> Quantity | None:
+        """The number of one pair."""
+        value = float(self.values[i, j])
+        return None if np.isnan(value) else Quantity(value, _SOURCES[self.sources[i, j]])
+
+
+def best_numbers(
+    matrices: Sequence[Matrix],
+    peer: NDArray[np.float64],
+    report: list[str],
+    *,
+    what: str,
+    both_ways: bool = False,
+) -> PairTable:
+    """The number of each pair whose conditions fit it best.
+
+    Args:
+        matrices: in order of trust.
+        peer: shape (n, n): 1 where peer access is on, 0 where it is off, NaN where not known.
+        report: takes conditions that did not fit, and measurements far apart.
+        what: `BANDWIDTH` or `LATENCY`.
+        both_ways: sums of both directions at once.
+    """
+    count = len(peer)
+    values = np.full((count, count), np.nan)
+    sources = np.zeros((count, count), np.int8)
+    chosen = [m for m in matrices if m.numbers.what == what and m.numbers.both_ways is both_ways]
+    chosen.sort(key=lambda m: _conditions(m.numbers))
+    for matrix in chosen:
+        fits = _fits(matrix.numbers, peer, others=chosen)
+        numbers = np.where(matrix.numbers.values > 0, matrix.numbers.values, np.nan)
+        usable = fits & ~np.isnan(numbers)
+        _report_doubts(matrix, values, np.where(usable, numbers, np.nan), report)
+        new = usable & np.isnan(values)
+        values[new] = numbers[new]
+        sources[new] = _SOURCES.index(matrix.numbers.source)
+    return PairTable(values, sources == _SOURCES.index(Source.MEASURED), sources)
+
+
+def _conditions(numbers: PairNumbers) -> tuple[int, int, int]:
+    """How near the conditions are to those of MPI, nearest first."""
+    return (
+        _SOURCES.index(numbers.source),
+        _ENGINES.index(numbers.engine) if numbers.engine in _ENGINES else len(_ENGINES),
+        _OPERATIONS.index(numbers.operation) if numbers.operation in _OPERATIONS else 9,
+    )
+
+
+def _fits(
+    numbers: PairNumbers, peer: NDArray[np.float64], *, others: Sequence[Matrix]
+) -> NDArray[np.bool_]:
+    """Pairs whose peer access is as it was in the measurement.
+
+    Where it is not known, numbers with peer access on are taken before those with it off; those
+    with it off only if there are no others at all.
+    """
+    if numbers.peer is None:
+        return np.ones(peer.shape, np.bool_)
+    inner = np.eye(len(peer), dtype=np.bool_)  # within a device there is no peer
+    if numbers.peer:
+        return (peer != 0) | inner
+    alone = all(each.numbers.peer is False for each in others)
+    return (peer == 0) | (np.isnan(peer) & alone) | inner
+
+
+def _report_doubts(
+    matrix: Matrix, taken: NDArray[np.float64], other: NDArray[np.float64], report: list[str]
+) -> None:
+    if matrix.numbers.source is not Source.MEASURED:
+        return
+    both = ~np.isnan(taken) & ~np.isnan(other)
+    np.fill_diagonal(both, val=False)
+    if not both.any():
+        return
+    apart = np.abs(other[both] / taken[both] - 1)
+    if apart.max() > _DOUBT and not _other_conditions(matrix.numbers):
+        report.append(
+            f"{matrix.origin}: the {matrix.numbers.what} of {int((apart > _DOUBT).sum())} pairs"
+            f" differs from what another source measured, by up to {apart.max():.0%}: the other is"
+            " taken"
+        )
+
+
+def _other_conditions(numbers: PairNumbers) -> bool:
+    """Whether a difference is no surprise: it was measured in another way."""
+    return bool(numbers.engine or numbers.operation or numbers.peer is not None)
+
+
+def peer_matrix(count: int, routes: Sequence[tuple[int, int, bool | None]]) -> NDArray[np.float64]:
+    """Peer access as numbers, shape (n, n): 1 on, 0 off, NaN not known."""
+    peer = np.full((count, count), np.nan)
+    for i, j, access in routes:
+        if access is not None:
+            peer[i, j] = float(access)
+    return peer
+
+
+def report_unmeasured(table: PairTable, report: list[str], *, what: str) -> None:
+    """Say how many pairs keep their nominal number."""
+    missing = np.isnan(table.values)
+    np.fill_diagonal(missing, val=False)
+    pairs = len(missing) * (len(missing) - 1)
+    if pairs and not missing.all() and missing.any():
+        report.append(
+            f"the {what} of {int(missing.sum())} of {pairs} pairs was not measured: they keep the"
+            " nominal one"
+        )
+
+
+def with_numbers(
+    route: Route, i: int, j: int, rate: PairTable, sums: PairTable, latency: PairTable
+) -> Route:
+    """A route with the numbers of its pair; what is not known stays as it was."""
+    return replace(
+        route,
+        cap_bytes_per_s=rate.quantity(i, j) or route.cap_bytes_per_s,
+        combined_bytes_per_s=sums.quantity(i, j) or route.combined_bytes_per_s,
+        latency_s=latency.quantity(i, j) or route.latency_s,
+    )
+
+
+def with_own_copies(device: Device, i: int, rate: PairTable, latency: PairTable) -> Device:
+    """A device with the numbers of copies within it."""
+    return replace(
+        device,
+        copy_bytes_per_s=rate.quantity(i, i) or device.copy_bytes_per_s,
+        copy_latency_s=latency.quantity(i, i) or device.copy_latency_s,
+    )
