@@ -1,0 +1,248 @@
+"""Links between devices (NVLink, xGMI, Xe Link) as each source draws them; the best drawing wins.
+
+A source that lists no bonds says nothing about them: most files simply leave them out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from toposeat.model.quantity import nominal
+from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
+from toposeat.topology import constants as k
+from toposeat.topology.facts import LaneState, MachineFacts
+from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.nvlink_fabric import add_nvlinks, nvlink_lanes
+from toposeat.topology.merging.draft import Draft, is_bond
+
+_SHOWN = 3
+_LANE_NAMES = {LinkKind.NVLINK: "NVLink", LinkKind.XGMI: "xGMI", LinkKind.XELINK: "Xe Link"}
+
+
+@dataclass(frozen=True)
+class Bonds:
+    """All bonds that one source draws; ends are devices of the merged machine.
+
+    `numa_of` names, for ends that are NUMA nodes of the source, their number.
+    """
+
+    origin: str
+    components: tuple[Component, ...]
+    links: tuple[Link, ...]
+    flow_of_link: Mapping[str, float]
+    numa_of: Mapping[str, int | None] = field(default_factory=dict)
+    report: tuple[str, ...] = ()
+
+    def lanes(self) -> Counter[tuple[str, ...]]:
+        """Lanes by pair of devices, or by device for ports of switches and of the CPU."""
+        inner = {c.id for c in self.components} | set(self.numa_of)
+        counts: Counter[tuple[str, ...]] = Counter()
+        for link in self.links:
+            ends = tuple(sorted(end for end in link.ends if end not in inner))
+            if ends:
+                counts[ends] += link.count
+        return counts
+
+
+def bonds_of_topology(topology: Topology, id_of: Mapping[str, str]) -> Bonds | None:
+    """The bonds of a graph; None if it has none.
+
+    Args:
+        topology: one source.
+        id_of: ids of the merged machine by its own.
+    """
+    switches = [c for c in topology.components if c.kind is ComponentKind.NVSWITCH]
+    inner = {d.id for d in topology.devices} | {c.id for c in switches}
+    links = [link for link in topology.links if is_bond(link, inner)]
+    if not links:
+        return None
+    numa = {c.id: c.numa_node for c in topology.components if c.kind is ComponentKind.NUMA}
+    own = {link.id for link in links}
+    flows: dict[str, float] = {}
+    for route in topology.routes:
+        if route.cap_bytes_per_s is not None and own.issuperset(route.links):
+            for id in route.links:
+                flows[id] = max(flows.get(id, 0.0), route.cap_bytes_per_s.value)
+    return Bonds(
+        origin=topology.origin,
+        components=tuple(switches),
+        links=tuple(_renamed(link, id_of) for link in links),
+        flow_of_link={_renamed(link, id_of).id: flows[link.id] for link in links if link.id in flows},
+        numa_of={c: node for c, node in numa.items() if any(c in link.ends for link in links)},
+    )
+
+
+def _renamed(link: Link, id_of: Mapping[str, str]) -> Link:
+    a, b = (id_of.get(end, end) for end in link.ends)
+    if (a, b) == link.ends:
+        return link
+    return replace(link, id=f"{link.kind.value}:{a}-{b}", ends=(a, b))
+
+
+def bonds_of_facts(facts: MachineFacts, devices: Sequence[Device]) -> Bonds | None:
+    """The bonds that facts state: at link level, lane by lane, or as relations; None if they do not.
+
+    Args:
+        facts: of the merged machine's devices; relations are of their own GPUs, in order.
+        devices: of the merged machine, in order.
+    """
+    builder = GraphBuilder(devices=list(devices))
+    if facts.links:
+        _draw_links(builder, facts, devices)
+    elif any(lane.bytes_per_s and (lane.remote_pci or lane.remote_kind) for lane in facts.lanes):
+        _draw_lanes(builder, facts.lanes, devices)
+    elif facts.relations is not None and nvlink_lanes(facts.relations):
+        matrix = replace(facts.relations, gpu_names=tuple(d.name for d in devices))
+        add_nvlinks(builder, matrix, [d.id for d in devices])
+    if not builder.links:
+        return None
+    return Bonds(
+        origin=facts.origin,
+        components=tuple(builder.components),
+        links=tuple(builder.links),
+        flow_of_link=builder.flow_of_link,
+        report=tuple(builder.report),
+    )
+
+
+def _draw_links(builder: GraphBuilder, facts: MachineFacts, devices: Sequence[Device]) -> None:
+    for link in facts.links:
+        a, b = devices[link.i], devices[link.j]
+        lane = lane_of_device(a)
+        forward = link.forward_bytes_per_s or lane.data_sheet * link.count
+        builder.link(
+            link.kind,
+            a.id,
+            b.id,
+            bytes_per_s=forward,
+            backward_bytes_per_s=link.backward_bytes_per_s,
+            flow_bytes_per_s=forward * lane.achievable / lane.data_sheet,
+            latency_s=k.LATENCY_XGMI if link.kind is LinkKind.XGMI else k.LATENCY_NVLINK,
+            count=link.count,
+            name=lane.name if link.kind is lane.kind else _LANE_NAMES.get(link.kind, ""),
+        )
+
+
+def _draw_lanes(
+    builder: GraphBuilder, lanes: Sequence[LaneState], devices: Sequence[Device]
+) -> None:
+    id_of_bus = {d.pci_bus_id: d.id for d in devices if d.pci_bus_id}
+    direct: dict[tuple[str, str], Counter[str]] = {}
+    ports: dict[str, Counter[str]] = {}
+    for lane in lanes:
+        here = devices[lane.device].id
+        there = id_of_bus.get(lane.remote_pci)
+        if lane.bytes_per_s is None or there == here:
+            continue
+        if there is not None:
+            pair = (min(here, there), max(here, there))
+            direct.setdefault(pair, Counter())[here] += 1
+        elif lane.remote_kind == "switch":
+            ports.setdefault(here, Counter())[lane.remote_pci or "?"] += 1
+    kinds = {device.id: lane_of_device(device) for device in devices}
+    add_bonds(builder, direct, kinds)
+    add_fabrics(builder, ports, kinds)
+
+
+def lane_of_device(device: Device) -> k.DeviceLink:
+    """What one lane of a device is, by its name or its maker."""
+    if device.vendor.value == "amd":
+        return k.XGMI_MI300 if "MI3" in device.name.upper() else k.XGMI_MI200
+    return k.nvlink_of_device(device.name) or k.NVLINK_UNKNOWN
+
+
+# ---- which drawing is taken
+
+
+def choose_bonds(drawings: Sequence[Bonds], report: list[str]) -> Bonds | None:
+    """The most trusted drawing; what others draw otherwise is reported.
+
+    Args:
+        drawings: most trusted first.
+        report: takes what they disagree on.
+    """
+    if not drawings:
+        return None
+    taken = drawings[0]
+    lanes = taken.lanes()
+    for other in drawings[1:]:
+        theirs = other.lanes()
+        apart = [
+            f"{' - '.join(ends)}: {lanes[ends]}, not {theirs[ends]}"
+            for ends in sorted(set(lanes) | set(theirs))
+            if lanes[ends] != theirs[ends]
+        ]
+        if apart:
+            report.append(
+                f"{taken.origin} and {other.origin} disagree on the device links of {len(apart)}"
+                f" ends; {taken.origin} is believed ({'; '.join(apart[:_SHOWN])}"
+                f"{'; ...' if len(apart) > _SHOWN else ''})"
+            )
+    return taken
+
+
+def redraw_bonds(draft: Draft, bonds: Bonds) -> None:
+    """Put these bonds in the place of those that the draft has."""
+    switches = draft.used_by([ComponentKind.NVSWITCH])
+    inner = {d.id for d in draft.devices} | switches
+    rest = [link for link in draft.links.values() if not is_bond(link, inner)]
+    still = {end for link in rest for end in link.ends}
+    numa = {c.numa_node: c.id for c in draft.components if c.kind is ComponentKind.NUMA}
+    ends = {c: numa[node] for c, node in bonds.numa_of.items() if node is not None and node in numa}
+    lost = set(bonds.numa_of) - set(ends)
+    builder = draft.builder()
+    builder.components = [c for c in draft.components if c.id not in switches or c.id in still]
+    builder.components += [replace(c, host=builder.host) for c in bonds.components]
+    builder.links = rest
+    for link in bonds.links:
+        if lost.intersection(link.ends):
+            continue
+        drawn = _renamed(link, ends)
+        builder.links.append(drawn)
+        if link.id in bonds.flow_of_link:
+            builder.flow_of_link[drawn.id] = bonds.flow_of_link[link.id]
+    if lost:
+        builder.report.append(
+            f"{bonds.origin}: device links to {len(lost)} NUMA nodes that are not in the graph are"
+            " left out"
+        )
+    draft.reroute(builder)
+    draft.report.extend(bonds.report)
+
+
+# ---- states of lanes
+
+
+def apply_lane_states(draft: Draft, origin: str, lanes: Sequence[LaneState]) -> None:
+    """Rates and inactive lanes, as the driver states them, onto the bonds that are drawn.
+
+    Args:
+        draft: with its bonds.
+        origin: of the states.
+        lanes: by position of the draft's devices.
+    """
+    for place, device in enumerate(draft.devices):
+        mine = [lane for lane in lanes if lane.device == place]
+        if not mine:
+            continue
+        rates = [lane.bytes_per_s for lane in mine if lane.bytes_per_s is not None]
+        draft.devices[place] = replace(device, inactive_lanes=len(mine) - len(rates))
+        bonds = [
+            link
+            for link in draft.links.values()
+            if device.id in link.ends and link.kind in _LANE_NAMES
+        ]
+        drawn = sum(link.count for link in bonds)
+        if bonds and drawn != len(rates):
+            draft.report.append(
+                f"{origin}: {device.id} has {len(rates)} active device links, but {drawn} are drawn"
+            )
+        if rates and len(set(rates)) == 1:
+            for link in bonds:
+                rate = nominal(rates[0] * link.count)
+                draft.links[link.id] = replace(
+                    link, forward_bytes_per_s=rate, backward_bytes_per_s=rate
+                )
