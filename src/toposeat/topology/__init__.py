@@ -5,13 +5,14 @@ from __future__ import annotations
 from toposeat.topology.catalogue import catalogue_names
 from toposeat.topology.health import findings_of, wiring_of
 from toposeat.topology.live.discover import discover_this
-from toposeat.topology.sources import parse_topology_text, read_topology
+from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
 
 __all__ = [
     "catalogue_names",
     "discover_this",
     "findings_of",
     "parse_topology_text",
+    "read_topologies",
     "read_topology",
     "wiring_of",
 ]

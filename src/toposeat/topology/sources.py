@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
@@ -10,8 +11,8 @@ from toposeat.model.topology import Topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import TREES, Parsed, names_of_formats, parse_file
-from toposeat.topology.graph.relation_graph import topology_of_relations
 from toposeat.topology.live.discover import discover_this
+from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
 
@@ -28,26 +29,39 @@ def read_topology(source: str | Path) -> Topology:
         UsageError: a name that means nothing.
         UnavailableError: `this` machine has no GPU.
     """
-    if isinstance(source, Path):
-        return _machine(_read_path(source), source)
-    text = source.strip()
-    if text == "this":
-        return discover_this()
-    if text.lower() in catalogue_names():
-        return catalogue_topology(text.lower())
-    if not text:
-        raise UsageError("the topology source is empty", hint=_hint())
-    path = Path(source)
-    if path_exists(path):
-        return _machine(_read_path(path), path)
-    if looks_synthetic(text):
-        return synthetic_topology(text)
-    if "/" in text or path.suffix:
-        raise InputError("no such file", path=source, hint=_hint())
-    raise UsageError(
-        f"{source!r} is no file, no catalogue name and no synthetic machine",
-        hint=hint_for_name(text),
-    )
+    parsed = _read(source)
+    return _machine(parsed, Path(source)) if isinstance(parsed, MachineFacts) else parsed
+
+
+def read_topologies(sources: Sequence[str | Path]) -> Topology:
+    """One machine from several sources of it, merged; of one source, what `read_topology` gives.
+
+    The machine is called like the first source.
+
+    Args:
+        sources: at least one; see `read_topology`. Files of facts alone (`nvidia-smi nvlink -s`)
+            are welcome beside a source of links.
+
+    Raises:
+        InputError: see `read_topology` and `merge_topologies`.
+        UsageError: a name that means nothing, or no source.
+        UnavailableError: `this` machine has no GPU.
+    """
+    if not sources:
+        raise UsageError("no topology source is given", hint=_hint())
+    if len(sources) == 1:
+        return read_topology(sources[0])
+    parts = [_read(source) for source in sources]
+    _check_enough(parts, Path(sources[0]))
+    name = next((each.name for each in parts if isinstance(each, Topology)), "")
+    try:
+        return merge_topologies(parts, name or Path(sources[0]).stem)
+    except ValueError as error:
+        raise InputError(
+            f"these sources cannot be merged: {error}",
+            path=sources[0],
+            hint="give sources of one and the same machine",
+        ) from error
 
 
 def parse_topology_text(text: str, path: Path) -> Topology:
@@ -57,6 +71,30 @@ def parse_topology_text(text: str, path: Path) -> Topology:
         InputError: damaged, or of unknown format, with file and line.
     """
     return _machine(parse_file(FileText(text, path)), path)
+
+
+def _read(source: str | Path) -> Parsed:
+    """What one source says; see `read_topology`."""
+    if isinstance(source, Path):
+        return _read_path(source)
+    text = source.strip()
+    if text == "this":
+        return discover_this()
+    if text.lower() in catalogue_names():
+        return catalogue_topology(text.lower())
+    if not text:
+        raise UsageError("the topology source is empty", hint=_hint())
+    path = Path(source)
+    if path_exists(path):
+        return _read_path(path)
+    if looks_synthetic(text):
+        return synthetic_topology(text)
+    if "/" in text or path.suffix:
+        raise InputError("no such file", path=source, hint=_hint())
+    raise UsageError(
+        f"{source!r} is no file, no catalogue name and no synthetic machine",
+        hint=hint_for_name(text),
+    )
 
 
 def _read_path(path: Path) -> Parsed:
@@ -70,14 +108,19 @@ def _machine(parsed: Parsed, path: Path) -> Topology:
     """One source alone as a machine."""
     if not isinstance(parsed, MachineFacts):
         return parsed
-    if parsed.relations is None:
-        raise InputError(
-            f"{parsed.origin}: tells too little to be a machine by itself",
-            path=path,
-            hint=f"give the matrix as well: toposeat discover -t MATRIX -t {path}",
-        )
-    return topology_of_relations(
-        parsed.relations, name=path.stem or path.name, origin=parsed.origin
+    _check_enough([parsed], path)
+    return merge_topologies([parsed], path.stem or path.name)
+
+
+def _check_enough(parts: Sequence[Parsed], path: Path) -> None:
+    """Refuse sources that do not say how devices are connected."""
+    if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parts):
+        return
+    names = ", ".join(dict.fromkeys(each.origin for each in parts))
+    raise InputError(
+        f"{names}: tells too little to be a machine by itself",
+        path=path,
+        hint=f"give the matrix as well: toposeat discover -t MATRIX -t {path}",
     )
 
 

@@ -13,6 +13,8 @@ All numbers are `nominal`: a relation says what kind a link is, never how fast i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from toposeat.model.topology import (
@@ -29,21 +31,38 @@ from toposeat.topology.graph.nvlink_fabric import add_nvlinks, nvlink_lanes
 from toposeat.topology.graph.pcie_levels import Level, PcieLevels, pcie_levels
 from toposeat.topology.graph.relation import RelationMatrix
 
+_PCIE_CLASSES = frozenset(
+    {PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS}
+)
 
-def topology_of_relations(matrix: RelationMatrix, *, name: str, origin: str) -> Topology:
+
+def topology_of_relations(
+    matrix: RelationMatrix,
+    *,
+    name: str,
+    origin: str,
+    devices: Sequence[Device] | None = None,
+    pcie: RelationMatrix | None = None,
+    pcie_generation: int | None = None,
+) -> Topology:
     """Build the link graph of one node from the relations of its GPUs and NICs.
 
     Args:
-        matrix: what the source states.
+        matrix: what the source states: the best link of each pair.
         name: of the machine.
         origin: what was read.
+        devices: the GPUs of the matrix, in order; by default NVIDIA's, as the matrix names them.
+        pcie: the PCIe path of each pair, which NVLinks hide in `matrix`; of the same endpoints.
+        pcie_generation: of all PCIe links, where it is known.
     """
     builder = GraphBuilder(report=list(matrix.report))
-    levels = pcie_levels(matrix)
+    levels = pcie_levels(matrix if pcie is None else _with_pcie_paths(matrix, pcie, builder.report))
     builder.report.extend(levels.report)
-    ids = _add_endpoints(builder, matrix, levels)
+    ids = _add_endpoints(builder, matrix, levels, devices)
     lane = add_nvlinks(builder, matrix, ids)
     generation, known = _pcie_generation(matrix, lane)
+    if pcie_generation is not None:
+        generation, known = pcie_generation, True
     if not known:
         builder.report.append(f"PCIe generation is not stated: gen {generation} x16 assumed")
     _TreeWriter(builder, matrix, levels, ids, generation).write()
@@ -59,8 +78,36 @@ def topology_of_relations(matrix: RelationMatrix, *, name: str, origin: str) -> 
     )
 
 
-def _add_endpoints(builder: GraphBuilder, matrix: RelationMatrix, levels: PcieLevels) -> list[str]:
-    for i, label in enumerate(matrix.gpus):
+def _with_pcie_paths(
+    matrix: RelationMatrix, pcie: RelationMatrix, report: list[str]
+) -> RelationMatrix:
+    """The matrix with PCIe paths where it names NVLinks; where both name a path, its own."""
+    relations = dict(matrix.relations)
+    apart = 0
+    for (i, j), path in pcie.relations.items():
+        if path.path_class not in _PCIE_CLASSES:
+            continue
+        own = relations.get((i, j))
+        if own is None or own.path_class not in _PCIE_CLASSES:
+            relations[i, j] = path
+        apart += own is not None and own.path_class in _PCIE_CLASSES and own != path
+    if apart:
+        report.append(
+            f"best links and PCIe paths disagree on {apart} pairs: the former are believed"
+        )
+    return replace(matrix, relations=relations)
+
+
+def _add_endpoints(
+    builder: GraphBuilder,
+    matrix: RelationMatrix,
+    levels: PcieLevels,
+    devices: Sequence[Device] | None,
+) -> list[str]:
+    if devices is not None:
+        trusted = levels.affinity_is_trusted
+        builder.devices.extend(d if trusted else replace(d, numa_node=None) for d in devices)
+    for i, label in enumerate(matrix.gpus if devices is None else ()):
         builder.devices.append(
             Device(
                 id=label.lower(),

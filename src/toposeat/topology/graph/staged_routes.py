@@ -88,7 +88,9 @@ def _ways_to_memory(topology: Topology) -> dict[tuple[str, str], list[str]]:
     )
     named = {
         device.id: {
-            node: [usable[i].id for i in path] for node, path in zip(nodes, row, strict=True) if path
+            node: [usable[i].id for i in path]
+            for node, path in zip(nodes, row, strict=True)
+            if path
         }
         for device, row in zip(topology.devices, paths, strict=True)
     }

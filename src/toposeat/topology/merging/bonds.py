@@ -70,7 +70,9 @@ def bonds_of_topology(topology: Topology, id_of: Mapping[str, str]) -> Bonds | N
         origin=topology.origin,
         components=tuple(switches),
         links=tuple(_renamed(link, id_of) for link in links),
-        flow_of_link={_renamed(link, id_of).id: flows[link.id] for link in links if link.id in flows},
+        flow_of_link={
+            _renamed(link, id_of).id: flows[link.id] for link in links if link.id in flows
+        },
         numa_of={c: node for c, node in numa.items() if any(c in link.ends for link in links)},
     )
 
@@ -83,7 +85,7 @@ def _renamed(link: Link, id_of: Mapping[str, str]) -> Link:
 
 
 def bonds_of_facts(facts: MachineFacts, devices: Sequence[Device]) -> Bonds | None:
-    """The bonds that facts state: at link level, lane by lane, or as relations; None if they do not.
+    """The bonds that facts state, at link level, lane by lane or as relations; None without any.
 
     Args:
         facts: of the merged machine's devices; relations are of their own GPUs, in order.
@@ -134,7 +136,7 @@ def _draw_lanes(
     ports: dict[str, Counter[str]] = {}
     for lane in lanes:
         here = devices[lane.device].id
-        there = id_of_bus.get(lane.remote_pci)
+        there = id_of_bus.get(lane.remote_pci or "")
         if lane.bytes_per_s is None or there == here:
             continue
         if there is not None:

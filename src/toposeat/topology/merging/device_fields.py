@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import Device, Nic, PcieState, Vendor
@@ -75,7 +76,7 @@ def _disagree(field: str, taken: object, other: object) -> bool:
 class Contradictions:
     """What sources disagree on, by field: one sentence each, whatever the number of devices."""
 
-    _WORDS = {
+    _WORDS: ClassVar[Mapping[str, str]] = {
         "name": "the name",
         "index": "the index",
         "pci_bus_id": "the PCI bus id",

@@ -1,4 +1,4 @@
-"""A topology that is being changed: links by id, routes by pair; routing anew where links changed."""
+"""A topology open to change: links by id, routes by pair, routed anew where links changed."""
 
 from __future__ import annotations
 

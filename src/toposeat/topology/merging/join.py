@@ -41,7 +41,13 @@ def join_devices(
             hint=_HINT,
         )
     if unnamed:
-        _join_by_index(known, origin, part, (unnamed, free), place, report)
+        _check_counts(len(unnamed), len(free), part.origin, origin)
+        how = _join_by_index(known, part, (unnamed, free), place)
+        if part.origin != origin:
+            report.append(
+                f"{part.origin} and {origin} have no PCI bus ids in common: their {len(unnamed)}"
+                f" GPUs are joined by {how}"
+            )
     for number, i in enumerate(strangers):
         place[i] = len(known) + number
     if strangers:
@@ -69,9 +75,7 @@ def _join_by(
     place: dict[int, int],
 ) -> None:
     taken = set(place.values())
-    at = {
-        found: k for k, each in enumerate(known) if k not in taken and (found := identity(each))
-    }
+    at = {found: k for k, each in enumerate(known) if k not in taken and (found := identity(each))}
     for i, device in enumerate(devices):
         found = identity(device)
         if i not in place and found in at:
@@ -86,33 +90,29 @@ def _is_other(device: DeviceFact, free: Sequence[DeviceFact]) -> bool:
     )
 
 
+def _check_counts(mine: int, theirs: int, part: str, origin: str) -> None:
+    if mine != theirs:
+        raise InputError(
+            f"{part} names {mine} GPUs without PCI bus id or UUID, {origin} has {theirs}: which is"
+            " which is not known",
+            hint=_HINT,
+        )
+
+
 def _join_by_index(
     known: Sequence[DeviceFact],
-    origin: str,
     part: MachineFacts,
     left: tuple[list[int], list[int]],
     place: dict[int, int],
-    report: list[str],
-) -> None:
+) -> str:
     mine, theirs = left
-    if len(mine) != len(theirs):
-        raise InputError(
-            f"{part.origin} names {len(mine)} GPUs without PCI bus id or UUID, {origin} has"
-            f" {len(theirs)}: which is which is not known",
-            hint=_HINT,
-        )
     index_of_place = {known[k].index: k for k in theirs}
     indices = [part.devices[i].index for i in mine]
     if None not in indices and set(indices) == set(index_of_place):
         place.update({i: index_of_place[part.devices[i].index] for i in mine})
-        how = "index"
-    else:
-        place.update(dict(zip(mine, theirs, strict=True)))
-        how = "order"
-    report.append(
-        f"{part.origin} and {origin} have no PCI bus ids in common: their {len(mine)} GPUs are"
-        f" joined by {how}"
-    )
+        return "index"
+    place.update(dict(zip(mine, theirs, strict=True)))
+    return "order"
 
 
 def _check_vendors(

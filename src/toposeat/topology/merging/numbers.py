@@ -98,10 +98,10 @@ def _fits(
     if numbers.peer is None:
         return np.ones(peer.shape, np.bool_)
     inner = np.eye(len(peer), dtype=np.bool_)  # within a device there is no peer
-    if numbers.peer:
-        return (peer != 0) | inner
     alone = all(each.numbers.peer is False for each in others)
-    return (peer == 0) | (np.isnan(peer) & alone) | inner
+    on, off = peer == 1, peer == 0
+    fitting = inner | (~off if numbers.peer else off | (~on & alone))
+    return np.asarray(fitting, np.bool_)
 
 
 def _report_doubts(
@@ -148,22 +148,27 @@ def report_unmeasured(table: PairTable, report: list[str], *, what: str) -> None
         )
 
 
-def with_numbers(
-    route: Route, i: int, j: int, rate: PairTable, sums: PairTable, latency: PairTable
-) -> Route:
-    """A route with the numbers of its pair; what is not known stays as it was."""
-    return replace(
-        route,
-        cap_bytes_per_s=rate.quantity(i, j) or route.cap_bytes_per_s,
-        combined_bytes_per_s=sums.quantity(i, j) or route.combined_bytes_per_s,
-        latency_s=latency.quantity(i, j) or route.latency_s,
-    )
+@dataclass(frozen=True, slots=True)
+class PairTables:
+    """What is known of every pair: one way, both ways together, and the latency."""
 
+    rate: PairTable
+    both: PairTable
+    latency: PairTable
 
-def with_own_copies(device: Device, i: int, rate: PairTable, latency: PairTable) -> Device:
-    """A device with the numbers of copies within it."""
-    return replace(
-        device,
-        copy_bytes_per_s=rate.quantity(i, i) or device.copy_bytes_per_s,
-        copy_latency_s=latency.quantity(i, i) or device.copy_latency_s,
-    )
+    def on_route(self, route: Route, i: int, j: int) -> Route:
+        """The route from device i to device j with its numbers; unknown ones stay as they were."""
+        return replace(
+            route,
+            cap_bytes_per_s=self.rate.quantity(i, j) or route.cap_bytes_per_s,
+            combined_bytes_per_s=self.both.quantity(i, j) or route.combined_bytes_per_s,
+            latency_s=self.latency.quantity(i, j) or route.latency_s,
+        )
+
+    def on_device(self, device: Device, i: int) -> Device:
+        """Device i with the numbers of copies within it."""
+        return replace(
+            device,
+            copy_bytes_per_s=self.rate.quantity(i, i) or device.copy_bytes_per_s,
+            copy_latency_s=self.latency.quantity(i, i) or device.copy_latency_s,
+        )

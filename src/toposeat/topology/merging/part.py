@@ -140,9 +140,7 @@ def _device_fact(device: Device) -> DeviceFact:
 
 
 def _nic_fact(nic: Nic) -> NicFact:
-    return NicFact(
-        label=nic.id, name=nic.name, pci_bus_id=nic.pci_bus_id, numa_node=nic.numa_node
-    )
+    return NicFact(label=nic.id, name=nic.name, pci_bus_id=nic.pci_bus_id, numa_node=nic.numa_node)
 
 
 def _known_numbers(
@@ -173,7 +171,7 @@ def placed(facts: MachineFacts, position: tuple[int, ...], count: int) -> Machin
         position: for each of them its place in the machine, each place once.
         count: devices of the machine; those that the facts do not know get empty ones.
     """
-    labels = {place: fact for place, fact in zip(position, facts.devices, strict=True)}
+    labels = dict(zip(position, facts.devices, strict=True))
     return replace(
         facts,
         devices=tuple(labels.get(i, DeviceFact(label=f"?{i}")) for i in range(count)),
