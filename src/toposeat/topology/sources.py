@@ -53,9 +53,9 @@ def read_topologies(sources: Sequence[str | Path]) -> Topology:
         return read_topology(sources[0])
     parts = [_read(source) for source in sources]
     _check_enough(parts, Path(sources[0]))
-    name = next((each.name for each in parts if isinstance(each, Topology)), "")
+    name = parts[0].name if isinstance(parts[0], Topology) else Path(sources[0]).stem
     try:
-        return merge_topologies(parts, name or Path(sources[0]).stem)
+        return merge_topologies(parts, name)
     except ValueError as error:
         raise InputError(
             f"these sources cannot be merged: {error}",

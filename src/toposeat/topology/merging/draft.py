@@ -106,20 +106,24 @@ class Draft:
 
     def set_capacity(self, link: Link, rate: Quantity, *, backward: bool) -> None:
         """Give one direction of a link another capacity; the limit on both grows with it."""
-        side = "backward_bytes_per_s" if backward else "forward_bytes_per_s"
-        before = getattr(link, side)
-        changes: dict[str, Quantity] = {side: rate}
-        combined = link.combined_bytes_per_s
-        if combined is not None and before.value and rate.value > before.value:
-            changes["combined_bytes_per_s"] = Quantity(
-                combined.value * rate.value / before.value, combined.source
-            )
-        self.links[link.id] = replace(link, **changes)  # type: ignore[arg-type]
+        before, combined = _fastest(link), link.combined_bytes_per_s
+        if backward:
+            link = replace(link, backward_bytes_per_s=rate)
+        else:
+            link = replace(link, forward_bytes_per_s=rate)
+        if combined is not None and before and _fastest(link) > before:
+            both = Quantity(combined.value * _fastest(link) / before, combined.source)
+            link = replace(link, combined_bytes_per_s=both)
+        self.links[link.id] = link
 
     def used_by(self, kinds: Iterable[ComponentKind]) -> set[str]:
         """Ids of the components of some kinds."""
         wanted = set(kinds)
         return {c.id for c in self.components if c.kind in wanted}
+
+
+def _fastest(link: Link) -> float:
+    return max(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value)
 
 
 def is_bond(link: Link, inner: set[str]) -> bool:

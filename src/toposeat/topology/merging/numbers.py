@@ -36,7 +36,6 @@ class PairTable:
     """The best number of each ordered pair; NaN where none is known. Shape (n, n)."""
 
     values: NDArray[np.float64]
-    measured: NDArray[np.bool_]  # else stated by the user or a driver
     sources: NDArray[np.int8]  # positions in `_SOURCES`
 
     def quantity(self, i: int, j: int) -> Quantity | None:
@@ -65,17 +64,28 @@ def best_numbers(
     count = len(peer)
     values = np.full((count, count), np.nan)
     sources = np.zeros((count, count), np.int8)
+    unfit: dict[tuple[str, str], None] = {}
+    inner = np.eye(count, dtype=np.bool_)
     chosen = [m for m in matrices if m.numbers.what == what and m.numbers.both_ways is both_ways]
     chosen.sort(key=lambda m: _conditions(m.numbers))
     for matrix in chosen:
         fits = _fits(matrix.numbers, peer, others=chosen)
         numbers = np.where(matrix.numbers.values > 0, matrix.numbers.values, np.nan)
         usable = fits & ~np.isnan(numbers)
+        if not (usable & ~inner).any() and (numbers[~inner] > 0).any():
+            access = "on" if matrix.numbers.peer else "off"
+            unfit.setdefault((matrix.origin, access), None)
         _report_doubts(matrix, values, np.where(usable, numbers, np.nan), report)
         new = usable & np.isnan(values)
         values[new] = numbers[new]
         sources[new] = _SOURCES.index(matrix.numbers.source)
-    return PairTable(values, sources == _SOURCES.index(Source.MEASURED), sources)
+    if np.isnan(values[~inner]).all():
+        report.extend(
+            f"{origin}: its {what} was measured with peer access {access}, which is not how the"
+            " pairs are: left out"
+            for origin, access in unfit
+        )
+    return PairTable(values, sources)
 
 
 def _conditions(numbers: PairNumbers) -> tuple[int, int, int]:
@@ -138,13 +148,12 @@ def peer_matrix(count: int, routes: Sequence[tuple[int, int, bool | None]]) -> N
 
 def report_unmeasured(table: PairTable, report: list[str], *, what: str) -> None:
     """Say how many pairs keep their nominal number."""
-    missing = np.isnan(table.values)
-    np.fill_diagonal(missing, val=False)
-    pairs = len(missing) * (len(missing) - 1)
-    if pairs and not missing.all() and missing.any():
+    between = ~np.eye(len(table.values), dtype=np.bool_)
+    missing = np.isnan(table.values) & between
+    if missing.any() and not missing[between].all():
         report.append(
-            f"the {what} of {int(missing.sum())} of {pairs} pairs was not measured: they keep the"
-            " nominal one"
+            f"the {what} of {int(missing.sum())} of {int(between.sum())} pairs was not measured:"
+            " they keep the nominal one"
         )
 
 

@@ -22,7 +22,7 @@ from toposeat.model.topology import (
 from toposeat.topology import constants as k
 from toposeat.topology.facts import BANDWIDTH, LATENCY, HostNumbers
 from toposeat.topology.graph.graph_builder import DEVICE_LINKS
-from toposeat.topology.merging.draft import Draft
+from toposeat.topology.merging.draft import Draft, is_bond
 from toposeat.topology.merging.numbers import (
     Matrix,
     PairTable,
@@ -95,7 +95,7 @@ def _raise_capacities(draft: Draft) -> None:
         for link, backward in draft.walk(route):
             capacity = link.backward_bytes_per_s if backward else link.forward_bytes_per_s
             if capacity.value < cap.value:
-                draft.set_capacity(link, cap, backward=backward)
+                draft.set_capacity(draft.links[link.id], cap, backward=backward)
                 raised.add(link.id)
     if raised:
         names = ", ".join(sorted(raised)[:3])
@@ -111,6 +111,9 @@ def _raise_capacities(draft: Draft) -> None:
 def _measured_ports(draft: Draft, rate: PairTable, pairs: Sequence[tuple[int, int, Route]]) -> None:
     """Ports of devices for pairs without a route, or with one that cannot be theirs."""
     count = len(draft.devices)
+    inner = {d.id for d in draft.devices} | draft.used_by([ComponentKind.NVSWITCH])
+    if any(is_bond(link, inner) for link in draft.links.values()):
+        return  # the device links are known: the other pairs are only faster than assumed
     wanted = ~np.isnan(rate.values)
     np.fill_diagonal(wanted, val=False)
     for i, j, route in pairs:

@@ -67,10 +67,39 @@ def part_of(source: Topology | MachineFacts) -> Part:
         ValueError: a topology of several hosts: a merge is of one machine.
     """
     if isinstance(source, MachineFacts):
-        return Part(_rank_of_facts(source), source)
+        return Part(_rank_of_facts(source), _without_slices(source))
     if len(source.hosts) > 1:
         raise ValueError(f"{source.name}: several hosts, and only one machine can be merged")
     return Part(_rank_of_origin(source.origin), facts_of_topology(source), source)
+
+
+def _without_slices(facts: MachineFacts) -> MachineFacts:
+    """The facts without slices of devices that it lists as well: a graph holds one or the other."""
+    labels = {device.label for device in facts.devices}
+    whole = [i for i, device in enumerate(facts.devices) if device.parent not in labels]
+    slices = len(facts.devices) - len(whole)
+    if not slices or facts.relations is not None or facts.pcie_relations is not None:
+        return facts
+    place = {old: new for new, old in enumerate(whole)}
+    kept = np.ix_(whole, whole)
+    return replace(
+        facts,
+        devices=tuple(facts.devices[i] for i in whole),
+        peer_access={
+            (place[i], place[j]): access
+            for (i, j), access in facts.peer_access.items()
+            if i in place and j in place
+        },
+        pairs=tuple(replace(each, values=each.values[kept]) for each in facts.pairs),
+        host=tuple(replace(h, device=place[h.device]) for h in facts.host if h.device in place),
+        lanes=tuple(replace(x, device=place[x.device]) for x in facts.lanes if x.device in place),
+        links=tuple(
+            replace(x, i=place[x.i], j=place[x.j])
+            for x in facts.links
+            if x.i in place and x.j in place
+        ),
+        report=(*facts.report, f"{slices} slices of GPUs are left out: merged are whole GPUs"),
+    )
 
 
 def _rank_of_origin(origin: str) -> Rank:
