@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "bindings.hpp"
 #include "toposeat/assignment.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/flow.hpp"
+#include "toposeat/schedule.hpp"
 
 namespace {
 
@@ -113,6 +116,33 @@ constexpr const char *flow_time_doc =
     "Raises:\n"
     "    ValueError: unless device_of_rank names a device for each rank.";
 
+std::pair<double, DoubleArray> schedule_times(const Network &network,
+                                              const std::vector<const RankTraffic *> &phases,
+                                              std::uint32_t repeats,
+                                              const Assignment &device_of_rank, bool barrier) {
+  toposeat::Schedule schedule;
+  schedule.repeats = repeats;
+  for (const RankTraffic *phase : phases)
+    schedule.phases.push_back(*phase);
+  toposeat::ScheduleTimes times;
+  {
+    const nb::gil_scoped_release release;
+    times = toposeat::schedule_times(network, schedule, device_of_rank, barrier);
+  }
+  return {times.seconds, as_array(std::move(times.phase_end_s))};
+}
+
+constexpr const char *schedule_times_doc =
+    "Seconds until the last flow of a schedule finishes, and until each phase of each repeat "
+    "does.\n\n"
+    "With `barrier`, a phase begins when the one before it is done; without, a rank goes on when "
+    "all\n"
+    "its own flows are. core/include/toposeat/schedule.hpp states the model.\n\n"
+    "Raises:\n"
+    "    ValueError: unless device_of_rank names a device for each rank, phases have the same "
+    "ranks,\n"
+    "        and there are at most 2^22 flows over all repeats.";
+
 constexpr const char *flow_times_doc =
     "As flow_time, with the finish of each flow and what limited the last one.\n\n"
     "Raises:\n"
@@ -174,6 +204,8 @@ void bind_evaluate(nb::module_ &module) {
              max_congestion_each_doc);
   module.def("max_congestion_walk", &max_congestion_walk, "network"_a, "traffic"_a,
              "device_of_rank"_a, "exchanges"_a, max_congestion_walk_doc);
+  module.def("schedule_times", &schedule_times, "network"_a, "phases"_a, "repeats"_a,
+             "device_of_rank"_a, "barrier"_a, schedule_times_doc);
   module.def("flow_times", &toposeat::flow_times, "network"_a, "traffic"_a, "device_of_rank"_a,
              flow_times_doc, Release());
 }

@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "least_of.hpp"
 #include "max_min.hpp"
 #include "message_times.hpp"
+#include "running_flows.hpp"
 #include "toposeat/assignment.hpp"
 
 namespace toposeat {
 namespace {
-
-// Events this near to each other, as a fraction of the time they are away, are one event.
-constexpr double same_time = 1 + 1e-12;
 
 // Beyond, rates are computed anew only so often in the least time that the phase can take.
 constexpr std::size_t exact_flows = 4096;
@@ -43,7 +40,7 @@ public:
       if (running_.empty())
         continue;
       for (const std::uint32_t f : system_.fill())
-        change_rate(f);
+        running_.change_rate(f, system_.rate(f), now_);
       advance();
     }
     return *std::max_element(finish_.begin(), finish_.end());
@@ -67,10 +64,8 @@ private:
     system_.reset(flows);
     start_.resize(flows);
     finish_.resize(flows);
-    motions_.resize(flows);
+    running_.reset(flows);
     by_start_.clear();
-    running_.clear();
-    until_.clear();
     next_start_ = 0;
     now_ = 0;
     for (std::uint32_t f = 0; f < flows; ++f) {
@@ -91,7 +86,7 @@ private:
     const MessageTime alone = messages_.of(number, pair);
     start_[number] = alone.latency;
     finish_[number] = start_[number];
-    motions_[number] = {flow.bytes, start_[number], 0, 0};
+    running_.set_bytes(number, flow.bytes);
     system_.add_variable(flow.bytes, start_[number], alone.rate);
     if (!(flow.bytes > 0))
       return;
@@ -110,26 +105,15 @@ private:
   void start_due_flows() {
     for (; starts_at(next_start_) <= now_ * same_time; ++next_start_) {
       const std::uint32_t f = by_start_[next_start_];
-      motions_[f].since = now_;
       system_.start(f);
-      motions_[f].place = static_cast<std::uint32_t>(running_.size());
-      running_.push_back(f);
-      until_.push_back(unlimited);
+      running_.start(f, now_);
     }
-  }
-
-  void change_rate(std::uint32_t flow) {
-    Motion &motion = motions_[flow];
-    motion.remaining = std::max(0.0, motion.remaining - (now_ - motion.since) * motion.rate);
-    motion.since = now_;
-    motion.rate = system_.rate(flow);
-    until_[motion.place] = now_ + motion.remaining / motion.rate;
   }
 
   /// To the next event; with a least step, at least that far. Every call starts or finishes a flow,
   /// whatever rounding does: the times compared are the very ones that the least is taken of.
   void advance() {
-    const double next_finish = least_of(until_);
+    const double next_finish = running_.next_finish();
     const double next_start = starts_at(next_start_);
     if (next_start < next_finish && next_start - now_ >= least_step_) {
       now_ = next_start;
@@ -140,29 +124,11 @@ private:
 
   void finish_flows(double until) {
     now_ = until;
-    for (std::size_t i = running_.size(); i > 0; --i) { // backwards: the last takes a place left
-      if (!(until_[i - 1] > until * same_time))
-        finish_flow(i - 1, least_step_ > 0 ? std::min(until, until_[i - 1]) : until);
-    }
+    running_.finish(until, [&](std::uint32_t flow, double at) {
+      finish_[flow] = least_step_ > 0 ? std::min(until, at) : until;
+      system_.finish(flow);
+    });
   }
-
-  void finish_flow(std::size_t place, double at) {
-    finish_[running_[place]] = at;
-    system_.finish(running_[place]);
-    running_[place] = running_.back();
-    until_[place] = until_.back();
-    motions_[running_[place]].place = static_cast<std::uint32_t>(place);
-    running_.pop_back();
-    until_.pop_back();
-  }
-
-  /// Of a flow that runs: what it had to carry when its rate last changed.
-  struct Motion {
-    double remaining;
-    double since;
-    double rate;
-    std::uint32_t place; // in running_
-  };
 
   const Network &network_;
   const RankTraffic &traffic_;
@@ -170,10 +136,8 @@ private:
   MaxMinSystem system_;
   std::vector<double> start_;
   std::vector<double> finish_;
-  std::vector<Motion> motions_;
   std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
-  std::vector<std::uint32_t> running_;
-  std::vector<double> until_; // when each of them finishes at the present rates
+  RunningFlows running_;
   std::size_t next_start_ = 0;
   double now_ = 0;
   double least_step_ = 0; // 0: every event is a step of its own

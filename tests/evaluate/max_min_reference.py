@@ -31,21 +31,7 @@ def reference_finish(
 ) -> list[Fraction]:
     """Finish of each (source rank, target rank, bytes, messages)."""
     capacity = _capacities(topology)
-    for route in topology.routes:
-        if route.combined_bytes_per_s is not None:
-            limit = Fraction(route.combined_bytes_per_s.value)
-            pair = _pair(route)
-            capacity[pair] = min(limit, capacity.get(pair, limit))
-    todo = {
-        number: _flow(
-            topology,
-            (topology.devices[device_of_rank[a]].id, topology.devices[device_of_rank[b]].id),
-            size,
-            messages,
-            capacity,
-        )
-        for number, (a, b, size, messages) in enumerate(flows)
-    }
+    todo = dict(enumerate(_flows(topology, flows, device_of_rank, capacity)))
     left = {number: flow.bytes for number, flow in todo.items()}
     finish = {number: flow.start for number, flow in todo.items() if flow.bytes == 0}
     now = Fraction(0)
@@ -63,6 +49,57 @@ def reference_finish(
     return [finish[n] for n in sorted(finish)]
 
 
+def reference_schedule(
+    topology: Topology,
+    phases: Sequence[Sequence[tuple[int, int, int, int]]],
+    device_of_rank: Sequence[int],
+) -> Fraction:
+    """Finish of the last flow if a rank enters a phase when its own flows of the last are done."""
+    capacity = _capacities(topology)
+    ends = [(k, a, b) for k, phase in enumerate(phases) for a, b, _, _ in phase]
+    flows = [f for phase in phases for f in _flows(topology, phase, device_of_rank, capacity)]
+    issued: dict[int, Fraction] = {}
+    left = {n: flow.bytes for n, flow in enumerate(flows)}
+    finish: dict[int, Fraction] = {}
+    now = Fraction(0)
+    while True:
+        for n, (phase, *pair) in enumerate(ends):
+            earlier = [m for m, (k, *other) in enumerate(ends) if k < phase and {*other} & {*pair}]
+            if n not in issued and all(m in finish for m in earlier):
+                issued[n] = now
+        starts = {n: at + flows[n].start for n, at in issued.items() if n not in finish}
+        empty = [n for n, at in starts.items() if at <= now and not flows[n].bytes]
+        for n in empty:
+            finish[n] = now
+        if empty:
+            continue
+        if len(finish) == len(flows):
+            return now
+        running = {n: flows[n] for n, at in starts.items() if at <= now}
+        rate = _rates(running, capacity)
+        then = min(
+            [now + left[n] / rate[n] for n in running] + [at for at in starts.values() if at > now]
+        )
+        for n in running:
+            left[n] -= rate[n] * (then - now)
+            if left[n] == 0:
+                finish[n] = then
+        now = then
+
+
+def _flows(
+    topology: Topology,
+    flows: Sequence[tuple[int, int, int, int]],
+    device_of_rank: Sequence[int],
+    capacity: Mapping[Constraint, Fraction],
+) -> list[ReferenceFlow]:
+    ids = [topology.devices[device].id for device in device_of_rank]
+    return [
+        _flow(topology, (ids[a], ids[b]), size, messages, capacity)
+        for a, b, size, messages in flows
+    ]
+
+
 def _capacities(topology: Topology) -> dict[Constraint, Fraction]:
     result = {}
     for link in topology.links:
@@ -70,6 +107,10 @@ def _capacities(topology: Topology) -> dict[Constraint, Fraction]:
         result[link.id, "backward"] = Fraction(link.backward_bytes_per_s.value)
         if link.combined_bytes_per_s is not None:
             result[link.id, "combined"] = Fraction(link.combined_bytes_per_s.value)
+    for route in topology.routes:
+        if route.combined_bytes_per_s is not None:
+            limit = Fraction(route.combined_bytes_per_s.value)
+            result[_pair(route)] = min(limit, result.get(_pair(route), limit))
     return result
 
 

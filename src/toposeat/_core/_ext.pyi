@@ -155,6 +155,18 @@ def max_congestion_walk(network: Network, traffic: RankTraffic, device_of_rank: 
         ValueError: if device_of_rank does not fit or an exchange names a device that does not exist.
     """
 
+def schedule_times(network: Network, phases: Sequence[RankTraffic], repeats: int, device_of_rank: Sequence[int], barrier: bool) -> tuple[float, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    Seconds until the last flow of a schedule finishes, and until each phase of each repeat does.
+
+    With `barrier`, a phase begins when the one before it is done; without, a rank goes on when all
+    its own flows are. core/include/toposeat/schedule.hpp states the model.
+
+    Raises:
+        ValueError: unless device_of_rank names a device for each rank, phases have the same ranks,
+            and there are at most 2^22 flows over all repeats.
+    """
+
 def flow_times(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> FlowTimes:
     """
     As flow_time, with the finish of each flow and what limited the last one.

@@ -5,16 +5,33 @@ from __future__ import annotations
 from toposeat.evaluate.evaluation import Evaluator, default_placement, evaluate
 from toposeat.evaluate.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
 from toposeat.evaluate.network import compile_network, compile_traffic
+from toposeat.evaluate.referee import Referee
+from toposeat.evaluate.schedule import ScheduleTime, schedule_time
+from toposeat.evaluate.simgrid import (
+    compile_for_smpi,
+    run_on_smpi,
+    smpi_platform,
+    smpi_version,
+    why_no_smpi,
+)
 
 __all__ = [
     "HYBRID",
     "METRICS",
     "Evaluator",
     "PairCosts",
+    "Referee",
+    "ScheduleTime",
+    "compile_for_smpi",
     "compile_network",
     "compile_traffic",
     "cost_matrix",
     "default_placement",
     "evaluate",
     "pair_costs",
+    "run_on_smpi",
+    "schedule_time",
+    "smpi_platform",
+    "smpi_version",
+    "why_no_smpi",
 ]

@@ -14,15 +14,18 @@ from toposeat.profile.recording.run import (
     profile_run,
 )
 from toposeat.profile.records.merge import read_records
+from toposeat.profile.schedules import ALGORITHMS, collective_schedule, traffic_schedule
 from toposeat.profile.sources import holds_traffic, read_traffic
 
 __all__ = [
+    "ALGORITHMS",
     "MIN_WINDOW_S",
     "PHASES_BY_MARK",
     "NothingRecordedError",
     "Recording",
     "choose_abi",
     "choose_library",
+    "collective_schedule",
     "merge_records",
     "holds_traffic",
     "pattern_traffic",
@@ -30,4 +33,5 @@ __all__ = [
     "profile_run",
     "read_records",
     "read_traffic",
+    "traffic_schedule",
 ]

@@ -1,0 +1,149 @@
+"""Schedules: collectives by a stated algorithm, and traffic in the order that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from toposeat.errors import UsageError
+from toposeat.model.pair_table import PairTable
+from toposeat.model.schedule import Schedule
+from toposeat.model.traffic import Int64Array, Traffic
+from toposeat.profile.algorithms import Algorithm, Call, Messages, exchange, reduction
+from toposeat.profile.algorithms.messages import doublings
+
+Rounds = list[Int64Array]  # of arrays (4, messages): source, target, bytes, messages
+
+
+def _in_order(algorithm: Algorithm) -> Callable[[Call], Rounds]:
+    """Each step of the algorithm after the one before; n messages of a pair in a step are n."""
+
+    def rounds(call: Call) -> Rounds:
+        out = Messages()
+        algorithm(call, out)
+        return [part for step in out.rounds() for part in _one_by_one(step)]
+
+    return rounds
+
+
+def _one_by_one(step: Int64Array) -> Rounds:
+    """A step in which a pair sends several messages: one after the other, of nearly equal size."""
+    source, target, nbytes, messages = step
+    return [
+        np.stack(
+            [
+                source[sends],
+                target[sends],
+                (nbytes * (k + 1) // messages - nbytes * k // messages)[sends],
+                np.ones(int(sends.sum()), np.int64),
+            ]
+        )
+        for k in range(int(messages.max(initial=0)))
+        if (sends := messages > k).any()
+    ]
+
+
+def _at_once(algorithm: Algorithm) -> Callable[[Call], Rounds]:
+    def rounds(call: Call) -> Rounds:
+        out = Messages()
+        algorithm(call, out)
+        return [out.rows()]
+
+    return rounds
+
+
+def _bcast_binomial(call: Call) -> Rounds:
+    """In step k everybody who has the vector passes it 2^k members on."""
+    out = Messages()
+    for distance in doublings(call.members):
+        senders = np.arange(min(distance, call.members - distance))
+        out.add(call.at(senders), call.at(senders + distance), call.size)
+    return out.rounds()
+
+
+ALGORITHMS: Mapping[str, Mapping[str, Callable[[Call], Rounds]]] = MappingProxyType(
+    {
+        "alltoall": {
+            "linear": _at_once(exchange.alltoall_direct),
+            "pairwise": _in_order(exchange.alltoall_direct),
+            "bruck": _in_order(exchange.alltoall_bruck),
+        },
+        "allgather": {
+            "ring": _in_order(exchange.allgather_ring),
+            "bruck": _in_order(exchange.allgather_bruck),
+            "recursive-doubling": _in_order(exchange.allgather_recursive_doubling),
+        },
+        "allreduce": {
+            "ring": _in_order(reduction.allreduce_ring_always),
+            "recursive-doubling": _in_order(reduction.allreduce_recursive_doubling),
+        },
+        "bcast": {"binomial": _bcast_binomial},
+        "barrier": {"dissemination": _in_order(exchange.barrier_dissemination)},
+    }
+)
+
+
+def collective_schedule(
+    operation: str,
+    algorithm: str,
+    groups: Sequence[Sequence[int]],
+    size: int,
+    *,
+    repeats: int = 1,
+) -> Schedule:
+    """One collective in several communicators at the same time, step by step.
+
+    Args:
+        operation: a key of `ALGORITHMS`.
+        algorithm: a key of that operation's.
+        groups: world ranks of each communicator, in its order; no rank is in two.
+        size: bytes, as `Call.size` has them.
+        repeats: calls one after the other.
+
+    Raises:
+        UsageError: an unknown name, or a rank in two groups.
+    """
+    known = ALGORITHMS.get(operation, {})
+    if algorithm not in known:
+        names = "; ".join(f"{name}: {', '.join(each)}" for name, each in ALGORITHMS.items())
+        raise UsageError(f"no algorithm {algorithm!r} of {operation!r}", hint=f"known are {names}")
+    members = [rank for group in groups for rank in group]
+    if not members or len(set(members)) < len(members):
+        raise UsageError("communicators share a rank, or have none", hint="one group per rank")
+    steps: list[list[Int64Array]] = []
+    for group in groups:
+        world = np.asarray(group, np.int64)
+        for number, rows in enumerate(known[algorithm](Call(members=len(group), size=size))):
+            if number == len(steps):
+                steps.append([])
+            steps[number].append(np.stack([world[rows[0]], world[rows[1]], rows[2], rows[3]]))
+    return Schedule(
+        ranks=max(members) + 1,
+        origin=f"{operation} ({algorithm}) of {len(groups)} x {len(groups[0])} ranks",
+        phases=tuple(_table(step) for step in steps),
+        repeats=repeats,
+    )
+
+
+def traffic_schedule(traffic: Traffic, *, repeats: int = 1) -> Schedule:
+    """What placement serves of a traffic, phase by phase where it has phases, else all at once."""
+    space = traffic.mapped_space
+    tables: Iterable[PairTable] = [traffic.mapped_table()]
+    if traffic.phases:
+        tables = [
+            PairTable.total(
+                table
+                for (_, where), table in sorted(phase.tables.items())
+                if space in (None, where)
+            )
+            for phase in traffic.phases
+        ]
+    return Schedule(
+        ranks=traffic.ranks, origin=traffic.origin, phases=tuple(tables), repeats=repeats
+    )
+
+
+def _table(parts: Sequence[Int64Array]) -> PairTable:
+    return PairTable.from_pairs(*np.concatenate(parts, axis=1))

@@ -1,0 +1,98 @@
+"""Phases and iterations: worked by hand, and against an exact simulation that shares no code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.evaluate.machines import two_switches
+from tests.evaluate.max_min_reference import reference_finish, reference_schedule
+from tests.evaluate.test_flow import FlowRow, machines
+from toposeat.errors import InputError
+from toposeat.evaluate import schedule_time
+from toposeat.model.schedule import Schedule
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import PairTable
+
+
+def schedule_of(ranks: int, *phases: list[FlowRow], repeats: int = 1) -> Schedule:
+    tables = tuple(PairTable.from_pairs(*(zip(*phase, strict=True))) for phase in phases)
+    return Schedule(ranks=ranks, origin="test", phases=tables, repeats=repeats)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Topology, list[list[FlowRow]], list[int]]:
+    """A machine, phases and a placement of distinct devices."""
+    machine = draw(machines())
+    ranks = draw(st.integers(2, len(machine.devices)))
+    pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
+    phases = [
+        [
+            (*pair, draw(st.integers(0, 200)), draw(st.integers(1, 3)))
+            for pair in sorted(
+                draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1, max_size=5))
+            )
+        ]
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+    order = draw(st.permutations(range(len(machine.devices))))
+    return machine, phases, list(order[:ranks])
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.integers(1, 2))
+def test_equals_the_exact_reference(
+    case: tuple[Topology, list[list[FlowRow]], list[int]], repeats: int
+) -> None:
+    machine, phases, placement = case
+    schedule = schedule_of(len(placement), *phases, repeats=repeats)
+    expected = reference_schedule(machine, phases * repeats, placement)
+    result = schedule_time(machine, schedule, placement)
+    assert result.seconds == pytest.approx(float(expected), rel=1e-9)
+    assert max(result.phase_end_s) == result.seconds
+    each = [max(reference_finish(machine, phase, placement)) for phase in phases]
+    barrier = schedule_time(machine, schedule, placement, barrier=True)
+    assert barrier.seconds == pytest.approx(repeats * float(sum(each)), rel=1e-9)
+    assert len(barrier.phase_end_s) == len(result.phase_end_s) == repeats * len(phases)
+
+
+def test_without_a_barrier_ranks_that_are_done_go_on() -> None:
+    """docs/explanation/prediction.md, "Phases and iterations"."""
+    machine = two_switches(uplink=50, latency=0.5)
+    near, far = (0, 1, 100, 1), (2, 0, 100, 1)
+    # Near: 0.5 + 100/100 = 1.5 s. Far: 1.0 + 100/50 = 3.0 s. In both orders rank 0 does both.
+    assert schedule_time(machine, schedule_of(3, [near], [far]), [0, 1, 2]).seconds == 4.5
+    # Ranks 2 and 3 have nothing to do with rank 0 and 1: they begin at once.
+    apart = schedule_of(4, [near], [(2, 3, 300, 1)])
+    assert schedule_time(machine, apart, [0, 1, 2, 3]).seconds == 3.5
+    assert schedule_time(machine, apart, [0, 1, 2, 3]).phase_end_s == (1.5, 3.5)
+    assert schedule_time(machine, apart, [0, 1, 2, 3], barrier=True).phase_end_s == (1.5, 5.0)
+
+
+def test_a_phase_without_messages_ends_with_the_one_before() -> None:
+    machine = two_switches(uplink=50, latency=0.5)
+    phases = (PairTable.from_pairs([0], [1], [100], [1]), PairTable.empty())
+    schedule = Schedule(ranks=2, origin="test", phases=phases)
+    for barrier in (True, False):
+        assert schedule_time(machine, schedule, [0, 1], barrier=barrier).phase_end_s == (1.5, 1.5)
+    nothing = Schedule(ranks=2, origin="test", phases=())
+    assert schedule_time(machine, nothing, [0, 1]).seconds == 0
+
+
+def test_messages_to_oneself_take_no_time() -> None:
+    machine = two_switches(uplink=50, latency=0.5)
+    schedule = schedule_of(2, [(0, 0, 10**9, 5), (0, 1, 100, 1)])
+    assert schedule_time(machine, schedule, [0, 1]).seconds == 1.5
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    machine = two_switches(uplink=50, latency=0.5)
+    with pytest.raises(InputError, match="rank 1: device 9 does not exist"):
+        schedule_time(machine, schedule_of(2, [(0, 1, 1, 1)]), [0, 9])
+    with pytest.raises(ValueError, match="phase 1 names a rank beyond 1"):
+        schedule_of(2, [(0, 1, 1, 1)], [(2, 0, 1, 1)])
+    with pytest.raises(ValueError, match="more than 4194304 flows"):
+        schedule_of(2, [(0, 1, 1, 1)], repeats=1 << 23)
+    with pytest.raises(ValueError, match="once or more"):
+        schedule_of(2, [(0, 1, 1, 1)], repeats=0)

@@ -1,0 +1,92 @@
+"""Schedules of collectives: what is sent in which step, and that the data gets where it must."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toposeat.errors import UsageError
+from toposeat.model.schedule import Schedule
+from toposeat.profile import (
+    ALGORITHMS,
+    collective_schedule,
+    pattern_traffic,
+    traffic_schedule,
+)
+
+EVERY = [(operation, name) for operation, each in ALGORITHMS.items() for name in each]
+
+
+def steps(schedule: Schedule) -> list[list[tuple[int, int, int]]]:
+    return [
+        list(zip(phase.source.tolist(), phase.target.tolist(), phase.bytes.tolist(), strict=True))
+        for phase in schedule.phases
+    ]
+
+
+def test_alltoall_by_hand() -> None:
+    def alltoall(algorithm: str) -> list[list[tuple[int, int, int]]]:
+        return steps(collective_schedule("alltoall", algorithm, [[0, 1, 2]], 10))
+
+    ring, back = [(0, 1, 10), (1, 2, 10), (2, 0, 10)], [(0, 2, 10), (1, 0, 10), (2, 1, 10)]
+    assert alltoall("linear") == [sorted(ring + back)]
+    assert alltoall("pairwise") == [ring, back]
+    # Block 1 goes one on, block 2 goes two on: both in steps of their own with three members.
+    assert alltoall("bruck") == [ring, back]
+
+
+def test_ring_allreduce_by_hand() -> None:
+    schedule = collective_schedule("allreduce", "ring", [[0, 1, 2, 3]], 400)
+    assert steps(schedule) == [[(0, 1, 100), (1, 2, 100), (2, 3, 100), (3, 0, 100)]] * 6
+
+
+def test_communicators_run_at_the_same_time_in_their_own_ranks() -> None:
+    schedule = collective_schedule("bcast", "binomial", [[4, 2, 0], [1, 5]], 7, repeats=3)
+    assert steps(schedule) == [[(1, 5, 7), (4, 2, 7)], [(4, 0, 7)]]
+    assert (schedule.ranks, schedule.repeats) == (6, 3)
+    assert schedule.table().bytes.sum() == 3 * 3 * 7
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 7, 8, 16])
+@pytest.mark.parametrize(("operation", "algorithm"), EVERY)
+def test_everybody_hears_of_everybody(operation: str, algorithm: str, members: int) -> None:
+    """What a rank knows at the end of a step can only come from what senders knew before it."""
+    schedule = collective_schedule(operation, algorithm, [list(range(members))], members * 64)
+    knows = np.eye(members, dtype=np.bool_)
+    for phase in schedule.phases:
+        before = knows.copy()
+        for source, target in zip(phase.source, phase.target, strict=True):
+            knows[target] |= before[source]
+    assert knows[:, 0].all()
+    assert operation == "bcast" or knows.all()
+
+
+@pytest.mark.parametrize("members", [2, 5, 8])
+@pytest.mark.parametrize("algorithm", ["linear", "pairwise"])
+def test_direct_algorithms_send_every_block_once(algorithm: str, members: int) -> None:
+    table = collective_schedule("alltoall", algorithm, [list(range(members))], 3).table()
+    assert len(table) == members * (members - 1)
+    assert set(table.bytes.tolist()) == {3}
+
+
+def test_traffic_is_one_phase_or_its_phases() -> None:
+    traffic = pattern_traffic("stencil2d:2x2,bytes=8")
+    schedule = traffic_schedule(traffic, repeats=5)
+    assert schedule.phases == (traffic.mapped_table(),)
+    assert schedule.table().bytes.sum() == 5 * traffic.mapped_table().bytes.sum()
+
+
+@pytest.mark.parametrize(
+    ("operation", "algorithm", "groups", "message"),
+    [
+        ("alltoall", "magic", [[0, 1]], "no algorithm 'magic' of 'alltoall'"),
+        ("alltoallx", "linear", [[0, 1]], "no algorithm 'linear' of 'alltoallx'"),
+        ("alltoall", "linear", [[0, 1], [1, 2]], "share a rank"),
+        ("alltoall", "linear", [], "or have none"),
+    ],
+)
+def test_what_is_not_known_is_refused(
+    operation: str, algorithm: str, groups: list[list[int]], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        collective_schedule(operation, algorithm, groups, 1)
