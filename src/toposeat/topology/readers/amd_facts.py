@@ -1,0 +1,262 @@
+"""What AMD's tables of weights, link types and bandwidths mean.
+
+The driver's `weight` adds 15 for an xGMI hop, 13 for the fabric inside a package, 20 for a PCIe
+segment, and 12 or 32 between memory nodes. So 15 is a link of its own, 30 goes over another GPU,
+41 = 13 + 15 + 13 joins partitions of two packages, 40 is PCIe below one memory node, 52 and 72
+cross memory nodes. `hops` is 1 for whatever xGMI reaches (ROCm/rocm-systems#5763) and rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from toposeat.errors import InputError
+from toposeat.model.topology import LinkKind, PathClass
+from toposeat.topology.facts import DeviceFact, LinkFact, MachineFacts
+from toposeat.topology.graph.relation import Relation, RelationMatrix
+from toposeat.topology.readers.pair_tables import PairTable
+
+DIRECT_WEIGHT = 15
+_SAME_NODE_WEIGHT = 40
+_MB = 1e6
+_RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})", re.ASCII)
+_ACCESS = {"TRUE": True, "ENABLED": True, "1": True, "FALSE": False, "DISABLED": False, "0": False}
+_Value = TypeVar("_Value")
+_TYPES = frozenset({"XGMI", "PCIE"})
+_UNKNOWN_TYPES = frozenset({"N/A", "UNKNOWN", "XXXX", "INTERNAL", "NOT_APPLICABLE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table and the line it stands in (None: a value of JSON)."""
+
+    text: str
+    line: int | None = None
+
+
+@dataclass(kw_only=True)
+class AmdPairs:
+    """All that a tool printed of pairs, kind by kind, and of single devices.
+
+    Kinds are access, weight, hops, type and bandwidth. Pairs are ordered (source, target).
+    """
+
+    origin: str
+    path: Path
+    hint: str
+    devices: list[DeviceFact]
+    tables: dict[str, dict[tuple[int, int], Cell]] = field(default_factory=dict)
+    report: list[str] = field(default_factory=list)
+
+    def add(self, table: PairTable) -> None:
+        """Take in a table; its labels must be those of the devices, in any order."""
+        position = {device.label: i for i, device in enumerate(self.devices)}
+        if sorted(table.labels) != sorted(position):
+            raise InputError(
+                f"the {table.kind} table has other devices than the table before",
+                path=self.path,
+                line=table.line,
+                hint=self.hint,
+            )
+        if table.kind in self.tables:
+            self.report.append(f"a second {table.kind} table at line {table.line} was not read")
+            return
+        at = [position[label] for label in table.labels]
+        self.tables[table.kind] = {
+            (at[i], at[j]): Cell(text, table.row_lines[i])
+            for (i, j), text in table.cells.items()
+            if i != j
+        }
+
+    def facts(self) -> MachineFacts:
+        """What the tables state together.
+
+        Raises:
+            InputError: contradictory or impossible cells, with their line.
+        """
+        types = self._symmetric("type", self._type)
+        weights = self._symmetric("weight", self._number)
+        bandwidths = self._pairs("bandwidth", self._range)
+        if not types and not weights:
+            raise InputError(
+                "no table of link types or weights found", path=self.path, hint=self.hint
+            )
+        xgmi = {pair for pair, kind in types.items() if kind == "XGMI" and pair[0] < pair[1]}
+        self._check_weights(types, weights)
+        links = self._links(xgmi, weights, bandwidths)
+        self._report_gaps(xgmi, types, weights, bandwidths)
+        return MachineFacts(
+            origin=self.origin,
+            devices=tuple(self.devices),
+            pcie_relations=self._pcie(weights, types),
+            peer_access=self._pairs("access", self._access),
+            links=tuple(links),
+            report=tuple(self.report),
+        )
+
+    def _links(
+        self,
+        xgmi: set[tuple[int, int]],
+        weights: Mapping[tuple[int, int], int],
+        bandwidths: Mapping[tuple[int, int], tuple[float, float]],
+    ) -> list[LinkFact]:
+        """Direct xGMI bonds; pairs that others relay, and those between partitions, are none."""
+        links: list[LinkFact] = []
+        far: list[tuple[int, int]] = []
+        for pair in sorted(xgmi):
+            if weights.get(pair, DIRECT_WEIGHT) > DIRECT_WEIGHT:
+                far.append(pair)
+                continue
+            least, most = bandwidths.get(pair, (0.0, 0.0))
+            back = bandwidths.get((pair[1], pair[0]), (0.0, 0.0))[1]
+            links.append(
+                LinkFact(
+                    kind=LinkKind.XGMI,
+                    i=pair[0],
+                    j=pair[1],
+                    count=max(1, min(16, round(most / least))) if least else 1,
+                    forward_bytes_per_s=most or None,
+                    backward_bytes_per_s=back or None,
+                )
+            )
+        if far:
+            self.report.append(
+                f"{len(far)} xGMI pairs weigh more than {DIRECT_WEIGHT}: they have no link of their"
+                f" own ({self._name(far[0])} and others)"
+            )
+        return links
+
+    def _check_weights(
+        self, types: Mapping[tuple[int, int], str], weights: Mapping[tuple[int, int], int]
+    ) -> None:
+        """PCIe needs two segments of 20; less contradicts the link type."""
+        for pair, kind in types.items():
+            weight = weights.get(pair)
+            if kind == "PCIE" and weight is not None and 0 < weight <= DIRECT_WEIGHT:
+                self.report.append(
+                    f"{self._name(pair)} is PCIe, but weighs {weight} like a direct xGMI link: the"
+                    " link type is trusted"
+                )
+                return
+
+    def _pcie(
+        self, weights: Mapping[tuple[int, int], int], types: Mapping[tuple[int, int], str]
+    ) -> RelationMatrix:
+        """PCIe distances: beyond 40 the way crosses memory nodes; what is below is not shown."""
+        relations = {
+            pair: Relation(PathClass.SYS)
+            for pair, weight in weights.items()
+            if pair[0] < pair[1] and types.get(pair) == "PCIE" and weight > _SAME_NODE_WEIGHT
+        }
+        return RelationMatrix(
+            gpus=tuple(device.label for device in self.devices),
+            relations=relations,
+            gpu_names=tuple(device.name for device in self.devices),
+            gpu_uuids=tuple(device.uuid for device in self.devices),
+            gpu_pci=tuple(device.pci_bus_id for device in self.devices),
+            cpu_affinity=tuple(device.cpus for device in self.devices),
+            numa_affinity=tuple(device.numa_node for device in self.devices),
+        )
+
+    def _report_gaps(
+        self,
+        xgmi: set[tuple[int, int]],
+        types: Mapping[tuple[int, int], str],
+        weights: Mapping[tuple[int, int], int],
+        bandwidths: Mapping[tuple[int, int], tuple[float, float]],
+    ) -> None:
+        if "hops" in self.tables and xgmi:
+            self.report.append(
+                "the table of hops is not used: it says 1 for every xGMI pair, direct or not"
+            )
+        if not types:
+            self.report.append("no table of link types: which pairs have xGMI is not known")
+        if xgmi and not weights:
+            self.report.append(
+                "no table of weights: xGMI pairs without a link of their own cannot be told apart;"
+                " every pair is taken to have one"
+            )
+        stated = [pair for pair in xgmi if bandwidths.get(pair, (0.0, 0.0))[1]]
+        if xgmi and not stated:
+            self.report.append(
+                "bandwidths of xGMI links are not stated: each pair counts as one link (the two"
+                " dies of an MI250X package have four: KFD's io_links or a measurement would tell)"
+            )
+        unknown = [p for p, kind in types.items() if kind == "" and p[0] < p[1]]
+        if unknown:
+            self.report.append(
+                f"the link type of {len(unknown)} pairs is not known, e.g. {self._name(unknown[0])}"
+            )
+        if any(kind == "PCIE" for kind in types.values()):
+            self.report.append(
+                "PCIe switches are not shown by this tool: what PCIe pairs share is not known"
+            )
+
+    def _symmetric(
+        self, kind: str, read: Callable[[Cell], _Value | None]
+    ) -> dict[tuple[int, int], _Value]:
+        """A kind whose halves must agree; where one half is missing, the other serves for both."""
+        found = self._pairs(kind, read)
+        for (i, j), value in list(found.items()):
+            back = found.setdefault((j, i), value)
+            if back != value:
+                cell = self.tables[kind][j, i]
+                raise InputError(
+                    f"the {kind} table is asymmetric: {self._name((i, j))} is {value}, the other"
+                    f" way it is {back}",
+                    path=self.path,
+                    line=cell.line,
+                    hint=self.hint,
+                )
+        return found
+
+    def _pairs(
+        self, kind: str, read: Callable[[Cell], _Value | None]
+    ) -> dict[tuple[int, int], _Value]:
+        return {
+            pair: value
+            for pair, cell in self.tables.get(kind, {}).items()
+            if (value := read(cell)) is not None
+        }
+
+    def _type(self, cell: Cell) -> str | None:
+        text = cell.text.upper()
+        if text in _TYPES:
+            return text
+        if text in _UNKNOWN_TYPES or text.startswith("AMDSMI_"):
+            return ""
+        raise self._refusal(f"unknown link type {cell.text!r:.40}", cell)
+
+    def _number(self, cell: Cell) -> int | None:
+        if re.fullmatch(r"\d{1,9}", cell.text, re.ASCII):
+            return int(cell.text)
+        if cell.text.upper() in _UNKNOWN_TYPES:
+            return None
+        raise self._refusal(f"a weight must be a number, not {cell.text!r:.40}", cell)
+
+    def _range(self, cell: Cell) -> tuple[float, float] | None:
+        match = _RANGE.fullmatch(cell.text)
+        if match:
+            least, most = sorted(int(n) * _MB for n in match.groups())
+            return (least, most) if most else None
+        if cell.text.upper() in _UNKNOWN_TYPES or cell.text.startswith("AMDSMI_"):
+            return None
+        raise self._refusal(f"a bandwidth must be MIN-MAX or N/A, not {cell.text!r:.40}", cell)
+
+    def _access(self, cell: Cell) -> bool | None:
+        text = cell.text.upper()
+        if text in _ACCESS:
+            return _ACCESS[text]
+        if text in _UNKNOWN_TYPES:
+            return None
+        raise self._refusal(f"access must be True or False, not {cell.text!r:.40}", cell)
+
+    def _refusal(self, message: str, cell: Cell) -> InputError:
+        return InputError(message, path=self.path, line=cell.line, hint=self.hint)
+
+    def _name(self, pair: tuple[int, int]) -> str:
+        return f"{self.devices[pair[0]].label} to {self.devices[pair[1]].label}"

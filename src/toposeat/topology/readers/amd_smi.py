@@ -1,0 +1,144 @@
+"""Reader of `amd-smi topology`, text and JSON: like rocm-smi's tables, with PCI bus ids.
+
+Partitions of one GPU (DPX, TPX, CPX) are functions of one PCI device: 0000:05:00.0 to .7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from toposeat.errors import InputError
+from toposeat.model.topology import Vendor, canonical_pci
+from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.topology.readers.amd_facts import AmdPairs, Cell
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.json_text import parse_json_after_words
+from toposeat.topology.readers.nvidia_smi_text import MAX_ENDPOINTS, clean_lines
+from toposeat.topology.readers.pair_tables import read_tables
+
+_SAVE = "save the whole output again: amd-smi topology > FILE"
+_TITLES = {
+    r"access table": "access",
+    r"weight table": "weight",
+    r"hops table": "hops",
+    r"link type table": "type",
+    r"numa bw table": "bandwidth",
+}
+_MEMBERS = {  # of a link in JSON
+    "link_status": "access",
+    "weight": "weight",
+    "num_hops": "hops",
+    "link_type": "type",
+    "bandwidth": "bandwidth",
+}
+_TITLE = re.compile(r"^\W*(access|weight|hops|link type|numa bw) table\b", re.I | re.M)
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether this is, or was meant to be, output of `amd-smi topology`."""
+    return _TITLE.search(file.start) is not None or _is_json(file)
+
+
+def parse(file: FileText) -> MachineFacts:
+    """Read the tables.
+
+    Raises:
+        InputError: with file and line: no table, rows missing or cut, halves that disagree.
+    """
+    return _parse_json(file) if _is_json(file) else _parse_text(file)
+
+
+def _is_json(file: FileText) -> bool:
+    head = file.start[:20_000]
+    return re.search(r'"links"\s*:', head) is not None and re.search(r'"bdf"\s*:', head) is not None
+
+
+def _parse_text(file: FileText) -> MachineFacts:
+    tables = read_tables(clean_lines(file.text), _TITLES, file.path, _SAVE)
+    if not tables:
+        raise InputError("no table of amd-smi topology found", path=file.path, hint=_SAVE)
+    devices = [_device(i, label) for i, label in enumerate(tables[0].labels)]
+    pairs = AmdPairs(origin="amd-smi topology", path=file.path, hint=_SAVE, devices=devices)
+    for table in tables:
+        pairs.add(table)
+    return _finish(pairs)
+
+
+def _device(index: int, label: str) -> DeviceFact:
+    """A row; `amd-smi` numbers devices in the order in which it prints them."""
+    if label.startswith("GPU"):
+        return DeviceFact(label=label, index=int(label[3:]), vendor=Vendor.AMD)
+    return DeviceFact(label=label, index=index, vendor=Vendor.AMD, pci_bus_id=label)
+
+
+def _finish(pairs: AmdPairs) -> MachineFacts:
+    shared = Counter(_package(device) for device in pairs.devices)
+    for i, device in enumerate(pairs.devices):
+        if shared[_package(device)] > 1:
+            pairs.devices[i] = replace(device, parent=_package(device))
+    parts = sum(count for count in shared.values() if count > 1)
+    if parts:
+        pairs.report.append(
+            f"{parts} devices are partitions of {sum(c > 1 for c in shared.values())} GPUs: xGMI"
+            " links of a GPU are shared by its partitions, which these tables do not show (KFD's"
+            " io_links do)"
+        )
+    return pairs.facts()
+
+
+def _package(device: DeviceFact) -> str:
+    return (device.pci_bus_id or device.label).rpartition(".")[0] or device.label
+
+
+def _parse_json(file: FileText) -> MachineFacts:
+    """`[{"gpu": 0, "bdf": "0000:0c:00.0", "links": [{"gpu": 1, "bdf": ..., "weight": 15}]}]`."""
+    root = parse_json_after_words(file, _SAVE)
+    rows = root.get("topology", root) if isinstance(root, dict) else root
+    if not isinstance(rows, list) or not rows or len(rows) > MAX_ENDPOINTS:
+        raise _refusal("the JSON is no list of GPUs with links", file)
+    devices = [_json_device(row, file) for row in rows]
+    position = {device.label: i for i, device in enumerate(devices)}
+    if len(position) < len(devices):
+        raise _refusal("a GPU is listed twice", file)
+    pairs = AmdPairs(origin="amd-smi topology --json", path=file.path, hint=_SAVE, devices=devices)
+    for i, row in enumerate(rows):
+        links = row.get("links")
+        if not isinstance(links, list):
+            raise _refusal(f"{devices[i].label} has no list of links", file)
+        seen = [_json_link(pairs, i, link, position, file) for link in links]
+        if sorted(set(seen) | {i}) != list(range(len(devices))):
+            raise _refusal(
+                f"{devices[i].label} has links to {len(set(seen))} of {len(devices)} GPUs", file
+            )
+    return _finish(pairs)
+
+
+def _json_device(row: Any, file: FileText) -> DeviceFact:
+    bus, number = _bus(row, file), row.get("gpu")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 100_000:
+        raise _refusal(f"the number of {bus} is {number!r:.40}", file)
+    return DeviceFact(label=bus, index=number, vendor=Vendor.AMD, pci_bus_id=bus)
+
+
+def _json_link(pairs: AmdPairs, i: int, link: Any, position: dict[str, int], file: FileText) -> int:
+    j = position.get(_bus(link, file))
+    if j is None:
+        raise _refusal(f"{pairs.devices[i].label} has a link to a GPU that is not listed", file)
+    for member, kind in _MEMBERS.items():
+        if member in link and i != j:
+            pairs.tables.setdefault(kind, {})[i, j] = Cell(str(link[member])[:80])
+    return j
+
+
+def _bus(item: Any, file: FileText) -> str:
+    try:
+        return canonical_pci(item["bdf"])
+    except (TypeError, KeyError, ValueError, AttributeError):
+        raise _refusal("an entry without a PCI bus id (bdf)", file) from None
+
+
+def _refusal(message: str, file: FileText) -> InputError:
+    return InputError(message, path=file.path, hint=_SAVE)

@@ -1,0 +1,61 @@
+"""JSON that other tools printed: warnings before it, sizes within reason, members of one type."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from toposeat.errors import InputError
+from toposeat.topology.readers.file_text import FileText
+
+_Type = TypeVar("_Type")
+_START = re.compile(r"^\s*[\[{]", re.MULTILINE)
+
+
+def parse_json_after_words(file: FileText, hint: str) -> Any:
+    """The JSON value that starts at the first line with a brace or bracket.
+
+    Tools print warnings before it, on the same stream.
+
+    Raises:
+        InputError: no JSON, or damaged, with its line.
+    """
+    text = file.text.removeprefix("\ufeff")
+    match = _START.search(text)
+    if match is None:
+        raise InputError("no JSON found", path=file.path, hint=hint)
+    try:
+        return msgspec.json.decode(text[match.start() :].strip())
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"damaged JSON: {error}",
+            path=file.path,
+            line=_line(text, match.start(), str(error)),
+            hint=hint,
+        ) from None
+    except RecursionError:
+        raise InputError("JSON nested too deeply", path=file.path, hint=hint) from None
+
+
+def _line(text: str, start: int, message: str) -> int:
+    """The line of the byte that the parser names; the first line if it names none."""
+    match = re.search(r"byte (\d+)", message)
+    data = text[start:].lstrip().encode("utf-8", "replace")
+    skipped = text[: start + len(text[start:]) - len(text[start:].lstrip())]
+    return skipped.count("\n") + data[: int(match.group(1)) if match else 0].count(b"\n") + 1
+
+
+def json_member(value: Any, name: str, kind: type[_Type], file: FileText, hint: str) -> _Type:
+    """A member of an object, which must be there and of a type.
+
+    Raises:
+        InputError: it is not.
+    """
+    found = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(found, kind):
+        raise InputError(
+            f"the JSON has no {name!r}, or not the right kind", path=file.path, hint=hint
+        )
+    return found

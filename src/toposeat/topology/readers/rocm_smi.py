@@ -1,0 +1,177 @@
+"""Reader of `rocm-smi --showtopo` and its parts (--showtopoaccess, ...), text and JSON."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from toposeat.errors import InputError
+from toposeat.model.topology import Vendor
+from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.topology.readers.amd_facts import AmdPairs, Cell
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.json_text import json_member, parse_json_after_words
+from toposeat.topology.readers.nvidia_smi_text import MAX_ENDPOINTS, Line, clean_lines
+from toposeat.topology.readers.pair_tables import read_tables
+
+_SAVE = "save the whole output again: rocm-smi --showtopo > FILE"
+_ORIGIN = "rocm-smi --showtopo"
+_TITLES = {
+    r"link accessibility between two gpus": "access",
+    r"weight between two gpus": "weight",
+    r"hops between two gpus": "hops",
+    r"link type between two gpus": "type",
+    r"(numa )?bandwidth( between two gpus)?": "bandwidth",
+}
+_TITLE = re.compile(r"(weight|hops|link type|link accessibility) between two gpus", re.IGNORECASE)
+_JSON_PAIR = re.compile(
+    r"\(topology\) (weight|hops|link type|link accessibility|bandwidth)"
+    r" between drm devices (\d{1,4}) and (\d{1,4})",
+    re.IGNORECASE | re.ASCII,
+)
+_JSON_KIND = {"link type": "type", "link accessibility": "access"}
+_NUMA = re.compile(
+    r"\s*GPU\s?\[?(\d{1,4})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(-?\d{1,6})\s*",
+    re.IGNORECASE | re.ASCII,
+)
+_FAILED = re.compile(r"^\s*(ERROR|Traceback|rocm-smi: command not found).*", re.IGNORECASE)
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether this is, or was meant to be, the topology that rocm-smi prints."""
+    return _TITLE.search(file.start) is not None or _is_json(file)
+
+
+def parse(file: FileText) -> MachineFacts:
+    """Read the tables.
+
+    Raises:
+        InputError: with file and line: no table, rows missing or cut, halves that disagree.
+    """
+    return _parse_json(file) if _is_json(file) else _parse_text(file)
+
+
+def _is_json(file: FileText) -> bool:
+    return "{" in file.start and _JSON_PAIR.search(file.start) is not None
+
+
+def _parse_text(file: FileText) -> MachineFacts:
+    lines = clean_lines(file.text)
+    tables = read_tables(lines, _TITLES, file.path, _SAVE)
+    if not tables:
+        raise InputError(
+            "no table of rocm-smi --showtopo found",
+            path=file.path,
+            line=next((line.number for line in lines if _FAILED.match(line.text)), None),
+            hint=_SAVE,
+        )
+    devices = [_device(int(label[3:])) for label in _plain_labels(tables[0].labels, file)]
+    pairs = AmdPairs(origin=_ORIGIN, path=file.path, hint=_SAVE, devices=devices)
+    for table in tables:
+        pairs.add(table)
+    _add_numa(pairs, lines, file)
+    if any("low-power state" in line.text for line in lines):
+        pairs.report.append(
+            "rocm-smi warned that devices are in a low-power state; tables are not affected"
+        )
+    return pairs.facts()
+
+
+def _plain_labels(labels: tuple[str, ...], file: FileText) -> tuple[str, ...]:
+    if any(not label.startswith("GPU") for label in labels):
+        raise InputError(
+            "rows are named by PCI bus ids, which rocm-smi does not do", path=file.path, hint=_SAVE
+        )
+    return labels
+
+
+def _device(index: int) -> DeviceFact:
+    return DeviceFact(label=f"GPU{index}", index=index, vendor=Vendor.AMD)
+
+
+def _add_numa(pairs: AmdPairs, lines: list[Line], file: FileText) -> None:
+    """The memory node of each GPU; -1 is not known."""
+    nodes: dict[str, dict[int, int]] = {"node": {}, "affinity": {}}
+    for line in lines:
+        match = _NUMA.fullmatch(line.text)
+        if match is None:
+            continue
+        index, what, node = int(match.group(1)), match.group(2).lower(), int(match.group(3))
+        if nodes[what].setdefault(index, node) != node:
+            raise InputError(
+                f"GPU{index} has two memory nodes", path=file.path, line=line.number, hint=_SAVE
+            )
+    _set_numa(pairs, nodes["affinity"] or nodes["node"])
+    if nodes["node"] and nodes["affinity"] and nodes["node"] != nodes["affinity"]:
+        pairs.report.append("Numa Node and Numa Affinity differ: the affinity is taken")
+
+
+def _set_numa(pairs: AmdPairs, node_of: dict[int, int]) -> None:
+    unknown = []
+    for i, device in enumerate(pairs.devices):
+        node = node_of.get(device.index if device.index is not None else -1, -1)
+        if node < 0:
+            unknown.append(device.label)
+        else:
+            pairs.devices[i] = replace(device, numa_node=node)
+    if unknown:
+        pairs.report.append(f"the memory node of {', '.join(unknown[:8])} is not stated")
+
+
+def _parse_json(file: FileText) -> MachineFacts:
+    """`{"system": {"(Topology) Weight between DRM devices 0 and 1": "15", ...}, "card0": {...}}`.
+
+    Each pair stands there once, for both directions.
+    """
+    root = parse_json_after_words(file, _SAVE)
+    system = json_member(root, "system", dict, file, _SAVE)
+    found: dict[str, dict[tuple[int, int], Cell]] = {}
+    indices: set[int] = set()
+    for key, value in system.items():
+        match = _JSON_PAIR.fullmatch(str(key).strip())
+        if match is None:
+            continue
+        what, i, j = match.group(1).lower(), int(match.group(2)), int(match.group(3))
+        indices.update((i, j))
+        found.setdefault(_JSON_KIND.get(what, what), {})[i, j] = Cell(str(value)[:80])
+    cards = {
+        int(match.group(1)): card
+        for key, card in root.items()
+        if (match := re.fullmatch(r"card(\d{1,4})", str(key), re.ASCII)) and isinstance(card, dict)
+    }
+    indices.update(cards)
+    if len(indices) > MAX_ENDPOINTS:
+        raise InputError(f"more than {MAX_ENDPOINTS} devices", path=file.path, hint=_SAVE)
+    order = {index: i for i, index in enumerate(sorted(indices))}
+    pairs = AmdPairs(
+        origin=f"{_ORIGIN} --json",
+        path=file.path,
+        hint=_SAVE,
+        devices=[_device(index) for index in order],
+    )
+    for kind, cells in found.items():
+        pairs.tables[kind] = {(order[i], order[j]): c for (i, j), c in cells.items() if i != j}
+    _check_complete(pairs, file)
+    _set_numa(pairs, {index: _numa_of_card(card) for index, card in cards.items()})
+    return pairs.facts()
+
+
+def _check_complete(pairs: AmdPairs, file: FileText) -> None:
+    count = len(pairs.devices)
+    for kind, cells in pairs.tables.items():
+        known = {frozenset(pair) for pair in cells}
+        if len(known) < count * (count - 1) // 2:
+            raise InputError(
+                f"{kind} is stated for {len(known)} of {count * (count - 1) // 2} pairs: the output"
+                " is truncated or edited",
+                path=file.path,
+                hint=_SAVE,
+            )
+
+
+def _numa_of_card(card: dict[str, object]) -> int:
+    for name in ("(Topology) Numa Affinity", "(Topology) Numa Node"):
+        text = str(card.get(name, ""))
+        if re.fullmatch(r"\d{1,6}", text, re.ASCII):
+            return int(text)
+    return -1
