@@ -48,6 +48,17 @@ XGMI_VEGA20 = DeviceLink("xGMI (Vega 20, MI100)", LinkKind.XGMI, 46e9, 24e9, 3)
 XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
 XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
 
+# What KFD states for the way between the partitions of one MI300X, and what the Frontier user guide
+# states for one GCD's xGMI to its CPU.
+XGMI_IN_PACKAGE = 819.2e9
+XGMI_CPU = 36e9
+
+# Xe Link of the Max 1100 and 1550: 24 lanes (6 ports of 4) are 318 GB/s per direction (Intel's
+# bridge card). The two stacks of a Max 1550 talk over MDF: 197 GB/s measured one way (Applencourt
+# et al., "Ponte Vecchio across the Atlantic", 2023).
+XELINK = DeviceLink("Xe Link", LinkKind.XELINK, 13.25e9, 13.25e9, 32)
+MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 197e9, 197e9, 1)
+
 # A device not known by name: 25 GB/s per direction holds for data-centre parts from V100 to H200.
 NVLINK_UNKNOWN = DeviceLink("NVLink of unknown generation", LinkKind.NVLINK, 25e9, 22.9e9, 18)
 
@@ -69,6 +80,7 @@ _DEVICE_NAMES: tuple[tuple[str, DeviceLink, int], ...] = (
 # and encoding; measured 6.6 on gen 2).
 PCIE_X16 = {1: 3e9, 2: 6e9, 3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}
 DEFAULT_PCIE_GENERATION = 4
+PCIE_ACHIEVABLE = 0.75  # of the signalling rate: 12 of 16, 24 of 32, 48 of 64 GB/s
 
 # One socket-to-socket connection of the CPU generation that carried this PCIe generation
 # (gen 2 and 3: QPI and Skylake UPI, gen 4: EPYC xGMI, gen 5: Sapphire Rapids UPI).

@@ -1,0 +1,380 @@
+r"""From KFD's nodes and io_links to a link graph.
+
+    numa0 ===== smp ===== numa1          whole GPUs: one xGMI link for each direct pair
+      |                                  partitions: ports of the fabric in their package; two
+    bridge                               packages are joined by the one xGMI link that all their
+      |                                  partitions share
+    package fabric ---- xGMI ---- package fabric
+     /    |    \
+   part  part  part
+
+Weights are the driver's: 15 an xGMI hop, 13 the way through a package, 20 a PCIe segment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from toposeat.model.topology import (
+    ComponentKind,
+    Device,
+    LinkKind,
+    Topology,
+    Vendor,
+    canonical_pci,
+)
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.kfd_node import KfdNode
+
+_PCIE, _XGMI, _HYPERTRANSPORT = 2, 11, 1
+_HOP_WEIGHT, _PACKAGE_WEIGHT = 15, 13
+_MB = 1e6
+_MI200_GFX = 90010
+_PARTITIONED_GFX = frozenset({90400, 90401, 90402, 90500})  # MI300 and MI350
+_LANE_OF_GFX = {
+    90006: k.XGMI_VEGA20,
+    90008: k.XGMI_VEGA20,
+    _MI200_GFX: k.XGMI_MI200,
+    **dict.fromkeys(_PARTITIONED_GFX, k.XGMI_MI300),
+}
+# PCI device ids of AMD's data-centre GPUs (pci.ids).
+_NAMES = {
+    0x6860: "Radeon Instinct MI25",
+    0x66A0: "Radeon Instinct MI60 or MI50",
+    0x66A1: "Radeon Instinct MI50",
+    0x738C: "AMD Instinct MI100",
+    0x7408: "AMD Instinct MI250X",
+    0x740C: "AMD Instinct MI250X or MI250",
+    0x740F: "AMD Instinct MI210",
+    0x74A0: "AMD Instinct MI300A",
+    0x74A1: "AMD Instinct MI300X",
+    0x74A2: "AMD Instinct MI308X",
+    0x74A5: "AMD Instinct MI325X",
+    0x75A0: "AMD Instinct MI350X",
+    0x75A3: "AMD Instinct MI355X",
+}
+
+
+@dataclass(slots=True)
+class _Gpu:
+    """One GPU node and where it ends up in the graph."""
+
+    node: KfdNode
+    id: str
+    bus: str
+    board: str
+    links: dict[int, dict[str, int]] = field(default_factory=dict)  # xGMI, by node
+    numa: int | None = None
+    vertex: str = ""  # where its links end: itself, or the fabric of its package
+
+    @property
+    def lane(self) -> k.DeviceLink:
+        return _LANE_OF_GFX.get(self.node.properties.get("gfx_target_version", 0), k.XGMI_MI200)
+
+
+def topology_of_kfd(nodes: Sequence[KfdNode], *, name: str, origin: str) -> Topology:
+    """Build the link graph of one machine from KFD's nodes.
+
+    Args:
+        nodes: all that the kernel showed; at least one of them a GPU.
+        name: of the machine.
+        origin: what was read.
+
+    Raises:
+        ValueError: numbers that no machine has.
+    """
+    return _Writer(nodes).write(name, origin)
+
+
+class _Writer:
+    """Writes one machine."""
+
+    def __init__(self, nodes: Sequence[KfdNode]) -> None:
+        self.builder = GraphBuilder()
+        self.report = self.builder.report
+        self.nodes = {node.number: node for node in nodes if node.is_shown}
+        self.cpus = [node for node in nodes if node.is_shown and not node.is_gpu]
+        self.gpus = [
+            _Gpu(node, f"gpu{i}", *_addresses(node))
+            for i, node in enumerate(n for n in nodes if n.is_gpu)
+        ]
+        self.of_node = {gpu.node.number: gpu for gpu in self.gpus}
+        self.numa_ids: dict[int | None, str] = {}
+        self.unstated: Counter[str] = Counter()
+        self.members: dict[str, list[_Gpu]] = defaultdict(list)
+        for gpu in self.gpus:
+            self.members[gpu.board].append(gpu)
+        self._doubt_nodes(nodes)
+
+    def write(self, name: str, origin: str) -> Topology:
+        for gpu in self.gpus:
+            self._read_links(gpu)
+        self._add_devices()
+        for node in self.cpus:
+            self._numa(node.number)
+        for board, members in self.members.items():
+            self._board(board, members)
+        self._join()
+        self._sockets()
+        for what, count in self.unstated.items():
+            self.report.append(f"KFD does not state the bandwidth of {count} {what}")
+        return self.builder.build(name=name, origin=origin)
+
+    def _doubt_nodes(self, nodes: Sequence[KfdNode]) -> None:
+        """What the list itself shows of missing or contradictory nodes."""
+        sizes = {board: len(m) for board, m in self.members.items()}
+        most = max(sizes.values())
+        for board, count in sizes.items():
+            if most > 1 and count < most:
+                self.report.append(
+                    f"{board} shows {count} partitions where others show {most}: the rest is hidden"
+                    " from the process that saved this, or was not saved"
+                )
+        shown = set(self.nodes)
+        named = {link["node_to"] for node in nodes for link in node.links if "node_to" in link} | {
+            node.number for node in nodes
+        }
+        if named - shown:
+            missing = ", ".join(str(n) for n in sorted(named - shown)[:8])
+            self.report.append(
+                f"{len(named - shown)} nodes are named but not shown ({missing}): GPUs of another"
+                " job or container?"
+            )
+
+    def _read_links(self, gpu: _Gpu) -> None:
+        near: list[tuple[int, int]] = []
+        for link in gpu.node.links:
+            start, end = link.get("node_from", gpu.node.number), link.get("node_to")
+            if start != gpu.node.number:
+                self.report.append(
+                    f"a link listed under node {gpu.node.number} says it starts at node {start}:"
+                    " it is not used"
+                )
+            elif end is not None and end != start and end in self.nodes:
+                if self.nodes[end].is_gpu and link.get("type") == _XGMI:
+                    gpu.links[end] = link
+                elif not self.nodes[end].is_gpu:
+                    near.append((link.get("weight", 0), end))
+        if near:
+            least = min(near)[0]
+            nearest = [end for weight, end in near if weight == least]
+            gpu.numa = nearest[0] if len(nearest) == 1 else None
+        elif len(self.cpus) == 1:
+            gpu.numa = self.cpus[0].number
+
+    def _add_devices(self) -> None:
+        shared = Counter(gpu.bus for gpu in self.gpus)
+        doubled = sorted(bus for bus, count in shared.items() if count > 1)
+        if doubled:
+            self.report.append(
+                f"several GPUs claim the PCI bus id {', '.join(doubled[:8])}: theirs are left out"
+            )
+        placeless = [gpu.id for gpu in self.gpus if gpu.numa is None]
+        if placeless:
+            self.report.append(f"the memory node of {', '.join(placeless[:8])} is not known")
+        for index, gpu in enumerate(self.gpus):
+            properties = gpu.node.properties
+            unique = properties.get("unique_id", 0)
+            part = len(self.members[gpu.board]) > 1 and gpu.bus not in doubled
+            self.builder.devices.append(
+                Device(
+                    id=gpu.id,
+                    index=index,
+                    vendor=Vendor.AMD,
+                    name=_NAMES.get(properties.get("device_id", 0), gpu.node.name),
+                    pci_bus_id=gpu.bus if shared[gpu.bus] == 1 else None,
+                    uuid=f"GPU-{unique:016x}" if unique and not part else None,
+                    numa_node=gpu.numa,
+                    memory_bytes=_memory(gpu.node),
+                    forwards=properties.get("gfx_target_version") == _MI200_GFX,
+                    parent=gpu.board if part else "",
+                )
+            )
+
+    def _numa(self, node: int | None) -> str:
+        if node not in self.numa_ids:
+            known = node is not None
+            self.numa_ids[node] = self.builder.component(
+                ComponentKind.NUMA,
+                f"numa{node}" if known else "numa-unknown",
+                name=f"NUMA node {node}" if known else "",
+                numa_node=node,
+            )
+        return self.numa_ids[node]
+
+    def _board(self, board: str, members: Sequence[_Gpu]) -> None:
+        """The fabric of a package with partitions, and the way from each package to its CPU."""
+        if len({gpu.bus for gpu in members}) < 2:
+            for gpu in members:
+                gpu.vertex = gpu.id
+                self._host(gpu, [gpu])
+            return
+        fabric = self.builder.component(
+            ComponentKind.NVSWITCH, f"package-{board}", name="fabric of the package"
+        )
+        for gpu in members:
+            gpu.vertex = fabric
+            inside = [
+                link.get("max_bandwidth", 0)
+                for node, link in gpu.links.items()
+                if self.of_node[node].board == board
+            ]
+            port = max(inside, default=0) * _MB
+            if not port:
+                port = k.XGMI_IN_PACKAGE
+                self.unstated[f"ports in packages: {_gb(port)} assumed"] += 1
+            self.builder.link(
+                LinkKind.XGMI,
+                gpu.id,
+                fabric,
+                bytes_per_s=port,
+                latency_s=k.LATENCY_NVSWITCH_PORT,
+                name="in the package",
+            )
+        self._host(members[0], members)
+
+    def _host(self, first: _Gpu, members: Sequence[_Gpu]) -> None:
+        """The one link of a package to its CPU: PCIe through a host bridge, or xGMI."""
+        kind, stated = _host_link(members, self.nodes)
+        numa = self._numa(first.numa)
+        if kind == _XGMI:
+            if not stated:
+                self.unstated[f"xGMI links to CPUs: {_gb(k.XGMI_CPU)} assumed"] += 1
+            self.builder.link(
+                LinkKind.XGMI,
+                first.vertex,
+                numa,
+                bytes_per_s=stated or k.XGMI_CPU,
+                latency_s=k.LATENCY_XGMI,
+                name="xGMI to CPU",
+            )
+            return
+        speed = stated * k.PCIE_ACHIEVABLE
+        if not stated:
+            speed = k.pcie_bytes_per_s(k.DEFAULT_PCIE_GENERATION)
+            self.unstated[f"PCIe links: gen {k.DEFAULT_PCIE_GENERATION} x16 assumed"] += 1
+        bridge = self.builder.component(
+            ComponentKind.HOST_BRIDGE, f"bridge-{first.id}", numa_node=first.numa
+        )
+        self.builder.pcie(
+            first.vertex, bridge, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT
+        )
+        self.builder.fabric(bridge, numa, bytes_per_s=speed)
+
+    def _join(self) -> None:
+        """Direct xGMI links, one for each pair of vertices."""
+        joined: set[frozenset[str]] = set()
+        far = 0
+        for gpu in self.gpus:
+            for number, link in sorted(gpu.links.items()):
+                peer = self.of_node[number]
+                ends = frozenset((gpu.vertex, peer.vertex))
+                if len(ends) < 2 or ends in joined:
+                    continue
+                if _own_weight(link, gpu, peer) > _HOP_WEIGHT:
+                    far += gpu.node.number < number
+                    continue
+                joined.add(ends)
+                self._xgmi(gpu, peer, link, peer.links.get(gpu.node.number, link))
+        if far:
+            self.report.append(
+                f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
+                " what lies between"
+            )
+
+    def _xgmi(self, gpu: _Gpu, peer: _Gpu, link: dict[str, int], back: dict[str, int]) -> None:
+        forward = link.get("max_bandwidth", 0) * _MB
+        backward = back.get("max_bandwidth", 0) * _MB
+        least = link.get("min_bandwidth", 0) * _MB
+        lane = gpu.lane
+        unit = least if 0 < least < forward else lane.data_sheet
+        count = max(1, min(16, round((forward or unit) / unit)))
+        if not forward:
+            self.unstated[f"xGMI links: {_gb(lane.data_sheet)} assumed ({lane.name})"] += 1
+        self.builder.link(
+            LinkKind.XGMI,
+            gpu.vertex,
+            peer.vertex,
+            bytes_per_s=forward or lane.data_sheet,
+            backward_bytes_per_s=backward or forward or lane.data_sheet,
+            flow_bytes_per_s=min(forward or lane.data_sheet, lane.achievable * count),
+            latency_s=k.LATENCY_XGMI,
+            count=count,
+            name=lane.name,
+        )
+
+    def _sockets(self) -> None:
+        """Links between CPUs as the driver lists them; without any, one between each two."""
+        listed: dict[frozenset[int], int] = {}
+        for node in self.cpus:
+            for link in node.links:
+                end = link.get("node_to")
+                if end in self.nodes and end != node.number and not self.nodes[end].is_gpu:
+                    pair = frozenset((node.number, end))
+                    listed[pair] = max(listed.get(pair, 0), link.get("max_bandwidth", 0))
+        pairs = [(a, b) for a, b in combinations(self.numa_ids, 2)]
+        for a, b in pairs:
+            stated = listed.get(frozenset((a, b)), 0) if a is not None and b is not None else 0
+            self.builder.smp(
+                self.numa_ids[a],
+                self.numa_ids[b],
+                bytes_per_s=stated * _MB or k.SMP_OF_PCIE[k.DEFAULT_PCIE_GENERATION],
+            )
+            if not stated:
+                assumed = k.SMP_OF_PCIE[k.DEFAULT_PCIE_GENERATION]
+                self.unstated[f"links between memory nodes: {_gb(assumed)} assumed"] += 1
+
+
+def _addresses(node: KfdNode) -> tuple[str, str]:
+    """PCI bus id of a GPU node, and of the board it is a part of.
+
+    Partitions have the number of their part in the function digit (Linux 6.6), or in the upper
+    half of the location (before).
+    """
+    properties = node.properties
+    location = properties.get("location_id", 0) & 0xFFFF
+    domain = properties.get("domain", 0)
+    if domain > 0xFFFFFFFF:
+        raise ValueError(f"node {node.number} is in PCI domain {domain}")
+    slot = f"{domain:04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
+    bus = canonical_pci(f"{slot}.{location & 7}")
+    partitioned = properties.get("gfx_target_version") in _PARTITIONED_GFX
+    return bus, canonical_pci(f"{slot}.0") if partitioned else bus
+
+
+def _memory(node: KfdNode) -> int | None:
+    """Bytes of the banks that are the device's own (heap types 1 and 2)."""
+    banks = sum(b.get("size_in_bytes", 0) for b in node.memory if b.get("heap_type") in (1, 2))
+    return banks or node.properties.get("local_mem_size") or None
+
+
+def _host_link(members: Sequence[_Gpu], nodes: dict[int, KfdNode]) -> tuple[int, float]:
+    """Type and bytes/s of the link from a package to the CPU node it is nearest to.
+
+    The kernel lists it for every partition, but some drivers give a number to the CPU's end only.
+    """
+    kind, stated = _PCIE, 0.0
+    for gpu in members:
+        ends = [(gpu.node, gpu.numa)]
+        if gpu.numa is not None:
+            ends.append((nodes[gpu.numa], gpu.node.number))
+        for node, target in ends:
+            for link in node.links:
+                if link.get("node_to") == target and link.get("node_from") == node.number:
+                    kind = link.get("type", _PCIE)
+                    stated = max(stated, link.get("max_bandwidth", 0) * _MB)
+    return kind, stated
+
+
+def _own_weight(link: dict[str, int], gpu: _Gpu, peer: _Gpu) -> int:
+    """The weight of the way between two packages, without the ways through them."""
+    ends = sum(each.vertex != each.id for each in (gpu, peer))
+    return link.get("weight", 0) - ends * _PACKAGE_WEIGHT
+
+
+def _gb(bytes_per_s: float) -> str:
+    return f"{bytes_per_s / k.GB_PER_S:g} GB/s"
