@@ -8,19 +8,31 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
 from toposeat.model.topology import canonical_pci
-from toposeat.topology.graph.machine import Machine, NetworkAdapter, PciDevice, pcie_generation
+from toposeat.topology.graph.machine import (
+    VENDOR_NVIDIA,
+    Machine,
+    NetworkAdapter,
+    PciDevice,
+    pcie_generation,
+)
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
+_MASK_WORD = re.compile(r"[0-9a-f]{1,8}", re.IGNORECASE | re.ASCII)
 
 
 def read_sysfs(root: Path = Path("/sys")) -> Machine:
     """Read PCI, NUMA, sockets and NICs; what is missing is left out, nothing raises."""
-    pci = _pci_devices(root)
     cpus_of_node = _cpus_of_node(root)
+    pci = _pci_devices(root, cpus_of_node)
     adapters, report = _adapters(root, pci)
+    if any(d.is_gpu and _ROOT.fullmatch(d.root) is None for d in pci.values()):
+        report += (
+            "the PCI tree is not shown: functions of one PCI domain are taken to share a host"
+            " bridge",
+        )
     return Machine(
         pci=pci,
         cpus_of_node=cpus_of_node,
@@ -34,35 +46,75 @@ def read_sysfs(root: Path = Path("/sys")) -> Machine:
     )
 
 
-def _pci_devices(root: Path) -> dict[str, PciDevice]:
+def _pci_devices(root: Path, cpus_of_node: dict[int, str]) -> dict[str, PciDevice]:
     folder = root / "bus" / "pci" / "devices"
     found: dict[str, PciDevice] = {}
     for entry in _entries(folder):
         if _BDF.fullmatch(entry.name):
-            device = _pci_device(entry)
+            device = _pci_device(entry, cpus_of_node)
             found[device.pci_bus_id] = device
     return found
 
 
-def _pci_device(entry: Path) -> PciDevice:
+def _pci_device(entry: Path, cpus_of_node: dict[int, str]) -> PciDevice:
     path = entry.resolve()
+    bus_id = canonical_pci(entry.name)
     roots = [part for part in path.parts if _ROOT.fullmatch(part)]
     chain = [canonical_pci(part) for part in path.parts if _BDF.fullmatch(part)]
+    cpus = _cpu_list(path / "local_cpulist") or _cpu_mask(path / "local_cpus")
     node = _number(path / "numa_node")
+    if node is None and cpus is not None:
+        node = _node_of_cpus(cpus, cpus_of_node)
+    vendor, device = _identity(path)
     speed = _first_number(path / "max_link_speed")
     return PciDevice(
-        pci_bus_id=canonical_pci(entry.name),
-        root=roots[-1] if roots else "",
+        pci_bus_id=bus_id,
+        root=roots[-1] if roots else f"pci{bus_id.partition(':')[0]}",
         bridges=tuple(chain[:-1]),
-        vendor=_number(path / "vendor") or 0,
-        device=_number(path / "device") or 0,
+        vendor=vendor,
+        device=device,
         class_code=_number(path / "class") or 0,
         numa_node=node if node is not None and node >= 0 else None,
-        cpus=_cpu_list(path / "local_cpulist"),
+        cpus=cpus,
         generation=pcie_generation(speed),
         width=_number(path / "current_link_width") or None,
         max_width=_number(path / "max_link_width") or None,
         current_generation=pcie_generation(_first_number(path / "current_link_speed")),
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Vendor and device: from their files, else from the configuration space (recorded trees).
+
+    The last resort is NVIDIA's driver, which lists its GPUs in /proc beside the recorded /sys.
+    """
+    vendor, device = _number(path / "vendor"), _number(path / "device")
+    if vendor is None:
+        try:
+            head = (path / "config").read_bytes()[:4]
+        except OSError:
+            head = b""
+        if len(head) == 4:
+            return int.from_bytes(head[:2], "little"), int.from_bytes(head[2:], "little")
+        if _proc_of_driver(path) is not None:
+            vendor = VENDOR_NVIDIA
+    return vendor or 0, device or 0
+
+
+def _proc_of_driver(path: Path) -> Path | None:
+    """The folder of NVIDIA's driver for a function, if the tree was recorded with /proc."""
+    for root in path.parents:
+        if root.name == "sys":
+            folder = root.parent / "proc" / "driver" / "nvidia" / "gpus" / path.name
+            return folder if folder.is_dir() else None
+    return None
+
+
+def _node_of_cpus(cpus: str, cpus_of_node: dict[int, str]) -> int | None:
+    """The memory node that all of these CPUs belong to."""
+    wanted = set(parse_cpu_list(cpus))
+    return next(
+        (node for node, near in cpus_of_node.items() if wanted <= set(parse_cpu_list(near))), None
     )
 
 
@@ -184,6 +236,14 @@ def _number(path: Path) -> int | None:
 def _first_number(path: Path) -> float | None:
     match = re.match(r"\d+(\.\d+)?", read_line(path) or "", re.ASCII)
     return float(match.group()) if match else None
+
+
+def _cpu_mask(path: Path) -> str | None:
+    """CPUs from words of 32 bits in hexadecimal, highest first."""
+    words = (read_line(path) or "").split(",")
+    if len(words) > (MAX_CPU + 1) // 32 or any(not _MASK_WORD.fullmatch(word) for word in words):
+        return None
+    return cpu_list_of_mask([int(word, 16) for word in reversed(words)], bits=32) or None
 
 
 def _cpu_list(path: Path) -> str | None:

@@ -16,8 +16,8 @@ from toposeat.topology.facts import DeviceFact, MachineFacts
 from toposeat.topology.readers.amd_facts import AmdPairs, Cell
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import parse_json_after_words
-from toposeat.topology.readers.nvidia_smi_text import MAX_ENDPOINTS, clean_lines
 from toposeat.topology.readers.pair_tables import read_tables
+from toposeat.topology.readers.word_table import MAX_ENDPOINTS, clean_lines
 
 _SAVE = "save the whole output again: amd-smi topology > FILE"
 _TITLES = {

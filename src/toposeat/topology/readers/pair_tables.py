@@ -18,7 +18,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.topology import canonical_pci
-from toposeat.topology.readers.nvidia_smi_text import MAX_ENDPOINTS, Line
+from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line
 
 _LABEL = re.compile(
     r"GPU\[(\d{1,4})\]|GPU\s?(\d{1,4})(?![\w.])"

@@ -27,7 +27,7 @@ from toposeat.topology.facts import (
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.amd_facts import DIRECT_WEIGHT
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.nvidia_smi_text import MAX_ENDPOINTS, Line, clean_lines
+from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
 
 _SAVE = "save the whole output again: rocm-bandwidth-test > FILE"
 _GB = 1e9

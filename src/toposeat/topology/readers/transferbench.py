@@ -28,7 +28,7 @@ from toposeat.topology.facts import (
     PairNumbers,
 )
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.nvidia_smi_text import MAX_ENDPOINTS, Line, clean_lines
+from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
 
 _SAVE = "save the whole output again: TransferBench p2p > FILE"
 _GB = 1e9
