@@ -54,19 +54,11 @@ def parse(path: Path) -> Topology:
     Raises:
         InputError: damaged, dangerous, no tree of sysfs, or a machine without GPUs.
     """
-XX
-        name = _host_name(folder) or _plain_name(path)
-        if sysfs is not None and (sysfs / "bus/pci/devices").is_dir():
-            return _whole(sysfs, name, path)
-        if kfd is not None:
-            return _kfd(kfd, name, path)
-        if sysfs is None:
-            raise InputError("no tree of sysfs or KFD in it", path=path, hint=SAVE)
-        raise InputError(
-            "the tree has no PCI devices: they were not saved, or the machine has none",
-            path=path,
-            hint="save it with hwloc-gather-topology --io, or use lstopo --of xml",
-        )
+    try:
+        with opened(path) as folder:
+            return _parse_folder(folder, path)
+    except ValueError as error:  # a noun refused what the files say
+        raise InputError(f"describes no possible machine: {error}", path=path, hint=SAVE) from error
 
 
 def _parse_folder(folder: Path, path: Path) -> Topology:
