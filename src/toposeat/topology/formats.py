@@ -15,6 +15,7 @@ from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.readers import (
+    amd_smi,
     hwloc_xml,
     mx_smi_topo,
     nccl_xml,
@@ -25,9 +26,16 @@ from toposeat.topology.readers import (
     nvidia_smi_query,
     nvidia_smi_topo,
     p2p_bandwidth_latency,
+    rocm_bandwidth_test,
+    rocm_smi,
+    starpu_bus,
+    starpu_platform,
     superbench,
+    sysfs_snapshot,
     toposeat_json,
+    transferbench,
     unusable,
+    xpu_smi,
 )
 from toposeat.topology.readers.file_text import FileText
 
@@ -75,6 +83,48 @@ FORMATS: tuple[Format, ...] = (
         parse=nvbandwidth.parse,
     ),
     Format(
+        name="rocm-smi --showtopo",
+        command="rocm-smi --showtopo > FILE (or --json)",
+        tells="which pairs have xGMI or PCIe only, NUMA nodes; of bandwidths only the range",
+        looks_like=rocm_smi.looks_like,
+        parse=rocm_smi.parse,
+    ),
+    Format(
+        name="amd-smi topology",
+        command="amd-smi topology > FILE (or --json)",
+        tells="PCI bus ids, xGMI or PCIe, range of bandwidths, access, partitions",
+        looks_like=amd_smi.looks_like,
+        parse=amd_smi.parse,
+    ),
+    Format(
+        name="KFD topology text",
+        command="grep -r . /sys/class/kfd/kfd/topology/nodes > FILE",
+        tells="AMD GPUs and partitions, PCI bus ids, xGMI links with bandwidths, nearest CPUs",
+        looks_like=sysfs_snapshot.looks_like_text,
+        parse=sysfs_snapshot.parse_text,
+    ),
+    Format(
+        name="rocm-bandwidth-test",
+        command="rocm-bandwidth-test > FILE",
+        tells="measured bandwidth of AMD pairs and host copies per NUMA node, access, distances",
+        looks_like=rocm_bandwidth_test.looks_like,
+        parse=rocm_bandwidth_test.parse,
+    ),
+    Format(
+        name="TransferBench p2p",
+        command="TransferBench p2p > FILE (or OUTPUT_TO_CSV=1)",
+        tells="measured bandwidth of pairs, reading or writing, and of host copies per NUMA node",
+        looks_like=transferbench.looks_like,
+        parse=transferbench.parse,
+    ),
+    Format(
+        name="StarPU bus",
+        command="starpu_calibrate_bus (NAME.bandwidth, .latency, .affinity)",
+        tells="measured bandwidth and latency of pairs and host copies, or near CPUs",
+        looks_like=starpu_bus.looks_like,
+        parse=starpu_bus.parse,
+    ),
+    Format(
         name="toposeat topology JSON",
         command="toposeat discover -o FILE",
         tells="everything",
@@ -94,6 +144,13 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, sockets, names, NICs; NVLink where NVML was used",
         looks_like=hwloc_xml.looks_like,
         parse=hwloc_xml.parse,
+    ),
+    Format(
+        name="StarPU platform XML",
+        command="starpu_calibrate_bus (NAME.platform.xml)",
+        tells="PCIe tree with measured speeds, measured limits of pairs, names",
+        looks_like=starpu_platform.looks_like,
+        parse=starpu_platform.parse,
     ),
     Format(
         name="nvidia-smi -q and -q -x",
@@ -122,6 +179,13 @@ FORMATS: tuple[Format, ...] = (
         tells="of names, PCI bus ids, UUIDs, memory and PCIe links what was asked for",
         looks_like=nvidia_smi_csv.looks_like,
         parse=nvidia_smi_csv.parse,
+    ),
+    Format(
+        name="xpu-smi topology -m",
+        command="xpu-smi topology -m > FILE",
+        tells="Intel tiles, Xe Link lanes, MDF, PCIe relations, near CPUs; no speeds",
+        looks_like=xpu_smi.looks_like,
+        parse=xpu_smi.parse,
     ),
     Format(
         name="mx-smi topo -m",
@@ -171,7 +235,15 @@ UNUSABLE: tuple[Format, ...] = (
     ),
 )
 
-TREES: tuple[TreeFormat, ...] = ()
+TREES: tuple[TreeFormat, ...] = (
+    TreeFormat(
+        name="saved sysfs or KFD tree",
+        command="hwloc-gather-topology NAME --io; tar chf FILE.tar /sys/class/kfd/kfd/topology",
+        tells="as live discovery without NVML: PCIe tree, NUMA nodes, NICs, AMD's xGMI links",
+        looks_like=sysfs_snapshot.looks_like,
+        parse=sysfs_snapshot.parse,
+    ),
+)
 
 
 def format_of(file: FileText) -> Format:

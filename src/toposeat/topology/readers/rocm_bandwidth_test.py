@@ -1,7 +1,8 @@
 """Reader of `rocm-bandwidth-test`: measured copies between CPUs and GPUs, distances, access.
 
 Devices 0 to k-1 are memory nodes of the host, the GPUs follow; every matrix has them all, row =
-source. `N/A` on the diagonal and between GPUs without peer access are not known, never zero.
+source. `N/A` on the diagonal and between GPUs without peer access are not known, never zero. The
+program counts copies within a device twice (an MI50 would exceed its memory else): halved here.
 """
 
 from __future__ import annotations
@@ -300,6 +301,7 @@ def _pairs(
         if values is None:
             continue
         chosen = values[np.ix_(gpus, gpus)] * _GB
+        chosen[np.diag_indices_from(chosen)] /= 2
         apart = chosen[~np.eye(len(gpus), dtype=bool)]
         if kind == "both":
             np.fill_diagonal(chosen, nan)

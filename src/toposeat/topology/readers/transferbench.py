@@ -39,7 +39,7 @@ _TITLE = re.compile(
 )
 _HEADER = re.compile(r"SRC(?:\+EXE)?\\(?:EXE\+)?DST", re.IGNORECASE)
 _ENDPOINT = re.compile(r"\b([CG]PU)\s+(\d{1,4})(?!\w)", re.ASCII)
-_ROW = re.compile(r"\s*([CG]PU)\s+(\d{1,4})\s+(->|<-|<->|min|max|sd)[\s,]*(.*)", re.ASCII)
+_ROW = re.compile(r"\s*([CG]PU)\s+(\d{1,4})\s+(<->|->|<-|min|max|sd)[\s,]*(.*)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 _ENGINES = {"GFX": "sm", "DMA": "ce"}
 _Endpoint = tuple[str, int]

@@ -1,0 +1,112 @@
+"""amd-smi topology: PCI bus ids, ranges of bandwidths, partitions, text and JSON alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.topology.readers import amd_samples as samples
+from toposeat.errors import InputError
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.formats import parse_file
+from toposeat.topology.readers.file_text import FileText
+
+
+def read(text: str) -> MachineFacts:
+    facts = parse_file(FileText(text, Path("node.txt")))
+    assert isinstance(facts, MachineFacts)
+    return facts
+
+
+def test_mi250x_in_text() -> None:
+    facts = read(samples.amd_smi_mi250x())
+    assert tuple(d.pci_bus_id for d in facts.devices) == samples.MI250X_BUS
+    assert {(x.i, x.j): x.count for x in facts.links} == samples.MI250X
+    assert {(x.count, x.forward_bytes_per_s) for x in facts.links} == {
+        (4, 200e9), (2, 100e9), (1, 50e9)
+    }  # fmt: skip
+    assert all(facts.peer_access.values())
+    assert len(facts.peer_access) == 56
+    assert any("hops is not used" in line for line in facts.report)
+
+
+def test_text_and_json_say_the_same() -> None:
+    def kind(i: int, j: int) -> str:
+        return "XGMI" if i // 4 == j // 4 else "PCIE"
+
+    def weight(i: int, j: int) -> int:
+        return 0 if i == j else 15 if i // 4 == j // 4 else 72
+
+    bus = samples.MI300X_BUS
+    text = (
+        samples.amd_smi_table("ACCESS TABLE", bus, lambda i, j: "ENABLED")
+        + samples.amd_smi_table("WEIGHT TABLE", bus, weight)
+        + samples.amd_smi_table(
+            "LINK TYPE TABLE", bus, lambda i, j: kind(i, j) if i - j else "SELF"
+        )
+        + samples.amd_smi_table(
+            "NUMA BW TABLE", bus, lambda i, j: "50000-50000" if i - j else "N/A"
+        )
+    )
+    as_text, as_json = read(text), read(samples.amd_smi_json(bus, weight, kind))
+    assert as_text.devices == as_json.devices
+    assert as_text.links == as_json.links
+    assert len(as_text.links) == 12
+    assert as_text.peer_access == as_json.peer_access
+    assert as_text.pcie_relations == as_json.pcie_relations
+    assert as_text.pcie_relations is not None
+    assert len(as_text.pcie_relations.relations) == 16
+
+
+def test_partitions_have_a_parent() -> None:
+    bus = [f"0000:05:00.{i}" for i in range(4)] + [f"0000:26:00.{i}" for i in range(4)]
+    facts = read(
+        samples.amd_smi_json(
+            bus,
+            lambda i, j: 0 if i == j else 13 if i // 4 == j // 4 else 41,
+            lambda i, j: "XGMI",
+            bandwidth="0-0",
+        )
+    )
+    assert [d.parent for d in facts.devices] == ["0000:05:00"] * 4 + ["0000:26:00"] * 4
+    assert {(x.i // 4, x.j // 4) for x in facts.links} == {(0, 0), (1, 1)}
+    assert any("8 devices are partitions of 2 GPUs" in line for line in facts.report)
+
+
+def test_idle_range_is_not_known() -> None:
+    bus = samples.MI300X_BUS[:2]
+    facts = read(
+        samples.amd_smi_table("LINK TYPE TABLE", bus, lambda i, j: "XGMI" if i - j else "SELF")
+        + samples.amd_smi_table("NUMA BW TABLE", bus, lambda i, j: "0-0" if i - j else "N/A")
+    )
+    (link,) = facts.links
+    assert link.forward_bytes_per_s is None
+    assert any("no table of weights" in line for line in facts.report)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("50000-200000", "50000to200000", "must be MIN-MAX"),
+        ("0000:c6:00.0 ENABLED", "0000:c6:00.0 PERHAPS", "access must be True or False"),
+        ("0000:c6:00.0 15 ", "0000:c6:00.0 x5 ", "a weight must be a number"),
+        ("WEIGHT TABLE:\n             0000:c1", "WEIGHT TABLE:\n             0000:aa", "no column"),
+    ],
+)  # fmt: skip
+def test_damage_is_refused(old: str, new: str, message: str) -> None:
+    text = samples.amd_smi_mi250x()
+    assert old in text
+    with pytest.raises(InputError, match=message) as caught:
+        read(text.replace(old, new, 1))
+    assert caught.value.line
+
+
+def test_json_without_a_gpu_is_refused() -> None:
+    text = samples.amd_smi_json(samples.MI300X_BUS, lambda i, j: 15, lambda i, j: "XGMI")
+    with pytest.raises(InputError, match="not listed"):
+        read(
+            text.replace(
+                '"bdf": "0000:27:00.0",\n        "links"', '"bdf": "0000:28:00.0",\n        "links"'
+            )
+        )

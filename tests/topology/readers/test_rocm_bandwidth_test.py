@@ -1,0 +1,132 @@
+"""rocm-bandwidth-test over recorded runs: directions, access and distances as they were printed."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.formats import parse_file
+from toposeat.topology.readers.file_text import FileText, read_file
+
+
+def recorded(shared_dir: Path, name: str) -> MachineFacts:
+    facts = parse_file(read_file(shared_dir / "machines" / "rocm-bandwidth-test" / name))
+    assert isinstance(facts, MachineFacts)
+    return facts
+
+
+def test_no_peer_access_is_known_and_no_number_invented(shared_dir: Path) -> None:
+    facts = recorded(shared_dir, "2gpu-mi50-noP2P.txt")
+    assert [d.pci_bus_id for d in facts.devices] == ["0000:19:00.0", "0000:67:00.0"]
+    assert [d.numa_node for d in facts.devices] == [0, 0]
+    assert dict(facts.peer_access) == {(0, 1): False, (1, 0): False}
+    (uni,) = facts.pairs  # the other direction has numbers of host copies only
+    assert isnan(uni.values[0, 1])
+    assert isnan(uni.values[1, 0])
+    # The program counts a copied byte as read and written.
+    assert uni.values[0, 0] == pytest.approx(696.717e9 / 2)
+    # Row is source: the CPU writes 13.750 GB/s into GPU 0, which sends 14.280 back.
+    host = {h.device: (h.to_device, h.from_device) for h in facts.host}
+    assert host == {
+        0: (pytest.approx(13.750e9), pytest.approx(14.280e9)),
+        1: (pytest.approx(13.769e9), pytest.approx(14.280e9)),
+    }
+    assert facts.links == ()
+
+
+def test_names_and_anonymised_uuids(shared_dir: Path) -> None:
+    facts = recorded(shared_dir, "2gpu-7900xtx-noP2P.txt")
+    assert {d.name for d in facts.devices} == {"Radeon RX 7900 XTX"}
+    assert [d.uuid for d in facts.devices] == [None, None]  # "GPU-XX" twice
+    assert [d.pci_bus_id for d in facts.devices] == ["0000:83:00.0", "0000:03:00.0"]
+
+
+def test_hive_on_the_second_socket(shared_dir: Path) -> None:
+    facts = recorded(shared_dir, "4gpu-mi100-xgmi-hive.txt")
+    assert [d.numa_node for d in facts.devices] == [1, 1, 1, 1]
+    assert {(x.i, x.j) for x in facts.links} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
+    assert facts.pairs == ()
+
+
+def test_four_memory_nodes_and_empty_names(shared_dir: Path) -> None:
+    facts = recorded(shared_dir, "4gpu-nps4-distances.txt")
+    assert [d.numa_node for d in facts.devices] == [0, 1, 2, 3]
+    assert [d.pci_bus_id for d in facts.devices] == [
+        "0000:c9:00.0", "0000:87:00.0", "0000:49:00.0", "0000:09:00.0"
+    ]  # fmt: skip
+    assert len(facts.links) == 6  # distance 15 is xGMI though no link table was printed
+    assert all(facts.peer_access.values())
+
+
+PAIR = """
+          Device: 0,  CPU A
+          Device: 1,  CPU B
+          Device: 2,  AMD Instinct MI100,  GPU-0123456789abcdef,  c1:0.0
+          Device: 3,  AMD Instinct MI100,  GPU-fedcba9876543210,  c6:0.0
+
+          Unidirectional copy peak bandwidth GB/s
+
+          D/D       0           1           2           3
+
+          0         N/A         N/A         28.4        24.9
+
+          1         N/A         N/A         25.0        28.5
+
+          2         28.5        11.3        1000.0      49.0
+
+          3         25.0        28.6        47.5        1000.0
+
+
+          Bidirectional copy peak bandwidth GB/s
+
+          D/D       0           1           2           3
+
+          0         N/A         N/A         40.0        39.0
+
+          1         N/A         N/A         39.0        40.0
+
+          2         40.0        39.0        N/A         90.0
+
+          3         39.0        40.0        90.0        N/A
+"""
+
+
+def read(text: str) -> MachineFacts:
+    facts = parse_file(FileText(text, Path("run.txt")))
+    assert isinstance(facts, MachineFacts)
+    return facts
+
+
+def test_directions_are_never_made_symmetric() -> None:
+    facts = read(PAIR)
+    uni, both = facts.pairs
+    assert (uni.values[0, 1], uni.values[1, 0]) == (pytest.approx(49e9), pytest.approx(47.5e9))
+    assert not uni.both_ways
+    assert both.both_ways
+    assert both.values[0, 1] == pytest.approx(90e9)
+    assert {(h.device, h.numa_node): h.from_device for h in facts.host}[0, 1] == pytest.approx(
+        11.3e9
+    )
+    assert facts.devices[0].uuid == "GPU-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("2         28.5", "2         fast", 15, "'fast' where a number or N/A belongs"),
+        ("1         N/A         N/A         25.0        28.5\n", "", 14, "row 1 of a matrix"),
+        ("D/D       0           1           2           3", "D/D       0           1           2",
+         9, "a matrix of 3 devices, 4 are listed"),
+        ("Device: 1,", "Device: 7,", 2, "not numbered from 0"),
+        ("Device: 0,  CPU A", "Device: 0,  AMD Radeon VII,  GPU-a,  11:0.0", 2, "CPUs do not come"),
+    ],
+)  # fmt: skip
+def test_damage_is_refused_with_its_line(old: str, new: str, line: int, message: str) -> None:
+    assert old in PAIR
+    with pytest.raises(InputError, match=message) as caught:
+        read(PAIR.replace(old, new, 1))
+    assert caught.value.line == line

@@ -1,0 +1,144 @@
+"""rocm-smi --showtopo: tables as documented and recorded; hops rejected; damage refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.topology.readers import amd_samples as samples
+from toposeat.errors import InputError
+from toposeat.model.topology import LinkKind, PathClass, Vendor
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.formats import parse_file
+from toposeat.topology.readers import rocm_smi
+from toposeat.topology.readers.file_text import FileText, read_file
+
+PATH = Path("node.txt")
+
+
+def read(text: str) -> MachineFacts:
+    facts = parse_file(FileText(text, PATH))
+    assert isinstance(facts, MachineFacts)
+    return facts
+
+
+def pairs_of_links(facts: MachineFacts) -> set[tuple[int, int]]:
+    assert all(link.kind is LinkKind.XGMI for link in facts.links)
+    return {(link.i, link.j) for link in facts.links}
+
+
+@pytest.mark.parametrize("label", ["GPU{}", "GPU[{}]", "GPU {} "])
+def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
+    facts = read(samples.rocm_smi_mi250x(label=label))
+    assert pairs_of_links(facts) == set(samples.MI250X)  # 15 of 28 pairs weigh 30
+    assert {link.count for link in facts.links} == {1}  # the tool does not tell how many
+    assert [d.numa_node for d in facts.devices] == [3, 3, 1, 1, 0, 0, 2, 2]
+    assert {d.vendor for d in facts.devices} == {Vendor.AMD}
+    report = " ".join(facts.report)
+    assert "hops is not used" in report
+    assert "low-power" in report
+    assert "16 xGMI pairs weigh more than 15" in report
+    assert "each pair counts as one link" in report
+
+
+def test_recorded_pair_without_bridge(shared_dir: Path) -> None:
+    file = read_file(shared_dir / "machines" / "rocm-smi-topo" / "2gpu-mi100-pcie-minimal.txt")
+    assert rocm_smi.looks_like(file)
+    facts = rocm_smi.parse(file)
+    assert [d.label for d in facts.devices] == ["GPU0", "GPU1"]
+    assert facts.links == ()
+    assert [d.numa_node for d in facts.devices] == [None, None]
+    assert any("memory node" in line for line in facts.report)
+
+
+def test_every_recorded_file_is_read(shared_dir: Path) -> None:
+    files = sorted((shared_dir / "machines" / "rocm-smi-topo").iterdir())
+    assert files
+    for path in files:
+        assert parse_file(read_file(path)).devices
+
+
+def test_pcie_weights_place_pairs() -> None:
+    weight = {(0, 1): 40, (2, 3): 40}
+    text = (
+        samples.rocm_table(
+            "Weight between two GPUs",
+            4,
+            lambda i, j: 0 if i == j else weight.get((min(i, j), max(i, j)), 72),
+        )
+        + samples.rocm_table("Link Type between two GPUs", 4, lambda i, j: 0 if i == j else "PCIE")
+        + samples.rocm_numa([0, 0, 1, 1])
+    )
+    facts = read(text)
+    assert facts.links == ()
+    assert facts.pcie_relations is not None
+    far = {p for p, r in facts.pcie_relations.relations.items() if r.path_class is PathClass.SYS}
+    assert far == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    assert any("PCIe switches are not shown" in line for line in facts.report)
+
+
+def test_bandwidth_range_counts_links_and_access_keeps_directions() -> None:
+    text = (
+        samples.rocm_table("Link Type between two GPUs", 2, lambda i, j: "XGMI" if i - j else 0)
+        + samples.rocm_table("Bandwidth", 2, lambda i, j: "50000-200000" if i - j else "N/A")
+        + "Format: min-max; Units: mps\n"
+        + samples.rocm_table("Link accessibility between two GPUs", 2, lambda i, j: i >= j)
+    )
+    facts = read(text)
+    (link,) = facts.links
+    assert (link.count, link.forward_bytes_per_s, link.backward_bytes_per_s) == (4, 200e9, 200e9)
+    assert dict(facts.peer_access) == {(0, 1): False, (1, 0): True}
+
+
+def test_json_states_each_pair_once() -> None:
+    text = samples.rocm_smi_json(8, lambda i, j: "XGMI", lambda i, j: 15)
+    facts = read("WARNING: AMD GPU device(s) is/are in a low-power state\n\n" + text)
+    assert len(pairs_of_links(facts)) == 28
+    assert [d.numa_node for d in facts.devices] == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+def test_wrapped_at_eighty_columns() -> None:
+    wrapped = "\n".join(
+        line[at : at + 80]
+        for line in samples.rocm_smi_mi250x().split("\n")
+        for at in range(0, max(1, len(line)), 80)
+    )
+    assert pairs_of_links(read(wrapped)) == set(samples.MI250X)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("GPU3   XGMI", "GPU2   XGMI", "row GPU2 appears twice"),
+        ("GPU7   30", "GPU9   30", "row GPU9 has no column"),
+        ("GPU3   XGMI         XGMI", "GPU3   XGMI         PCIE", "asymmetric"),
+        ("GPU5   XGMI", "GPU5   HYPER", "unknown link type 'HYPER'"),
+        ("GPU4   30           30", "GPU4   30", "has 7 cells, its header 8 columns"),
+        ("GPU[1]\t\t: (Topology) Numa Node: 3", "GPU[0]\t\t: (Topology) Numa Node: 1", "two"),
+    ],
+)  # fmt: skip
+def test_damage_is_refused_with_its_line(old: str, new: str, message: str) -> None:
+    text = samples.rocm_smi_mi250x()
+    assert old in text
+    damaged = text.replace(old, new, 1)
+    with pytest.raises(InputError, match=message) as caught:
+        read(damaged)
+    end = text.index(old) + len(new.rstrip("\n"))
+    assert caught.value.line == damaged.count("\n", 0, end) + 1
+    assert "rocm-smi --showtopo" in caught.value.hint
+
+
+def test_numa_node_and_affinity_that_differ_are_reported() -> None:
+    facts = read(samples.rocm_smi_mi250x().replace("Numa Node: 1", "Numa Node: 4"))
+    assert any("Numa Node and Numa Affinity differ" in line for line in facts.report)
+    assert facts.devices[2].numa_node == 1
+
+
+def test_incomplete_json_is_refused() -> None:
+    text = samples.rocm_smi_json(4, lambda i, j: "XGMI", lambda i, j: 15)
+    damaged = text.replace('"(Topology) Link type between DRM devices 1 and 2": "XGMI", ', "")
+    with pytest.raises(InputError, match="type is stated for 5 of 6 pairs"):
+        read(damaged)
+    with pytest.raises(InputError, match="damaged JSON"):
+        read(text[:-2])

@@ -1,0 +1,93 @@
+"""xpu-smi topology -m: tiles, Xe Link lanes, MDF, PCIe words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.topology.readers.amd_samples import max1550, xpu_smi
+from toposeat.errors import InputError
+from toposeat.model.topology import LinkKind, PathClass, Vendor
+from toposeat.topology import constants as k
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.formats import parse_file
+from toposeat.topology.readers.file_text import FileText, read_file
+
+
+def read(text: str) -> MachineFacts:
+    facts = parse_file(FileText(text, Path("node.txt")))
+    assert isinstance(facts, MachineFacts)
+    return facts
+
+
+def test_recorded_bridge_of_24_lanes(shared_dir: Path) -> None:
+    facts = parse_file(
+        read_file(shared_dir / "machines" / "xpu-smi-topo" / "2gpu-max1100-xl24.txt")
+    )
+    assert isinstance(facts, MachineFacts)
+    assert [d.label for d in facts.devices] == ["GPU 0/0", "GPU 1/0"]
+    assert {d.vendor for d in facts.devices} == {Vendor.INTEL}
+    assert [d.parent for d in facts.devices] == [None, None]  # one tile each
+    assert [d.cpus for d in facts.devices] == ["0-143", "0-143"]
+    (link,) = facts.links
+    assert (link.kind, link.count) == (LinkKind.XELINK, 24)
+    assert link.forward_bytes_per_s == pytest.approx(318e9)  # stated by the source of the file
+
+
+def test_stacks_of_max_1550() -> None:
+    facts = read(xpu_smi(2, 2, max1550, ["0-51", "52-103"]))
+    assert [d.parent for d in facts.devices] == ["GPU 0", "GPU 0", "GPU 1", "GPU 1"]
+    links = {(x.i, x.j): (x.count, x.forward_bytes_per_s) for x in facts.links}
+    assert links == {
+        (0, 1): (1, k.MDF.data_sheet),
+        (2, 3): (1, k.MDF.data_sheet),
+        (0, 2): (16, pytest.approx(212e9)),
+        (1, 3): (16, pytest.approx(212e9)),
+    }
+    assert facts.pcie_relations is not None
+    # The stacks of one card share its PCIe link.
+    assert {pair: r.path_class for pair, r in facts.pcie_relations.relations.items()} == {
+        (0, 1): PathClass.PIX,
+        (2, 3): PathClass.PIX,
+    }
+    assert any("2 pairs of tiles are joined by Xe Link and MDF together" in x for x in facts.report)
+
+
+def test_pcie_words() -> None:
+    words = {
+        (0, 1): "PIX",
+        (0, 2): "NODE",
+        (0, 3): "SYS",
+        (1, 2): "PXB",
+        (1, 3): "PHB",
+        (2, 3): "SYS",
+    }
+    facts = read(
+        xpu_smi(4, 1, lambda i, j: words[min(i, j), max(i, j)], ["0-3", "0-3", "4-7", "N/A"])
+    )
+    assert facts.links == ()
+    assert facts.pcie_relations is not None
+    assert {p: r.path_class.value for p, r in facts.pcie_relations.relations.items()} == words
+    assert facts.devices[3].cpus is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("GPU 1/1  XL*", "GPU 1/1  XQ4", 5, "unknown relation 'XQ4'"),
+        ("GPU 1/1  XL*", "GPU 1/1  SYS", 5, "asymmetric"),
+        ("GPU 1/0  XL16     XL*      S", "GPU 1/0  XL16     S        S", 4, "columns are shifted"),
+        ("GPU 0/1  MDF", "GPU 0/0  MDF", 3, "comes twice"),
+        ("GPU 1/1  XL*      XL16     MDF      S        52-103\n", "", 4, "no row for GPU 1/1"),
+        ("GPU 0/1  MDF      S        XL*      XL16     0-51", "GPU 0/1  MDF      S        XL*", 3,
+         "3 cells for 4 columns"),
+        ("52-103", "103-52", 4, "CPU affinity of GPU 1/0 is damaged"),
+    ],
+)  # fmt: skip
+def test_damage_is_refused_with_its_line(old: str, new: str, line: int, message: str) -> None:
+    text = xpu_smi(2, 2, max1550, ["0-51", "52-103"])
+    assert old in text
+    with pytest.raises(InputError, match=message) as caught:
+        read(text.replace(old, new, 1))
+    assert caught.value.line == line
