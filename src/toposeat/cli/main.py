@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import toposeat
+from toposeat.cli.bench import BenchCommand
 from toposeat.cli.command import (
     EXIT_FAILED,
     EXIT_MISSING_PROGRAM,
@@ -39,6 +40,7 @@ COMMANDS: tuple[type[Command], ...] = (
     CompareCommand,
     TuneCommand,
     ReportCommand,
+    BenchCommand,
     DoctorCommand,
     DemoCommand,
 )

@@ -9,15 +9,19 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import Any
+from typing import IO, Any
 
 from toposeat.errors import MissingProgramError, ToposeatError
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def run_child(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+def run_child(
+    argv: Sequence[str], environment: Mapping[str, str], *, stdout: IO[bytes] | None = None
+) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
+
+    Its standard output goes to `stdout`, else where this process's own does.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
 
@@ -28,7 +32,9 @@ def run_child(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     own_group = not _reads_terminal()
     with _Forwarder(own_group) as forwarder:
         try:
-            child = subprocess.Popen(list(argv), env=dict(environment), start_new_session=own_group)
+            child = subprocess.Popen(
+                list(argv), env=dict(environment), start_new_session=own_group, stdout=stdout
+            )
         except FileNotFoundError as error:
             raise MissingProgramError(
                 f"program {argv[0]!r} not found", hint="check the name, or load its module"

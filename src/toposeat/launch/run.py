@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import IO
 
 from toposeat.errors import MissingProgramError
 from toposeat.launch.apply import ExecOptions, placed_command
@@ -49,6 +50,7 @@ def run_placed(
     ids: str = "auto",
     memory_policy: str = "preferred",
     environment: Mapping[str, str] | None = None,
+    stdout: IO[bytes] | None = None,
 ) -> RunRecord:
     """Start `argv` with every rank seated by `placement` and wait for it.
 
@@ -65,6 +67,7 @@ def run_placed(
         ids: how devices are named in lists: auto, integer or uuid.
         memory_policy: preferred, bind or none.
         environment: of the job; this process's own by default.
+        stdout: where the job's standard output goes; this process's own by default.
 
     Returns:
         The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
@@ -90,7 +93,7 @@ def run_placed(
             replace(options, report_dir=folder),
             environment=variables,
         )
-        code = 0 if dry_run else run_child(command.argv, variables)
+        code = 0 if dry_run else run_child(command.argv, variables, stdout=stdout)
         wall_s = time.perf_counter() - clock
         seats, notes = ((), ()) if folder is None else _verify_folder(placement, folder)
     return RunRecord(

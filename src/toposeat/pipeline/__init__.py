@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
+from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
 from toposeat.pipeline.gain import possible_gains
@@ -15,17 +17,24 @@ from toposeat.pipeline.tuned import (
 )
 
 __all__ = [
+    "BenchJob",
+    "BenchPlan",
     "DemoMachine",
     "DemoOutcome",
     "MapOptions",
     "Tuned",
     "assess",
+    "bench_lines",
     "cache_folder",
     "demo",
     "device_positions",
+    "once_each",
     "placement_of",
     "possible_gains",
+    "plan_bench",
+    "predict_bench",
     "program_name",
+    "run_bench",
     "shell_line",
     "tune",
     "tuned_placement_path",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toposeat.profile.pattern.exchange_pattern import EXCHANGE_FORMS, grid_exchange
 from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.profile.recording.library import choose_abi, choose_library
 from toposeat.profile.recording.run import (
@@ -19,6 +20,7 @@ from toposeat.profile.sources import holds_traffic, read_traffic
 
 __all__ = [
     "ALGORITHMS",
+    "EXCHANGE_FORMS",
     "MIN_WINDOW_S",
     "PHASES_BY_MARK",
     "NothingRecordedError",
@@ -27,6 +29,7 @@ __all__ = [
     "choose_library",
     "collective_schedule",
     "merge_records",
+    "grid_exchange",
     "holds_traffic",
     "pattern_traffic",
     "profile_line",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toposeat.report.bench_json import bench_json
 from toposeat.report.health_json import health_json
 from toposeat.report.html.page import html_page
 from toposeat.report.html.section import Section
@@ -18,6 +19,7 @@ from toposeat.report.matrix_form import matrix_file
 from toposeat.report.scale_json import scale_json
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.profile import traffic_svg
+from toposeat.report.text.bench import render_bench_text
 from toposeat.report.text.console import TextStyle, text_style_for
 from toposeat.report.text.health import render_health_text
 from toposeat.report.text.mapping import (
@@ -34,6 +36,7 @@ from toposeat.report.words import certificate_words, verdict_words
 __all__ = [
     "Section",
     "TextStyle",
+    "bench_json",
     "certificate_words",
     "comparison_json",
     "health_json",
@@ -43,6 +46,7 @@ __all__ = [
     "matrix_file",
     "placement_json",
     "profile_json",
+    "render_bench_text",
     "render_comparison_text",
     "render_health_text",
     "render_mapping_text",

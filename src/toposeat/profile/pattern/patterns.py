@@ -23,6 +23,7 @@ from toposeat.profile.pattern.llm_pattern import LLM_FORM, llm_messages
 from toposeat.profile.pattern.pattern_text import PatternText
 
 DEFAULT_BYTES = 2**20  # of one message
+DEFAULT_LAYERS = 4  # of a halo
 MAX_RANKS = 2**17
 MAX_PAIRS = 2**22
 MAX_TOTAL_BYTES = 2**63 - 1
@@ -39,6 +40,8 @@ def pattern_traffic(text: str) -> Traffic:
       points in 2-D, 27 in 3-D.
       `wrap` joins the two ends of every dimension: where a dimension has 2 ranks, both neighbours
       are the same rank and it gets both messages.
+    * `halo`: the stencil with `wrap` on a grid of any number of dimensions; each message holds
+      `layers` layers of `bytes`: the halo exchange of a field that is periodic in all directions.
     * `ring`: rank r sends to rank r + 1, the last to the first.
     * `alltoall`: the ranks that share all coordinates but the first form a communicator, in which
       every rank sends `bytes` to every other (linear algorithm).
@@ -93,6 +96,19 @@ def _stencil(dimensions: int) -> Builder:
         return messages
 
     return build
+
+
+def _halo(text: PatternText) -> MessageList:
+    grid = text.take_grid(max_ranks=MAX_RANKS)
+    layers = text.take_integer("layers", DEFAULT_LAYERS, minimum=1, maximum=1024)
+    size, count = _take_message(text)
+    text.finish()
+    ranks = _Grid(grid)
+    messages = MessageList(ranks.size)
+    for rank, place in enumerate(ranks.places()):
+        for _, target in ranks.neighbours(place, wrap=True):
+            messages.add(TrafficKind.POINT_TO_POINT, rank, target, size * layers, count)
+    return messages
 
 
 def _ring(text: PatternText) -> MessageList:
@@ -214,6 +230,7 @@ _PATTERNS: MappingProxyType[str, tuple[str, Builder]] = MappingProxyType(
             "stencil3d:2x2x4[,diagonals][,wrap][,weight=W][,bytes=N][,messages=M]",
             _stencil(dimensions=3),
         ),
+        "halo": ("halo:2x2x4[,layers=L][,bytes=N][,messages=M]", _halo),
         "ring": ("ring:N[,bytes=N][,messages=M]", _ring),
         "alltoall": ("alltoall:4x2x2[,bytes=N][,messages=M]", _alltoall),
         "random": ("random:N[,seed=S][,degree=D][,bytes=N][,messages=M]", _random),

@@ -8,22 +8,23 @@ identity of the MPI's library and the sources.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toposeat import _native_path
 from toposeat.errors import ToposeatError
+from toposeat.launch.compiling import (
+    MPICC_VARIABLE,
+    compile_cache,
+    first_error_line,
+    locked_folder,
+    run_compiler,
+)
 
-MPICC_VARIABLE = "TOPOSEAT_MPICC"
-_CACHE_VARIABLE = "TOPOSEAT_CACHE_DIR"
-_TIMEOUT_S = 300
 _NAME = "libtoposeat_compiled.so"
 
 # Prints the body of an ABI header. A handle is an int or as wide as a pointer; predefined ones are
@@ -115,21 +116,14 @@ def compiled_library(
         ToposeatError: no mpicc of this MPI, no C compiler, or one of them fails.
     """
     sources = _native_path("share/interposer")
-    folder = _cache_folder(env) / _key(mpi_file, soname, sources)
+    folder = compile_cache("interposer", env) / _key(mpi_file, soname, sources)
     library = folder / _NAME
     if library.is_file():
         return library
-    with _locked(folder):
+    with locked_folder(folder, "a compiled interposer"):
         if not library.is_file():  # another process may have been faster
             _build(library, _header(mpi_file, soname, candidates, env), sources, env)
     return library
-
-
-def _cache_folder(env: Mapping[str, str]) -> Path:
-    if env.get(_CACHE_VARIABLE):
-        return Path(env[_CACHE_VARIABLE]) / "interposer"
-    home = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "toposeat" / "interposer"
 
 
 def _key(mpi_file: Path, soname: str, sources: Path) -> str:
@@ -143,20 +137,6 @@ def _key(mpi_file: Path, soname: str, sources: Path) -> str:
     return digest.hexdigest()[:24]
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise ToposeatError(
-            f"cannot keep a compiled interposer in {folder} ({error.strerror})",
-            hint=f"set {_CACHE_VARIABLE} to a folder that you may write",
-        ) from error
-
-
 def _header(mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mapping[str, str]) -> str:
     """The text of the ABI header, from the first mpicc that belongs to the MPI."""
     reasons = []
@@ -165,17 +145,17 @@ def _header(mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mappin
             folder = Path(name)
             (folder / "probe.c").write_text(_PROBE)
             line = [str(mpicc), "-o", "probe", "probe.c", "-ldl"]
-            done = _run(line, folder, env)
+            done = run_compiler(line, folder, env)
             if done.returncode != 0:
-                reasons.append(f"{mpicc}: {_first_line(done.stderr)}")
+                reasons.append(f"{mpicc}: {first_error_line(done.stderr)}")
                 continue
-            done = _run([str(folder / "probe")], folder, _with_library(mpi_file, env))
+            done = run_compiler([str(folder / "probe")], folder, _with_library(mpi_file, env))
             if not _links(folder / "probe", soname):
                 reasons.append(f"{mpicc} links another MPI")
             elif done.returncode == 3:
                 reasons.append(f"{mpicc}: handles of a size that is not supported")
             elif done.returncode != 0:
-                reasons.append(f"{mpicc}: its programs do not run: {_first_line(done.stderr)}")
+                reasons.append(f"{mpicc}: its programs do not run: {first_error_line(done.stderr)}")
             else:
                 return _HEADER.format(library=soname, facts=done.stdout)
     raise ToposeatError(
@@ -211,10 +191,10 @@ def _build(library: Path, header: str, sources: Path, env: Mapping[str, str]) ->
         line += ["-D_GNU_SOURCE", '-DTPS_ABI_HEADER="compiled.h"', f"-I{folder}"]
         line += [f"-I{sources}/include", f"-I{sources}/src", "-o", _NAME]
         line += [str(path) for path in sorted([*sources.glob("*.c"), *sources.glob("src/*.c")])]
-        done = _run([*line, "-ldl", "-lpthread"], folder, env)
+        done = run_compiler([*line, "-ldl", "-lpthread"], folder, env)
         if done.returncode != 0:
             raise ToposeatError(
-                f"cannot compile the interposer: {_first_line(done.stderr)}",
+                f"cannot compile the interposer: {first_error_line(done.stderr)}",
                 hint=f"the command was: {' '.join(line[:12])} ...",
             )
         (folder / _NAME).replace(library)
@@ -222,28 +202,3 @@ def _build(library: Path, header: str, sources: Path, env: Mapping[str, str]) ->
 
 def _compilers(env: Mapping[str, str]) -> list[str]:
     return [*filter(None, [env.get("CC")]), "cc", "gcc", "clang"]
-
-
-def _run(
-    line: Sequence[str], folder: Path, env: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            line,
-            cwd=folder,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(line, 127, "", str(error))
-
-
-def _first_line(text: str) -> str:
-    """The first line of an error that names one, else the first."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "no output")

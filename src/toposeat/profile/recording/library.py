@@ -17,7 +17,8 @@ from pathlib import Path
 from toposeat import _native_path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
-from toposeat.profile.recording.compiled_library import MPICC_VARIABLE, compiled_library
+from toposeat.launch.compiling import compiler_wrappers
+from toposeat.profile.recording.compiled_library import compiled_library
 from toposeat.profile.recording.linkage import (
     MPICH_FAMILY,
     Linkage,
@@ -71,22 +72,10 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
             f"cannot tell which MPI {name} will use, to compile an interposer for it",
             hint=f"set {ABI_VARIABLE} to ompi, mpich or abi if it is one of those",
         )
-    candidates = _compiler_wrappers(line, mpi.linkage.mpi_file, env)
-    return compiled_library(mpi.linkage.mpi_file, mpi.linkage.mpi_library, candidates, env)
-
-
-def _compiler_wrappers(line: LaunchLine, mpi_file: Path, env: Mapping[str, str]) -> list[Path]:
-    """Every mpicc that may belong to the MPI: named, beside its library or launcher, on PATH."""
-    if env.get(MPICC_VARIABLE):
-        return [Path(env[MPICC_VARIABLE])]
-    prefixes = [*mpi_file.parents[:3], *mpi_file.resolve().parents[:3]]
-    places = [str(prefix / "bin") for prefix in prefixes]
-    launcher = shutil.which(line.launcher[0], path=env.get("PATH")) if line.launcher else None
-    if launcher is not None:
-        places.append(str(Path(launcher).parent))
-    search = os.pathsep.join([*places, env.get("PATH", os.defpath)])
-    found = [shutil.which("mpicc", path=place) for place in search.split(os.pathsep)]
-    return [Path(path) for path in dict.fromkeys(filter(None, found))]
+    mpi_file = mpi.linkage.mpi_file
+    prefixes = (*mpi_file.parents[:3], *mpi_file.resolve().parents[:3])
+    candidates = compiler_wrappers(line, env, places=[prefix / "bin" for prefix in prefixes])
+    return compiled_library(mpi_file, mpi.linkage.mpi_library, candidates, env)
 
 
 def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -> str:

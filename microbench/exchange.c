@@ -1,0 +1,223 @@
+// Who talks to whom in each pattern, and one iteration of it.
+//
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "microbench.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { MAX_OFFSETS = 729, TAG = 4 }; // 3^MAX_DIMENSIONS; tags of the ring
+
+static long long message_bytes(const struct options *options, int is_weighted, long long size) {
+  long long bytes = is_weighted ? llrint((double)size * options->weight) : size;
+  return bytes * options->layers;
+}
+
+static long long largest_message(const struct options *options) {
+  long long most = 0;
+  for (int s = 0; s < options->size_count; ++s) {
+    for (int weighted = 0; weighted < 2; ++weighted) {
+      long long bytes = message_bytes(options, weighted, options->sizes[s]);
+      most = bytes > most ? bytes : most;
+    }
+  }
+  return most;
+}
+
+/// The rank one `step` (-1, 0, 1 in each dimension) away, MPI_PROC_NULL beyond an open end.
+static int neighbour(const struct options *options, int rank, const int *step) {
+  int other = 0;
+  int stride = 1;
+  for (int d = options->dimensions - 1; d >= 0; --d) {
+    int extent = options->grid[d];
+    int at = rank / stride % extent + step[d];
+    if (step[d] != 0 && extent == 1)
+      return MPI_PROC_NULL;
+    if (at < 0 || at >= extent) {
+      if (!options->wrap)
+        return MPI_PROC_NULL;
+      at = (at + extent) % extent;
+    }
+    other += at * stride;
+    stride *= extent;
+  }
+  return other;
+}
+
+/// Steps are numbered so that `last - number` is the way back; the middle is no step at all.
+static int decode_step(int number, int dimensions, int *step) {
+  int moved = 0;
+  for (int d = dimensions - 1; d >= 0; --d) {
+    step[d] = number % 3 - 1;
+    number /= 3;
+    moved += step[d] != 0;
+  }
+  return moved;
+}
+
+static void add_message(struct exchange *e, struct message message) {
+  size_t most = (size_t)largest_message(e->options);
+  message.out = memory_new(most);
+  message.in = memory_new(most);
+  e->messages[e->count++] = message;
+}
+
+static void open_neighbours(struct exchange *e) {
+  const struct options *options = e->options;
+  int last = (int)lround(pow(3, options->dimensions)) - 1;
+  for (int number = 0; number <= last; ++number) {
+    int step[MAX_DIMENSIONS];
+    int moved = decode_step(number, options->dimensions, step);
+    if (moved == 0 || (moved > 1 && !options->diagonals))
+      continue;
+    int peer = neighbour(options, e->rank, step);
+    if (peer == MPI_PROC_NULL)
+      continue;
+    add_message(e, (struct message){.to = peer,
+                                    .from = peer,
+                                    .tag_out = number,
+                                    .tag_in = last - number,
+                                    .is_weighted = moved == 1 && step[0] != 0});
+  }
+}
+
+static void open_ring(struct exchange *e) {
+  add_message(e, (struct message){.to = (e->rank + 1) % e->size,
+                                  .from = (e->rank + e->size - 1) % e->size,
+                                  .tag_out = TAG,
+                                  .tag_in = TAG});
+}
+
+/// Ranks that share all coordinates but the first are one communicator.
+static void open_alltoall(struct exchange *e) {
+  int members = e->options->grid[0];
+  int stride = e->size / members;
+  MPI_Comm_split(MPI_COMM_WORLD, e->rank % stride, e->rank, &e->comm);
+  size_t block = (size_t)largest_message(e->options);
+  e->out = memory_new(block * (size_t)members);
+  e->in = memory_new(block * (size_t)members);
+}
+
+void exchange_open(struct exchange *e, const struct options *options) {
+  *e = (struct exchange){.options = options, .comm = MPI_COMM_WORLD};
+  MPI_Comm_rank(MPI_COMM_WORLD, &e->rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &e->size);
+  e->messages = calloc(MAX_OFFSETS, sizeof *e->messages);
+  e->requests = calloc((size_t)2 * MAX_OFFSETS, sizeof *e->requests);
+  e->statuses = calloc((size_t)2 * MAX_OFFSETS, sizeof *e->statuses);
+  if (e->messages == NULL || e->requests == NULL || e->statuses == NULL)
+    fail("out of memory");
+  switch (options->pattern) {
+  case PATTERN_NEIGHBOURS:
+    open_neighbours(e);
+    break;
+  case PATTERN_RING:
+    open_ring(e);
+    break;
+  case PATTERN_ALLTOALL:
+    open_alltoall(e);
+    break;
+  }
+}
+
+void exchange_close(struct exchange *e) {
+  for (int m = 0; m < e->count; ++m) {
+    memory_delete(e->messages[m].out);
+    memory_delete(e->messages[m].in);
+  }
+  memory_delete(e->out);
+  memory_delete(e->in);
+  if (e->comm != MPI_COMM_WORLD)
+    MPI_Comm_free(&e->comm);
+  free(e->messages);
+  free(e->requests);
+  free(e->statuses);
+}
+
+void exchange_run(struct exchange *e, long long size) {
+  if (e->options->pattern == PATTERN_ALLTOALL) {
+    int bytes = (int)message_bytes(e->options, 0, size);
+    MPI_Alltoall(e->out, bytes, MPI_BYTE, e->in, bytes, MPI_BYTE, e->comm);
+    return;
+  }
+  for (int m = 0; m < e->count; ++m) {
+    struct message *message = &e->messages[m];
+    int bytes = (int)message_bytes(e->options, message->is_weighted, size);
+    MPI_Irecv(message->in, bytes, MPI_BYTE, message->from, message->tag_in, e->comm,
+              &e->requests[m]);
+  }
+  for (int m = 0; m < e->count; ++m) {
+    struct message *message = &e->messages[m];
+    int bytes = (int)message_bytes(e->options, message->is_weighted, size);
+    MPI_Isend(message->out, bytes, MPI_BYTE, message->to, message->tag_out, e->comm,
+              &e->requests[e->count + m]);
+  }
+  MPI_Waitall(2 * e->count, e->requests, e->statuses);
+}
+
+/// The byte at `at` of the message with `tag` from `sender`: no two messages are alike, nor are
+/// those of two sizes, so that nothing left over from before passes for the right data.
+static unsigned char data_byte(int sender, int tag, long long size, size_t at) {
+  uint64_t key = (uint64_t)sender * 0x9e3779b97f4a7c15U + (uint64_t)tag * 0xc2b2ae3d27d4eb4fU +
+                 (uint64_t)size * 0x165667b19e3779f9U + at;
+  key ^= key >> 29;
+  key *= 0xbf58476d1ce4e5b9U;
+  return (unsigned char)(key >> 56);
+}
+
+static unsigned char *staging(size_t bytes) {
+  unsigned char *host = malloc(bytes + 1);
+  if (host == NULL)
+    fail("out of memory");
+  return host;
+}
+
+static void fill(const struct exchange *e, unsigned char *buffer, int tag, long long size,
+                 size_t bytes, int is_first) {
+  unsigned char *host = staging(bytes);
+  for (size_t at = 0; at < bytes; ++at)
+    host[at] = data_byte(e->rank, tag, size, at);
+  if (is_first && e->options->corrupt == e->rank)
+    host[bytes / 2] = (unsigned char)(host[bytes / 2] ^ 1U);
+  memory_write(buffer, host, bytes);
+  free(host);
+}
+
+static void check(const unsigned char *buffer, int sender, int tag, long long size, size_t bytes) {
+  unsigned char *host = staging(bytes);
+  memory_read(host, buffer, bytes);
+  for (size_t at = 0; at < bytes; ++at)
+    if (host[at] != data_byte(sender, tag, size, at))
+      fail("wrong data: byte %zu of %zu from rank %d", at, bytes, sender);
+  free(host);
+}
+
+/// World ranks of the members of this rank's all-to-all, in the communicator's order.
+static int member_rank(const struct exchange *e, int member) {
+  int stride = e->size / e->options->grid[0];
+  return e->rank % stride + member * stride;
+}
+
+void exchange_fill(struct exchange *e, long long size) {
+  size_t block = (size_t)message_bytes(e->options, 0, size);
+  if (e->options->pattern == PATTERN_ALLTOALL)
+    for (int member = 0; member < e->options->grid[0]; ++member)
+      fill(e, e->out + block * (size_t)member, member_rank(e, member), size, block, member == 0);
+  for (int m = 0; m < e->count; ++m) {
+    size_t bytes = (size_t)message_bytes(e->options, e->messages[m].is_weighted, size);
+    fill(e, e->messages[m].out, e->messages[m].tag_out, size, bytes, m == 0);
+  }
+}
+
+void exchange_check(const struct exchange *e, long long size) {
+  size_t block = (size_t)message_bytes(e->options, 0, size);
+  if (e->options->pattern == PATTERN_ALLTOALL)
+    for (int member = 0; member < e->options->grid[0]; ++member)
+      check(e->in + block * (size_t)member, member_rank(e, member), e->rank, size, block);
+  for (int m = 0; m < e->count; ++m) {
+    const struct message *message = &e->messages[m];
+    size_t bytes = (size_t)message_bytes(e->options, message->is_weighted, size);
+    check(message->in, message->from, message->tag_in, size, bytes);
+  }
+}

@@ -1,0 +1,146 @@
+// The communication microbenchmarks of `toposeat bench`: stencils, halos, rings and all-to-all in
+// sub-communicators, over a list of message sizes, timed and with every received byte checked.
+//
+// A sample is a batch of exchanges behind one barrier; its time is the slowest rank's, divided by
+// their number. Inside a batch there is no barrier: a rank goes on when its own messages are
+// through. Messages above 64 KiB need no long batches: these shrink with the size, down to one.
+// Rank 0 writes JSON, one object a line, to the standard output stream:
+//
+//   {"toposeat_microbench": 1, "ranks": 16, "mpi": "...", "buffers": "host", "device": ""}
+//   {"toposeat_microbench": 1, "bytes": 1024, "seconds": [...]}     one per size
+//   {"toposeat_microbench": 1, "done": true}
+//   {"toposeat_microbench": 1, "error": "..."}                      instead: nothing was measured
+//
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "microbench.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH_BYTES = 65536 };
+
+void fail(const char *format, ...) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  va_list arguments;
+  char text[256];
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "toposeat-microbench: rank %d: %s\n", rank, text);
+  fflush(stderr);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  abort();
+}
+
+/// The first line of `text` as a JSON string.
+static void print_string(const char *text) {
+  putchar('"');
+  for (; *text != '\0' && *text != '\n'; ++text) {
+    if (*text == '"' || *text == '\\')
+      putchar('\\');
+    if ((unsigned char)*text >= ' ')
+      putchar(*text);
+  }
+  putchar('"');
+}
+
+static void print_head(const struct exchange *e) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  printf("{\"toposeat_microbench\": 1, \"ranks\": %d, \"mpi\": ", e->size);
+  print_string(version);
+  printf(", \"buffers\": \"%s\", \"device\": ", e->options->device ? "device" : "host");
+  print_string(memory_device());
+  printf("}\n");
+}
+
+static void print_samples(long long size, const double *seconds, int count) {
+  printf("{\"toposeat_microbench\": 1, \"bytes\": %lld, \"seconds\": [", size);
+  for (int i = 0; i < count; ++i)
+    printf("%s%.9e", i == 0 ? "" : ", ", seconds[i]);
+  printf("]}\n");
+  fflush(stdout);
+}
+
+/// The first exchange of a size carries data that is checked; the samples carry the same again.
+static void warm_up(struct exchange *e, long long size) {
+  exchange_fill(e, size);
+  exchange_run(e, size);
+  exchange_check(e, size);
+  for (int i = 0; i < e->options->warmup; ++i)
+    exchange_run(e, size);
+}
+
+static int batch_of(const struct options *options, long long size) {
+  long long batch = options->batch;
+  if (size > BATCH_BYTES)
+    batch = batch * BATCH_BYTES / size;
+  return batch > 1 ? (int)batch : 1;
+}
+
+static void measure(struct exchange *e, long long size, double *mine, double *slowest) {
+  int samples = e->options->iterations;
+  int batch = batch_of(e->options, size);
+  warm_up(e, size);
+  for (int sample = 0; sample < samples; ++sample) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime();
+    for (int i = 0; i < batch; ++i)
+      exchange_run(e, size);
+    mine[sample] = (MPI_Wtime() - start) / batch;
+  }
+  MPI_Reduce(mine, slowest, samples, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (e->rank == 0)
+    print_samples(size, slowest, samples);
+}
+
+static void measure_all(const struct options *options) {
+  struct exchange exchange;
+  size_t samples = (size_t)options->iterations;
+  double *times = calloc(2 * samples, sizeof *times);
+  if (times == NULL)
+    fail("out of memory");
+  exchange_open(&exchange, options);
+  if (exchange.rank == 0)
+    print_head(&exchange);
+  for (int s = 0; s < options->size_count; ++s)
+    measure(&exchange, options->sizes[s], times, times + samples);
+  if (exchange.rank == 0)
+    printf("{\"toposeat_microbench\": 1, \"done\": true}\n");
+  exchange_close(&exchange);
+  free(times);
+}
+
+int refuse(const char *cause) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) {
+    printf("{\"toposeat_microbench\": 1, \"error\": ");
+    print_string(cause);
+    printf("}\n");
+    fflush(stdout);
+  }
+  return 2;
+}
+
+static int open_memory(const struct options *options) {
+  int missing = memory_open(options);
+  int any = 0;
+  MPI_Allreduce(&missing, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return any ? refuse("a node of the job has no GPU driver (libcuda.so.1 or libamdhip64.so)") : 0;
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  struct options options;
+  int status = options_parse(&options, argc, argv);
+  if (status == 0)
+    status = open_memory(&options);
+  if (status == 0)
+    measure_all(&options);
+  MPI_Finalize();
+  return status;
+}

@@ -1,0 +1,93 @@
+"""`toposeat bench`: communication microbenchmarks, the default order against placed and random."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from toposeat.cli.command import (
+    Command,
+    add_solver_options,
+    add_topology_option,
+    print_command,
+    print_json,
+    show,
+    tell,
+)
+from toposeat.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from toposeat.model.bench import BenchResult
+    from toposeat.pipeline import BenchJob, BenchPlan
+
+
+class BenchCommand(Command):
+    """Time a communication pattern with the default, the placed and random orders of the GPUs."""
+
+    name = "bench"
+    wraps = True
+    usage = "toposeat bench PATTERN [-t SRC] [--on real|model] [options] -- LAUNCH..."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        from toposeat.cli.bench_options import PLACES, add_bench_options  # noqa: PLC0415
+
+        parser.add_argument(
+            "pattern",
+            metavar="PATTERN",
+            help="stencil2d:4x4, stencil3d:2x2x4, halo:2x2x4, alltoall:4x2x2 or ring:16, with "
+            "options as for `map`: ,wrap ,weight=3 ,diagonals ,layers=4",
+        )
+        add_topology_option(parser, required=False)
+        parser.add_argument(
+            "--on",
+            choices=PLACES,
+            default="real",
+            help="where the times come from: the launch line behind `--` (real, the default), "
+            "or the flow model (model)",
+        )
+        add_bench_options(parser)
+        add_solver_options(parser, min_gain_percent=0)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Plan, run, and print one row per message size."""
+        from toposeat import pipeline, report, topology  # noqa: PLC0415
+        from toposeat.cli.bench_options import job_of, program_options  # noqa: PLC0415
+
+        job = job_of(args)
+        plan = pipeline.plan_bench(
+            args.pattern,
+            topology.read_topology(args.topology or "this"),
+            program_options(args),
+            options=pipeline.MapOptions.from_namespace(args),
+            randoms=args.random,
+        )
+        if args.dry_run:
+            return _print_lines(plan, job)
+        result = _result(plan, job)
+        if args.json:
+            print_json(report.bench_json(result))
+        else:
+            show(sys.stdout, report.render_bench_text, result)
+        return 0
+
+
+def _print_lines(plan: BenchPlan, job: BenchJob | None) -> int:
+    from toposeat import pipeline  # noqa: PLC0415
+
+    assert job is not None  # `job_of` refuses --dry-run where nothing is run
+    for line in pipeline.bench_lines(plan, job):
+        print_command(line)
+    return 0
+
+
+def _result(plan: BenchPlan, job: BenchJob | None) -> BenchResult:
+    from toposeat import pipeline  # noqa: PLC0415
+
+    if job is None:
+        return pipeline.predict_bench(plan)
+    what = f"{plan.exchange.text()} on {plan.machine.name}, {len(plan.program.sizes)} sizes"
+    tell(f"Bench     {what}: running")
+    with progress_bar("runs") as progress:
+        return pipeline.run_bench(plan, job, progress)

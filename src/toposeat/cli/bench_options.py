@@ -1,0 +1,167 @@
+"""The options of `toposeat bench`, and what they mean together."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from toposeat.cli.command import natural, require_launch
+from toposeat.errors import UsageError
+from toposeat.launch import VISIBILITIES
+from toposeat.launch.microbench import BUFFERS, MAX_SIZES, MicrobenchOptions
+from toposeat.pipeline import BenchJob
+
+DEFAULT_SIZES = "1..16M"
+PLACES = ("real", "model")
+_SIZE = re.compile(r"([0-9]{1,10})([KMG]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_MAX_SIZE = 2**31 - 1
+_STEP = 4  # between the sizes of a range
+_ONLY_REAL = ("repeats", "iterations", "warmup", "buffers", "visibility")
+
+
+def add_bench_options(parser: argparse.ArgumentParser) -> None:
+    """What is timed, and how it is run."""
+    _add_program_options(parser)
+    _add_run_options(parser)
+
+
+def program_options(args: argparse.Namespace) -> MicrobenchOptions:
+    """How the program measures. A simulated clock has no noise: one sample, no warm-up."""
+    noisy = args.on == "real"
+    return MicrobenchOptions(
+        sizes=sizes_of(args.sizes),
+        iterations=args.iterations or 20 if noisy else 1,
+        batch=args.batch,
+        warmup=2 if args.warmup is None and noisy else args.warmup or 0,
+        buffers=args.buffers or "host",
+    )
+
+
+def job_of(args: argparse.Namespace) -> BenchJob | None:
+    """The real job, None where nothing real is run.
+
+    Raises:
+        UsageError: no launch line, or options that mean nothing without one.
+    """
+    if args.on == "real":
+        return BenchJob(
+            command=tuple(require_launch(args, "bench PATTERN")),
+            repeats=args.repeats or 5,
+            visibility=args.visibility or "permute",
+            seat_default=args.seat_default,
+        )
+    given = [name for name in _ONLY_REAL if getattr(args, name) is not None]
+    given += ["seat-default"] if args.seat_default else []
+    if given:
+        raise UsageError(
+            f"--{given[0]} is for real runs, not for --on {args.on}", hint="leave it out"
+        )
+    if args.launch:
+        raise UsageError(
+            f"--on {args.on} starts no real job: `-- {' '.join(args.launch)}` is not used",
+            hint="leave the launch line out, or leave --on out to run it",
+        )
+    if args.dry_run and args.on == "model":
+        raise UsageError("--on model runs nothing", hint="leave --dry-run out")
+    return None
+
+
+def sizes_of(text: str) -> tuple[int, ...]:
+    """Message sizes from `1,1K,64KiB` or a range in steps of four, `1..16M`.
+
+    Raises:
+        UsageError: on anything else, more than 64 sizes, or one above 2 GiB.
+    """
+    sizes: set[int] = set()
+    for item in text.split(","):
+        first, dots, last = (word.strip() for word in item.partition(".."))
+        low = _one_size(first, text)
+        high = _one_size(last, text) if dots else low
+        if low > high:
+            raise UsageError(f"--sizes {text[:80]}: {item!r} goes down", hint="for example: 1..16M")
+        while low <= high:
+            sizes.add(low)
+            low *= _STEP
+        sizes.add(high)
+    if len(sizes) > MAX_SIZES:
+        raise UsageError(
+            f"--sizes {text[:80]}: {len(sizes)} sizes", hint=f"at most {MAX_SIZES} in one run"
+        )
+    return tuple(sorted(sizes))
+
+
+def _one_size(word: str, text: str) -> int:
+    match = _SIZE.fullmatch(word)
+    size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
+    if not 1 <= size <= _MAX_SIZE:
+        raise UsageError(
+            f"--sizes {text[:80]}: {word[:40]!r} is no message size from 1 B to 2 GiB",
+            hint="for example: --sizes 1,1K,64K,1M or --sizes 1..16M",
+        )
+    return size
+
+
+def _add_program_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is timed")
+    group.add_argument(
+        "--sizes",
+        metavar="LIST",
+        default=DEFAULT_SIZES,
+        help=f"message sizes, 1,1K,1M or a range in steps of four (default: {DEFAULT_SIZES})",
+    )
+    group.add_argument(
+        "--buffers",
+        choices=BUFFERS,
+        default=None,
+        help="host memory, or the memory of the GPU that local rank i sees as number i "
+        "(default: host)",
+    )
+    group.add_argument(
+        "--iterations", metavar="N", type=_count, default=None, help="samples per size (default 20)"
+    )
+    group.add_argument(
+        "--batch",
+        metavar="N",
+        type=_count,
+        default=10,
+        help="exchanges without a barrier in one sample, fewer above 64 KiB (default: 10)",
+    )
+    group.add_argument(
+        "--warmup", metavar="N", type=natural, default=None, help="exchanges before (default 2)"
+    )
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("runs")
+    group.add_argument(
+        "--repeats", metavar="N", type=_count, default=None, help="of every order (default: 5)"
+    )
+    group.add_argument(
+        "--random",
+        metavar="N",
+        type=natural,
+        default=4,
+        help="random orders to compare with; a real run takes one per repeat (default: 4)",
+    )
+    group.add_argument(
+        "--visibility",
+        choices=VISIBILITIES,
+        default=None,
+        help="how ranks are shown their GPU, as for `run` (default: permute)",
+    )
+    group.add_argument(
+        "--seat-default",
+        action="store_true",
+        help="bind the CPUs of the default order too, so that only the order of the GPUs differs",
+    )
+    group.add_argument(
+        "--dry-run", action="store_true", help="print the exact lines of one repeat, run nothing"
+    )
+
+
+def _count(text: str) -> int:
+    value = natural(text)
+    if not 1 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to 1000000, got {text}")
+    return value

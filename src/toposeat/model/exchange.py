@@ -1,0 +1,43 @@
+"""A communication pattern that the microbenchmark program can run, of any message size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridExchange:
+    """A pattern string taken apart. The grid is row-major: the first dimension varies slowest.
+
+    `name` is the pattern's, `bytes` the message size that its text asks for. A message of a halo is
+    `layers` times the size; messages along the first dimension are `weight` times it.
+    """
+
+    name: str
+    grid: tuple[int, ...]
+    bytes: int
+    wrap: bool = False
+    diagonals: bool = False
+    weight: float = 1.0
+    layers: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks take part."""
+        return prod(self.grid)
+
+    def text(self, size: int | None = None) -> str:
+        """The pattern string, with `bytes=size` if a size is given."""
+        words = [f"{self.name}:{'x'.join(map(str, self.grid))}"]
+        if self.diagonals:
+            words.append("diagonals")
+        if self.wrap and self.name != "halo":
+            words.append("wrap")
+        if self.weight != 1:
+            words.append(f"weight={self.weight!r}")
+        if self.name == "halo":
+            words.append(f"layers={self.layers}")
+        if size is not None:
+            words.append(f"bytes={size}")
+        return ",".join(words)

@@ -1,0 +1,23 @@
+"""The JSON form of a bench."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from toposeat import __version__
+from toposeat.model.bench import BenchResult
+
+BENCH_SCHEMA = "toposeat/bench/1"
+
+
+def bench_json(result: BenchResult) -> dict[str, Any]:
+    """Every row and every run; `source` says what the seconds are (measured, simulated, predicted).
+
+    `rows[].predicted` is the flow model's gain whatever the source.
+    """
+    document = msgspec.to_builtins(result)
+    for row, noun in zip(document["rows"], result.rows, strict=True):
+        row["is_noise"] = noun.is_noise
+    return {"schema": BENCH_SCHEMA, "version": __version__, **document}
