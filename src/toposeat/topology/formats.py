@@ -38,6 +38,7 @@ from toposeat.topology.readers import (
     xpu_smi,
 )
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.several_outputs import outputs_of, without_repetitions
 
 Parsed = Topology | MachineFacts
 
@@ -271,8 +272,22 @@ def format_of(file: FileText) -> Format:
     raise InputError(f"unknown format: neither of {names_of_formats()}", path=file.path, hint=_HINT)
 
 
+def parse_outputs(file: FileText) -> list[Parsed]:
+    """What a file says that may hold the outputs of several commands; one part for each of them.
+
+    Raises:
+        InputError: damaged, or of unknown format, with file and line.
+    """
+    outputs = outputs_of(file)
+    if len(outputs) == 1:
+        return [parse_file(file)]
+    parts = [parse_file(output) for output in outputs]
+    facts = without_repetitions([part for part in parts if isinstance(part, MachineFacts)])
+    return [*(part for part in parts if not isinstance(part, MachineFacts)), *facts]
+
+
 def parse_file(file: FileText) -> Parsed:
-    """What a file of any known format says.
+    """What a file of any known format says that holds one output.
 
     Raises:
         InputError: damaged, or of unknown format, with file and line.

@@ -78,7 +78,7 @@ def without_marks(text: str) -> str:
 
 def report_asymmetry(values: NDArray[np.float64], what: str, report: list[str]) -> None:
     """Say so if the two directions of pairs differ by more than is normal."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         ratio = np.maximum(values / values.T, values.T / values)
     np.fill_diagonal(ratio, np.nan)
     ratio[~np.isfinite(ratio)] = np.nan
@@ -90,6 +90,13 @@ def report_asymmetry(values: NDArray[np.float64], what: str, report: list[str]) 
             f" {ASYMMETRY_REPORTED - 1:.0%}, most between devices {min(i, j)} and {max(i, j)}"
             f" ({ratio[i, j]:.2f} times)"
         )
+
+
+def report_cut(text: str, tables: Sequence[NumberTable], report: list[str]) -> None:
+    """Say so if the text ends inside the last row: its last number may have lost digits."""
+    lines = text.count("\n") + 1
+    if tables and tables[-1].end > lines and not text.endswith(("\n", "\r")):
+        report.append("the file ends in the last row without a newline: its end may be cut")
 
 
 def _header(lines: Sequence[Line], position: int) -> tuple[str, int] | None:

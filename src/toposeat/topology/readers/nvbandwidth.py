@@ -28,6 +28,7 @@ from toposeat.topology.readers.number_table import (
     MAX_COLUMNS,
     find_number_tables,
     report_asymmetry,
+    report_cut,
     without_marks,
 )
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
@@ -89,12 +90,12 @@ def parse(file: FileText) -> MachineFacts:
         InputError: with file and line: no matrix, truncated, sizes that contradict each other,
         several hosts.
     """
+    report: list[str] = []
     if file.start.startswith("{"):
         tests, listed = _of_json(file)
     else:
-        tests, listed = _of_text(file)
+        tests, listed = _of_text(file, report)
     count = _count(tests, listed, file)
-    report: list[str] = []
     devices = _devices(listed, count, report)
     pairs, access = _pairs(tests, report)
     host = _host(tests, count)
@@ -115,9 +116,10 @@ def parse(file: FileText) -> MachineFacts:
     )
 
 
-def _of_text(file: FileText) -> tuple[list[_Test], dict[int, str]]:
+def _of_text(file: FileText, report: list[str]) -> tuple[list[_Test], dict[int, str]]:
     lines = clean_lines(file.text)
     tables = find_number_tables(lines, file.path)
+    report_cut(file.text, tables, report)
     starts: list[tuple[str, int]] = []
     listed: dict[int, str] = {}
     for line in lines:

@@ -43,8 +43,13 @@ _TELLING = frozenset({"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "
 
 
 def looks_like(file: FileText) -> bool:
-    """Whether the first line holds names of such a query, one of them an identity."""
-    names = _names(file.start.split("\n", 1)[0])
+    """Whether one of the first lines holds names of such a query, one of them an identity."""
+    return any(heading_of(line) for line in file.start[:5000].split("\n")[:20])
+
+
+def heading_of(text: str) -> bool:
+    """Whether a line begins this output, for files that hold several."""
+    names = _names(text)
     known = [name for name in names if name in _COLUMNS]
     return bool(_TELLING & set(known)) and (len(known) > 1 or len(names) == 1)
 
@@ -60,7 +65,7 @@ def parse(file: FileText) -> MachineFacts:
     Raises:
         InputError: with file and line: no row, a short or long row, a damaged value.
     """
-    header = next(i for i, line in enumerate(file.lines) if line.strip())
+    header = next(i for i, line in enumerate(file.lines) if heading_of(line))
     names = _names(file.lines[header])
     gpus = []
     for number, line in enumerate(file.lines[header + 1 :], start=header + 2):

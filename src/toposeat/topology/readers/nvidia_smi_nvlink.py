@@ -69,6 +69,11 @@ def looks_like(file: FileText) -> bool:
     return any(_GPU.fullmatch(without_marks(x)) for x in file.start[:20_000].split("\n"))
 
 
+def heading_of(text: str) -> bool:
+    """Whether a line begins this output, for files that hold several."""
+    return _GPU.fullmatch(without_marks(text)) is not None
+
+
 def parse(file: FileText) -> MachineFacts:
     """Read GPUs, their MIG slices and the state of their NVLinks.
 

@@ -24,6 +24,7 @@ from toposeat.topology.readers.number_table import (
     check_square,
     find_number_tables,
     report_asymmetry,
+    report_cut,
     without_marks,
 )
 from toposeat.topology.readers.word_table import Line, clean_lines
@@ -100,6 +101,7 @@ def parse(file: FileText) -> MachineFacts:
             " where it was enabled"
         )
     pairs = _all_numbers(matched, access, report)
+    report_cut(file.text, tables, report)
     if any(table.corner.upper() == "CPU" for table in tables):
         report.append("CPU latencies (the time to queue a copy) are not used")
     return MachineFacts(

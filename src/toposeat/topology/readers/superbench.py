@@ -79,6 +79,8 @@ def parse(file: FileText) -> MachineFacts:
         report.append(f"{len(results) - len(usable)} results of all GPUs at once are not used")
     if any(r.with_host and r.both_ways for r in usable):
         report.append("host copies in both directions at once are not used")
+    if not file.text.endswith(("\n", "\r")):
+        report.append("the file ends without a newline: its last number may be cut")
     return MachineFacts(
         origin="SuperBench gpu-copy results",
         devices=tuple(DeviceFact(label=f"gpu{i}", index=i) for i in range(count)),

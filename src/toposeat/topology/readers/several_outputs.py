@@ -1,0 +1,146 @@
+"""Files that hold the outputs of several commands one after the other, as bug reports do.
+
+    $ nvidia-smi topo -m
+    ...
+    $ nvidia-smi topo -p2p r
+    ...
+    $ nvidia-smi nvlink -s
+
+Each output becomes a text of its own, in which the lines of the others are blank: so every reader
+sees its own only, and the line numbers of its errors are those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.readers import (
+    nvbandwidth,
+    nvidia_smi_csv,
+    nvidia_smi_nvlink,
+    nvidia_smi_query,
+    p2p_bandwidth_latency,
+)
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.word_table import Line, clean_lines
+
+MAX_OUTPUTS = 32
+
+_COMMAND = re.compile(r"\b(?:nvidia-smi|mx-smi|p2pBandwidthLatencyTest|nvbandwidth)\b")
+_LABEL = re.compile(r"(?:GPU|NIC|mlx)\d+\w*|cpu|numa|node", re.ASCII | re.IGNORECASE)
+_ROW = re.compile(r"[ \t|]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)
+_TABLE = re.compile(r"\|\s*NVIDIA-SMI\s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of output: how a line begins it, and whether further such lines continue it."""
+
+    name: str
+    begins: Callable[[str], bool]
+    continues: bool = True
+
+
+def _begins_matrix(text: str) -> bool:
+    """Whether a line is the header of a matrix of words: GPU0, then labels only."""
+    tokens = text.replace("|", " ").split()
+    labels = [t for t in tokens[:8] if t.lower() not in ("affinity", "gpu", "id")]
+    return "GPU0" in tokens[:5] and all(_LABEL.fullmatch(label) for label in labels)
+
+
+_MATRIX = _Kind("matrix", _begins_matrix, continues=False)
+_KINDS = (
+    _MATRIX,
+    _Kind("inventory", nvidia_smi_query.heading_of, continues=False),
+    _Kind("list", nvidia_smi_nvlink.heading_of),
+    _Kind("pairs", p2p_bandwidth_latency.heading_of),
+    _Kind("nvbandwidth", nvbandwidth.heading_of),
+    _Kind("csv", nvidia_smi_csv.heading_of, continues=False),
+)
+
+
+def outputs_of(file: FileText) -> list[FileText]:
+    """The outputs in a file, in its order; the file itself where it is one output."""
+    if file.start.startswith(("<", "{")):
+        return [file]
+    lines = clean_lines(file.text)
+    starts = _starts(lines)
+    if not 1 < len(starts) <= MAX_OUTPUTS:
+        return [file]
+    starts[0] = 0  # what stands before the first output belongs to it
+    texts = [line + "\n" for line in file.lines]
+    texts[-1] = texts[-1][:-1]
+    ends = [*starts[1:], len(texts)]
+    return [
+        FileText("\n" * start + "".join(texts[start:end]), file.path)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _starts(lines: Sequence[Line]) -> list[int]:
+    """Positions at which outputs begin, the command above them included."""
+    starts: list[int] = []
+    current: _Kind | None = None
+    table: int | None = None  # nvidia-smi's own table belongs to the matrix that follows it
+    for position, line in enumerate(lines):
+        if _TABLE.search(line.text):
+            table = _with_command(lines, position)
+        kind = next((k for k in _KINDS if k.begins(line.text)), None)
+        if kind is None or (kind is current and kind.continues):
+            continue
+        if kind is _MATRIX and not _has_rows(lines, position):
+            continue
+        start = _with_command(lines, position)
+        starts.append(table if kind is _MATRIX and table is not None else start)
+        current, table = kind, None
+    return starts
+
+
+def _has_rows(lines: Sequence[Line], position: int) -> bool:
+    """Whether a row follows before the next header: a header alone is part of a damaged table."""
+    for line in lines[position + 1 : position + 30]:
+        if _begins_matrix(line.text):
+            return False
+        if _ROW.match(line.text):
+            return True
+    return False
+
+
+def _with_command(lines: Sequence[Line], position: int) -> int:
+    """Where an output begins if the command that printed it, or nvidia-smi's table, is above it."""
+    here = position
+    while here > 0 and not lines[here - 1].text.strip():
+        here -= 1
+    if here > 0 and _COMMAND.search(lines[here - 1].text):
+        return here - 1
+    return position
+
+
+def without_repetitions(parts: Sequence[MachineFacts]) -> list[MachineFacts]:
+    """The facts of one file's outputs, each kind once.
+
+    Several capabilities of `topo -p2p` become one: peer access needs all that were asked for.
+    Anything else that is there twice may be of two machines, so the first counts, and says so.
+    """
+    kept: dict[str, MachineFacts] = {}
+    for part in parts:
+        first = kept.setdefault(part.origin, part)
+        if first is part:
+            continue
+        if first.peer_access and part.peer_access and first.devices == part.devices:
+            access = {
+                pair: first.peer_access.get(pair, True) and part.peer_access.get(pair, True)
+                for pair in {**first.peer_access, **part.peer_access}
+            }
+            kept[part.origin] = replace(
+                first,
+                peer_access=access,
+                report=tuple({**dict.fromkeys(first.report + part.report)}),
+            )
+        else:
+            note = f"the file holds {part.origin} more than once: the first is used"
+            kept[part.origin] = replace(first, report=(*first.report, note))
+    return list(kept.values())

@@ -1,0 +1,113 @@
+"""Matrices of numbers in text: what is found, what is refused, and nothing in between."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toposeat.errors import InputError
+from toposeat.topology.readers.number_table import (
+    NumberTable,
+    check_square,
+    find_number_tables,
+    report_asymmetry,
+)
+from toposeat.topology.readers.word_table import clean_lines
+
+
+def tables(text: str) -> list[NumberTable]:
+    return find_number_tables(clean_lines(text), "f.txt")
+
+
+def written(values: np.ndarray, *, corner: str = "   D\\D", mark: str = "") -> str:
+    """As the CUDA sample prints a matrix."""
+    head = mark + corner + "".join(f"{j:6d} " for j in range(values.shape[1]))
+    rows = [
+        f"{mark}{i:6d} " + "".join("   N/A " if np.isnan(v) else f"{v:6.2f} " for v in row)
+        for i, row in enumerate(values)
+    ]
+    return "\n".join([head, *rows]) + "\n"
+
+
+matrices = st.integers(1, 9).flatmap(
+    lambda n: st.lists(
+        st.lists(
+            st.one_of(st.just(float("nan")), st.integers(0, 999_999).map(lambda x: x / 100)),
+            min_size=n, max_size=n,
+        ),
+        min_size=1, max_size=n,
+    )
+).map(np.array)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    several=st.lists(matrices, min_size=1, max_size=3),
+    corner=st.sampled_from(["   D\\D", "   GPU", "      "]),
+    mark=st.sampled_from(["", "#", "# ", "> "]),
+)
+def test_reads_back_what_was_printed(several: list[np.ndarray], corner: str, mark: str) -> None:
+    text = "Title (GB/s)\n".join(["", *(written(v, corner=corner, mark=mark) for v in several)])
+    found = tables(text)
+    assert len(found) == len(several)
+    for table, values in zip(found, several, strict=True):
+        np.testing.assert_array_equal(table.values, values)
+        assert table.corner == corner.strip()
+
+
+def test_lines_count_from_one() -> None:
+    (table,) = tables("title\n\n   D\\D  0  1\n  0  1.5  2\n\n  1  3  4\nend\n")
+    assert (table.line, table.end) == (3, 7)
+    assert table.values.tolist() == [[1.5, 2.0], [3.0, 4.0]]
+
+
+def test_numbers_of_two_decimals_that_ran_together_are_cut() -> None:
+    (table,) = tables("     0      1\n 0 2474.761037.19\n 1  36.36 2512.44\n")
+    assert table.values.tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("  0 1\n 0 1.5 2.5\n 1 3.5\n", 3, "row 1 of the matrix has 1 of 2 cells"),
+        ("  0 1\n 0 1.5 2.5\n 1 3.5 4 5\n", 3, "row 1 of the matrix has 3 of 2 cells"),
+        ("  0 1 2\n 0 1 2 3\n 2 1 2 3\n", 3, "row 1 of the matrix is missing: the next is 2"),
+    ],
+)
+def test_refuses_damage(text: str, line: int, words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        tables(text)
+    assert caught.value.line == line
+    assert caught.value.hint
+
+
+def test_a_missing_last_row_is_no_square() -> None:
+    (table,) = tables("  0 1\n 0 1.5 2.5\n")
+    with pytest.raises(InputError, match="1 of 2 rows: it is truncated"):
+        check_square(table, "f.txt")
+
+
+@pytest.mark.parametrize(
+    "text", ["0 1 2 3\nhello\n", "0 is first\n", "1 2\n1 2 3\n", "", "0\n", "0 1\n\n\n\n0 1 2\n"]
+)
+def test_no_matrix_is_none(text: str) -> None:
+    assert tables(text) == []
+
+
+def test_absurd_widths_are_refused() -> None:
+    header = " ".join(str(i) for i in range(600))
+    with pytest.raises(InputError, match="600 columns"):
+        tables(f"{header}\n0 {header}\n")
+
+
+def test_asymmetry_beyond_a_quarter_is_reported() -> None:
+    report: list[str] = []
+    report_asymmetry(np.array([[0.0, 10.0], [12.4, 0.0]]), "copies", report)
+    assert report == []
+    report_asymmetry(np.array([[0.0, 10.0], [20.0, 0.0]]), "copies", report)
+    assert "copies" in report[0]
+    assert "(2.00 times)" in report[0]

@@ -1,0 +1,139 @@
+"""`nvidia-smi nvlink -s` and `-L`: lanes, inactive ones, MIG slices, damage."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topology.readers.recorded import facts_of, facts_of_text
+from toposeat.errors import InputError
+
+GOLDEN = {  # indices, lanes, inactive (device, lane), bytes/s of the others, words of the report
+    "8gpu-h800-nvlink-s.txt": (
+        (0, 1, 7), 24, (), 26.562e9, ("line 19 leaves something out", "GPU 2, 3, 4, 5, 6 not"),
+    ),
+    "8gpu-v100-inactive.txt": (
+        tuple(range(7)), 42, ((3, 3), (3, 5), (4, 1), (5, 0), (5, 4), (6, 1)), 25.781e9,
+        ("2 of 6 NVLinks of GPU 3 are inactive: lanes 3, 5", "1 of 6 NVLinks of GPU 4",
+         "2 of 6 NVLinks of GPU 5", "1 of 6 NVLinks of GPU 6", "its end may be cut"),
+    ),
+    "a100-good.txt": ((7,), 12, (), 25e9, ("GPU 0, 1, 2, 3, 4, 5, 6 not listed",)),
+    "a100-gpud.txt": (tuple(range(8)), 96, (), 25e9, ("its end may be cut",)),
+}  # fmt: skip
+
+
+def test_every_recorded_file_has_expectations(shared_dir: Path) -> None:
+    assert {p.name for p in (shared_dir / "machines/nvidia-smi-nvlink").iterdir()} == set(GOLDEN)
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_says_what_the_file_says(shared_dir: Path, name: str) -> None:
+    facts = facts_of(shared_dir / "machines/nvidia-smi-nvlink" / name)
+    indices, lanes, inactive, rate, words = GOLDEN[name]
+    assert tuple(d.index for d in facts.devices) == indices
+    assert len({d.uuid for d in facts.devices}) == len(indices)
+    assert len(facts.lanes) == lanes
+    down = [(x.device, x.lane) for x in facts.lanes if x.bytes_per_s is None]
+    assert tuple(down) == inactive
+    assert {x.bytes_per_s for x in facts.lanes} - {None} == {rate}
+    assert len(facts.report) == len(words)
+    for word in words:
+        assert any(word in line for line in facts.report)
+
+
+def test_mig_slices_are_children_of_their_gpu(shared_dir: Path) -> None:
+    facts = facts_of(shared_dir / "machines/nvidia-smi-L/1gpu-a100-7mig.txt")
+    parent, *slices = facts.devices
+    assert (parent.label, parent.index, parent.parent) == ("GPU0", 0, None)
+    assert [s.label for s in slices] == [f"GPU0/{i}" for i in range(7)]
+    assert {(s.parent, s.index, s.name) for s in slices} == {
+        ("GPU0", None, "NVIDIA A100-SXM4-80GB MIG 1g.10gb")
+    }
+    assert slices[6].uuid == "MIG-00000000-0000-0000-0000-000000000006"
+    assert (facts.lanes, facts.origin) == ((), "nvidia-smi -L text")
+
+
+HEAD = "GPU {}: NVIDIA A100 (UUID: GPU-0000000{}-0000-0000-0000-000000000000)\n"
+DOWN = "\t NVML: Unable to retrieve NVLink information as all links are inActive\n"
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.one_of(st.none(), st.integers(1, 99_999)), min_size=1, max_size=18),
+        min_size=1, max_size=8,
+    )
+)  # fmt: skip
+def test_reads_back_what_was_printed(rates: list[list[int | None]]) -> None:
+    text = "".join(
+        HEAD.format(i, i)
+        + "".join(
+            f"\t Link {n}: " + ("<inactive>" if rate is None else f"{rate / 1000:g} GB/s") + "\n"
+            for n, rate in enumerate(gpu)
+        )
+        for i, gpu in enumerate(rates)
+    )
+    facts = facts_of_text(text)
+    found = {(x.device, x.lane): x.bytes_per_s for x in facts.lanes}
+    expected = {(i, n): rate for i, gpu in enumerate(rates) for n, rate in enumerate(gpu)}
+    assert found.keys() == expected.keys()
+    for key, rate in expected.items():
+        assert found[key] == (None if rate is None else pytest.approx(rate * 1e6, rel=1e-5))
+
+
+def test_a_gpu_whose_lanes_are_all_inactive_has_as_many_as_its_like() -> None:
+    text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n" + HEAD.format(1, 1) + DOWN
+    facts = facts_of_text(text)
+    assert [(x.device, x.lane, x.bytes_per_s) for x in facts.lanes[2:]] == [
+        (1, 0, None),
+        (1, 1, None),
+    ]
+    assert "all NVLinks of GPU 1 are inactive" in facts.report
+
+
+def test_without_any_bridge_nothing_is_degraded() -> None:
+    facts = facts_of_text(HEAD.format(0, 0) + DOWN + HEAD.format(1, 1) + DOWN)
+    assert facts.lanes == ()
+    assert facts.origin == "nvidia-smi nvlink -s text"
+
+
+def test_remote_ends_join_the_states() -> None:
+    text = (
+        HEAD.format(0, 0) + "\t Link 0: 25.781 GB/s\n\t Link 1: <inactive>\n"
+        + "$ nvidia-smi nvlink -R\n" + HEAD.format(0, 0)
+        + "\t Link 0: Remote Device 00000000:D5:00.0: Link 3\n"
+    )  # fmt: skip
+    facts = facts_of_text(text)
+    assert [(x.lane, x.remote_pci) for x in facts.lanes] == [(0, "0000:d5:00.0"), (1, None)]
+
+
+def test_fewer_lanes_than_its_like_is_reported() -> None:
+    text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n"
+    facts = facts_of_text(text + HEAD.format(1, 1) + "\t Link 0: 25 GB/s\n")
+    assert "GPU 1 states 1 NVLinks, its like 2" in facts.report
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 0: 25 GB/s\n", 3, "stated twice"),
+        (HEAD.format(0, 0) + "\t Link 0: 2x GB/s\n", 2, "damaged line"),
+        (HEAD.format(0, 0) + "\t Link 0: 0 GB/s\n", 2, "or impossible"),
+        (HEAD.format(0, 0) + "\t Link 99: 1 GB/s\n", 2, "or impossible"),
+        (HEAD.format(0, 0) + HEAD.format(0, 1), 2, "GPU 0 is GPU-00000001"),
+        (HEAD.format(0, 0) + HEAD.format(1, 0), 2, "GPU 1 has the UUID of GPU 0"),
+        (HEAD.format(0, 0) + "GPU 1: NVIDIA A1\n", 2, "damaged heading"),
+        (HEAD.format(0, 0) + "...\n\t Link 0: 25 GB/s\n", 3, "without its GPU above it"),
+        (HEAD.format(0, 0) + "\t Link 0: Remote Device 00000000:D5:00.0: Link 3\n", 1, "not at"),
+        (HEAD.format(0, 0) + "  MIG 1g.10gb  Device 0: (UUID: \n", 2, "damaged line"),
+    ],
+)
+def test_refuses(text: str, line: int, words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        facts_of_text(text)
+    assert caught.value.line == line
+    assert caught.value.hint

@@ -1,0 +1,124 @@
+"""Files that hold the outputs of several commands: cut apart, each read by its reader."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topology.readers.recorded import as_facts
+from tests.topology.readers.render import RENDERERS
+from toposeat.errors import InputError
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.formats import parse_outputs
+from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.readers.several_outputs import outputs_of
+
+TOPO = RENDERERS["tabs_new"]([["X", "NV4"], ["NV4", "X"]], 2, ["0-15", "16-31"])
+PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"]).replace(
+    "  NV#  = Connection traversing a bonded set of # NVLinks\n", ""
+)
+P2P = " \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n\nLegend:\n\n  X    = Self\n"
+NVLINK = "".join(
+    f"GPU {i}: NVIDIA A40 (UUID: GPU-0000000{i}-0000-0000-0000-000000000000)\n"
+    + "".join(f"\t Link {n}: 14.062 GB/s\n" for n in range(4))
+    for i in range(2)
+)
+PAIRS = (
+    "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+    "Device: 0, NVIDIA A40, pciBusID: 16, pciDeviceID: 0, pciDomainID:0\n"
+    "Device: 1, NVIDIA A40, pciBusID: 3a, pciDeviceID: 0, pciDomainID:0\n"
+    "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
+    "   D\\D     0      1\n     0 502.40  51.07\n     1  52.51 521.42\n"
+)
+QUERY = (
+    "==============NVSMI LOG==============\n\nAttached GPUs : 2\n"
+    "GPU 00000000:16:00.0\n    Product Name : NVIDIA A40\nGPU 00000000:3A:00.0\n"
+    "    Product Name : NVIDIA A40\n"
+)
+CSV = "index, name, pci.bus_id\n0, NVIDIA A40, 00000000:16:00.0\n1, NVIDIA A40, 00000000:3A:00.0\n"
+OUTPUTS = {
+    "nvidia-smi topo -m text": ("nvidia-smi topo -m", TOPO),
+    "nvidia-smi topo -mp text": ("nvidia-smi topo -mp", PCIE),
+    "nvidia-smi topo -p2p text": ("nvidia-smi topo -p2p r", P2P),
+    "nvidia-smi nvlink -s text": ("nvidia-smi nvlink -s", NVLINK),
+    "p2pBandwidthLatencyTest output": ("./p2pBandwidthLatencyTest", PAIRS),
+    "nvidia-smi -q text": ("nvidia-smi -q", QUERY),
+    "nvidia-smi --query-gpu CSV": ("nvidia-smi --query-gpu=index,name", CSV),
+}
+
+
+def parts(text: str) -> list[MachineFacts]:
+    return [as_facts(part) for part in parse_outputs(FileText(text, Path("all.txt")))]
+
+
+def joined(origins: list[str], *, prompt: bool, blank: bool) -> str:
+    return "".join(
+        (f"user@node:~$ {OUTPUTS[o][0]}\n" if prompt else "")
+        + OUTPUTS[o][1]
+        + ("\n" if blank else "")
+        for o in origins
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    origins=st.lists(st.sampled_from(sorted(OUTPUTS)), min_size=2, max_size=7, unique=True),
+    prompt=st.booleans(),
+    blank=st.booleans(),
+)
+def test_every_output_is_read_as_if_alone(origins: list[str], prompt: bool, blank: bool) -> None:
+    found = parts(joined(origins, prompt=prompt, blank=blank))
+    assert [part.origin for part in found] == origins
+    for part in found:
+        (alone,) = parts(joined([part.origin], prompt=prompt, blank=blank))
+        assert part.devices == alone.devices
+        assert (part.relations, part.pcie_relations) == (alone.relations, alone.pcie_relations)
+        assert part.peer_access == alone.peer_access
+        assert part.lanes == alone.lanes
+        assert len(part.pairs) == len(alone.pairs)
+        assert part.report == alone.report
+
+
+def test_no_recorded_file_is_cut(shared_dir: Path) -> None:
+    """Each recorded file is one output."""
+    for path in sorted((shared_dir / "machines").glob("*/*.[tcm][xsd][tv]*")):
+        file = read_file(path)
+        assert outputs_of(file) == [file], path
+
+
+def test_errors_keep_the_line_of_the_file() -> None:
+    text = joined(["nvidia-smi nvlink -s text", "nvidia-smi topo -m text"], prompt=True, blank=True)
+    line = text[: text.index("NV4")].count("\n") + 1
+    with pytest.raises(InputError, match="unknown relation 'NW4'") as caught:
+        parts(text.replace("NV4", "NW4", 1))
+    assert caught.value.line == line
+
+
+def test_a_table_of_nvidia_smi_gives_its_names_to_the_matrix_below() -> None:
+    table = (
+        "| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
+        "|   0  NVIDIA A40           On  |   00000000:16:00.0 Off |       0 |\n"
+        "|   1  NVIDIA A40           On  |   00000000:3A:00.0 Off |       0 |\n\n"
+    )
+    for text in (NVLINK + table + TOPO, table + TOPO + NVLINK, "$ nvidia-smi\n" + table + TOPO):
+        matrix = next(part.relations for part in parts(text) if part.relations is not None)
+        assert matrix.gpu_pci == ("0000:16:00.0", "0000:3a:00.0")
+
+
+def test_peer_access_needs_reading_and_writing() -> None:
+    refused = P2P.replace("OK", "TNS")
+    text = f"$ nvidia-smi topo -p2p r\n{P2P}\n$ nvidia-smi topo -p2p w\n{refused}"
+    (part,) = parts(text)
+    assert part.peer_access == dict.fromkeys(permutations(range(2), 2), False)
+
+
+def test_what_is_there_twice_counts_once() -> None:
+    """Two nodes in one file must not become one machine."""
+    (part,) = parts(TOPO + "\n" + TOPO.replace("NV4", "SYS"))
+    assert part.relations is not None
+    assert part.relations.relation(0, 1).token == "NV4"
+    assert any("more than once: the first is used" in line for line in part.report)
