@@ -10,7 +10,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
 from toposeat.topology.facts import MachineFacts
-from toposeat.topology.formats import TREES, Parsed, names_of_formats, parse_file
+from toposeat.topology.formats import TREES, Parsed, names_of_formats, parse_outputs
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import FileText, read_file
@@ -29,8 +29,7 @@ def read_topology(source: str | Path) -> Topology:
         UsageError: a name that means nothing.
         UnavailableError: `this` machine has no GPU.
     """
-    parsed = _read(source)
-    return _machine(parsed, Path(source)) if isinstance(parsed, MachineFacts) else parsed
+    return _machine(_read(source), source)
 
 
 def read_topologies(sources: Sequence[str | Path]) -> Topology:
@@ -49,19 +48,7 @@ def read_topologies(sources: Sequence[str | Path]) -> Topology:
     """
     if not sources:
         raise UsageError("no topology source is given", hint=_hint())
-    if len(sources) == 1:
-        return read_topology(sources[0])
-    parts = [_read(source) for source in sources]
-    _check_enough(parts, Path(sources[0]))
-    name = parts[0].name if isinstance(parts[0], Topology) else Path(sources[0]).stem
-    try:
-        return merge_topologies(parts, name)
-    except ValueError as error:
-        raise InputError(
-            f"these sources cannot be merged: {error}",
-            path=sources[0],
-            hint="give sources of one and the same machine",
-        ) from error
+    return _machine([part for source in sources for part in _read(source)], sources[0])
 
 
 def parse_topology_text(text: str, path: Path) -> Topology:
@@ -70,25 +57,25 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     Raises:
         InputError: damaged, or of unknown format, with file and line.
     """
-    return _machine(parse_file(FileText(text, path)), path)
+    return _machine(parse_outputs(FileText(text, path)), path)
 
 
-def _read(source: str | Path) -> Parsed:
-    """What one source says; see `read_topology`."""
+def _read(source: str | Path) -> list[Parsed]:
+    """What one source says, in one part or, where a file holds several outputs, in several."""
     if isinstance(source, Path):
         return _read_path(source)
     text = source.strip()
     if text == "this":
-        return discover_this()
+        return [discover_this()]
     if text.lower() in catalogue_names():
-        return catalogue_topology(text.lower())
+        return [catalogue_topology(text.lower())]
     if not text:
         raise UsageError("the topology source is empty", hint=_hint())
     path = Path(source)
     if path_exists(path):
         return _read_path(path)
     if looks_synthetic(text):
-        return synthetic_topology(text)
+        return [synthetic_topology(text)]
     if "/" in text or path.suffix:
         raise InputError("no such file", path=source, hint=_hint())
     raise UsageError(
@@ -97,19 +84,27 @@ def _read(source: str | Path) -> Parsed:
     )
 
 
-def _read_path(path: Path) -> Parsed:
+def _read_path(path: Path) -> list[Parsed]:
     for tree in TREES:
         if tree.looks_like(path):
-            return tree.parse(path)
-    return parse_file(read_file(path))
+            return [tree.parse(path)]
+    return parse_outputs(read_file(path))
 
 
-def _machine(parsed: Parsed, path: Path) -> Topology:
-    """One source alone as a machine."""
-    if not isinstance(parsed, MachineFacts):
-        return parsed
-    _check_enough([parsed], path)
-    return merge_topologies([parsed], path.stem or path.name)
+def _machine(parts: Sequence[Parsed], source: str | Path) -> Topology:
+    """One machine of all parts, called like the first source; `source` is for messages."""
+    path = Path(source)
+    if len(parts) == 1 and isinstance(parts[0], Topology):
+        return parts[0]
+    _check_enough(parts, path)
+    name = parts[0].name if isinstance(parts[0], Topology) else path.stem or path.name
+    try:
+        return merge_topologies(parts, name)
+    except ValueError as error:
+        what = "describes no possible machine" if len(parts) == 1 else "cannot be merged"
+        raise InputError(
+            f"{what}: {error}", path=source, hint="give sources of one and the same machine"
+        ) from error
 
 
 def _check_enough(parts: Sequence[Parsed], path: Path) -> None:
