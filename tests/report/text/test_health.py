@@ -52,7 +52,10 @@ def test_nothing_to_gain_says_how_sure() -> None:
     wiring = Wiring(shape=Shape.UNIFORM, reason="all alike")
     text = render_health_text(samples.small_tree(), Health(wiring=wiring, gains=(none,)))
     text = " ".join(text.split())
-    assert "nothing to gain: below 1 % of link time of 1 pattern tried, proved for each (predicted)" in text
+    assert (
+        "nothing to gain: below 1 % of link time of 1 pattern tried, proved for each (predicted)"
+        in text
+    )
     assert text.endswith("Verdict healthy")
     unknown = Wiring(shape=Shape.UNKNOWN, reason="hidden")
     text = render_health_text(samples.small_tree(), Health(wiring=unknown, gains=(GAIN,)))

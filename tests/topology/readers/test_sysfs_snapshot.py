@@ -1,0 +1,123 @@
+"""Saved sysfs and KFD trees: the recorded ones, and trees written as Linux shows them."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.topology.live.fake_machine import AMD, GPU_CLASS, FakeSysfs
+from tests.topology.readers import amd_samples as samples
+from toposeat.errors import InputError
+from toposeat.model.topology import LinkKind, PathClass, Vendor
+from toposeat.topology.formats import TREES
+from toposeat.topology.readers import sysfs_snapshot
+from toposeat.topology.sources import read_topology
+
+
+def recorded(shared_dir: Path, name: str) -> Path:
+    return shared_dir / "machines" / "hwloc-fsroot" / name
+
+
+def test_power9_with_gpu_memory_as_numa_nodes(shared_dir: Path) -> None:
+    topology = read_topology(recorded(shared_dir, "nvidiagpunumanodes.tar.bz2"))
+    assert topology.name == "c685f8n02"  # as hwloc noted it
+    assert topology.origin == "saved sysfs"
+    assert {d.vendor for d in topology.devices} == {Vendor.NVIDIA}  # its driver's /proc says so
+    # Nodes 250 to 255 are the memories of the GPUs: no CPU is near them.
+    assert [d.numa_node for d in topology.devices] == [0, 0, 0, 8, 8, 8]
+    assert [d.cpus for d in topology.devices] == ["0-15"] * 3 + ["88-103"] * 3
+    assert {c.cpus for c in topology.components if c.kind.value == "numa"} == {"0-87", "88-175"}
+    assert topology.route_of_pair["gpu0", "gpu5"].path_class is PathClass.SYS
+    assert any("PCI tree is not shown" in line for line in topology.report)
+    assert any("a saved tree has none" in line for line in topology.report)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("40intel64-4n10c+pci-conflicts.tar.bz2", "no GPU that its files show"),
+        ("nvidia-dgx-gb10.tar.bz2", "the tree has no PCI devices"),
+    ],
+)
+def test_trees_without_gpus_are_refused(shared_dir: Path, name: str, reason: str) -> None:
+    path = recorded(shared_dir, name)
+    assert sysfs_snapshot.looks_like(path)
+    with pytest.raises(InputError, match=reason) as caught:
+        read_topology(path)
+    assert caught.value.hint
+
+
+def test_every_recorded_archive_has_a_verdict(shared_dir: Path) -> None:
+    assert len(list((shared_dir / "machines" / "hwloc-fsroot").iterdir())) == 3
+    assert all(t.name for t in TREES)
+
+
+def write_nodes(machine: samples.KfdMachine, nodes: Path) -> None:
+    for name, text in machine.files().items():
+        target = nodes / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+@pytest.mark.parametrize("below", ["nodes", "topology/nodes", "sys/class/kfd/kfd/topology/nodes"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_kfd_tree_alone(tmp_path: Path, below: str, packed: bool) -> None:
+    folder = tmp_path / "frontier"
+    write_nodes(samples.kfd_mi250x(), folder / below)
+    path = folder
+    if packed:
+        path = tmp_path / "frontier.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
+            tar.add(folder, arcname=".")
+    topology = read_topology(path)
+    assert topology.name == "frontier"
+    assert len(topology.devices) == 8
+    counts = sorted(x.count for x in topology.links if x.name == "xGMI (MI200)")
+    assert counts == sorted(samples.MI250X.values())
+
+
+def test_a_whole_tree_takes_the_way_of_live_discovery(tmp_path: Path) -> None:
+    """KFD, PCI and NUMA of one machine joined by PCI bus id."""
+    sysfs = FakeSysfs(tmp_path / "node7" / "sys")
+    machine = samples.KfdMachine(cpus=2)
+    for i in range(4):
+        bus = f"0000:{0x10 * (i + 1):02x}:00.0"
+        root = f"devices/pci0000:{0x10 * i:02x}".removeprefix("devices/")
+        sysfs.pci(
+            f"{root}/0000:{0x10 * i:02x}:01.0/{bus}",
+            vendor=AMD,
+            pci_class=GPU_CLASS,
+            node=i // 2,
+            cpus=f"{i // 2 * 32}-{i // 2 * 32 + 31}",
+            speed="16.0 GT/s PCIe",
+        )
+        machine.gpu(0x10 * (i + 1) << 8, gfx=90008, device=0x738C, cpu=i // 2)
+    for a in range(4):
+        for b in range(a + 1, 4):
+            machine.xgmi(2 + a, 2 + b, most=46000)
+    write_nodes(machine, tmp_path / "node7/sys/class/kfd/kfd/topology/nodes")
+    for node in (0, 1):
+        sysfs.numa(node, f"{node * 32}-{node * 32 + 31}", node)
+    topology = read_topology(tmp_path / "node7")
+    assert topology.origin == "saved sysfs"
+    assert [d.cpus for d in topology.devices] == ["0-31", "0-31", "32-63", "32-63"]
+    xgmi = [x for x in topology.links if x.kind is LinkKind.XGMI]
+    assert len(xgmi) == 6
+    assert {x.forward_bytes_per_s.value for x in xgmi} == {46e9}
+    assert sum(x.kind is LinkKind.PCIE and "gpu" in x.ends[0] for x in topology.links) == 4
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "papers.tar"
+    with tarfile.open(path, "w") as tar:
+        (tmp_path / "note.txt").write_text("hello")
+        tar.add(tmp_path / "note.txt", arcname="note.txt")
+    with pytest.raises(InputError, match="no tree of sysfs or KFD in it"):
+        read_topology(path)
+
+
+def test_a_folder_of_something_else_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    assert not sysfs_snapshot.looks_like(tmp_path)
