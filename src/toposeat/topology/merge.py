@@ -82,9 +82,11 @@ def merge_topologies(parts: Sequence[Topology | MachineFacts], name: str) -> Top
     draft.report += report
     _lay_devices(draft, base, joined, devices)
     _lay_bonds(draft, base, joined)
-    _lay_peer_access(draft, joined)
+    access = _peer_access(joined, draft.report)
+    _lay_peer_access(draft, access)
     draft = Draft.of(with_staged_routes(draft.topology(name=name, origin="")))
     _lay_numbers(draft, joined)
+    _lay_peer_access(draft, access)  # pairs that only numbers join have routes now
     for each in joined:
         if each.part is not base:
             draft.report += each.part.topology.report if each.part.topology else each.facts.report
@@ -252,7 +254,7 @@ def _bond_rank(part: Part) -> tuple[bool, Rank]:
     return (not (part.facts.links or part.rank is Rank.DRIVER), part.rank)
 
 
-def _lay_peer_access(draft: Draft, joined: Sequence[_Joined]) -> None:
+def _peer_access(joined: Sequence[_Joined], report: list[str]) -> dict[tuple[int, int], bool]:
     """Peer access from the first source that states it; all that differ are counted."""
     taken: dict[tuple[int, int], tuple[str, bool]] = {}
     apart: dict[tuple[str, str], int] = {}
@@ -261,11 +263,15 @@ def _lay_peer_access(draft: Draft, joined: Sequence[_Joined]) -> None:
             origin, first = taken.setdefault(pair, (each.part.origin, access))
             if first is not access:
                 apart[origin, each.part.origin] = apart.get((origin, each.part.origin), 0) + 1
-    draft.report += [
+    report += [
         f"{one} and {other} disagree on peer access of {count} pairs; {one} is believed"
         for (one, other), count in apart.items()
     ]
-    for (i, j), (_, access) in taken.items():
+    return {pair: access for pair, (_, access) in taken.items()}
+
+
+def _lay_peer_access(draft: Draft, access_of_pair: dict[tuple[int, int], bool]) -> None:
+    for (i, j), access in access_of_pair.items():
         ends = (draft.devices[i].id, draft.devices[j].id)
         if ends in draft.routes and draft.routes[ends].peer_access is not access:
             draft.routes[ends] = replace(draft.routes[ends], peer_access=access)

@@ -1,0 +1,119 @@
+"""Files of NVIDIA's tools of one machine, given together or in one file, make one topology."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.topology.readers.render import RENDERERS
+from toposeat.errors import InputError
+from toposeat.model.topology import Topology
+from toposeat.topology import read_topology
+from toposeat.topology.sources import parse_topology_text, read_topologies
+
+BEST = [["X" if i == j else "NV4" for j in range(4)] for i in range(4)]
+PCIE = [["X", "SYS", "PHB", "SYS"], ["SYS", "X", "SYS", "PHB"],
+        ["PHB", "SYS", "X", "SYS"], ["SYS", "PHB", "SYS", "X"]]  # fmt: skip
+CPUS = ["0-15"] * 4
+
+
+def matrix(cells: list[list[str]], *, pcie_only: bool = False) -> str:
+    text = RENDERERS["tabs_new"](cells, 4, CPUS)
+    return text.replace("  NV#  = ", "  ???  = ") if pcie_only else text
+
+
+@pytest.fixture(scope="module")
+def machines(shared_dir: Path) -> Path:
+    return shared_dir / "machines"
+
+
+def capacity(topology: Topology, source: str, target: str) -> tuple[float, str]:
+    cap = topology.route_of_pair[source, target].cap_bytes_per_s
+    assert cap is not None
+    return cap.value, cap.source.value
+
+
+def test_power9_matrix_and_measurement(machines: Path) -> None:
+    """The same class of machine: the graph of one file, the numbers and directions of the other."""
+    topology = read_topologies(
+        [
+            machines / "nvidia-smi-topo/4gpu-power9-nv3.txt",
+            machines / "p2pBandwidthLatencyTest/4gpu-power9-ac922.txt",
+        ]
+    )
+    assert capacity(topology, "gpu1", "gpu0") == (pytest.approx(68.46e9), "measured")
+    assert capacity(topology, "gpu3", "gpu1") == (pytest.approx(28.72e9), "measured")
+    route = topology.route_of_pair["gpu0", "gpu1"]
+    assert route.peer_access is True
+    assert route.combined_bytes_per_s is not None
+    assert route.combined_bytes_per_s.value == pytest.approx(137.50e9)
+    assert [topology.link_of_id[x].kind.value for x in route.links] == ["nvlink"]
+
+
+def test_inventory_gives_names_and_degraded_links(machines: Path) -> None:
+    topology = read_topologies(
+        [
+            machines / "nvidia-smi-topo/1gpu-new.txt",
+            machines / "nvidia-smi-q-xml/qx-l40s.xml",
+        ]
+    )
+    (device,) = topology.devices
+    assert (device.name, device.pci_bus_id) == ("NVIDIA L40S", "0000:30:00.0")
+    assert device.pcie is not None
+    assert (device.pcie.width, device.pcie.max_width) == (8, 16)
+
+
+def test_no_peer_access_goes_through_the_host(machines: Path) -> None:
+    topology = read_topologies(
+        [
+            machines / "nvidia-smi-topo/2gpu-phb-numa-na.txt",
+            machines / "nvidia-smi-p2p/2gpu-l4-cns.txt",
+        ]
+    )
+    route = topology.route_of_pair["gpu0", "gpu1"]
+    assert (route.peer_access, route.staged) == (False, True)
+
+
+def test_pairs_alone_make_a_machine_with_peer_access(machines: Path) -> None:
+    topology = read_topology(machines / "nvbandwidth/8gpu-a100-d2d-write-ce.txt")
+    assert len(topology.routes) == 56
+    assert {route.peer_access for route in topology.routes} == {True}
+    assert capacity(topology, "gpu6", "gpu0") == (pytest.approx(274.89e9), "measured")
+
+
+def test_pcie_only_matrix_shows_what_nvlink_hides() -> None:
+    path = Path("node.txt")
+    alone = parse_topology_text(matrix(BEST), path)
+    both = parse_topology_text(matrix(BEST) + "\n" + matrix(PCIE, pcie_only=True), path)
+    assert any("PCIe is hidden" in line for line in alone.report)
+    assert not any("PCIe is hidden" in line for line in both.report)
+    assert both.route_of_pair["gpu0", "gpu2"].path_class.value == "NVL"
+    assert bridges(alone) == 4
+    assert bridges(both) == 2  # gpu0 and gpu2 share one, gpu1 and gpu3 the other
+
+
+def bridges(topology: Topology) -> int:
+    return sum(c.kind.value == "host_bridge" for c in topology.components)
+
+
+def test_pcie_only_matrix_alone_says_that_nvlink_is_not_known() -> None:
+    topology = parse_topology_text(matrix(PCIE, pcie_only=True), Path("node.txt"))
+    assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "PHB"
+    assert any("whether there is NVLink is not stated" in line for line in topology.report)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvidia-smi-nvlink/a100-gpud.txt",
+        "nvidia-smi-p2p/8gpu-h100-ok.txt",
+        "nvidia-smi-q-xml/qx-b200.xml",
+        "nvidia-smi-query-csv/4gpu-a4000.csv",
+        "nvidia-smi-L/1gpu-a100-7mig.txt",
+    ],
+)
+def test_facts_alone_are_no_machine(machines: Path, name: str) -> None:
+    with pytest.raises(InputError, match="tells too little to be a machine by itself") as caught:
+        read_topology(machines / name)
+    assert "-t MATRIX" in caught.value.hint
