@@ -3,7 +3,7 @@
 //
 // A sample is a batch of exchanges behind one barrier; its time is the slowest rank's, divided by
 // their number. Inside a batch there is no barrier: a rank goes on when its own messages are
-// through. Messages above 64 KiB need no long batches: these shrink with the size, down to one.
+// through. Large messages need no long batches: above `batch_bytes` these shrink, down to one.
 // Rank 0 writes JSON, one object a line, to the standard output stream:
 //
 //   {"toposeat_microbench": 1, "ranks": 16, "mpi": "...", "buffers": "host", "device": ""}
@@ -17,8 +17,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { BATCH_BYTES = 65536 };
 
 void fail(const char *format, ...) {
   int rank = 0;
@@ -76,8 +74,8 @@ static void warm_up(struct exchange *e, long long size) {
 
 static int batch_of(const struct options *options, long long size) {
   long long batch = options->batch;
-  if (size > BATCH_BYTES)
-    batch = batch * BATCH_BYTES / size;
+  if (size > options->batch_bytes)
+    batch = batch * options->batch_bytes / size;
   return batch > 1 ? (int)batch : 1;
 }
 

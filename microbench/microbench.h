@@ -25,11 +25,12 @@ struct options {
   int layers;    // of a halo: all messages are this many times larger
   long long sizes[MAX_SIZES];
   int size_count;
-  int iterations; // timed samples per size
-  int batch;      // exchanges without a barrier between them in one sample, up to 64 KiB
-  int warmup;     // exchanges before the first sample
-  int device;     // buffers in GPU memory
-  int corrupt;    // this rank spoils a byte that it sends (-1: none)
+  int iterations;  // timed samples per size
+  int batch;       // exchanges without a barrier between them in one sample
+  int batch_bytes; // message size from which batches are shorter
+  int warmup;      // exchanges before the first sample
+  int device;      // buffers in GPU memory
+  int corrupt;     // this rank spoils a byte that it sends (-1: none)
 };
 
 /// One message out to and one in from a peer, each iteration. Tags tell the two messages apart that

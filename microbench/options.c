@@ -110,6 +110,8 @@ static int parse_value(const char *name, const char *value, struct options *opti
     return parse_int(value, 1, &options->iterations);
   if (strcmp(name, "--batch") == 0)
     return parse_int(value, 1, &options->batch);
+  if (strcmp(name, "--batch-bytes") == 0)
+    return parse_int(value, 1, &options->batch_bytes);
   if (strcmp(name, "--warmup") == 0)
     return parse_int(value, 0, &options->warmup);
   if (strcmp(name, "--buffers") == 0)
@@ -143,8 +145,13 @@ static int check(const struct options *options) {
 }
 
 int options_parse(struct options *options, int argc, char **argv) {
-  *options = (struct options){
-      .weight = 1, .layers = 1, .iterations = 20, .batch = 10, .warmup = 2, .corrupt = -1};
+  *options = (struct options){.weight = 1,
+                              .layers = 1,
+                              .iterations = 20,
+                              .batch = 10,
+                              .batch_bytes = 65536,
+                              .warmup = 2,
+                              .corrupt = -1};
   for (int i = 1; i < argc; ++i) {
     if (parse_flag(argv[i], options) == 0)
       continue;

@@ -27,7 +27,7 @@ class BenchCommand(Command):
 
     name = "bench"
     wraps = True
-    usage = "toposeat bench PATTERN [-t SRC] [--on real|model] [options] -- LAUNCH..."
+    usage = "toposeat bench PATTERN [-t SRC] [--on real|smpi|model] [options] -- LAUNCH..."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
@@ -45,7 +45,7 @@ class BenchCommand(Command):
             choices=PLACES,
             default="real",
             help="where the times come from: the launch line behind `--` (real, the default), "
-            "or the flow model (model)",
+            "SimGrid's MPI simulator running the same program (smpi), or the flow model (model)",
         )
         add_bench_options(parser)
         add_solver_options(parser, min_gain_percent=0)
@@ -65,7 +65,7 @@ class BenchCommand(Command):
         )
         if args.dry_run:
             return _print_lines(plan, job)
-        result = _result(plan, job)
+        result = _result(plan, job, args.on)
         if args.json:
             print_json(report.bench_json(result))
         else:
@@ -82,12 +82,14 @@ def _print_lines(plan: BenchPlan, job: BenchJob | None) -> int:
     return 0
 
 
-def _result(plan: BenchPlan, job: BenchJob | None) -> BenchResult:
+def _result(plan: BenchPlan, job: BenchJob | None, place: str) -> BenchResult:
     from toposeat import pipeline  # noqa: PLC0415
 
-    if job is None:
+    if place == "model":
         return pipeline.predict_bench(plan)
     what = f"{plan.exchange.text()} on {plan.machine.name}, {len(plan.program.sizes)} sizes"
-    tell(f"Bench     {what}: running")
+    tell(f"Bench     {what}: {'simulating' if job is None else 'running'}")
     with progress_bar("runs") as progress:
+        if job is None:
+            return pipeline.simulate_bench(plan, progress)
         return pipeline.run_bench(plan, job, progress)

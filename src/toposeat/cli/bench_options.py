@@ -12,7 +12,7 @@ from toposeat.launch.microbench import BUFFERS, MAX_SIZES, MicrobenchOptions
 from toposeat.pipeline import BenchJob
 
 DEFAULT_SIZES = "1..16M"
-PLACES = ("real", "model")
+PLACES = ("real", "smpi", "model")
 _SIZE = re.compile(r"([0-9]{1,10})([KMG]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _MAX_SIZE = 2**31 - 1
@@ -33,6 +33,7 @@ def program_options(args: argparse.Namespace) -> MicrobenchOptions:
         sizes=sizes_of(args.sizes),
         iterations=args.iterations or 20 if noisy else 1,
         batch=args.batch,
+        batch_bytes=2**16 if noisy else 2**20,  # simulated ranks leave a barrier one by one
         warmup=2 if args.warmup is None and noisy else args.warmup or 0,
         buffers=args.buffers or "host",
     )
@@ -62,8 +63,8 @@ def job_of(args: argparse.Namespace) -> BenchJob | None:
             f"--on {args.on} starts no real job: `-- {' '.join(args.launch)}` is not used",
             hint="leave the launch line out, or leave --on out to run it",
         )
-    if args.dry_run and args.on == "model":
-        raise UsageError("--on model runs nothing", hint="leave --dry-run out")
+    if args.dry_run:
+        raise UsageError(f"--on {args.on} starts no job", hint="leave --dry-run out")
     return None
 
 
@@ -125,7 +126,7 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_count,
         default=10,
-        help="exchanges without a barrier in one sample, fewer above 64 KiB (default: 10)",
+        help="exchanges without a barrier in one sample, fewer of large messages (default: 10)",
     )
     group.add_argument(
         "--warmup", metavar="N", type=natural, default=None, help="exchanges before (default 2)"

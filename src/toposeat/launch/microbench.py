@@ -41,6 +41,7 @@ class MicrobenchOptions:
     sizes: tuple[int, ...]
     iterations: int = 20  # samples per size
     batch: int = 10
+    batch_bytes: int = 65536  # batches of larger messages are shorter, down to one
     warmup: int = 2
     buffers: str = "host"
 
@@ -94,6 +95,7 @@ def microbench_arguments(exchange: GridExchange, options: MicrobenchOptions) -> 
         *("--sizes", ",".join(map(str, options.sizes))),
         *("--iterations", str(options.iterations)),
         *("--batch", str(options.batch)),
+        *("--batch-bytes", str(options.batch_bytes)),
         *("--warmup", str(options.warmup)),
         *("--buffers", options.buffers),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
 from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
+from toposeat.pipeline.bench_smpi import simulate_bench
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
 from toposeat.pipeline.gain import possible_gains
@@ -36,6 +37,7 @@ __all__ = [
     "program_name",
     "run_bench",
     "shell_line",
+    "simulate_bench",
     "tune",
     "tuned_placement_path",
     "tuned_topology",
