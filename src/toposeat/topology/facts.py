@@ -41,6 +41,7 @@ class DeviceFact:
         pcie_max_generation: what device and slot can do.
         pcie_max_width: likewise.
         parent: label of the physical package or board that GCDs, tiles and slices share.
+        forwards: whether it relays traffic between others; None if not stated.
     """
 
     label: str
@@ -57,6 +58,7 @@ class DeviceFact:
     pcie_max_generation: int | None = None
     pcie_max_width: int | None = None
     parent: str | None = None
+    forwards: bool | None = None
 
     def __post_init__(self) -> None:
         if self.pci_bus_id is not None and canonical_pci(self.pci_bus_id) != self.pci_bus_id:
@@ -178,7 +180,7 @@ class LinkFact:
 
     `i` and `j` are positions in `MachineFacts.devices`; capacities are those of the whole bond in
     bytes/s, None where the driver does not say. State a bond once, with i < j. A driver's table
-    of reachable peers is no bond: list direct links only.
+    of reachable peers is no bond: list direct links only. `name` is for display.
     """
 
     kind: LinkKind
@@ -188,6 +190,7 @@ class LinkFact:
     forward_bytes_per_s: float | None = None
     backward_bytes_per_s: float | None = None
     source: Source = Source.NOMINAL
+    name: str = ""
 
     def __post_init__(self) -> None:
         if self.i == self.j or self.count < 1:

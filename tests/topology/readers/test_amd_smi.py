@@ -8,6 +8,7 @@ import pytest
 
 from tests.topology.readers import amd_samples as samples
 from toposeat.errors import InputError
+from toposeat.topology import constants as k
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText
@@ -70,7 +71,12 @@ def test_partitions_have_a_parent() -> None:
         )
     )
     assert [d.parent for d in facts.devices] == ["0000:05:00"] * 4 + ["0000:26:00"] * 4
-    assert {(x.i // 4, x.j // 4) for x in facts.links} == {(0, 0), (1, 1)}
+    inside = [x for x in facts.links if x.i // 4 == x.j // 4]
+    assert len(inside) == 12
+    assert {x.forward_bytes_per_s for x in inside} == {k.XGMI_IN_PACKAGE}
+    (between,) = (x for x in facts.links if x not in inside)
+    assert (between.i, between.j, between.forward_bytes_per_s) == (0, 4, 64e9)
+    assert {d.forwards for d in facts.devices} == {True}
     assert any("8 devices are partitions of 2 GPUs" in line for line in facts.report)
 
 

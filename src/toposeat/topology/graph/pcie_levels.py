@@ -132,6 +132,7 @@ def _assumed(
     """Levels for pairs that the known ones leave open."""
     count = len(matrix.endpoints)
     bound = _closure(count, known)
+    informed = bool(known) or any(group is not None for group in groups)
     assumed: dict[tuple[int, int], Level] = {}
     inferred = by_affinity = guessed = 0
     for i in range(len(matrix.gpus)):
@@ -144,7 +145,7 @@ def _assumed(
                 assumed[i, j] = Level.NODE if groups[i] == groups[j] else Level.SYS
                 by_affinity += 1
             else:
-                far = bound[i][j] == Level.SYS
+                far = bound[i][j] == Level.SYS and informed
                 assumed[i, j] = Level.SYS if far else Level.NODE
                 guessed += 1
     if by_affinity or guessed:

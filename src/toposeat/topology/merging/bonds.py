@@ -5,6 +5,7 @@ A source that lists no bonds says nothing about them: most files simply leave th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -111,9 +112,12 @@ def bonds_of_facts(facts: MachineFacts, devices: Sequence[Device]) -> Bonds | No
 
 
 def _draw_links(builder: GraphBuilder, facts: MachineFacts, devices: Sequence[Device]) -> None:
+    assumed: Counter[str] = Counter()
     for link in facts.links:
         a, b = devices[link.i], devices[link.j]
         lane = lane_of_device(a)
+        if not link.forward_bytes_per_s:
+            assumed[f"{lane.data_sheet / k.GB_PER_S:g} GB/s each assumed ({lane.name})"] += 1
         forward = link.forward_bytes_per_s or lane.data_sheet * link.count
         builder.link(
             link.kind,
@@ -121,11 +125,21 @@ def _draw_links(builder: GraphBuilder, facts: MachineFacts, devices: Sequence[De
             b.id,
             bytes_per_s=forward,
             backward_bytes_per_s=link.backward_bytes_per_s,
-            flow_bytes_per_s=forward * lane.achievable / lane.data_sheet,
+            flow_bytes_per_s=forward * _flow_fraction(link.kind, lane),
             latency_s=k.LATENCY_XGMI if link.kind is LinkKind.XGMI else k.LATENCY_NVLINK,
             count=link.count,
-            name=lane.name if link.kind is lane.kind else _LANE_NAMES.get(link.kind, ""),
+            name=link.name
+            or (lane.name if link.kind is lane.kind else _LANE_NAMES.get(link.kind, "")),
         )
+    for what, count in assumed.items():
+        builder.report.append(
+            f"{facts.origin} does not state the bandwidth of {count} device links: {what}"
+        )
+
+
+def _flow_fraction(kind: LinkKind, lane: k.DeviceLink) -> float:
+    """What one copy reaches of a link's capacity."""
+    return lane.achievable / lane.data_sheet if kind is lane.kind else 1.0
 
 
 def _draw_lanes(
@@ -151,8 +165,13 @@ def _draw_lanes(
 
 def lane_of_device(device: Device) -> k.DeviceLink:
     """What one lane of a device is, by its name or its maker."""
+    name = device.name.upper()
     if device.vendor.value == "amd":
-        return k.XGMI_MI300 if "MI3" in device.name.upper() else k.XGMI_MI200
+        if "MI3" in name:
+            return k.XGMI_MI300
+        return k.XGMI_VEGA20 if re.search(r"MI100|MI[56]0\b|VEGA", name) else k.XGMI_MI200
+    if device.vendor.value == "intel":
+        return k.XELINK
     return k.nvlink_of_device(device.name) or k.NVLINK_UNKNOWN
 
 
@@ -172,10 +191,11 @@ def choose_bonds(drawings: Sequence[Bonds], report: list[str]) -> Bonds | None:
     lanes = taken.lanes()
     for other in drawings[1:]:
         theirs = other.lanes()
+        ports = any(len(ends) == 1 for ends in theirs)  # tables of pairs know none to the CPU
         apart = [
             f"{' - '.join(ends)}: {lanes[ends]}, not {theirs[ends]}"
             for ends in sorted(set(lanes) | set(theirs))
-            if lanes[ends] != theirs[ends]
+            if lanes[ends] != theirs[ends] and (ports or len(ends) == 2)
         ]
         if apart:
             report.append(

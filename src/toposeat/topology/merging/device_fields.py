@@ -82,6 +82,7 @@ class Contradictions:
         "pci_bus_id": "the PCI bus id",
         "uuid": "the UUID",
         "numa_node": "the NUMA node",
+        "forwards": "relaying",
         "cpus": "the near CPUs",
         "pcie_width": "the PCIe width",
         "pcie_max_generation": "the greatest PCIe generation",
@@ -127,6 +128,7 @@ def overlaid(device: Device, fact: DeviceFact) -> Device:
         memory_bytes=fact.memory_bytes,
         pcie=state if state != PcieState() else device.pcie,
         parent=fact.parent or device.parent,
+        forwards=device.forwards if fact.forwards is None else fact.forwards,
     )
 
 

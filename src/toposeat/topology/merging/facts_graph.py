@@ -68,8 +68,11 @@ def _graph_of_relations(
     matrix = facts.relations or facts.pcie_relations
     assert matrix is not None
     report = facts.report
-    if facts.relations is None:
-        report = (*report, "only PCIe paths are stated: NVLinks, if there are any, are not known")
+    if facts.relations is None and not facts.links:
+        report = (
+            *report,
+            "only PCIe paths are stated: device links, if there are any, are not known",
+        )
     matrix = replace(
         matrix,
         gpu_names=tuple(d.name for d in devices),

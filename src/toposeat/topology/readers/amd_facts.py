@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass
+from toposeat.model.topology import PathClass
 from toposeat.topology.facts import DeviceFact, LinkFact, MachineFacts
 from toposeat.topology.graph.relation import Relation, RelationMatrix
+from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
 from toposeat.topology.readers.pair_tables import PairTable
 
-DIRECT_WEIGHT = 15
+_RELAYED_WEIGHTS = (30, 45, 60)  # several xGMI hops, over other GPUs
 _SAME_NODE_WEIGHT = 40
 _MB = 1e6
 _RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})", re.ASCII)
@@ -92,7 +93,7 @@ class AmdPairs:
         return MachineFacts(
             origin=self.origin,
             devices=tuple(self.devices),
-            pcie_relations=self._pcie(weights, types),
+            pcie_relations=self._pcie(weights, types, xgmi),
             peer_access=self._pairs("access", self._access),
             links=tuple(links),
             report=tuple(self.report),
@@ -104,25 +105,20 @@ class AmdPairs:
         weights: Mapping[tuple[int, int], int],
         bandwidths: Mapping[tuple[int, int], tuple[float, float]],
     ) -> list[LinkFact]:
-        """Direct xGMI bonds; pairs that others relay, and those between partitions, are none."""
-        links: list[LinkFact] = []
-        far: list[tuple[int, int]] = []
-        for pair in sorted(xgmi):
-            if weights.get(pair, DIRECT_WEIGHT) > DIRECT_WEIGHT:
-                far.append(pair)
-                continue
-            least, most = bandwidths.get(pair, (0.0, 0.0))
-            back = bandwidths.get((pair[1], pair[0]), (0.0, 0.0))[1]
-            links.append(
-                LinkFact(
-                    kind=LinkKind.XGMI,
-                    i=pair[0],
-                    j=pair[1],
-                    count=max(1, min(16, round(most / least))) if least else 1,
-                    forward_bytes_per_s=most or None,
-                    backward_bytes_per_s=back or None,
-                )
+        """Direct xGMI bonds; also tells partitions of one package, and who relays for others."""
+        package = packages(len(self.devices), weights, [d.parent for d in self.devices])
+        links, far = xgmi_links(sorted(xgmi), weights, bandwidths, package)
+        parts = [i for i, first in enumerate(package) if package.count(first) > 1]
+        for i in parts:
+            parent = self.devices[i].parent or f"package of {self.devices[package[i]].label}"
+            self.devices[i] = replace(self.devices[i], parent=parent, forwards=True)
+        if parts:
+            self.report.append(
+                f"{len(parts)} devices are partitions of {len({package[i] for i in parts})} GPUs;"
+                " the link between two GPUs is shared by all their partitions"
             )
+        if any(weights.get(pair, 0) in _RELAYED_WEIGHTS for pair in xgmi):
+            self.devices = [replace(device, forwards=True) for device in self.devices]
         if far:
             self.report.append(
                 f"{len(far)} xGMI pairs weigh more than {DIRECT_WEIGHT}: they have no link of their"
@@ -144,14 +140,22 @@ class AmdPairs:
                 return
 
     def _pcie(
-        self, weights: Mapping[tuple[int, int], int], types: Mapping[tuple[int, int], str]
-    ) -> RelationMatrix:
-        """PCIe distances: beyond 40 the way crosses memory nodes; what is below is not shown."""
+        self,
+        weights: Mapping[tuple[int, int], int],
+        types: Mapping[tuple[int, int], str],
+        xgmi: set[tuple[int, int]],
+    ) -> RelationMatrix | None:
+        """PCIe distances: beyond 40 the way crosses memory nodes; what is below is not shown.
+
+        None where xGMI hides them all.
+        """
         relations = {
             pair: Relation(PathClass.SYS)
             for pair, weight in weights.items()
             if pair[0] < pair[1] and types.get(pair) == "PCIE" and weight > _SAME_NODE_WEIGHT
         }
+        if not relations and xgmi:
+            return None
         return RelationMatrix(
             gpus=tuple(device.label for device in self.devices),
             relations=relations,

@@ -79,13 +79,6 @@ def _finish(pairs: AmdPairs) -> MachineFacts:
     for i, device in enumerate(pairs.devices):
         if shared[_package(device)] > 1:
             pairs.devices[i] = replace(device, parent=_package(device))
-    parts = sum(count for count in shared.values() if count > 1)
-    if parts:
-        pairs.report.append(
-            f"{parts} devices are partitions of {sum(c > 1 for c in shared.values())} GPUs: xGMI"
-            " links of a GPU are shared by its partitions, which these tables do not show (KFD's"
-            " io_links do)"
-        )
     return pairs.facts()
 
 

@@ -26,7 +26,7 @@ from toposeat.topology.facts import (
     PairNumbers,
 )
 from toposeat.topology.graph.relation import Relation, RelationMatrix
-from toposeat.topology.readers.amd_facts import DIRECT_WEIGHT
+from toposeat.topology.readers.amd_links import DIRECT_WEIGHT
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
 
@@ -366,13 +366,18 @@ def _links(run: _Run, distance: NDArray[np.float64] | None) -> list[LinkFact]:
     return links
 
 
-def _pcie(run: _Run, distance: NDArray[np.float64] | None) -> RelationMatrix:
-    """Distances above 40 between GPUs cross memory nodes; below nothing is known of switches."""
+def _pcie(run: _Run, distance: NDArray[np.float64] | None) -> RelationMatrix | None:
+    """Distances above 40 between GPUs cross memory nodes; below nothing is known of switches.
+
+    None where all pairs have xGMI.
+    """
     relations: dict[tuple[int, int], Relation] = {}
     for i in range(len(run.gpus)):
         for j in range(i + 1, len(run.gpus)):
             if distance is not None and distance[run.cpus + i, run.cpus + j] > _SAME_NODE_WEIGHT:
                 relations[i, j] = Relation(PathClass.SYS)
+    if not relations and _links(run, distance):
+        return None
     return RelationMatrix(
         gpus=tuple(gpu.label for gpu in run.gpus),
         relations=relations,

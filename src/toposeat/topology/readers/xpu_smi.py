@@ -210,6 +210,7 @@ def _facts(tiles: Sequence[_Tile], rows: Sequence[_Row]) -> MachineFacts:
             vendor=Vendor.INTEL,
             cpus=row.cpus,
             parent=f"GPU {tile.card}" if cards[tile.card] > 1 else None,
+            forwards=_INDIRECT in row.cells or None,
         )
         for i, (tile, row) in enumerate(zip(tiles, rows, strict=True))
     )
@@ -230,13 +231,13 @@ def _links(rows: Sequence[_Row]) -> list[LinkFact]:
             lanes = _lanes(row.cells[j])
             if lanes:
                 speed = lanes * k.XELINK.data_sheet
-                links.append(_link(i, j, lanes, speed))
+                links.append(_link(i, j, lanes, speed, k.XELINK.name))
             elif row.cells[j] == _FABRIC:
-                links.append(_link(i, j, 1, k.MDF.data_sheet))
+                links.append(_link(i, j, 1, k.MDF.data_sheet, k.MDF.name))
     return links
 
 
-def _link(i: int, j: int, count: int, bytes_per_s: float) -> LinkFact:
+def _link(i: int, j: int, count: int, bytes_per_s: float, name: str) -> LinkFact:
     return LinkFact(
         kind=LinkKind.XELINK,
         i=i,
@@ -244,13 +245,17 @@ def _link(i: int, j: int, count: int, bytes_per_s: float) -> LinkFact:
         count=count,
         forward_bytes_per_s=bytes_per_s,
         backward_bytes_per_s=bytes_per_s,
+        name=name,
     )
 
 
 def _pcie(
     tiles: Sequence[_Tile], rows: Sequence[_Row], devices: Sequence[DeviceFact]
-) -> RelationMatrix:
-    """PCIe relations as stated; tiles of one GPU share its one PCIe link, as below a switch."""
+) -> RelationMatrix | None:
+    """PCIe relations as stated; tiles of one GPU share its one PCIe link, as below a switch.
+
+    None where Xe Link hides them all.
+    """
     relations: dict[tuple[int, int], Relation] = {}
     for i, row in enumerate(rows):
         for j in range(i + 1, len(rows)):
@@ -258,6 +263,8 @@ def _pcie(
                 relations[i, j] = Relation(PathClass.PIX)
             elif row.cells[j] in _PCIE:
                 relations[i, j] = Relation(_PCIE[row.cells[j]])
+    if not relations:
+        return None
     return RelationMatrix(
         gpus=tuple(device.label for device in devices),
         relations=relations,
