@@ -73,6 +73,11 @@ bench: setup-test setup-bench build ## print the tables of benchmarks/, the long
 	@python -m benchmarks.mapping.qaplib --quick
 	@python -m benchmarks.mapping.scale --quick --svg build/growth.svg
 
+FUZZ ?= 100000
+.PHONY: fuzz
+fuzz: setup-test build ## damaged files for every topology reader; FUZZ=1000 for a short run
+	@nice python -m tests.fuzz.fuzz_readers --count $(FUZZ) --processes $(JOBS)
+
 .PHONY: clean
 clean: ## remove what was built, keep .venv
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

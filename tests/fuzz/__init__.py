@@ -1,0 +1,1 @@
+"""Mass fuzzing, run by `make fuzz`; pytest does not collect it."""
