@@ -141,12 +141,12 @@ class _Checker:
         try:
             parse_cpu_list(cell)
         except ValueError:
-            self._refuse(f"the CPU affinity of {row.label} is damaged: {cell!r}", row.line)
+            self._refuse(f"the CPU affinity of {row.label} is damaged: {cell[:40]!r}", row.line)
         return cell
 
     def _numa_affinity(self, cell: str, row: Row) -> int | None:
         if re.fullmatch(r"\d{1,4}", cell, re.ASCII):
             return int(cell)
         if cell != "N/A" and not re.fullmatch(r"\d{1,4}([,-]\d{1,4})+", cell, re.ASCII):
-            self._refuse(f"the NUMA affinity of {row.label} is damaged: {cell!r}", row.line)
+            self._refuse(f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}", row.line)
         return None  # N/A, or several nodes: none of them is *the* near one

@@ -304,7 +304,7 @@ class _Finder:
                 f"one output per file; {self.words.save}",
             )
         self._refuse(
-            f"unknown relation {cell!r} between {pair}",
+            f"unknown relation {cell[:20]!r} between {pair}",
             line,
             f"known are {self.words.known}; {self.words.save}",
         )
