@@ -29,7 +29,6 @@ from pathlib import Path
 from tests.support.mutations import damage
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.files import encode_json
-from toposeat.model.topology import Topology
 from toposeat.model.topology_file import TOPOLOGY_SCHEMA
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.facts import MachineFacts
@@ -38,9 +37,10 @@ from toposeat.topology.formats import (
     TREES,
     UNUSABLE,
     Format,
+    Parsed,
     TreeFormat,
     format_of,
-    parse_file,
+    parse_outputs,
 )
 from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import decoded
@@ -82,7 +82,7 @@ class Target:
 
     name: str
     seeds: tuple[bytes, ...]
-    read: Callable[[bytes], Topology | MachineFacts]
+    read: Callable[[bytes], list[Parsed]]
     cost: int = 1  # one input of an archive costs as much as so many of a text: there are fewer
 
 
@@ -145,27 +145,27 @@ def _chosen(files: list[bytes], max_bytes: int) -> tuple[bytes, ...]:
 # ---- one input
 
 
-def _reader_of_text(of: Format) -> Callable[[bytes], Topology | MachineFacts]:
+def _reader_of_text(of: Format) -> Callable[[bytes], list[Parsed]]:
     """Reads as a user's file is read, but by this reader wherever it would take the file."""
 
-    def read(data: bytes) -> Topology | MachineFacts:
+    def read(data: bytes) -> list[Parsed]:
         file = decoded(data, _NAME)
         if not of.looks_like(file):
-            return parse_file(file)
+            return parse_outputs(file)
         try:
-            return of.parse(file)
+            return [of.parse(file)]
         except ValueError as error:
-            raise InputError(str(error), path=_NAME, hint="as parse_file does") from error
+            raise InputError(str(error), path=_NAME, hint="as parse_outputs does") from error
 
     return read
 
 
-def _reader_of_tree(of: TreeFormat) -> Callable[[bytes], Topology | MachineFacts]:
-    def read(data: bytes) -> Topology | MachineFacts:
+def _reader_of_tree(of: TreeFormat) -> Callable[[bytes], list[Parsed]]:
+    def read(data: bytes) -> list[Parsed]:
         path = Path(f"/dev/shm/toposeat-fuzz-{multiprocessing.current_process().pid}.tar")
         path.write_bytes(data)
         try:
-            return of.parse(path)
+            return [of.parse(path)]
         except ValueError as error:
             raise InputError(str(error), path=_NAME, hint="as sources does") from error
         finally:
@@ -200,13 +200,20 @@ def try_input(target: Target, data: bytes, limit_s: float) -> tuple[str, float]:
 def _outcome(target: Target, data: bytes) -> str:
     try:
         parsed = target.read(data)
-        if isinstance(parsed, MachineFacts) and makes_machine(parsed):
-            merge_topologies([parsed], "fuzzed")
+        if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parsed):
+            _merge(parsed)
     except ToposeatError as error:
         if not error.hint or "\n" in str(error) or len(str(error)) > 8000:
             return f"bad message: {str(error)[:80]!r}, hint {error.hint!r}"
         return "refused"
     return "read"
+
+
+def _merge(parsed: list[Parsed]) -> None:
+    try:
+        merge_topologies(parsed, "fuzzed")
+    except ValueError as error:  # as `sources` takes it
+        raise InputError(str(error), path=_NAME, hint="as sources does") from error
 
 
 # ---- many
