@@ -67,10 +67,9 @@ def read_machine(sources: Sequence[str]) -> Topology:
     """The machine of `add_topologies_option`: one source, or several merged."""
     from toposeat import topology  # noqa: PLC0415
 
-    chosen = list(sources) or ["this"]
-    if len(chosen) > 1:
-        raise UsageError("one source only")
-    return topology.read_topology(chosen[0])
+    if not sources:
+        return topology.read_topology("this")
+    return topology.read_topologies(sources)
 
 
 def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
     Command,
     add_output_option,
-    add_topology_option,
+    add_topologies_option,
     print_json,
     quoted,
+    read_machine,
     show,
     tell,
     write_result,
 )
+from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.model.topology import Topology
 
 
 class DiscoverCommand(Command):
-    """Learn how a machine's GPUs are wired, from the machine, a file or the catalogue."""
+    """Learn how a machine's GPUs are wired, from the machine, from files or the catalogue."""
 
     name = "discover"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        add_topology_option(parser, required=False)
+        add_topologies_option(parser)
         add_output_option(parser, "the topology")
         parser.add_argument(
-            "--format", choices=("text", "json", "svg"), default="text", help="default: text"
+            "--format",
+            choices=("text", "json", "svg", "png"),
+            default="text",
+            help="default: text; svg and png are pictures, for a file or a pipe",
         )
         parser.add_argument(
             "--list", action="store_true", help="list the catalogue of known machines"
@@ -35,30 +44,60 @@ class DiscoverCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Read, show, save."""
-        from toposeat import report, topology  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.topology_file import save_topology  # noqa: PLC0415
 
         if args.list:
-            names = topology.catalogue_names()
-            if args.json:
-                print_json({"schema": "toposeat/catalogue/1", "machines": list(names)})
-            else:
-                write_result("".join(f"{name}\n" for name in names))
+            _list(as_json=args.json or args.format == "json")
             return 0
+        if args.format == "png" and not args.json and sys.stdout.isatty():
+            raise UsageError(
+                "a PNG is nothing for a terminal", hint="discover --format png > machine.png"
+            )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
-        machine = topology.read_topology("this" if args.topology is None else args.topology)
+        machine = read_machine(args.topology)
         if args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)
             tell(
                 f"Wrote {args.output}",
                 f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
             )
-        if args.json or args.format == "json":
-            print_json(report.topology_json(machine))
-        elif args.format == "svg":
-            write_result(report.topology_svg(machine).encode("utf-8", "replace"))
-        elif args.output is None:
-            show(sys.stdout, report.render_topology_text, machine)
+        if args.json or args.format != "text" or args.output is None:
+            _show(machine, "json" if args.json else args.format)
         return 0
+
+
+def _show(machine: Topology, form: str) -> None:
+    from toposeat import report  # noqa: PLC0415
+    from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
+
+    if form == "json":
+        print_json(report.topology_json(machine))
+    elif form == "svg":
+        write_result(report.topology_svg(machine).encode("utf-8", "replace"))
+    elif form == "png":
+        write_result(png_of_svg(report.plain_svg(report.topology_svg(machine))))
+    else:
+        show(sys.stdout, report.render_topology_text, machine)
+
+
+def _list(*, as_json: bool) -> None:
+    from toposeat import report, topology  # noqa: PLC0415
+
+    machines = [topology.read_topology(name) for name in topology.catalogue_names()]
+    if not as_json:
+        show(sys.stdout, report.render_catalogue_text, machines)
+        return
+    entries = [
+        {
+            "name": machine.name,
+            "description": machine.description,
+            "devices": [device.name for device in machine.devices],
+            "link_kinds": sorted({link.kind.value for link in machine.links}),
+            "sources": list(machine.sources),
+        }
+        for machine in machines
+    ]
+    names = [machine.name for machine in machines]
+    print_json({"schema": "toposeat/catalogue/1", "machines": names, "entries": entries})

@@ -18,8 +18,10 @@ from toposeat.report.json_form import (
 from toposeat.report.matrix_form import matrix_file
 from toposeat.report.scale_json import scale_json
 from toposeat.report.svg.machine import topology_svg
+from toposeat.report.svg.plain import plain_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.text.bench import render_bench_text
+from toposeat.report.text.catalogue import render_catalogue_text
 from toposeat.report.text.console import TextStyle, text_style_for
 from toposeat.report.text.health import render_health_text
 from toposeat.report.text.mapping import (
@@ -45,8 +47,10 @@ __all__ = [
     "mapping_json",
     "matrix_file",
     "placement_json",
+    "plain_svg",
     "profile_json",
     "render_bench_text",
+    "render_catalogue_text",
     "render_comparison_text",
     "render_health_text",
     "render_mapping_text",

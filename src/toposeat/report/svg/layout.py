@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from toposeat.model.topology import Component, ComponentKind, Topology
-from toposeat.report.svg.forest import LEAF_LEVEL, SWITCH_LEVEL, Forest, Node, build_forest
+from toposeat.report.forest import LEAF_LEVEL, SWITCH_LEVEL, Forest, Node, build_forest
 
 BAR_HEIGHT = 24.0
 LINK_HEIGHT = 34.0  # of a tree link between two rows

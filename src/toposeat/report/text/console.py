@@ -66,7 +66,11 @@ def lay_out(parts: Iterable[RenderableType], style: TextStyle) -> str:
         _environ={},
     )
     for part in parts:
-        console.print(Text(part) if isinstance(part, str) else part)
+        line = Text(part) if isinstance(part, str) else part
+        if isinstance(line, Text):  # whose own wishes `print` forgets
+            console.print(line, no_wrap=line.no_wrap, overflow=line.overflow)
+        else:
+            console.print(line)
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
     if not style.unicode:
         text = text.encode("ascii", "replace").decode("ascii")

@@ -3,41 +3,68 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
 
 from rich.console import RenderableType
 
+from toposeat.model.quantity import Source
 from toposeat.model.topology import Device, Link, LinkKind, PathClass, Topology
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.machine_tree import MAX_SINGLE_DEVICES, machine_tree
+from toposeat.report.text.pair_matrix import NOMINAL_MARK, PairCells, pair_matrix
+from toposeat.report.text.sharing import device_link_table, shared_link_table
 from toposeat.report.units import clean, format_bytes, format_rate, format_seconds, plural
 from toposeat.report.words import (
     LINK_WORDS,
     PATH_CLASS_WORDS,
-    device_code,
-    relation_word,
+    quantity_counts,
     topology_sentence,
 )
 
 
 def render_topology_text(topology: Topology, style: TextStyle | None = None) -> str:
-    """Everything a person asks of a machine, at the width of the terminal."""
+    """Everything a person asks of a machine, the overview first, doubts last."""
     style = style or TextStyle()
     parts: list[RenderableType] = [labelled("Topology", topology_sentence(topology))]
     if topology.description:
         parts.append(labelled("", clean(topology.description)))
     parts.append(labelled("Origin", clean(topology.origin)))
-    parts += ["", _devices(topology)]
-    if topology.nics:
-        parts += ["", _nics(topology)]
+    if topology.links:
+        parts.append(labelled("Numbers", number_words(topology)))
+        parts += ["", *machine_tree(topology, style)]
+    if topology.routes:
+        cells = PairCells(topology)
+        parts += ["", *pair_matrix(topology, cells, style), "", _legend(topology, cells)]
+    for table in (device_link_table(topology), shared_link_table(topology)):
+        if table is not None:
+            parts += ["", table]
     if topology.links:
         parts += ["", _link_kinds(topology)]
-    if topology.routes:
-        parts += ["", *_relations(topology, style), "", *_legend(topology)]
-    if topology.report:
-        parts += ["", "Doubts", *sentences(topology.report)]
+    if len(topology.devices) <= MAX_SINGLE_DEVICES or any(map(_has_details, topology.devices)):
+        parts += ["", _devices(topology)]
+    if topology.nics and not topology.links:
+        parts += ["", _nics(topology)]
     if topology.sources:
         parts += ["", "Sources", *sentences(topology.sources)]
+    if topology.hidden:
+        parts += ["", labelled("Hidden", _hidden_words(topology))]
+    if topology.report:
+        parts += ["", "Doubts", *sentences(topology.report)]
     return lay_out(parts, style)
+
+
+def number_words(topology: Topology) -> str:
+    """Where capacities and limits come from: provenance of every number that is shown."""
+    counts = quantity_counts(topology)
+    parts = [f"{count} {source.value}" for source, count in counts.items() if count]
+    mark = f"; {NOMINAL_MARK} marks nominal ones: from the kind of link, not measured here"
+    return ", ".join(parts) + (mark if counts[Source.NOMINAL] else "")
+
+
+def _hidden_words(topology: Topology) -> str:
+    return (
+        f"{plural(len(topology.hidden), 'GPU')} of this machine could not be used by the process"
+        f" that read it: {', '.join(topology.hidden)}"
+    )
 
 
 def _devices(topology: Topology) -> RenderableType:
@@ -53,6 +80,10 @@ def _devices(topology: Topology) -> RenderableType:
         [[row[i] for i in keep] for row in rows],
         fold={position for position, i in enumerate(keep) if header[i] == "cpus"},
     )
+
+
+def _has_details(device: Device) -> bool:
+    return bool(device.name or device.pci_bus_id or device.uuid)
 
 
 def _device_row(device: Device) -> list[str]:
@@ -109,67 +140,19 @@ def _link_row(link: Link) -> tuple[str, ...]:
     )
 
 
-def _relations(topology: Topology, style: TextStyle) -> list[RenderableType]:
-    """The relation matrix (row to column), in blocks of columns that fit the width."""
-    ends = [
-        (device.id, device_code(topology, position))
-        for position, device in enumerate(topology.devices)
-    ]
-    routed = {route.target for route in topology.routes}
-    nics = [(n.id, f"N{n.index}") for n in topology.nics if n.id in routed]
-    devices = list(ends)
-    ends += nics
-    cells = [[relation_word(topology, a, b) for b, _ in ends] for a, _ in devices]
-    widths = [
-        max(len(label), *(len(row[column]) for row in cells)) + 2
-        for column, (_, label) in enumerate(ends)
-    ]
-    first = max(len(label) for _, label in devices) + 2
-    blocks: list[RenderableType] = []
-    starts = _block_starts(widths, style.width - first)
-    for start, stop in pairwise([*starts, len(ends)]):
-        if blocks:
-            blocks.append("")
-        header = ["", *(label for _, label in ends[start:stop])]
-        rows = [[label, *row[start:stop]] for (_, label), row in zip(devices, cells, strict=True)]
-        blocks.append(columns(header, rows))
-    return blocks
-
-
-def _block_starts(widths: list[int], room: int) -> list[int]:
-    """Where to cut columns of `widths` so that no block is wider than `room`."""
-    starts, used = [0], 0
-    for column, width in enumerate(widths):
-        if used and used + width > room + 2:  # the last column's gap may hang over
-            starts.append(column)
-            used = 0
-        used += width
-    return starts
-
-
-def _legend(topology: Topology) -> list[RenderableType]:
-    classes = {route.path_class for route in topology.routes}
+def _legend(topology: Topology, cells: PairCells) -> RenderableType:
+    """Every word of the matrix, nearest first, with the GB/s that all its pairs have."""
+    order = list(PathClass)
+    words = sorted(cells.class_of_word, key=lambda w: (order.index(cells.class_of_word[w]), w))
     rows = []
-    for path_class in PathClass:
-        if path_class not in classes:
-            continue
-        name = "?" if path_class is PathClass.UNKNOWN else path_class.value
-        if path_class is PathClass.NVL:
-            name = "/".join(_lane_words(topology)) or name
-        rows.append((name, PATH_CLASS_WORDS[path_class]))
-    if any(route.peer_access is False for route in topology.routes):
-        pairs = sum(route.peer_access is False for route in topology.routes)
-        rows.append(("!", f"no peer access ({plural(pairs, 'route')})"))
-    return [_plain_rows(rows)]
-
-
-def _plain_rows(rows: list[tuple[str, str]]) -> RenderableType:
-    table = columns(("", ""), rows)
+    for word in words:
+        rate = cells.common_rate(word)
+        rows.append((word, rate and f"{rate} GB/s", PATH_CLASS_WORDS[cells.class_of_word[word]]))
+    refused = sum(route.peer_access is False for route in topology.routes)
+    if refused:
+        rows.append(("!", "", f"no peer access ({plural(refused, 'route')})"))
+    if not all(cells.common_rate(word) for word in words):
+        rows.append(("", "", "numbers are GB/s of one flow from row to column"))
+    table = columns(("", "", ""), rows)
     table.show_header = False
     return table
-
-
-def _lane_words(topology: Topology) -> list[str]:
-    prefix = {LinkKind.NVLINK: "NV#", LinkKind.XGMI: "XG#", LinkKind.XELINK: "XE#"}
-    kinds = {link.kind for link in topology.links}
-    return [word for kind, word in prefix.items() if kind in kinds]

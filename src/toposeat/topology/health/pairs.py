@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 
+from toposeat.model.flow_rate import flow_rate
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -112,16 +113,9 @@ class Pairs:
 
 
 def rate_of(topology: Topology, route: Route) -> float:
-    """What a single flow on a route reaches: its cap, else its narrowest link that way."""
-    here, rates = route.source, []
-    for id in route.links:
-        link = topology.link_of_id[id]
-        forward = here == link.ends[0]
-        rates.append((link.forward_bytes_per_s if forward else link.backward_bytes_per_s).value)
-        here = link.ends[1] if forward else link.ends[0]
-    if route.cap_bytes_per_s is not None:
-        rates.append(route.cap_bytes_per_s.value)
-    return min(rates, default=0.0)
+    """What a single flow on a route reaches, bytes/s; 0 where it has no links."""
+    rate = flow_rate(topology, route)
+    return 0.0 if rate is None else rate.value
 
 
 def _inner_vertices(route: Route, links: Mapping[str, Link]) -> list[str]:

@@ -44,7 +44,9 @@ class _NoNvml:
 def looks_like(path: Path) -> bool:
     """Whether a path is an archive, or a folder with a tree of sysfs or KFD in it."""
     if not path.is_dir():
-        return path.name.lower().endswith(_ARCHIVES) or looks_like_archive(path)
+        named = path.name.lower().endswith(_ARCHIVES)
+        # What is no regular file, such as a pipe, can be read once only: not for a look.
+        return named or (path.is_file() and looks_like_archive(path))
     return _sysfs_root(path) is not None or _kfd_root(path) is not None
 
 

@@ -1,0 +1,60 @@
+"""SVG to PNG by a converter that is installed: none is a dependency."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from toposeat.errors import ToposeatError, UnavailableError
+
+_ZOOM = "2"  # times the drawing's own size: sharp on screens of today
+_TIMEOUT_S = 60
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+# Each reads SVG from stdin and writes PNG to stdout.
+CONVERTERS: dict[str, tuple[str, ...]] = {
+    "rsvg-convert": ("--format=png", "--zoom", _ZOOM),
+    "cairosvg": ("-", "-f", "png", "-s", _ZOOM),
+    "inkscape": ("--pipe", "--export-type=png", "--export-dpi=192", "--export-filename=-"),
+}
+
+
+def png_of_svg(svg: str) -> bytes:
+    """The picture as PNG.
+
+    Args:
+        svg: without CSS variables, which no converter knows.
+
+    Raises:
+        UnavailableError: no converter is installed.
+        ToposeatError: the converter failed.
+    """
+    for name, options in CONVERTERS.items():
+        program = shutil.which(name)
+        if program is not None:
+            return _convert([program, *options], svg)
+    raise UnavailableError(
+        f"a PNG needs a converter: none of {', '.join(CONVERTERS)} is on PATH",
+        hint="install librsvg (Debian: apt install librsvg2-bin), or pip install cairosvg,"
+        " or take --format svg",
+    )
+
+
+def _convert(command: list[str], svg: str) -> bytes:
+    try:
+        done = subprocess.run(
+            command,
+            input=svg.encode("utf-8", "replace"),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToposeatError(f"{command[0]}: {error}", hint="take --format svg") from error
+    if done.returncode != 0 or not done.stdout.startswith(_PNG):
+        cause = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise ToposeatError(
+            f"{command[0]} made no PNG: {cause or f'exit code {done.returncode}'}",
+            hint="take --format svg",
+        )
+    return done.stdout

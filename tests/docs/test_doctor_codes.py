@@ -1,0 +1,20 @@
+"""The page of findings lists exactly the codes that the source yields."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SOURCES = ("topology/health/*.py", "cli/doctor*.py")
+
+
+def test_every_code_is_documented() -> None:
+    files = [p for s in _SOURCES for p in (_ROOT / "src" / "toposeat").glob(s)]
+    text = "\n".join(path.read_text() for path in files)
+    used = set(re.findall(r'code="([a-z-]+)"', text))
+    used |= set(re.findall(r'_finding\(\s*Severity\.\w+,\s*"([a-z-]+)"', text))
+    used |= set(re.findall(r'code = "([a-z-]+)" if .* else "([a-z-]+)"', text)[0])
+    page = (_ROOT / "docs" / "reference" / "doctor.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert {code for row in rows for code in re.findall(r"`([a-z-]+)`", row)} == used
