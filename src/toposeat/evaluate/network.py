@@ -173,7 +173,27 @@ def compile_traffic(traffic: Traffic) -> _core.RankTraffic:
         target=table.target.astype(np.uint32),
         bytes=table.bytes.astype(np.float64),
         messages=table.messages.astype(np.float64),
+        sizes=message_sizes(traffic),
     )
+
+
+def message_sizes(traffic: Traffic) -> list[tuple[float, float]]:
+    """How message sizes spread about the mean of their pair: (factor, share of the messages).
+
+    A histogram is of all pairs together: each pair is taken to have its shape, and its own mean. A
+    message of the bucket of bit length k counts as 0.75 x 2^k bytes, the middle of the bucket.
+    Without a histogram every message has the mean of its pair.
+    """
+    space = traffic.mapped_space
+    counts = [counts for (_, each), counts in traffic.histograms.items() if space in (None, each)]
+    total = np.sum(counts, axis=0, dtype=np.float64) if counts else np.zeros(1)
+    used = np.flatnonzero(total)
+    sizes = np.where(used == 0, 0.0, 0.75 * 2.0**used)
+    shares = total[used] / max(1.0, total.sum())
+    mean = float(shares @ sizes)
+    if mean == 0:
+        return [(1.0, 1.0)]
+    return list(zip((sizes / mean).tolist(), shares.tolist(), strict=True))
 
 
 def device_routes(topology: Topology) -> Iterator[Route | None]:
