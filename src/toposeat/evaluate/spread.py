@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.evaluate.network import NetworkArrays, device_routes, network_arrays
+from toposeat.evaluate.network import NetworkArrays, network_arrays
+from toposeat.evaluate.route_numbers import device_routes
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import CurvePoint, Route, RouteCurve, Topology
 

@@ -101,12 +101,17 @@ PAIR_FRACTION: dict[PathClass, float] = {
 # 2.2 us, NVSwitch 3.4 us (published V100 and A100 runs); a further bridge +0.5 us for its two links
 # (idgraf), another socket +9..12 us (sirocco, mirage). Host bridge and on-die fabric lie between.
 LATENCY_NVLINK = 2.2e-6
+LATENCY_NVLINK1 = 9.7e-6  # P100 (Tartan)
 LATENCY_NVSWITCH_PORT = 1.7e-6
 LATENCY_XGMI = 2.2e-6
 LATENCY_PCIE_ENDPOINT = 1.35e-6
 LATENCY_PCIE_BRIDGE = 0.25e-6
 LATENCY_HOST_BRIDGE = 0.5e-6
 LATENCY_SMP = 8e-6
+
+# Two opposite staged copies of a pair below different switches, together, against one alone: P100
+# DGX-1 17.45 against 10.03 GB/s in a socket, 17.51 against 10.21 between sockets (Tartan).
+STAGED_COMBINED = 1.73
 
 # A whole copy that is staged in host memory: V100 18, 2080 Ti 14-15, A100 24 us.
 LATENCY_STAGED = 18e-6

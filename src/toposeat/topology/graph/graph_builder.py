@@ -126,6 +126,8 @@ class GraphBuilder:
     def device_link(self, a: str, b: str, lane: k.DeviceLink, lanes: int, *, port: bool) -> str:
         """A bond of NVLink or xGMI lanes; `port` says that b is a switch, not a device."""
         latency = k.LATENCY_XGMI if lane.kind is LinkKind.XGMI else k.LATENCY_NVLINK
+        if lane is k.NVLINK1:
+            latency = k.LATENCY_NVLINK1
         return self.link(
             lane.kind,
             a,

@@ -49,11 +49,13 @@ def _staged(route: Route, way: Sequence[str], links: dict[str, Link]) -> Route:
     cap = route.cap_bytes_per_s
     measured = cap is not None and cap.source is not cap.source.NOMINAL
     latency = route.latency_s
+    alone = cap if cap is not None and measured else nominal(rate * fraction)
     return replace(
         route,
         links=tuple(way),
         staged=True,
-        cap_bytes_per_s=cap if measured else nominal(rate * fraction),
+        cap_bytes_per_s=alone,
+        combined_bytes_per_s=route.combined_bytes_per_s or nominal(alone.value * k.STAGED_COMBINED),
         latency_s=latency or nominal(k.LATENCY_STAGED),
     )
 
