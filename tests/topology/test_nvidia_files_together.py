@@ -64,6 +64,21 @@ def test_inventory_gives_names_and_degraded_links(machines: Path) -> None:
     assert (device.pcie.width, device.pcie.max_width) == (8, 16)
 
 
+def test_a_part_of_the_gpus_is_joined_by_their_numbers(machines: Path) -> None:
+    """A cut `nvlink -s`: seven of eight GPUs, some lanes inactive."""
+    topology = read_topologies(
+        [
+            machines / "nvidia-smi-topo/8gpu-dgx1v-4nic.txt",
+            machines / "nvidia-smi-nvlink/8gpu-v100-inactive.txt",
+        ]
+    )
+    assert len(topology.devices) == 8
+    assert topology.devices[3].uuid == "GPU-50b1bd2e-77ee-2731-fd2f-17c44103b7b9"
+    assert topology.devices[7].uuid is None
+    assert any("7 of 8 GPUs are joined by index" in line for line in topology.report)
+    assert any("2 of 6 NVLinks of GPU 3 are inactive" in line for line in topology.report)
+
+
 def test_no_peer_access_goes_through_the_host(machines: Path) -> None:
     topology = read_topologies(
         [

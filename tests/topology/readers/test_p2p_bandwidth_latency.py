@@ -81,7 +81,7 @@ def test_power9_copies_from_column_to_row(shared_dir: Path) -> None:
     assert both.values[0, 1] == pytest.approx(137.50e9)
     assert np.isnan(np.diag(one_way.values)).all()  # how old versions count them is not known
     assert facts.peer_access == {(i, j): True for i in range(4) for j in range(4) if i != j}
-    assert [d.index for d in facts.devices] == [0, 1, 2, 3]
+    assert {d.index for d in facts.devices} == {None}  # CUDA's numbers are not nvidia-smi's
 
 
 def test_h100_staged_copies_are_peer_off(shared_dir: Path) -> None:

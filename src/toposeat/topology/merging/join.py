@@ -41,12 +41,14 @@ def join_devices(
             hint=_HINT,
         )
     if unnamed:
-        _check_counts(len(unnamed), len(free), part.origin, origin)
+        if not _has_known_indices(known, part, unnamed, free):
+            _check_counts(len(unnamed), len(free), part.origin, origin)
         how = _join_by_index(known, part, (unnamed, free), place)
         if part.origin != origin:
+            some = "" if len(unnamed) == len(free) else f" of {len(free)}"
             report.append(
                 f"{part.origin} and {origin} have no PCI bus ids in common: their {len(unnamed)}"
-                f" GPUs are joined by {how}"
+                f"{some} GPUs are joined by {how}"
             )
     for number, i in enumerate(strangers):
         place[i] = len(known) + number
@@ -99,6 +101,14 @@ def _check_counts(mine: int, theirs: int, part: str, origin: str) -> None:
         )
 
 
+def _has_known_indices(
+    known: Sequence[DeviceFact], part: MachineFacts, mine: list[int], theirs: list[int]
+) -> bool:
+    """Whether every device has an index that one of the others has: they may be some of them."""
+    indices = {part.devices[i].index for i in mine}
+    return None not in indices and indices <= {known[k].index for k in theirs}
+
+
 def _join_by_index(
     known: Sequence[DeviceFact],
     part: MachineFacts,
@@ -107,8 +117,7 @@ def _join_by_index(
 ) -> str:
     mine, theirs = left
     index_of_place = {known[k].index: k for k in theirs}
-    indices = [part.devices[i].index for i in mine]
-    if None not in indices and set(indices) == set(index_of_place):
+    if _has_known_indices(known, part, mine, theirs):
         place.update({i: index_of_place[part.devices[i].index] for i in mine})
         return "index"
     place.update(dict(zip(mine, theirs, strict=True)))

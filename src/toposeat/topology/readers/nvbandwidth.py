@@ -264,7 +264,6 @@ def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[Dev
         devices.append(
             DeviceFact(
                 label=f"CUDA {i}",
-                index=None if pci else i,
                 vendor=Vendor.NVIDIA,
                 name=match[2].strip() if match else "",
                 pci_bus_id=canonical_pci(pci) if pci else None,

@@ -33,7 +33,7 @@ GB_PER_S = 1e9  # the sample divides bytes by 1e9
 MICROSECOND = 1e-6
 
 NUMBERED_BY_CUDA = (
-    "GPUs have CUDA's numbers only, taken to be those of nvidia-smi (so they are with"
+    "GPUs have CUDA's numbers only, whose order is taken to be that of nvidia-smi (so it is with"
     " CUDA_DEVICE_ORDER=PCI_BUS_ID)"
 )
 _ORIGIN = "p2pBandwidthLatencyTest output"
@@ -205,7 +205,7 @@ def _devices(
     if len(found) == count:
         return tuple(found[i] for i in range(count))
     report.append(NUMBERED_BY_CUDA)
-    return tuple(DeviceFact(label=f"CUDA {i}", index=i, vendor=Vendor.NVIDIA) for i in range(count))
+    return tuple(DeviceFact(label=f"CUDA {i}", vendor=Vendor.NVIDIA) for i in range(count))
 
 
 def _stated_access(

@@ -83,7 +83,7 @@ def parse(file: FileText) -> MachineFacts:
         report.append("the file ends without a newline: its last number may be cut")
     return MachineFacts(
         origin="SuperBench gpu-copy results",
-        devices=tuple(DeviceFact(label=f"gpu{i}", index=i) for i in range(count)),
+        devices=tuple(DeviceFact(label=f"gpu{i}") for i in range(count)),
         pairs=_pairs(usable, count, report),
         host=_host(usable),
         report=tuple(report),
