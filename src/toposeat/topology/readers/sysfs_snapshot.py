@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, UnavailableError
+from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.kfd_graph import topology_of_kfd
 from toposeat.topology.live.discover import discover_this
@@ -43,6 +44,8 @@ class _NoNvml:
 
 def looks_like(path: Path) -> bool:
     """Whether a path is an archive, or a folder with a tree of sysfs or KFD in it."""
+    if not path_exists(path):
+        return False
     if not path.is_dir():
         named = path.name.lower().endswith(_ARCHIVES)
         # What is no regular file, such as a pipe, can be read once only: not for a look.
