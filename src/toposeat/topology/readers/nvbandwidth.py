@@ -10,12 +10,8 @@ two streams is counted), and latencies, which are of single loads and not of cop
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import NoReturn
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,43 +20,24 @@ from toposeat.errors import InputError
 from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import BANDWIDTH, DeviceFact, HostNumbers, MachineFacts, PairNumbers
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.number_table import (
-    MAX_COLUMNS,
-    find_number_tables,
-    report_asymmetry,
-    report_cut,
-    without_marks,
+from toposeat.topology.readers.number_table import report_asymmetry, without_marks
+from toposeat.topology.readers.nvbandwidth_output import (
+    DEVICE,
+    HINT,
+    PARTS,
+    BandwidthTest,
+    begins_test,
+    tests_of,
 )
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
-from toposeat.topology.readers.word_table import Line, clean_lines
 
 GB_PER_S = 1e9  # nvbandwidth divides bytes by 1e9
 
 _ORIGIN = "nvbandwidth output"
-_HINT = "save the whole output again: nvbandwidth > FILE"
-_RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
-_TEST = re.compile(r"(?:host|device|all|one)_(?:to_|device_|local_)\w+_(?:ce|sm)", re.ASCII)
-_DEVICE = re.compile(
-    r"(?:Device\s+)?(\d{1,3}):\s+(.{1,120}?)(?:\s+\((?:PCI:)?"
-    r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.0)?\))?(?::?\s*\(.{0,80}\))?\s*",
-    re.IGNORECASE | re.ASCII,
-)
-_PROCESS = re.compile(r"Process\s+\d+\s+\((.{1,80})\):\s+device\s+\d+", re.ASCII)
-_SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
 _PAIRS = re.compile(
     r"device_to_device_(?P<ways>bidirectional_)?memcpy_(?P<operation>read|write)_(?P<engine>ce|sm)"
 )
 _HOST = re.compile(r"(?P<way>host_to_device|device_to_host)_memcpy_(?P<engine>ce|sm)")
-_PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
-
-
-@dataclass(frozen=True)
-class _Test:
-    """One test and its matrices in the order of printing; `line` 0 in JSON, which has none."""
-
-    name: str
-    line: int
-    matrices: tuple[NDArray[np.float64], ...]
 
 
 def looks_like(file: FileText) -> bool:
@@ -70,17 +47,12 @@ def looks_like(file: FileText) -> bool:
     head = file.start[:20_000]
     if "nvbandwidth Version" in head:
         return True
-    return any(_begins_test(line) for line in head.split("\n"))
-
-
-def _begins_test(text: str) -> bool:
-    match = _RUNNING.match(without_marks(text))
-    return match is not None and _TEST.fullmatch(match[1]) is not None
+    return any(begins_test(line) for line in head.split("\n"))
 
 
 def heading_of(text: str) -> bool:
     """Whether a line begins nvbandwidth's output, for files that hold several."""
-    return "nvbandwidth Version" in text or _begins_test(text)
+    return "nvbandwidth Version" in text or begins_test(text)
 
 
 def parse(file: FileText) -> MachineFacts:
@@ -91,10 +63,7 @@ def parse(file: FileText) -> MachineFacts:
         several hosts.
     """
     report: list[str] = []
-    if file.start.startswith("{"):
-        tests, listed = _of_json(file)
-    else:
-        tests, listed = _of_text(file, report)
+    tests, listed = tests_of(file, report)
     count = _count(tests, listed, file)
     devices = _devices(listed, count, report)
     pairs, access = _pairs(tests, report)
@@ -116,123 +85,7 @@ def parse(file: FileText) -> MachineFacts:
     )
 
 
-def _of_text(file: FileText, report: list[str]) -> tuple[list[_Test], dict[int, str]]:
-    lines = clean_lines(file.text)
-    tables = find_number_tables(lines, file.path)
-    report_cut(file.text, tables, report)
-    starts: list[tuple[str, int]] = []
-    listed: dict[int, str] = {}
-    for line in lines:
-        text = without_marks(line.text)
-        if match := _RUNNING.match(text):
-            starts.append((match[1], line.number))
-        elif text.startswith("Device ") and (match := _DEVICE.fullmatch(text)):
-            listed[int(match[1])] = text
-        elif _PROCESS.match(text):
-            _refuse_hosts(file, line.number)
-    if not starts:
-        raise InputError("no test of nvbandwidth found", path=file.path, hint=_HINT)
-    ends = [*(line for _, line in starts), len(lines) + 2]
-    tests = []
-    for (name, _), (start, end) in zip(starts, pairwise(ends), strict=True):
-        matrices = tuple(t.values for t in tables if start < t.line < end)
-        _check_sum(name, matrices, lines[start - 1 : end - 1], file)
-        tests.append(_Test(name, start, matrices))
-    return tests, listed
-
-
-def _refuse_hosts(file: FileText, line: int | None = None) -> NoReturn:
-    raise InputError(
-        "nvbandwidth ran on several hosts: its matrices are not of one machine",
-        path=file.path,
-        line=line,
-        hint="run it on each node without mpirun",
-    )
-
-
-def _check_sum(
-    name: str, matrices: Sequence[NDArray[np.float64]], lines: Sequence[Line], file: FileText
-) -> None:
-    """Compare the sum that is printed below a matrix: damage shows."""
-    for line in lines:
-        match = _SUM.match(without_marks(line.text))
-        if match is None or match[1] != name or len(matrices) != 1:
-            continue
-        found = float(np.nansum(matrices[0]))
-        try:
-            stated = float(match[2])
-        except ValueError:
-            stated = -1.0
-        if abs(found - stated) > 0.0051 * (matrices[0].size + 1):
-            raise InputError(
-                f"the cells of {name} add up to {found:.2f}, not to the {match[2]} stated",
-                path=file.path,
-                line=line.number,
-                hint=f"the file was edited or damaged; {_HINT}",
-            )
-
-
-def _of_json(file: FileText) -> tuple[list[_Test], dict[int, str]]:
-    try:
-        root = json.loads(file.text.removeprefix("\ufeff"))["nvbandwidth"]
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"bad JSON: {error.msg}", path=file.path, line=error.lineno, hint=_HINT
-        ) from None
-    except (RecursionError, KeyError, TypeError, ValueError):
-        raise InputError("JSON without nvbandwidth's results", path=file.path, hint=_HINT) from None
-    if not isinstance(root, dict):
-        raise InputError("JSON without nvbandwidth's results", path=file.path, hint=_HINT)
-    names = root.get("GPU Device list")
-    if "GPU Device info" in root or isinstance(root.get("Hostname"), list):
-        names = names or root.get("GPU Device info")
-    listed = {}
-    for text in names if isinstance(names, list) else ():
-        match = _DEVICE.fullmatch(text) if isinstance(text, str) else None
-        if match:
-            listed[int(match[1])] = text
-    cases = root.get("testcases")
-    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
-        reason = root.get("error")
-        raise InputError(
-            f"nvbandwidth failed: {str(reason)[:160]!r}" if reason else "no tests in it",
-            path=file.path,
-            hint=_HINT,
-        )
-    return [_json_test(case, file) for case in cases], listed
-
-
-def _json_test(case: dict[str, object], file: FileText) -> _Test:
-    name = str(case.get("name", ""))[:80]
-    if name.startswith("multinode"):
-        _refuse_hosts(file)
-    rows = case.get("bandwidth_matrix")
-    if rows is None:
-        return _Test(name, 0, ())
-    try:
-        values = np.array([[_json_cell(cell) for cell in row] for row in rows])  # type: ignore[attr-defined]
-    except (TypeError, ValueError, AttributeError):
-        values = np.empty(0)
-    if values.ndim != 2 or not values.size or values.shape[1] > MAX_COLUMNS:
-        raise InputError(
-            f"the matrix of {name} is no matrix of numbers", path=file.path, hint=_HINT
-        )
-    count = values.shape[1]
-    if "bidirectional" in name and len(values) == _PARTS * count:  # one below the other
-        return _Test(name, 0, tuple(np.split(values, _PARTS)))
-    return _Test(name, 0, (values,))
-
-
-def _json_cell(cell: object) -> float:
-    if cell == "N/A" or cell is None:
-        return np.nan
-    value = float(cell) if isinstance(cell, (str, int, float)) else np.nan
-    if not 0 <= value < np.inf:
-        raise ValueError(f"a bandwidth of {value}")
-    return value
-
-
-def _count(tests: list[_Test], listed: dict[int, str], file: FileText) -> int:
+def _count(tests: list[BandwidthTest], listed: dict[int, str], file: FileText) -> int:
     """The number of GPUs, which the list of devices and all matrices must agree on."""
     count, origin = (len(listed), "the list of devices") if listed else (0, "")
     for test in tests:
@@ -247,19 +100,19 @@ def _count(tests: list[_Test], listed: dict[int, str], file: FileText) -> int:
                     f" GPU{'s' if count > 1 else ''}",
                     path=file.path,
                     line=test.line or None,
-                    hint=f"the file was edited, truncated or damaged; {_HINT}",
+                    hint=f"the file was edited, truncated or damaged; {HINT}",
                 )
     if not count:
-        raise InputError("no test printed a matrix", path=file.path, hint=_HINT)
+        raise InputError("no test printed a matrix", path=file.path, hint=HINT)
     if listed and sorted(listed) != list(range(count)):
-        raise InputError("the list of devices has gaps", path=file.path, hint=_HINT)
+        raise InputError("the list of devices has gaps", path=file.path, hint=HINT)
     return count
 
 
 def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[DeviceFact, ...]:
     devices = []
     for i in range(count):
-        match = _DEVICE.fullmatch(without_marks(listed[i])) if listed else None
+        match = DEVICE.fullmatch(without_marks(listed[i])) if listed else None
         pci = match and match[3] and f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
         devices.append(
             DeviceFact(
@@ -275,7 +128,7 @@ def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[Dev
 
 
 def _pairs(
-    tests: list[_Test], report: list[str]
+    tests: list[BandwidthTest], report: list[str]
 ) -> tuple[tuple[PairNumbers, ...], dict[tuple[int, int], bool]]:
     """Copies between devices, and which pairs had peer access: the others were left out."""
     numbers: list[PairNumbers] = []
@@ -286,7 +139,7 @@ def _pairs(
         if match is None or not test.matrices or test.name in seen:
             continue
         both_ways = match["ways"] is not None
-        if both_ways and len(test.matrices) != _PARTS:
+        if both_ways and len(test.matrices) != PARTS:
             report.append(f"{test.name} has no sum of the two directions: not used")
             continue
         seen.add(test.name)
@@ -318,7 +171,7 @@ def _pairs(
     return tuple(numbers), access
 
 
-def _host(tests: list[_Test], count: int) -> tuple[HostNumbers, ...]:
+def _host(tests: list[BandwidthTest], count: int) -> tuple[HostNumbers, ...]:
     """Copies to and from host memory near the device, by copy engine where both were run."""
     found: dict[str, NDArray[np.float64]] = {}
     for test in sorted(tests, key=lambda t: t.name.endswith("_sm")):
@@ -340,7 +193,7 @@ def _host(tests: list[_Test], count: int) -> tuple[HostNumbers, ...]:
     )
 
 
-def _report_unused(tests: list[_Test], report: list[str]) -> None:
+def _report_unused(tests: list[BandwidthTest], report: list[str]) -> None:
     unused = [
         test.name
         for test in tests

@@ -1,0 +1,177 @@
+"""Finding the tests and matrices in nvbandwidth's output, text or `--json`.
+
+What the tests mean is the subject of `nvbandwidth`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.errors import InputError
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.number_table import (
+    MAX_COLUMNS,
+    find_number_tables,
+    report_cut,
+    without_marks,
+)
+from toposeat.topology.readers.word_table import Line, clean_lines
+
+HINT = "save the whole output again: nvbandwidth > FILE"
+PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
+
+_RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
+_TEST = re.compile(r"(?:host|device|all|one)_(?:to_|device_|local_)\w+_(?:ce|sm)", re.ASCII)
+DEVICE = re.compile(
+    r"(?:Device\s+)?(\d{1,3}):\s+(.{1,120}?)(?:\s+\((?:PCI:)?"
+    r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.0)?\))?(?::?\s*\(.{0,80}\))?\s*",
+    re.IGNORECASE | re.ASCII,
+)
+_PROCESS = re.compile(r"Process\s+\d+\s+\((.{1,80})\):\s+device\s+\d+", re.ASCII)
+_SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
+
+
+@dataclass(frozen=True)
+class BandwidthTest:
+    """One test and its matrices in the order of printing; `line` 0 in JSON, which has none."""
+
+    name: str
+    line: int
+    matrices: tuple[NDArray[np.float64], ...]
+
+
+def tests_of(file: FileText, report: list[str]) -> tuple[list[BandwidthTest], dict[int, str]]:
+    """All tests, and the lines of the list of devices by CUDA's number.
+
+    Raises:
+        InputError: with file and line where there are any: no test, damaged, several hosts.
+    """
+    return _of_json(file) if file.start.startswith("{") else _of_text(file, report)
+
+
+def begins_test(text: str) -> bool:
+    """Whether a line says that a test of nvbandwidth runs."""
+    match = _RUNNING.match(without_marks(text))
+    return match is not None and _TEST.fullmatch(match[1]) is not None
+
+
+def _of_text(file: FileText, report: list[str]) -> tuple[list[BandwidthTest], dict[int, str]]:
+    lines = clean_lines(file.text)
+    tables = find_number_tables(lines, file.path)
+    report_cut(file.text, tables, report)
+    starts: list[tuple[str, int]] = []
+    listed: dict[int, str] = {}
+    for line in lines:
+        text = without_marks(line.text)
+        if match := _RUNNING.match(text):
+            starts.append((match[1], line.number))
+        elif text.startswith("Device ") and (match := DEVICE.fullmatch(text)):
+            listed[int(match[1])] = text
+        elif _PROCESS.match(text):
+            _refuse_hosts(file, line.number)
+    if not starts:
+        raise InputError("no test of nvbandwidth found", path=file.path, hint=HINT)
+    ends = [*(line for _, line in starts), len(lines) + 2]
+    tests = []
+    for (name, _), (start, end) in zip(starts, pairwise(ends), strict=True):
+        matrices = tuple(t.values for t in tables if start < t.line < end)
+        _check_sum(name, matrices, lines[start - 1 : end - 1], file)
+        tests.append(BandwidthTest(name, start, matrices))
+    return tests, listed
+
+
+def _refuse_hosts(file: FileText, line: int | None = None) -> NoReturn:
+    raise InputError(
+        "nvbandwidth ran on several hosts: its matrices are not of one machine",
+        path=file.path,
+        line=line,
+        hint="run it on each node without mpirun",
+    )
+
+
+def _check_sum(
+    name: str, matrices: Sequence[NDArray[np.float64]], lines: Sequence[Line], file: FileText
+) -> None:
+    """Compare the sum that is printed below a matrix: damage shows."""
+    for line in lines:
+        match = _SUM.match(without_marks(line.text))
+        if match is None or match[1] != name or len(matrices) != 1:
+            continue
+        found = float(np.nansum(matrices[0]))
+        try:
+            stated = float(match[2])
+        except ValueError:
+            stated = -1.0
+        if abs(found - stated) > 0.0051 * (matrices[0].size + 1):
+            raise InputError(
+                f"the cells of {name} add up to {found:.2f}, not to the {match[2]} stated",
+                path=file.path,
+                line=line.number,
+                hint=f"the file was edited or damaged; {HINT}",
+            )
+
+
+def _of_json(file: FileText) -> tuple[list[BandwidthTest], dict[int, str]]:
+    try:
+        root = json.loads(file.text.removeprefix("\ufeff"))["nvbandwidth"]
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"bad JSON: {error.msg}", path=file.path, line=error.lineno, hint=HINT
+        ) from None
+    except (RecursionError, KeyError, TypeError, ValueError):
+        raise InputError("JSON without nvbandwidth's results", path=file.path, hint=HINT) from None
+    if not isinstance(root, dict):
+        raise InputError("JSON without nvbandwidth's results", path=file.path, hint=HINT)
+    names = root.get("GPU Device list")
+    if "GPU Device info" in root or isinstance(root.get("Hostname"), list):
+        names = names or root.get("GPU Device info")
+    listed = {}
+    for text in names if isinstance(names, list) else ():
+        match = DEVICE.fullmatch(text) if isinstance(text, str) else None
+        if match:
+            listed[int(match[1])] = text
+    cases = root.get("testcases")
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        reason = root.get("error")
+        raise InputError(
+            f"nvbandwidth failed: {str(reason)[:160]!r}" if reason else "no tests in it",
+            path=file.path,
+            hint=HINT,
+        )
+    return [_json_test(case, file) for case in cases], listed
+
+
+def _json_test(case: dict[str, object], file: FileText) -> BandwidthTest:
+    name = str(case.get("name", ""))[:80]
+    if name.startswith("multinode"):
+        _refuse_hosts(file)
+    rows = case.get("bandwidth_matrix")
+    if rows is None:
+        return BandwidthTest(name, 0, ())
+    try:
+        values = np.array([[_json_cell(cell) for cell in row] for row in rows])  # type: ignore[attr-defined]
+    except (TypeError, ValueError, AttributeError):
+        values = np.empty(0)
+    if values.ndim != 2 or not values.size or values.shape[1] > MAX_COLUMNS:
+        raise InputError(f"the matrix of {name} is no matrix of numbers", path=file.path, hint=HINT)
+    count = values.shape[1]
+    if "bidirectional" in name and len(values) == PARTS * count:  # one below the other
+        return BandwidthTest(name, 0, tuple(np.split(values, PARTS)))
+    return BandwidthTest(name, 0, (values,))
+
+
+def _json_cell(cell: object) -> float:
+    if cell == "N/A" or cell is None:
+        return np.nan
+    value = float(cell) if isinstance(cell, (str, int, float)) else np.nan
+    if not 0 <= value < np.inf:
+        raise ValueError(f"a bandwidth of {value}")
+    return value
