@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Memory of one process in another: a handle names a file that its owner holds open, so that a
+   crash of either side leaves nothing behind and freed memory cannot be opened. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+enum { HANDLE_MAGIC = 0x74707345 };
+
+struct handle {
+  uint32_t magic;
+  int32_t process;
+  int32_t file;
+  uint32_t physical;
+  uint64_t base, size, mapped, inode, buffer_id;
+};
+
+_Static_assert(sizeof(struct handle) <= sizeof(CUipcMemHandle), "a handle has 64 bytes");
+
+EMU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) {
+  EMU_NEEDS_INIT();
+  if (!result)
+    return CUDA_ERROR_INVALID_VALUE;
+  emu_lock();
+  const struct emu_memory *memory = emu_find(pointer);
+  const bool good =
+      memory && memory->kind == EMU_DEVICE && !memory->imported && !memory->is_virtual;
+  struct handle handle = {.magic = HANDLE_MAGIC};
+  if (good) {
+    handle.process = (int32_t)getpid();
+    handle.file = memory->file;
+    handle.physical = memory->physical;
+    handle.base = memory->base;
+    handle.size = memory->size;
+    handle.mapped = memory->mapped;
+    handle.inode = memory->inode;
+    handle.buffer_id = memory->buffer_id;
+  }
+  emu_unlock();
+  if (!good)
+    return CUDA_ERROR_INVALID_VALUE;
+  memset(result, 0, sizeof *result);
+  memcpy(result, &handle, sizeof handle);
+  return CUDA_SUCCESS;
+}
+
+/* The exporter's file, if it is still the one that the handle names; -1. */
+static int open_exported(const struct handle *handle) {
+  char path[64];
+  (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)handle->process, (int)handle->file);
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file >= 0 && emu_inode(file) != handle->inode) {
+    (void)close(file);
+    return -1;
+  }
+  return file;
+}
+
+static void take_time(int64_t nanoseconds) {
+  struct timespec rest = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+  while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
+    ;
+}
+
+/* A buffer that is open already; *stale if memory that has gone is still open at its place. */
+static struct emu_memory *opened(const struct handle *handle, bool *stale) {
+  for (unsigned i = 0; i < emu_allocations(); ++i) {
+    struct emu_memory *each = emu_allocation(i);
+    if (!each->imported || each->owner != handle->process)
+      continue;
+    if (each->inode == handle->inode && each->owner_base == handle->base)
+      return each;
+    if (each->owner_base < handle->base + handle->size &&
+        handle->base < each->owner_base + each->size)
+      *stale = true;
+  }
+  return NULL;
+}
+
+static CUresult check(CUcontext context, const struct handle *handle) {
+  if (handle->magic != HANDLE_MAGIC || handle->physical >= emu_driver.machine->devices)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!context || handle->process == (int32_t)getpid())
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (emu_is_hidden(emu_driver.machine,
+                    handle->physical)) /* by a cgroup; a variable hides nothing */
+    return CUDA_ERROR_INVALID_VALUE;
+  if (context->physical != handle->physical &&
+      !emu_way(emu_driver.machine, context->physical, handle->physical)->peer)
+    return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  return CUDA_SUCCESS;
+}
+
+static CUresult open_new(CUcontext context, const struct handle *handle, CUdeviceptr *pointer) {
+  const int file = open_exported(handle);
+  if (file < 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  struct emu_memory memory = {.size = handle->size,
+                              .mapped = handle->mapped,
+                              .kind = EMU_DEVICE,
+                              .physical = handle->physical,
+                              .context = context,
+                              .buffer_id = emu_new_buffer_id(),
+                              .file = file,
+                              .inode = handle->inode,
+                              .imported = true,
+                              .references = 1,
+                              .owner = handle->process,
+                              .owner_base = handle->base};
+  if (!emu_map_twice(file, memory.mapped, 0, &memory.base, &memory.alias)) {
+    (void)close(file);
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  if (!emu_add(&memory)) {
+    emu_unmap_twice(memory.base, memory.alias, memory.mapped);
+    (void)close(file);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *pointer = memory.base;
+  return CUDA_SUCCESS;
+}
+
+EMU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle given,
+                                          unsigned flags) {
+  EMU_NEEDS_INIT();
+  if (!pointer || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    return CUDA_ERROR_INVALID_VALUE;
+  struct handle handle;
+  memcpy(&handle, &given, sizeof handle);
+  bool is_new = false;
+  emu_lock();
+  CUcontext context = emu_current();
+  CUresult result = check(context, &handle);
+  if (result == CUDA_SUCCESS) {
+    bool stale = false;
+    struct emu_memory *open_already = opened(&handle, &stale);
+    if (open_already) {
+      ++open_already->references;
+      *pointer = open_already->base;
+    } else if (stale)
+      result = CUDA_ERROR_ALREADY_MAPPED;
+    else {
+      result = open_new(context, &handle, pointer);
+      is_new = result == CUDA_SUCCESS;
+    }
+  }
+  emu_unlock();
+  if (is_new) /* what makes caches of handles worth while */
+    take_time(emu_driver.machine->ipc_open_ns);
+  return result;
+}
+
+EMU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  EMU_NEEDS_INIT();
+  emu_drain_all();
+  emu_lock();
+  struct emu_memory *memory = emu_find(pointer);
+  const bool good = memory && memory->imported && memory->base == pointer;
+  if (good && --memory->references == 0)
+    emu_remove(memory);
+  emu_unlock();
+  return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "state.h"
+
+void emu_say(const char *format, ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  (void)fprintf(stderr, "toposeat emulator: %s\n", line);
+}
+
+void emu_banner(const char *machine, unsigned devices) {
+  const char *quiet = getenv("TOPOSEAT_EMULATOR_QUIET");
+  if ((quiet && *quiet && *quiet != '0') || !emu_state_first_here())
+    return;
+  (void)fprintf(stderr,
+                "*** toposeat emulator: NO REAL GPU. %u emulated devices of machine \"%s\"; every "
+                "time is emulated. ***\n",
+                devices, machine);
+}
+
+int64_t emu_now(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
