@@ -25,6 +25,7 @@ from toposeat.cli.compare import CompareCommand
 from toposeat.cli.demo import DemoCommand
 from toposeat.cli.discover import DiscoverCommand
 from toposeat.cli.doctor import DoctorCommand
+from toposeat.cli.emulate import EmulateCommand
 from toposeat.cli.map import MapCommand
 from toposeat.cli.profile import ProfileCommand
 from toposeat.cli.report import ReportCommand
@@ -42,6 +43,7 @@ COMMANDS: tuple[type[Command], ...] = (
     ReportCommand,
     BenchCommand,
     DoctorCommand,
+    EmulateCommand,
     DemoCommand,
 )
 

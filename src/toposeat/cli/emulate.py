@@ -1,0 +1,53 @@
+"""`toposeat emulate`: run a command on a stand-in GPU node."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from toposeat.cli.command import Command, add_topology_option, require_launch, tell, write_result
+
+
+class EmulateCommand(Command):
+    """Run a command on a stand-in node: emulated CUDA devices, links paced to a topology."""
+
+    name = "emulate"
+    wraps = True
+    usage = "toposeat emulate -t SRC [options] -- COMMAND..."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        add_topology_option(parser)
+        parser.add_argument(
+            "--scale",
+            metavar="X",
+            type=float,
+            default=0.01,
+            help="factor on every bandwidth, so that copies on this CPU keep pace (default: 0.01)",
+        )
+        parser.add_argument(
+            "--hide",
+            metavar="LIST",
+            default="",
+            help="devices that a container or cgroup would hide, e.g. 2,3",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the machine file, run nothing"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Emulate, run, remove."""
+        from toposeat import emulation, topology  # noqa: PLC0415
+        from toposeat.launch import run_child  # noqa: PLC0415
+
+        machine = topology.read_topology(args.topology)
+        if args.dry_run:
+            write_result(emulation.machine_text(machine, scale=args.scale))
+            return 0
+        command = require_launch(args, self.name)
+        with emulation.emulated_node(machine, scale=args.scale) as node:
+            environment = node.environment(os.environ)
+            if args.hide:
+                environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide
+            tell(f"Emulating {machine.name}: every time below is of the stand-in, not of a GPU")
+            return run_child(command, environment)

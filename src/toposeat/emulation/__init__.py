@@ -1,0 +1,8 @@
+"""A stand-in GPU node: a Topology as emulated devices whose copies take the time its links need."""
+
+from __future__ import annotations
+
+from toposeat.emulation.machine_file import machine_text
+from toposeat.emulation.node import EmulatedNode, emulated_node
+
+__all__ = ["EmulatedNode", "emulated_node", "machine_text"]

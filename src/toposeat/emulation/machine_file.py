@@ -1,0 +1,213 @@
+"""A Topology as the text that the stand-in driver reads (`emulator/src/machine.c`).
+
+The stand-in has a model of its own: it serves chunks of bytes one after the other on every *channel*
+(one direction of a link, or both together where the link has a combined capacity). It takes from the
+topology only what a machine has: links, routes, caps, peer access.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+
+from toposeat.emulation.host_paths import HostPaths
+from toposeat.errors import InputError, UsageError
+from toposeat.model.topology import (
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    PathClass,
+    Route,
+    Topology,
+)
+
+MAX_DEVICES = 128
+MAX_CHANNELS = 4096
+MAX_PATH = 64
+IPC_OPEN_S = 90e-6  # Open MPI's notes on opening a CUDA IPC handle
+DEFAULT_MEMORY_BYTES = 16 * 2**30
+DEFAULT_COPY_BYTES_PER_S = 200e9
+
+_CAPABILITY = (  # product name contains -> compute capability times ten
+    ("K20", 35),
+    ("K40", 35),
+    ("K80", 37),
+    ("P100", 60),
+    ("V100", 70),
+    ("2080", 75),
+    ("T4", 75),
+    ("A100", 80),
+    ("3090", 86),
+    ("L40", 89),
+    ("4090", 89),
+    ("H100", 90),
+    ("H200", 90),
+    ("B200", 100),
+)
+_ANCESTOR = {  # nvmlGpuTopologyLevel_t
+    PathClass.PIX: 10,
+    PathClass.PXB: 20,
+    PathClass.PHB: 30,
+    PathClass.NODE: 40,
+    PathClass.SYS: 50,
+}
+_Hops = list[tuple[Link, bool]]
+
+
+def machine_text(topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S) -> str:
+    """The machine file of a topology of one node.
+
+    Args:
+        topology: what to emulate. Pairs whose peer access is not known are taken to have it.
+        scale: factor on every bandwidth; far below 1 so that real copies on the CPU keep pace.
+        ipc_open_s: what opening another process's memory takes.
+
+    Raises:
+        InputError: several hosts, devices that reach no host memory, or more than the stand-in holds.
+        UsageError: a scale that is not positive.
+    """
+    if not 0 < scale < 1e6:
+        raise UsageError(f"a scale of {scale:g} is not above 0", hint="for example --scale 0.01")
+    if len(topology.hosts) > 1:
+        raise InputError(
+            f"{topology.name} has {len(topology.hosts)} hosts; the stand-in is one node",
+            hint="give the topology of one node",
+        )
+    writer = _Writer(topology, scale)
+    if not 1 <= len(topology.devices) <= MAX_DEVICES or writer.channels > MAX_CHANNELS:
+        raise InputError(
+            f"{topology.name} is too large to emulate: {len(topology.devices)} devices,"
+            f" {writer.channels} channels",
+            hint=f"at most {MAX_DEVICES} devices and {MAX_CHANNELS} channels",
+        )
+    name = "".join(c if c.isalnum() or c in "-._" else "_" for c in topology.name)[:60] or "machine"
+    lines = [
+        "toposeat-emulated-machine 1",
+        f"name {name}",
+        f"ipc-open-ns {round(ipc_open_s * 1e9)}",
+        f"sizes {writer.channels} {len(topology.devices)}",
+        *writer.lines(),
+        "end",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _Writer:
+    def __init__(self, topology: Topology, scale: float) -> None:
+        self.topology = topology
+        self.scale = scale
+        self.host = HostPaths(topology)
+        self.channel_of: dict[tuple[str, str], int] = {}
+        self.rates: list[float] = []
+        for link in topology.links:
+            self._add(link.id, "forward", link.forward_bytes_per_s.value)
+            self._add(link.id, "backward", link.backward_bytes_per_s.value)
+            if link.combined_bytes_per_s is not None:
+                self._add(link.id, "combined", link.combined_bytes_per_s.value)
+
+    @property
+    def channels(self) -> int:
+        return len(self.rates)
+
+    def _add(self, link: str, which: str, bytes_per_s: float) -> None:
+        if bytes_per_s <= 0:
+            raise InputError(
+                f"link {link} has no {which} capacity", hint="emulate a topology with capacities"
+            )
+        self.channel_of[link, which] = len(self.rates)
+        self.rates.append(bytes_per_s * self.scale)
+
+    def lines(self) -> Iterator[str]:
+        for number, rate in enumerate(self.rates):
+            yield f"channel {number} {rate:.17g}"
+        homes = {d.id: self.host.home(d) for d in self.topology.devices}
+        for i, device in enumerate(self.topology.devices):
+            yield self._device(i, device)
+            home = homes[device.id]
+            yield f"to-host {i} {self._path(self.host.links(device.id, home), None)}"
+            yield f"from-host {i} {self._path(self.host.links(home, device.id), None)}"
+        for i, a in enumerate(self.topology.devices):
+            for j, b in enumerate(self.topology.devices):
+                if i != j:
+                    yield from self._way(i, j, a, b, homes)
+
+    def _device(self, number: int, device: Device) -> str:
+        pcie = device.pcie
+        copy = device.copy_bytes_per_s
+        words = (
+            device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
+            device.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.topology.name}/{number}')}",
+            device.numa_node or 0,
+            next((value for part, value in _CAPABILITY if part in device.name), 70),
+            (pcie and pcie.max_generation) or 3,
+            (pcie and pcie.max_width) or 16,
+            device.memory_bytes or DEFAULT_MEMORY_BYTES,
+            f"{(copy.value if copy else DEFAULT_COPY_BYTES_PER_S) * self.scale:.17g}",
+            "_".join(device.name.split())[:40] or "GPU",
+        )
+        return f"device {number} {' '.join(map(str, words))}"
+
+    def _way(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
+        route = self.topology.route_of_pair.get((a.id, b.id))
+        if route is None:
+            raise InputError(
+                f"no route from {a.id} to {b.id} in {self.topology.name}",
+                hint="emulate a topology whose devices are all joined",
+            )
+        up, down = self._stages(route, a, b, homes)
+        cap = route.cap_bytes_per_s.value if route.cap_bytes_per_s else None
+        yield f"direct {i} {j} {self._path(self._hops(route), cap)}"
+        yield f"stage-up {i} {j} {self._path(up, cap)}"
+        yield f"stage-down {i} {j} {self._path(down, None)}"
+        if route.peer_access is not False and not route.staged:
+            yield f"peer {i} {j}"
+        yield f"ancestor {i} {j} {_ANCESTOR.get(route.path_class, 50)}"
+        lanes = [
+            link.count
+            for link, _ in self._hops(route)
+            if link.kind is LinkKind.NVLINK and {*link.ends} == {a.id, b.id}
+        ]
+        if lanes:
+            yield f"nvlink {i} {j} {min(sum(lanes), 18)}"
+
+    def _stages(
+        self, route: Route, a: Device, b: Device, homes: dict[str, str]
+    ) -> tuple[_Hops, _Hops]:
+        """The two halves of a copy through host memory near the source."""
+        kinds = {c.id: c.kind for c in self.topology.components}
+        hops = self._hops(route)
+        here = route.source
+        for number, (link, backward) in enumerate(hops, 1):
+            here = link.ends[0] if backward else link.ends[1]
+            if kinds.get(here) in (ComponentKind.NUMA, ComponentKind.PACKAGE):
+                return hops[:number], hops[number:]
+        home = homes[a.id]
+        return self.host.links(a.id, home), self.host.links(home, b.id)
+
+    def _hops(self, route: Route) -> _Hops:
+        here = route.source
+        hops: _Hops = []
+        for link_id in route.links:
+            link = self.topology.link_of_id[link_id]
+            backward = here != link.ends[0]
+            hops.append((link, backward))
+            here = link.ends[0] if backward else link.ends[1]
+        return hops
+
+    def _path(self, hops: _Hops, cap: float | None) -> str:
+        latency = sum(link.latency_s.value for link, _ in hops)
+        channels = list(dict.fromkeys(self._channels(hops)))
+        if len(channels) > MAX_PATH:
+            raise InputError(
+                f"a way of {len(channels)} channels is longer than {MAX_PATH}",
+                hint="emulate a smaller machine",
+            )
+        rate = 0.0 if cap is None else cap * self.scale
+        return " ".join(map(str, (round(latency * 1e9), f"{rate:.17g}", len(channels), *channels)))
+
+    def _channels(self, hops: Iterable[tuple[Link, bool]]) -> Iterator[int]:
+        for link, backward in hops:
+            yield self.channel_of[link.id, "backward" if backward else "forward"]
+            if (link.id, "combined") in self.channel_of:
+                yield self.channel_of[link.id, "combined"]

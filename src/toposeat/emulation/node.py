@@ -1,0 +1,76 @@
+"""An emulated node that processes can be started on: a private folder and an environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import toposeat
+from toposeat.emulation.machine_file import IPC_OPEN_S, machine_text
+from toposeat.errors import UnavailableError
+from toposeat.model.topology import Topology
+
+_PREFIX = "toposeat-emulated-"
+
+
+@dataclass(frozen=True)
+class EmulatedNode:
+    """A machine file, the libraries, and what processes need in their environment."""
+
+    machine: Path
+    libraries: Path
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """`base` with the stand-in first on the library path, and nothing real visible."""
+        path = base.get("LD_LIBRARY_PATH", "")
+        return {
+            **base,
+            "LD_LIBRARY_PATH": f"{self.libraries}{os.pathsep + path if path else ''}",
+            "TOPOSEAT_EMULATED_MACHINE": str(self.machine),
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        }
+
+
+@contextmanager
+def emulated_node(
+    topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S
+) -> Iterator[EmulatedNode]:
+    """An emulated node that exists as long as the block.
+
+    Raises:
+        InputError: the topology cannot be emulated.
+        UsageError: a scale that is not positive.
+        UnavailableError: this package was built without the stand-in.
+    """
+    text = machine_text(topology, scale=scale, ipc_open_s=ipc_open_s)
+    libraries = toposeat._native_path("emulator/libcuda.so.1").parent
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_shared_memory()))
+    try:
+        machine = folder / "machine"
+        machine.write_text(text, encoding="ascii")
+        yield EmulatedNode(machine, libraries)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _shared_memory() -> Path:
+    for folder in (Path("/dev/shm"), Path(tempfile.gettempdir())):
+        if os.access(folder, os.W_OK):
+            return folder
+    raise UnavailableError(
+        "neither /dev/shm nor the temporary folder can be written", hint="set TMPDIR"
+    )
+
+
+def _sweep() -> None:
+    """Remove what a killed `toposeat emulate` of this user left behind."""
+    for folder in _shared_memory().glob(f"{_PREFIX}*-*"):
+        pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists() and folder.stat().st_uid == os.getuid():
+            shutil.rmtree(folder, ignore_errors=True)
