@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The part of NVML's binary interface that the stand-in implements: numbers and layouts only. */
+#ifndef TOPOSEAT_NVML_ABI_H
+#define TOPOSEAT_NVML_ABI_H
+
+typedef int nvmlReturn_t;
+enum {
+  NVML_SUCCESS = 0,
+  NVML_ERROR_UNINITIALIZED = 1,
+  NVML_ERROR_INVALID_ARGUMENT = 2,
+  NVML_ERROR_NOT_SUPPORTED = 3,
+  NVML_ERROR_NOT_FOUND = 6,
+  NVML_ERROR_INSUFFICIENT_SIZE = 7,
+  NVML_ERROR_DRIVER_NOT_LOADED = 9,
+};
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+
+typedef struct {
+  char busIdLegacy[16];
+  unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+  char busId[32];
+} nvmlPciInfo_t;
+
+typedef struct {
+  unsigned long long total, free, used;
+} nvmlMemory_t;
+
+#endif
