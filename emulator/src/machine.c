@@ -72,9 +72,7 @@ static void read_path(struct reader *reader, struct emu_path *path) {
 static struct emu_way *way_here(struct reader *reader) {
   const unsigned from = device_number(reader);
   const unsigned to = device_number(reader);
-  struct emu_way *way = &reader->machine->way[(size_t)from * reader->machine->devices + to];
-  way->known = true;
-  return way;
+  return &reader->machine->way[(size_t)from * reader->machine->devices + to];
 }
 
 static uint8_t *pair_here(struct reader *reader, uint8_t *table) {
@@ -173,7 +171,7 @@ static const char *what_is_missing(const struct emu_machine *machine) {
     if (!machine->device[i].pci[0])
       return "a device is not described";
     for (unsigned j = 0; j < machine->devices; ++j)
-      if (i != j && !machine->way[(size_t)i * machine->devices + j].known)
+      if (i != j && !machine->way[(size_t)i * machine->devices + j].direct.count)
         return "a pair of devices has no way";
   }
   return NULL;

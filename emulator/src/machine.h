@@ -36,7 +36,6 @@ struct emu_device {
 
 /* A way between two devices: direct, or by host memory, then in two stages. */
 struct emu_way {
-  bool known;
   bool peer;
   struct emu_path direct;               /* used with peer access */
   struct emu_path stage_up, stage_down; /* used without */

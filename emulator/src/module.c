@@ -123,7 +123,7 @@ EMU_EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, c
   if (!made)
     return CUDA_ERROR_OUT_OF_MEMORY;
   (void)snprintf(made->name, sizeof made->name, "%s", name);
-  memcpy(&made->kernel, &host, sizeof host);
+  memcpy((void *)&made->kernel, (const void *)&host, sizeof host);
   if (!read_parameters(parameters, made)) {
     free(made);
     return CUDA_ERROR_INVALID_IMAGE;
@@ -141,7 +141,7 @@ static void **copy_arguments(const struct CUfunc_st *function, void **arguments)
   size_t bytes = 0;
   for (unsigned i = 0; i < function->arguments; ++i)
     bytes += 8;
-  void **block = calloc(1, (function->arguments + 1) * sizeof(void *) + bytes);
+  void **block = (void **)calloc(1, (function->arguments + 1) * sizeof(void *) + bytes);
   if (!block)
     return NULL;
   char *values = (char *)(block + function->arguments + 1);

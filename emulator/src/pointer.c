@@ -34,8 +34,7 @@ static CUresult answer(void *data, int which, uint64_t pointer, const struct emu
   const bool on_host = memory->kind == EMU_HOST;
   switch (which) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
-    put(data, &memory->context, sizeof memory->context);
-    return CUDA_SUCCESS;
+    return put_word(data, (uint64_t)(uintptr_t)memory->context);
   case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     return put_int(data, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:

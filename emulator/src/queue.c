@@ -110,7 +110,7 @@ static bool take(CUstream stream, int64_t now, int64_t *due) {
 
 void emu_free_task(struct task *task) {
   if (task->kind == TASK_CALL)
-    free(task->of.call.arguments);
+    free((void *)task->of.call.arguments);
   free(task);
 }
 
@@ -363,7 +363,7 @@ CUresult emu_queue_kernel(CUstream named, emu_kernel kernel, void **arguments,
     memcpy(task->of.call.block, block, 3 * sizeof *block);
     start_worker();
   } else
-    free(arguments);
+    free((void *)arguments);
   emu_unlock();
   return result;
 }

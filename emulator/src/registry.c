@@ -36,7 +36,8 @@ struct emu_memory *emu_find(uint64_t pointer) {
 struct emu_memory *emu_add(const struct emu_memory *memory) {
   if (count == capacity) {
     const unsigned more = capacity ? 2 * capacity : 64;
-    struct emu_memory **grown = realloc(sorted, more * sizeof(struct emu_memory *));
+    struct emu_memory **grown =
+        (struct emu_memory **)realloc((void *)sorted, more * sizeof(struct emu_memory *));
     if (!grown)
       return NULL;
     sorted = grown;
@@ -47,7 +48,8 @@ struct emu_memory *emu_add(const struct emu_memory *memory) {
     return NULL;
   *added = *memory;
   const unsigned at = position(memory->base);
-  memmove(&sorted[at + 1], &sorted[at], (count - at) * sizeof(struct emu_memory *));
+  memmove((void *)&sorted[at + 1], (const void *)&sorted[at],
+          (count - at) * sizeof(struct emu_memory *));
   sorted[at] = added;
   ++count;
   return added;
@@ -57,15 +59,12 @@ void emu_remove(struct emu_memory *memory) {
   const unsigned at = position(memory->base);
   if (at == count || sorted[at] != memory)
     return;
-  memmove(&sorted[at], &sorted[at + 1], (count - at - 1) * sizeof(struct emu_memory *));
+  memmove((void *)&sorted[at], (const void *)&sorted[at + 1],
+          (count - at - 1) * sizeof(struct emu_memory *));
   --count;
-  if (memory->kind == EMU_HOST && !memory->registered)
-    (void)munmap(memory->alias, memory->mapped);
-  else if (memory->kind == EMU_MANAGED)
-    (void)munmap(memory->alias, memory->mapped);
-  else if (memory->kind == EMU_DEVICE && !memory->is_virtual)
+  if (memory->kind == EMU_DEVICE && !memory->is_virtual)
     emu_unmap_twice(memory->base, memory->alias, memory->mapped);
-  else if (memory->is_virtual)
+  else if (!memory->registered) /* the addresses of virtual memory stay reserved */
     (void)munmap(memory->alias, memory->mapped);
   if (memory->file >= 0)
     (void)close(memory->file);

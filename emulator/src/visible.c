@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "visible.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 
 /* An index; -1 if the entry is none. The driver reads digits and ignores what follows them. */
 static long index_of(const char *entry, size_t length) {
-  if (length == 0 || !isdigit((unsigned char)entry[0]))
+  if (length == 0 || entry[0] < '0' || entry[0] > '9')
     return -1;
   char *end = NULL;
   errno = 0;
@@ -36,12 +35,10 @@ unsigned emu_select(const char *list, const char *const *uuid, unsigned count, u
   unsigned chosen = 0;
   const char *at = list;
   for (;;) {
-    while (isspace((unsigned char)*at))
-      ++at;
-    size_t length = strcspn(at, ",");
-    const char *next = at[length] == ',' ? at + length + 1 : NULL;
-    while (length > 0 && isspace((unsigned char)at[length - 1]))
-      --length;
+    at += strspn(at, " \t");
+    const size_t length = strcspn(at, ", \t");
+    const char *comma = strchr(at, ',');
+    const char *next = comma ? comma + 1 : NULL;
     long which = uuid_match(at, length, uuid, count);
     if (which < 0)
       which = index_of(at, length);
@@ -59,14 +56,13 @@ unsigned emu_select(const char *list, const char *const *uuid, unsigned count, u
 
 bool emu_is_hidden(const struct emu_machine *machine, unsigned physical) {
   const char *list = getenv("TOPOSEAT_EMULATED_HIDDEN");
-  while (list && *list) {
+  while (list && *list && physical < machine->devices) {
     char *end = NULL;
-    const unsigned long each = strtoul(list, &end, 10);
-    if (end == list)
-      return false;
-    if (each == physical && each < machine->devices)
+    if (strtoul(list, &end, 10) == physical && end != list)
       return true;
-    list = *end == ',' ? end + 1 : NULL;
+    if (end == list || *end != ',')
+      return false;
+    list = end + 1;
   }
   return false;
 }

@@ -223,14 +223,15 @@ EMU_EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
   emu_drain_all();
   emu_lock();
   struct emu_memory *memory = emu_find(pointer);
-  const bool good = memory && memory->is_virtual && memory->base == pointer && memory->size == size;
+  bool good = memory && memory->is_virtual && memory->base == pointer && memory->size == size;
   if (good) {
     struct physical *physical = behind(memory);
-    (void)mmap((void *)(uintptr_t)pointer, size, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    void *room = mmap((void *)(uintptr_t)pointer, size, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     emu_remove(memory);
     if (physical)
       drop(physical);
+    good = room != MAP_FAILED;
   }
   emu_unlock();
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -248,11 +249,10 @@ EMU_EXPORT CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmem
                                                                          : CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; result == CUDA_SUCCESS && i < count; ++i) {
     const int device = access[i].location.id;
-    if (device < 0 || (unsigned)device >= emu_driver.visible.count)
-      result = CUDA_ERROR_INVALID_DEVICE;
-    else if (emu_driver.visible.physical[device] != memory->physical &&
-             !emu_way(emu_driver.machine, emu_driver.visible.physical[device], memory->physical)
-                  ->peer)
+    const bool seen = device >= 0 && (unsigned)device < emu_driver.visible.count;
+    const unsigned physical = seen ? emu_driver.visible.physical[device] : 0;
+    if (!seen || (physical != memory->physical &&
+                  !emu_way(emu_driver.machine, physical, memory->physical)->peer))
       result = CUDA_ERROR_INVALID_DEVICE;
   }
   emu_unlock();

@@ -1,8 +1,8 @@
 """A Topology as the text that the stand-in driver reads (`emulator/src/machine.c`).
 
-The stand-in has a model of its own: it serves chunks of bytes one after the other on every *channel*
-(one direction of a link, or both together where the link has a combined capacity). It takes from the
-topology only what a machine has: links, routes, caps, peer access.
+The stand-in has a model of its own: it serves chunks of bytes one after the other on every
+*channel* (one direction of a link, or both together where the link has a combined capacity). It
+takes from the topology only what a machine has: links, routes, caps, peer access.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def machine_text(topology: Topology, *, scale: float = 1.0, ipc_open_s: float = 
         ipc_open_s: what opening another process's memory takes.
 
     Raises:
-        InputError: several hosts, devices that reach no host memory, or more than the stand-in holds.
+        InputError: several hosts, devices that reach no host memory, or too many parts.
         UsageError: a scale that is not positive.
     """
     if not 0 < scale < 1e6:
@@ -137,7 +137,8 @@ class _Writer:
         copy = device.copy_bytes_per_s
         words = (
             device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
-            device.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.topology.name}/{number}')}",
+            device.uuid
+            or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.topology.name}/{number}')}",
             device.numa_node or 0,
             next((value for part, value in _CAPABILITY if part in device.name), 70),
             (pcie and pcie.max_generation) or 3,
@@ -211,3 +212,7 @@ class _Writer:
             yield self.channel_of[link.id, "backward" if backward else "forward"]
             if (link.id, "combined") in self.channel_of:
                 yield self.channel_of[link.id, "combined"]
+
+
+def _made_up_uuid(machine: str, number: int) -> str:
+    return f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{machine}/{number}')}"

@@ -72,5 +72,9 @@ def _sweep() -> None:
     """Remove what a killed `toposeat emulate` of this user left behind."""
     for folder in _shared_memory().glob(f"{_PREFIX}*-*"):
         pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists() and folder.stat().st_uid == os.getuid():
+        if (
+            pid.isdigit()
+            and not Path("/proc", pid).exists()
+            and folder.stat().st_uid == os.getuid()
+        ):
             shutil.rmtree(folder, ignore_errors=True)

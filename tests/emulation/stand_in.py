@@ -1,0 +1,52 @@
+"""Running test programs on the stand-in node."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toposeat.emulation import emulated_node
+from toposeat.topology import read_topology
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PRELUDE = """
+import ctypes, json, os, signal, sys, time
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from tests.emulation.driver import Driver, Handle
+driver = Driver()
+"""
+
+
+def run_program(
+    program: str,
+    *,
+    machine: str = "k80-16",
+    scale: float = 0.05,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program with `driver` at hand on a stand-in of a machine."""
+    if Path("/proc/driver/nvidia/version").exists():
+        pytest.skip("a real NVIDIA driver is here: the stand-in refuses to load beside it")
+    with emulated_node(read_topology(machine), scale=scale) as node:
+        return subprocess.run(
+            [sys.executable, "-c", _PRELUDE + textwrap.dedent(program)],
+            env={**node.environment(os.environ), "PYTHONPATH": str(_ROOT), **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+
+def output_of(program: str, **options: object) -> str:
+    """What a program that must succeed prints."""
+    done = run_program(program, **options)  # type: ignore[arg-type]
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
