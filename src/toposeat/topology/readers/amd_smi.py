@@ -42,6 +42,11 @@ def looks_like(file: FileText) -> bool:
     return _TITLE.search(file.start) is not None or _is_json(file)
 
 
+def heading_of(text: str) -> bool:
+    """Whether a line is the title of one of the tables."""
+    return _TITLE.match(text) is not None
+
+
 def parse(file: FileText) -> MachineFacts:
     """Read the tables.
 

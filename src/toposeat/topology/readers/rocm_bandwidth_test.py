@@ -74,6 +74,12 @@ def looks_like(file: FileText) -> bool:
     )
 
 
+def heading_of(text: str) -> bool:
+    """Whether a line begins a run: the version, or the first device (NVIDIA's have `pciBusID`)."""
+    first = text.lstrip().startswith("Device: 0,") and "pciBusID" not in text
+    return first or "RocmBandwidthTest" in text
+
+
 def parse(file: FileText) -> MachineFacts:
     """Read devices and all matrices.
 

@@ -18,18 +18,26 @@ from dataclasses import dataclass, replace
 
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.readers import (
+    amd_smi,
     nvbandwidth,
     nvidia_smi_csv,
     nvidia_smi_nvlink,
     nvidia_smi_query,
     p2p_bandwidth_latency,
+    rocm_bandwidth_test,
+    rocm_smi,
+    transferbench,
+    xpu_smi,
 )
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.word_table import Line, clean_lines
 
 MAX_OUTPUTS = 32
 
-_COMMAND = re.compile(r"\b(?:nvidia-smi|mx-smi|p2pBandwidthLatencyTest|nvbandwidth)\b")
+_COMMAND = re.compile(
+    r"\b(?:(?:nvidia|mx|rocm|amd|xpu)-smi|p2pBandwidthLatencyTest|nvbandwidth"
+    r"|rocm[-_]bandwidth[-_]test|TransferBench p2p)\b"
+)
 _LABEL = re.compile(r"(?:GPU|NIC|mlx)\d+\w*|cpu|numa|node", re.ASCII | re.IGNORECASE)
 _ROW = re.compile(r"[ \t|]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)
 _TABLE = re.compile(r"\|\s*NVIDIA-SMI\s")
@@ -59,6 +67,11 @@ _KINDS = (
     _Kind("pairs", p2p_bandwidth_latency.heading_of),
     _Kind("nvbandwidth", nvbandwidth.heading_of),
     _Kind("csv", nvidia_smi_csv.heading_of, continues=False),
+    _Kind("rocm-smi", rocm_smi.heading_of),
+    _Kind("amd-smi", amd_smi.heading_of),
+    _Kind("rocm-bandwidth-test", rocm_bandwidth_test.heading_of),
+    _Kind("TransferBench", transferbench.heading_of),
+    _Kind("xpu-smi", xpu_smi.heading_of, continues=False),
 )
 
 
@@ -91,12 +104,18 @@ def _starts(lines: Sequence[Line]) -> list[int]:
         kind = next((k for k in _KINDS if k.begins(line.text)), None)
         if kind is None or (kind is current and kind.continues):
             continue
-        if kind is _MATRIX and not _has_rows(lines, position):
+        if kind is _MATRIX and (_is_titled(lines, position) or not _has_rows(lines, position)):
             continue
         start = _with_command(lines, position)
         starts.append(table if kind is _MATRIX and table is not None else start)
         current, table = kind, None
     return starts
+
+
+def _is_titled(lines: Sequence[Line], position: int) -> bool:
+    """Whether a matrix is a table of rocm-smi, which has several, each below a title."""
+    above = next((x.text for x in reversed(lines[:position]) if x.text.strip()), "")
+    return rocm_smi.heading_of(above) or "bandwidth" in above.lower()
 
 
 def _has_rows(lines: Sequence[Line], position: int) -> bool:

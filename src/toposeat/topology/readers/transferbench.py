@@ -62,6 +62,11 @@ def looks_like(file: FileText) -> bool:
     )
 
 
+def heading_of(text: str) -> bool:
+    """Whether a line begins a run, or a matrix of it."""
+    return text.startswith(("TransferBench v", "Bytes Per Direction")) or bool(_TITLE.search(text))
+
+
 def parse(file: FileText) -> MachineFacts:
     """Read all matrices.
 

@@ -55,6 +55,11 @@ def looks_like(file: FileText) -> bool:
     return re.search(r"^[\s|]*GPU\s?\d{1,4}/\d{1,2}\b", file.start, re.M | re.ASCII) is not None
 
 
+def heading_of(text: str) -> bool:
+    """Whether a line is the header of the matrix."""
+    return _header([Line(1, text)]) is not None
+
+
 def parse(file: FileText) -> MachineFacts:
     """Read the matrix.
 
