@@ -189,6 +189,12 @@ def test_csv_has_links_and_identities() -> None:
     assert any("GPU3 has a PCIe link of x8" in line for line in facts.report)
 
 
+@pytest.mark.parametrize("text", ["name\nleaf1\n", "index\n0\n", "host,leaf,spine\na,b,c\n"])
+def test_other_tables_are_no_inventory(text: str) -> None:
+    with pytest.raises(InputError, match="unknown format"):
+        facts_of_text(text)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

@@ -39,7 +39,8 @@ _COLUMNS = {
     "fabric.state": "fabric",
     "fabric.status": "fabric_status",
 }
-_TELLING = frozenset({"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name"})
+_UNMISTAKABLE = frozenset({"gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu_name"})
+_TELLING = _UNMISTAKABLE | {"index", "uuid", "name"}
 
 
 def looks_like(file: FileText) -> bool:
@@ -51,7 +52,9 @@ def heading_of(text: str) -> bool:
     """Whether a line begins this output, for files that hold several."""
     names = _names(text)
     known = [name for name in names if name in _COLUMNS]
-    return bool(_TELLING & set(known)) and (len(known) > 1 or len(names) == 1)
+    if len(known) == 1:
+        return len(names) == 1 and known[0] in _UNMISTAKABLE
+    return bool(_TELLING & set(known))
 
 
 def _names(line: str) -> list[str]:
