@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import combinations
 
 from toposeat.model.flow_rate import flow_rate
+from toposeat.model.quantity import Source
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -43,6 +44,17 @@ class Pairs:
         """Bytes/s that one flow from i to j reaches on an idle machine; None without a route."""
         route = self.route(i, j)
         return None if route is None else rate_of(self.topology, route)
+
+    def mean_rate(self, i: int, j: int) -> float:
+        """Of both directions; 0 where none is known."""
+        rates = [rate for rate in (self.rate(i, j), self.rate(j, i)) if rate]
+        return sum(rates) / len(rates) if rates else 0.0
+
+    def is_measured(self, i: int, j: int) -> bool:
+        """Whether somebody measured what a flow between the two reaches."""
+        routes = (self.route(i, j), self.route(j, i))
+        caps = (route.cap_bytes_per_s for route in routes if route is not None)
+        return any(cap is not None and cap.source is Source.MEASURED for cap in caps)
 
     def path_class(self, i: int, j: int) -> PathClass:
         """The stated class of a pair."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from toposeat.model.health import Shape, Wiring
 from toposeat.model.topology import PathClass, Topology
 from toposeat.topology.health.pairs import NEARNESS, Pairs
 
 _MAX_NAMED = 4
+_TELLING_GAP = 1.15  # between neighbouring rates: direction and noise alone make 10 % and more
 _BELOW_SWITCH = {PathClass.PIX, PathClass.PXB}
 
 
@@ -25,19 +26,48 @@ def wiring_of(topology: Topology) -> Wiring:
             reason="what was read does not tell pairs of devices apart (a virtual machine?)",
         )
     if pairs.alike(pairs.all):
-        what = pairs.path_class(0, 1).value
+        found = pairs.path_class(0, 1)
+        rate = f"{pairs.mean_rate(0, 1) / 1e9:.3g} GB/s"
+        what = rate if found is PathClass.UNKNOWN else found.value
         who = "two devices" if count == 2 else f"all {count} devices"
         return Wiring(shape=Shape.UNIFORM, reason=f"{who} are alike to each other ({what})")
     if not pairs.groups:
-        return _of_pcie(pairs)
+        one_class = len({pairs.path_class(i, j) for i, j in pairs.all}) == 1
+        return _of_rates(pairs) if one_class else _of_pcie(pairs)
     return _of_groups(pairs)
 
 
 def says_nothing(topology: Topology, pairs: Pairs) -> bool:
-    """Whether no relation was known: a reader said so, or every class is unknown."""
+    """Whether nothing is known of pairs: a reader said so, or no class and no measured rate is."""
+    if all(pairs.is_measured(i, j) for i, j in pairs.all):
+        return False
     if topology.metadata.get("relations") == "information-free":
         return True
     return all(pairs.path_class(i, j) is PathClass.UNKNOWN for i, j in pairs.all)
+
+
+def _of_rates(pairs: Pairs) -> Wiring:
+    """Where classes tell nothing apart, the widest gap between rates may: fast pairs and others."""
+    rates = {(i, j): pairs.mean_rate(i, j) for i, j in pairs.all}
+    known = sorted(rate for rate in rates.values() if rate)
+    span = f"{known[0] / 1e9:.3g} to {known[-1] / 1e9:.3g} GB/s" if known else ""
+    gap, least_fast = max(
+        ((after / before, after) for before, after in pairwise(known)), default=(1.0, 0.0)
+    )
+    if gap < _TELLING_GAP:
+        return Wiring(shape=Shape.UNIFORM, reason=f"no pairs stand out by their rates ({span})")
+    fast = [
+        group
+        for group in pairs.components_of(lambda i, j: rates[i, j] >= least_fast)
+        if len(group) > 1
+    ]
+    words = f"rates ({span}) join {_named(pairs, fast)}"
+    if all(len(group) == 2 for group in fast):
+        return Wiring(shape=Shape.PAIRED, reason=words)
+    complete = all(rates[p] >= least_fast for group in fast for p in combinations(group, 2))
+    if complete and len(fast) > 1:
+        return Wiring(shape=Shape.ISLANDS, reason=words)
+    return Wiring(shape=Shape.MESH, reason=f"pairs differ by their rates ({span})")
 
 
 def _of_pcie(pairs: Pairs) -> Wiring:
