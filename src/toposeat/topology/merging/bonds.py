@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.quantity import nominal
+from toposeat.model.quantity import Source, nominal
 from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.facts import LaneState, MachineFacts
@@ -255,7 +255,9 @@ def apply_lane_states(draft: Draft, origin: str, lanes: Sequence[LaneState]) -> 
         bonds = [
             link
             for link in draft.links.values()
-            if device.id in link.ends and link.kind in _LANE_NAMES
+            if device.id in link.ends
+            and link.kind in _LANE_NAMES
+            and link.forward_bytes_per_s.source is Source.NOMINAL  # measured is better
         ]
         drawn = sum(link.count for link in bonds)
         if bonds and drawn != len(rates):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.quantity import Quantity
+from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -105,16 +105,17 @@ class Draft:
         )
 
     def set_capacity(self, link: Link, rate: Quantity, *, backward: bool) -> None:
-        """Give one direction of a link another capacity; the limit on both grows with it."""
-        before, combined = _fastest(link), link.combined_bytes_per_s
+        """Give one direction another capacity; the limit on both together changes in proportion."""
         if backward:
             link = replace(link, backward_bytes_per_s=rate)
         else:
             link = replace(link, forward_bytes_per_s=rate)
-        if combined is not None and before and _fastest(link) > before:
-            both = Quantity(combined.value * _fastest(link) / before, combined.source)
-            link = replace(link, combined_bytes_per_s=both)
-        self.links[link.id] = link
+        first = self.base.link_of_id.get(link.id, link)
+        combined = first.combined_bytes_per_s
+        if combined is not None and _fastest(first) not in (0, _fastest(link)):
+            both = combined.value * _fastest(link) / _fastest(first)
+            combined = nominal(both)  # even where it was measured: with other capacities
+        self.links[link.id] = replace(link, combined_bytes_per_s=combined)
 
     def used_by(self, kinds: Iterable[ComponentKind]) -> set[str]:
         """Ids of the components of some kinds."""

@@ -1,0 +1,318 @@
+"""Files of really recorded machines put together: who is believed, what is reported."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.topology.readers.render import RENDERERS
+from toposeat.errors import InputError
+from toposeat.model.quantity import Source
+from toposeat.model.topology import Link, LinkKind, Route, Topology, Vendor
+from toposeat.topology import read_topologies, read_topology
+from toposeat.topology.facts import (
+    BANDWIDTH,
+    LATENCY,
+    DeviceFact,
+    HostNumbers,
+    LaneState,
+    LinkFact,
+    MachineFacts,
+    PairNumbers,
+)
+from toposeat.topology.merge import merge_topologies
+
+GB = 1e9
+
+
+def recorded(shared: Path, *names: str) -> Topology:
+    return read_topologies([shared / "machines" / name for name in names])
+
+
+def route(topology: Topology, i: int, j: int) -> Route:
+    devices = topology.devices
+    return topology.route_of_pair[devices[i].id, devices[j].id]
+
+
+def capacities(topology: Topology, of: Route) -> list[float]:
+    """What each link carries in the direction of the route."""
+    here, found = of.source, []
+    for id in of.links:
+        link: Link = topology.link_of_id[id]
+        forward = here == link.ends[0]
+        found.append((link.forward_bytes_per_s if forward else link.backward_bytes_per_s).value)
+        here = link.ends[1] if forward else link.ends[0]
+    return found
+
+
+def p2p_matrix(path: Path, heading: str) -> list[list[float]]:
+    """One matrix of p2pBandwidthLatencyTest in GB/s, read without any of our readers."""
+    lines = [line.lstrip("# ") for line in path.read_text().splitlines()]
+    start = next(i for i, line in enumerate(lines) if line.startswith(heading))
+    rows = [line.split() for line in lines[start + 2 :]]
+    size = len(lines[start + 1].split()) - 1
+    return [[float(cell) for cell in row[1:]] for row in rows[:size]]
+
+
+POWER9 = "p2pBandwidthLatencyTest/4gpu-power9-ac922.txt"
+
+
+@pytest.mark.parametrize(
+    "graph", [(), ("nvidia-smi-topo/4gpu-power9-nv3.txt",), ("hwloc-xml/mpibind-coral-lassen.xml",)]
+)
+def test_every_measured_pair_is_predicted_as_measured(
+    shared_dir: Path, graph: tuple[str, ...]
+) -> None:
+    topology = recorded(shared_dir, *graph, POWER9)
+    path = shared_dir / "machines" / POWER9
+    one_way = p2p_matrix(path, "Unidirectional P2P=Enabled Bandwidth")
+    both = p2p_matrix(path, "Bidirectional P2P=Enabled Bandwidth")
+    for i, j in permutations(range(4), 2):
+        of = route(topology, i, j)
+        assert of.cap_bytes_per_s is not None
+        assert of.cap_bytes_per_s.source is Source.MEASURED
+        # Which way the sample's rows and columns go is the reader's business, tested there.
+        assert of.cap_bytes_per_s.value / GB in (
+            pytest.approx(one_way[i][j]),
+            pytest.approx(one_way[j][i]),
+        )
+        assert of.combined_bytes_per_s is not None
+        assert of.combined_bytes_per_s.value / GB in (
+            pytest.approx(both[i][j]),
+            pytest.approx(both[j][i]),
+        )
+        assert min(capacities(topology, of)) >= of.cap_bytes_per_s.value
+
+
+def test_three_sources_of_power9(shared_dir: Path) -> None:
+    topology = recorded(
+        shared_dir,
+        "hwloc-xml/mpibind-coral-lassen.xml",
+        "nvidia-smi-topo/4gpu-power9-nv3.txt",
+        POWER9,
+    )
+    assert topology.origin == (
+        "merged: hwloc XML + nvidia-smi topo -m text + p2pBandwidthLatencyTest output"
+    )
+    assert [d.pci_bus_id for d in topology.devices] == [
+        "0004:04:00.0",
+        "0004:05:00.0",
+        "0035:03:00.0",
+        "0035:04:00.0",
+    ]
+    bonds = [link for link in topology.links if link.kind is LinkKind.NVLINK]
+    assert [(set(link.ends), link.count) for link in bonds] == [
+        ({"gpu0", "gpu1"}, 3),
+        ({"gpu2", "gpu3"}, 3),
+    ]
+    report = " ".join(topology.report)
+    assert "joined by index" in report
+    assert "disagree on the near CPUs of 4 devices; hwloc XML is believed" in report
+    # The pairs that NVLink does not join share the link between the sockets, as measured.
+    (cross,) = [link for link in topology.links if link.kind is LinkKind.SMP]
+    assert cross.id in route(topology, 0, 2).links
+    assert cross.forward_bytes_per_s.source is Source.MEASURED
+
+
+def test_bonds_of_a_matrix_complete_a_partial_nccl_file(shared_dir: Path) -> None:
+    names = ("nccl-xml/azure-ndv2-topo.xml", "nvidia-smi-topo/8gpu-dgx1v-4nic.txt")
+    topology = recorded(shared_dir, *names)
+    text = (shared_dir / "machines" / names[1]).read_text()
+    rows = {int(m[1]): m[2].split() for m in re.finditer(r"^GPU(\d)\s+((?:\S+\s+){8})", text, re.M)}
+    for i, j in permutations(range(8), 2):
+        word = rows[i][j]
+        links = [topology.link_of_id[id] for id in route(topology, i, j).links]
+        if word.startswith("NV"):
+            assert [link.count for link in links] == [int(word[2:])]
+        else:
+            assert LinkKind.SMP in {link.kind for link in links}
+    assert all(d.pci_bus_id for d in topology.devices)
+
+
+def test_starpu_numbers_lie_on_its_platform(shared_dir: Path) -> None:
+    names = [f"starpu-bus/sirocco.{end}" for end in ("platform.xml", "bandwidth", "latency")]
+    topology = recorded(shared_dir, *names)
+    caps = [route(topology, i, j).cap_bytes_per_s for i, j in permutations(range(4), 2)]
+    assert all(cap is not None and cap.source is Source.MEASURED for cap in caps)
+    assert "latency of 3 of 12 pairs was not measured" in " ".join(topology.report)
+
+
+def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
+    topology = recorded(
+        shared_dir, "nvidia-smi-topo/2gpu-puget-wrx90.txt", "nvidia-smi-p2p/2gpu-5090-gns.txt"
+    )
+    there, back = route(topology, 0, 1), route(topology, 1, 0)
+    for each in (there, back):
+        assert each.staged
+        assert each.peer_access is False
+        passed = {end for id in each.links for end in topology.link_of_id[id].ends}
+        assert "numa0" in passed
+        assert each.cap_bytes_per_s is not None
+        assert each.cap_bytes_per_s.source is Source.NOMINAL
+    assert there.links == back.links[::-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["nvidia-smi-p2p/8gpu-h100-ok.txt", "nvidia-smi-nvlink/8gpu-v100-inactive.txt"]
+)
+def test_what_makes_no_machine_is_refused(shared_dir: Path, name: str) -> None:
+    with pytest.raises(InputError, match="too little to be a machine") as caught:
+        recorded(shared_dir, name)
+    assert "-t MATRIX -t" in caught.value.hint
+
+
+def test_files_of_different_machines_are_refused(shared_dir: Path) -> None:
+    with pytest.raises(InputError, match="no PCI bus id or UUID in common"):
+        recorded(shared_dir, "nccl-xml/azure-ndv4-topo.xml", "hwloc-xml/mpibind-coral-lassen.xml")
+    with pytest.raises(InputError, match="which is which is not known"):
+        recorded(
+            shared_dir, "nvidia-smi-topo/4gpu-power9-nv3.txt", "nvidia-smi-p2p/8gpu-h100-ok.txt"
+        )
+
+
+# ---- made-up facts on catalogue machines
+
+
+def facts(base: Topology, **more: object) -> MachineFacts:
+    """Facts on all devices of a machine, with their PCI bus ids or, without, their indices."""
+    devices = tuple(
+        DeviceFact(label=d.id, index=d.index, pci_bus_id=d.pci_bus_id) for d in base.devices
+    )
+    return MachineFacts(origin="test", devices=devices, **more)  # type: ignore[arg-type]
+
+
+def rates(count: int, value: float, **entries: float) -> np.ndarray:
+    values = np.full((count, count), value)
+    for pair, number in entries.items():
+        values[int(pair[1]), int(pair[2])] = number
+    return values
+
+
+def test_unmeasured_pairs_keep_their_nominal_number() -> None:
+    base = read_topology("dgx-1v")
+    numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB, p10=22 * GB))
+    merged = merge_topologies([base, facts(base, pairs=(numbers,))], "m")
+    cap = route(merged, 0, 1).cap_bytes_per_s
+    assert cap is not None
+    assert (cap.value, cap.source) == (23 * GB, Source.MEASURED)
+    cap = route(merged, 1, 0).cap_bytes_per_s
+    assert cap is not None
+    assert cap.value == 22 * GB  # never symmetrised
+    for i, j in permutations(range(8), 2):
+        if {i, j} != {0, 1}:
+            assert route(merged, i, j) == route(base, i, j)
+    assert "the bandwidth of 54 of 56 pairs was not measured" in " ".join(merged.report)
+
+
+def test_peer_access_decides_which_measurement_fits() -> None:
+    base = read_topology("dgx-1v")
+    on = PairNumbers(what=LATENCY, values=rates(8, 2e-6), peer=True)
+    off = PairNumbers(what=LATENCY, values=rates(8, 18e-6), peer=False)
+    access = {(0, 1): False, (1, 0): True}
+    merged = merge_topologies([base, facts(base, pairs=(off, on), peer_access=access)], "m")
+    latencies = [route(merged, *pair).latency_s for pair in ((0, 1), (1, 0), (0, 2))]
+    assert [x.value for x in latencies if x is not None] == [18e-6, 2e-6, 2e-6]
+    assert route(merged, 0, 1).staged
+    assert not route(merged, 1, 0).staged
+
+
+def test_measured_rates_raise_too_small_capacities() -> None:
+    base = read_topology("k80-16")
+    first = route(base, 0, 15)
+    much = 1.5 * min(capacities(base, first))
+    numbers = PairNumbers(what=BANDWIDTH, values=rates(16, np.nan, p09=much))
+    merged = merge_topologies([base, facts(base, pairs=(numbers,))], "m")
+    of = route(merged, 0, 9)
+    assert min(capacities(merged, of)) >= much
+    assert any("carry more than their nominal capacity" in line for line in merged.report)
+
+
+def test_host_numbers_are_those_of_the_link_above() -> None:
+    base = merge_topologies([read_topology("k80-16")], "m")
+    host = HostNumbers(what=BANDWIDTH, device=3, to_device=9e9, from_device=8e9)
+    merged = merge_topologies([base, facts(base, host=(host,))], "m")
+    (above,) = [link for link in merged.links if "gpu3" in link.ends]
+    down, up = above.backward_bytes_per_s, above.forward_bytes_per_s
+    if above.ends[1] == "gpu3":
+        down, up = up, down
+    assert (down.value, up.value) == (9e9, 8e9)
+    assert down.source is up.source is Source.MEASURED
+
+
+def test_lanes_give_rates_and_inactive_links() -> None:
+    base = read_topology("dgx-1v")
+    lanes = tuple(
+        LaneState(device=d, lane=n, bytes_per_s=None if (d, n) == (2, 5) else 25.781e9)
+        for d in range(8)
+        for n in range(6)
+    )
+    merged = merge_topologies([base, facts(base, lanes=lanes)], "m")
+    assert [d.inactive_lanes for d in merged.devices] == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert any("gpu2 has 5 active device links, but 6 are drawn" in r for r in merged.report)
+    bond = merged.link_of_id[route(merged, 0, 3).links[0]]
+    assert bond.forward_bytes_per_s.value == pytest.approx(25.781e9 * bond.count)
+
+
+def test_links_of_a_driver_replace_those_of_a_matrix(tmp_path: Path) -> None:
+    cells = [["X", "NV2", "SYS"], ["NV2", "X", "SYS"], ["SYS", "SYS", "X"]]
+    path = tmp_path / "matrix.txt"
+    path.write_text(RENDERERS["tabs_new"](cells, 3, ["0", "0", "1"]))
+    text = read_topology(path)
+    links = (LinkFact(kind=LinkKind.NVLINK, i=1, j=2, count=4, forward_bytes_per_s=1e11),)
+    merged = merge_topologies([text, facts(text, links=links)], "m")
+    bonds = [link for link in merged.links if link.kind is LinkKind.NVLINK]
+    assert [(set(b.ends), b.count) for b in bonds] == [({"gpu1", "gpu2"}, 4)]
+    assert any(
+        "disagree on the device links of 2 ends; test is believed" in r for r in merged.report
+    )
+
+
+def test_nccl_is_believed_before_hwloc_and_said_so() -> None:
+    base = replace(read_topology("dgx-1v"), origin="hwloc XML")
+    devices = [
+        replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0", numa_node=0, uuid=None)
+        for d in base.devices
+    ]
+    hwloc = replace(base, devices=tuple(devices))
+    nccl = replace(
+        hwloc,
+        origin="NCCL topology XML",
+        devices=tuple(replace(d, numa_node=d.index // 4) for d in devices),
+    )
+    for parts in ([hwloc, nccl], [nccl, hwloc]):
+        merged = merge_topologies(parts, "m")
+        assert [d.numa_node for d in merged.devices] == [0, 0, 0, 0, 1, 1, 1, 1]
+        assert any(
+            "NCCL topology XML and hwloc XML disagree on the NUMA node of 4 devices; NCCL topology"
+            " XML is believed (gpu4: 1, not 0" in line
+            for line in merged.report
+        )
+
+
+def test_a_device_that_only_one_source_knows_is_kept() -> None:
+    base = read_topology("dgx-1v")
+    devices = tuple(replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0") for d in base.devices)
+    base = replace(base, devices=devices)
+    more = MachineFacts(
+        origin="nvidia-smi -q -x",
+        devices=(
+            DeviceFact(label="GPU0", index=0, pci_bus_id="0000:00:00.0", name="V100"),
+            DeviceFact(label="GPU8", index=8, pci_bus_id="0000:0f:00.0", numa_node=1),
+        ),
+    )
+    merged = merge_topologies([base, more], "m")
+    assert [d.id for d in merged.devices] == [f"gpu{i}" for i in range(9)]
+    assert all(("gpu8", f"gpu{i}") in merged.route_of_pair for i in range(8))
+    assert any("lists 1 GPUs more (GPU8)" in line for line in merged.report)
+
+
+def test_vendors_that_differ_are_two_machines() -> None:
+    base = read_topology("dgx-1v")
+    amd = tuple(DeviceFact(label=d.id, index=d.index, vendor=Vendor.AMD) for d in base.devices)
+    with pytest.raises(InputError, match="is a GPU of amd in test, of nvidia"):
+        merge_topologies([base, MachineFacts(origin="test", devices=amd)], "m")

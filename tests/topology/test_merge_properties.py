@@ -1,0 +1,162 @@
+"""Whatever is merged: nothing is lost, nothing is invented, and twice is as good as once."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import Topology
+from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.facts import (
+    BANDWIDTH,
+    LATENCY,
+    DeviceFact,
+    HostNumbers,
+    LaneState,
+    MachineFacts,
+    PairNumbers,
+)
+from toposeat.topology.merge import merge_topologies
+
+BASES = ("dgx-1v", "k80-16", "mi250x-8", "power9-4")
+
+# Machines are made from a seed: as hypothesis strategies they would take minutes to shrink.
+RELAXED = settings(max_examples=30, deadline=None)
+SEEDS = st.integers(0, 2**32)
+
+
+def machine(seed: int) -> tuple[Topology, list[MachineFacts]]:
+    """A machine of the catalogue, and facts of one to three sources on some of its devices."""
+    dice = random.Random(seed)
+    known = [name for name in BASES if name in catalogue_names()]
+    topology = read_topology(dice.choice(known))
+    devices = tuple(replace(d, pci_bus_id=f"0000:{d.index + 1:02x}:00.0") for d in topology.devices)
+    base = replace(topology, devices=devices)
+    return base, [facts_of(dice, base, f"source {n}") for n in range(dice.randint(1, 3))]
+
+
+def facts_of(dice: random.Random, base: Topology, origin: str) -> MachineFacts:
+    """Facts of some of the devices in any order, with numbers of some of their pairs."""
+    chosen = dice.sample(base.devices, dice.randint(1, len(base.devices)))
+    devices = tuple(
+        DeviceFact(
+            label=f"GPU{i}",
+            index=device.index,
+            pci_bus_id=device.pci_bus_id,
+            numa_node=dice.choice([None, 0, 1]),
+            name=dice.choice(["", "Tesla V100", "H100"]),
+        )
+        for i, device in enumerate(chosen)
+    )
+    pairs = list(permutations(range(len(chosen)), 2))
+    lanes = [
+        LaneState(device=0, lane=n, bytes_per_s=dice.choice([None, 25e9]))
+        for n in range(dice.randint(0, 3))
+    ]
+    host = HostNumbers(what=BANDWIDTH, device=0, to_device=10 ** dice.uniform(8, 11))
+    return MachineFacts(
+        origin=origin,
+        devices=devices,
+        peer_access={p: dice.random() < 0.5 for p in pairs if dice.random() < 0.1},
+        pairs=tuple(pair_numbers(dice, len(chosen)) for _ in range(dice.randint(0, 3))),
+        lanes=tuple(lanes),
+        host=(host,) if dice.random() < 0.5 else (),
+    )
+
+
+def pair_numbers(dice: random.Random, count: int) -> PairNumbers:
+    what = dice.choice([BANDWIDTH, LATENCY])
+    low, high = (8, 12) if what == BANDWIDTH else (-7, -3)
+    values = np.full((count, count), np.nan)
+    for _ in range(dice.randint(0, 6)):
+        values[dice.randrange(count), dice.randrange(count)] = 10 ** dice.uniform(low, high)
+    return PairNumbers(
+        what=what,
+        values=values,
+        peer=dice.choice([None, True, False]),
+        both_ways=what == BANDWIDTH and dice.random() < 0.5,
+        engine=dice.choice(["", "ce", "sm"]),
+    )
+
+
+def quantities(topology: Topology) -> list[Quantity]:
+    found = [q for r in topology.routes for q in (r.cap_bytes_per_s, r.latency_s)]
+    found += [r.combined_bytes_per_s for r in topology.routes]
+    found += [q for d in topology.devices for q in (d.copy_bytes_per_s, d.copy_latency_s)]
+    for link in topology.links:
+        found += [link.forward_bytes_per_s, link.backward_bytes_per_s, link.combined_bytes_per_s]
+    return [q for q in found if q is not None]
+
+
+@RELAXED
+@given(seed=SEEDS)
+def test_no_measured_number_is_invented(seed: int) -> None:
+    base, parts = machine(seed)
+    merged = merge_topologies([base, *parts], "m")
+    told = {q.value for q in quantities(base) if q.source is Source.MEASURED}
+    for part in parts:
+        told |= {float(v) for n in part.pairs for v in n.values.ravel() if v > 0}
+        told |= {v for h in part.host for v in (h.to_device, h.from_device) if v}
+    assert {q.value for q in quantities(merged) if q.source is Source.MEASURED} <= told
+
+
+@RELAXED
+@given(seed=SEEDS)
+def test_no_device_or_nic_or_link_is_lost(seed: int) -> None:
+    base, parts = machine(seed)
+    merged = merge_topologies([base, *parts], "m")
+    assert [d.id for d in merged.devices] == [d.id for d in base.devices]
+    assert [d.pci_bus_id for d in merged.devices] == [d.pci_bus_id for d in base.devices]
+    assert [n.id for n in merged.nics] == [n.id for n in base.nics]
+    assert {link.id for link in base.links} <= {link.id for link in merged.links}
+    assert set(merged.route_of_pair) == set(base.route_of_pair)
+
+
+@RELAXED
+@given(seed=SEEDS)
+def test_pairs_that_nobody_told_of_stay_as_they_were(seed: int) -> None:
+    base, parts = machine(seed)
+    merged = merge_topologies([base, *parts], "m")
+    id_of = {d.pci_bus_id: d.id for d in base.devices}
+    told = set()
+    for part in parts:
+        ids = [id_of[d.pci_bus_id] for d in part.devices]
+        told |= {(ids[i], ids[j]) for i, j in part.peer_access}
+        for numbers in part.pairs:
+            told |= {(ids[i], ids[j]) for i, j in np.argwhere(numbers.values > 0)}
+    for pair, route in merged.route_of_pair.items():
+        if pair not in told:
+            assert route == base.route_of_pair[pair]
+
+
+@RELAXED
+@given(seed=SEEDS)
+def test_merging_again_changes_nothing(seed: int) -> None:
+    base, parts = machine(seed)
+    once = merge_topologies([base, *parts], "m")
+    for again in (merge_topologies([once, *parts], "m"), merge_topologies([once, once], "m")):
+        assert again.links == once.links
+        assert again.routes == once.routes
+        assert again.devices == once.devices
+        assert again.components == once.components
+
+
+@RELAXED
+@given(seed=SEEDS)
+def test_order_of_sources_of_different_rank_does_not_matter(seed: int) -> None:
+    base, parts = machine(seed)
+    hwloc = replace(
+        base,
+        origin="hwloc XML",
+        devices=tuple(replace(d, numa_node=0, name="other") for d in base.devices),
+    )
+    sources = [base, hwloc, parts[0]]
+    first = merge_topologies(sources, "m")
+    second = merge_topologies(random.Random(seed).sample(sources, 3), "m")
+    assert first == second
