@@ -20,6 +20,8 @@
 namespace {
 
 using toposeat::Assignment;
+using toposeat::ClusterMachine;
+using toposeat::ClusterModel;
 using toposeat::DragonflyMachine;
 using toposeat::GroupedMachine;
 using toposeat::HierarchyMachine;
@@ -28,7 +30,10 @@ using toposeat::LargeCandidate;
 using toposeat::LargeMachine;
 using toposeat::LargeMethod;
 using toposeat::LargeObjective;
+using toposeat::LinkLists;
+using toposeat::NodeModel;
 using toposeat::RankTraffic;
+using toposeat::SwitchLink;
 using toposeat::TorusMachine;
 using Slots = InputVector<std::uint32_t>;
 
@@ -61,6 +66,50 @@ Machine dragonfly(const std::vector<std::uint32_t> &sizes, const std::vector<dou
   return {DragonflyMachine({sizes[0], sizes[1], sizes[2], sizes[3], costs[0], costs[1], costs[2],
                             costs[3], bandwidths[0], bandwidths[1], bandwidths[2], bandwidths[3],
                             latencies[0], latencies[1], latencies[2]})};
+}
+
+/// Links of each way.
+using Lists = std::vector<std::vector<std::uint32_t>>;
+
+LinkLists joined(const Lists &lists) {
+  LinkLists result;
+  for (const std::vector<std::uint32_t> &list : lists) {
+    result.links.insert(result.links.end(), list.begin(), list.end());
+    result.begin.push_back(static_cast<std::uint32_t>(result.links.size()));
+  }
+  return result;
+}
+
+NodeModel node_model(const std::vector<double> &cost, const std::vector<double> &latency,
+                     const std::vector<double> &pace, const Lists &within, const Lists &out,
+                     const Lists &in, const std::vector<std::uint32_t> &port,
+                     const std::vector<double> &exit_cost, const std::vector<double> &exit_latency,
+                     const std::vector<double> &bandwidth, const std::vector<std::string> &names) {
+  return {static_cast<std::uint32_t>(port.size()),
+          cost,
+          latency,
+          pace,
+          joined(within),
+          joined(out),
+          joined(in),
+          port,
+          exit_cost,
+          exit_latency,
+          bandwidth,
+          names};
+}
+
+SwitchLink switch_link(std::uint32_t from, std::uint32_t to, double bandwidth, double latency,
+                       double weight, const std::string &name) {
+  return {from, to, bandwidth, latency, weight, name};
+}
+
+Machine cluster(const NodeModel &node, std::uint32_t switches, const std::vector<SwitchLink> &links,
+                bool spread, std::uint32_t ports, const std::vector<std::uint32_t> &attached,
+                const std::vector<double> &port_bandwidth, double port_latency,
+                const std::vector<std::string> &hosts, const Lists &levels) {
+  return {ClusterMachine(node, {switches, links, spread, ports, attached, port_bandwidth,
+                                port_latency, hosts, levels})};
 }
 
 /// What only machines with a link model answer.
@@ -135,6 +184,13 @@ scotch_large(const Machine &machine, const RankTraffic &traffic, std::uint64_t s
 
 void bind_machine(nb::module_ &module) {
   using namespace nb::literals;
+  nb::class_<SwitchLink>(module, "SwitchLink", "One direction of a link between two switches.")
+      .def(nb::new_(&switch_link), "source"_a, "target"_a, nb::kw_only(), "bandwidth"_a,
+           "latency"_a, "weight"_a, "name"_a);
+  nb::class_<NodeModel>(module, "NodeModel",
+                        "A node of a cluster: matrices of pairs, lists of links of each way.")
+      .def(nb::new_(&node_model), nb::kw_only(), "cost"_a, "latency"_a, "pace"_a, "within"_a,
+           "out"_a, "into"_a, "port"_a, "exit_cost"_a, "exit_latency"_a, "bandwidth"_a, "names"_a);
   nb::class_<Machine>(module, "LargeMachine",
                       "A machine of many slots whose distances are computed, not stored.\n\n"
                       "Raises (all constructors):\n    ValueError: sizes, costs or bandwidths out "
@@ -162,6 +218,11 @@ void bind_machine(nb::module_ &module) {
             return Machine{GroupedMachine(within, between)};
           },
           "within"_a, "between"_a, "Square matrices of each node, and one of nodes; row-major.")
+      .def_static("cluster", &cluster, "node"_a, nb::kw_only(), "switches"_a, "links"_a, "spread"_a,
+                  "ports"_a, "attached"_a, "port_bandwidth"_a, "port_latency"_a, "hosts"_a,
+                  "levels"_a,
+                  "Equal nodes on a network of switches; attached and port_bandwidth are hosts x "
+                  "ports, levels say of every host which group it is in, coarse levels first.")
       .def_prop_ro("slots", [](const Machine &m) { return toposeat::slots_of(m.kind); })
       .def_prop_ro("has_links",
                    [](const Machine &m) { return !std::holds_alternative<GroupedMachine>(m.kind); })
@@ -214,6 +275,7 @@ void bind_scale(nb::module_ &module) {
       .def_prop_ro("busiest_link",
                    [](const LargeCandidate &c) { return c.prediction.busiest_link; })
       .def_prop_ro("mean_s", [](const LargeCandidate &c) { return c.prediction.mean_s; })
+      .def_prop_ro("alone_s", [](const LargeCandidate &c) { return c.prediction.alone_s; })
       .def_prop_ro("latency_s", [](const LargeCandidate &c) { return c.prediction.latency_s; })
       .def_prop_ro("predicted_s", [](const LargeCandidate &c) { return c.prediction.predicted_s; });
 

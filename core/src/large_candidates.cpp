@@ -78,6 +78,10 @@ Levels levels_of(const GroupedMachine &machine) {
   return {{machine.slots() / machine.nodes(), machine.nodes()}, {0, 1}};
 }
 
+Levels levels_of(const ClusterMachine &machine) {
+  return {{machine.devices_per_host(), machine.hosts()}, {0, 1}};
+}
+
 /// Stretches to try: none, by how much is said along each dimension, and each dimension in turn.
 std::vector<std::pair<std::string, std::vector<double>>> stretches(const ProcessGrid &grid) {
   const std::size_t dimensions = grid.extents.size();

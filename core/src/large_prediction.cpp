@@ -34,8 +34,11 @@ LargePrediction predict_on(const RankTraffic &traffic, const Machine &machine,
   for (const Flow &flow : traffic.flows) {
     const double latency = machine.latency(slots[flow.source], slots[flow.target]);
     result.latency_s = std::max(result.latency_s, flow.messages * latency);
+    if constexpr (requires { machine.pace(0, 0); })
+      result.alone_s = std::max(result.alone_s,
+                                flow.bytes * machine.pace(slots[flow.source], slots[flow.target]));
   }
-  result.predicted_s = result.busiest_s + result.latency_s;
+  result.predicted_s = std::max(result.busiest_s, result.alone_s) + result.latency_s;
   return result;
 }
 

@@ -49,6 +49,10 @@ ScotchTarget target_of(const GroupedMachine &machine) {
   return {false, {machine.nodes()}, {1}, seats};
 }
 
+ScotchTarget target_of(const ClusterMachine & /*machine*/) {
+  throw std::runtime_error("scotch is not told of networks of switches");
+}
+
 template <class Number> struct Arcs {
   std::vector<Number> begin;
   std::vector<Number> target;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "toposeat/cluster_machine.hpp"
 #include "toposeat/dragonfly_machine.hpp"
 #include "toposeat/grouped_machine.hpp"
 #include "toposeat/hierarchy_machine.hpp"
@@ -18,8 +19,9 @@ inline constexpr std::uint32_t most_slots = 1U << 22;
 
 /// Each kind answers `slots()`, `distance(a, b)` (symmetric, 0 from a slot to itself) and `tree()`;
 /// all but GroupedMachine also know their links: `links()`, `capacity(link)`, `link_name(link)`,
-/// `route(a, b, use)` and `latency(a, b)`.
-using LargeMachine = std::variant<HierarchyMachine, TorusMachine, DragonflyMachine, GroupedMachine>;
+/// `route(a, b, use)` and `latency(a, b)`. ClusterMachine also has `pace(a, b)`.
+using LargeMachine =
+    std::variant<HierarchyMachine, TorusMachine, DragonflyMachine, GroupedMachine, ClusterMachine>;
 
 inline std::uint32_t slots_of(const LargeMachine &machine) {
   return std::visit([](const auto &each) { return each.slots(); }, machine);

@@ -11,13 +11,15 @@
 namespace toposeat {
 
 /// Seconds are bytes over a link / its capacity, one number per direction. `mean_s` is over all
-/// links of the machine. `predicted_s` is the busiest link's time plus the largest messages x
-/// latency of a flow: a bound that a fluid simulation of all flows starting together cannot beat by
-/// more than that latency.
+/// links of the machine. `alone_s` is the longest time that a flow would take alone, where the
+/// machine knows what a single flow reaches. `predicted_s` is the larger of the two plus the
+/// largest messages x latency of a flow: a bound that a fluid simulation of all flows starting
+/// together cannot beat by more than that latency.
 struct LargePrediction {
   bool known = false; // false: the machine has no link model (GroupedMachine)
   double busiest_s = 0;
   double mean_s = 0;
+  double alone_s = 0;
   double latency_s = 0;
   double predicted_s = 0;
   std::uint32_t busiest_link = 0;

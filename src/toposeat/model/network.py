@@ -1,0 +1,192 @@
+"""What joins the hosts of a machine: switches, the links between them, and where hosts are attached.
+
+A `Network` says nothing about what is inside a host. Together with a `Topology` of one node it
+describes a machine of thousands of devices without listing them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from toposeat.model.part_error import PartError
+from toposeat.model.quantity import Quantity
+
+MAX_HOSTS = 1 << 17
+MAX_SWITCHES = 1 << 17
+_BANDWIDTH_RANGE = (1e-3, 1e30)
+
+
+class NetworkKind(str, Enum):
+    """What a network looks like, as far as its source says."""
+
+    TREE = "tree"  # every switch has at most one above it
+    BLOCK = "block"  # hosts in blocks, blocks in blocks of blocks
+    TORUS = "torus"
+    DRAGONFLY = "dragonfly"
+    GRAPH = "graph"  # any other graph of switches
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkLink:
+    """A cable, or `count` of them, between two switches (positions in `Network.switches`).
+
+    Capacities are those of all cables together per direction; None is "the source does not say".
+    `level` counts from the hosts: 1 is an uplink of a leaf switch. `weight` is the length of the
+    hop where routes are the shortest ones.
+    """
+
+    ends: tuple[int, int]
+    bytes_per_s: Quantity | None = None
+    latency_s: Quantity | None = None
+    count: int = 1
+    level: int = 1
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkPort:
+    """One adapter port of a host: its switch (a position), its rate per direction, its name."""
+
+    switch: int
+    bytes_per_s: Quantity | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkHost:
+    """A host and its ports. One port without a name stands for however many the node has."""
+
+    name: str
+    ports: tuple[NetworkPort, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkLevel:
+    """Which group each host is in: `group_of_host[i]` numbers the group of `Network.hosts[i]`."""
+
+    name: str
+    group_of_host: tuple[int, ...]
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(set(self.group_of_host))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkRates:
+    """What the user says of rates that the source does not state.
+
+    `bandwidths_bytes_per_s` is that of one adapter port, then of a switch's uplinks together, level
+    by level; what is beyond the list carries all that is below it, divided by `taper` at each level.
+    """
+
+    bandwidths_bytes_per_s: tuple[float, ...] = ()
+    taper: float = 1.0
+    port_latency_s: float | None = None
+    hop_latency_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Hosts on a graph of switches.
+
+    `levels` are the groups of hosts that lie near each other, coarse ones first; empty where the
+    source has no such notion. `spread` says that equally short ways are shared out by destination;
+    without it the first link of a switch's list is taken, which is dimension order on a torus.
+    `report` is what the reader doubted or had to assume.
+    """
+
+    name: str
+    origin: str
+    kind: NetworkKind
+    switches: tuple[str, ...]
+    hosts: tuple[NetworkHost, ...]
+    links: tuple[NetworkLink, ...] = ()
+    levels: tuple[NetworkLevel, ...] = ()
+    spread: bool = True
+    rates: NetworkRates = field(default_factory=NetworkRates)
+    devices_per_host: int | None = None  # where the source says so
+    report: tuple[str, ...] = ()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        _check_size("hosts", len(self.hosts), MAX_HOSTS)
+        _check_size("switches", len(self.switches), MAX_SWITCHES)
+        _check_unique("host", "hosts", (host.name for host in self.hosts))
+        _check_unique("switch", "switches", self.switches)
+        for number, host in enumerate(self.hosts):
+            if not host.ports:
+                raise PartError(f"host {host.name!r} has no port", "hosts", number)
+            for port in host.ports:
+                self._check_switch(port.switch, "hosts", number)
+                _check_rate(port.bytes_per_s, "hosts", number)
+        for number, link in enumerate(self.links):
+            for end in link.ends:
+                self._check_switch(end, "links", number)
+            if link.ends[0] == link.ends[1]:
+                raise PartError("a link joins a switch to itself", "links", number)
+            _check_rate(link.bytes_per_s, "links", number)
+        for number, level in enumerate(self.levels):
+            if len(level.group_of_host) != len(self.hosts):
+                raise PartError("a level does not place every host", "levels", number)
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names of the hosts, in order."""
+        return tuple(host.name for host in self.hosts)
+
+    def restricted_to(self, names: Sequence[str]) -> Network:
+        """The same network with these hosts only, in this order: an allocation.
+
+        Raises:
+            KeyError: a name that is no host of this network.
+            ValueError: a name that appears twice, or no name at all.
+        """
+        position = {host.name: at for at, host in enumerate(self.hosts)}
+        chosen = [position[name] for name in names]
+        return replace(
+            self,
+            hosts=tuple(self.hosts[at] for at in chosen),
+            levels=tuple(
+                NetworkLevel(
+                    name=level.name,
+                    group_of_host=tuple(level.group_of_host[at] for at in chosen),
+                )
+                for level in self.levels
+            ),
+        )
+
+    def hosts_of_switch(self) -> Counter[int]:
+        """How many hosts have a port on each switch (positions)."""
+        return Counter(
+            switch for host in self.hosts for switch in {port.switch for port in host.ports}
+        )
+
+    def _check_switch(self, switch: int, member: str, number: int) -> None:
+        if not 0 <= switch < len(self.switches):
+            raise PartError(f"there is no switch {switch}", member, number)
+
+
+def _check_size(what: str, size: int, most: int) -> None:
+    if not 1 <= size <= most:
+        raise ValueError(f"a network has 1 to {most} {what}, not {size}")
+
+
+def _check_unique(what: str, member: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        if not name:
+            raise PartError(f"a {what} without a name", member, number)
+        if name in seen:
+            raise PartError(f"{what} {name!r} appears twice", member, number)
+        seen.add(name)
+
+
+def _check_rate(quantity: Quantity | None, member: str, number: int) -> None:
+    low, high = _BANDWIDTH_RANGE
+    if quantity is not None and not low <= quantity.value <= high:
+        raise PartError(f"a bandwidth of {quantity.value:g} bytes/s", member, number)

@@ -1,0 +1,1 @@
+"""Networks of hosts: one reader per source, each giving a `Network`."""
