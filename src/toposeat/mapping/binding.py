@@ -131,7 +131,7 @@ def _nics_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
     used: Counter[str] = Counter()
     chosen: dict[int, str] = {}
     for rank, device in enumerate(devices):
-        nearest = _nearest_nics(topology, device)
+        nearest = nearest_nics(topology, device)
         if not nearest:
             continue
         nic = min(nearest, key=lambda each: used[each.id])  # the first of the least used
@@ -140,7 +140,7 @@ def _nics_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
     return chosen
 
 
-def _nearest_nics(topology: Topology, device: Device) -> list[Nic]:
+def nearest_nics(topology: Topology, device: Device) -> list[Nic]:
     """The NICs with the best path class; none if no path to a NIC is known."""
     classes = {}
     for nic in topology.nics:

@@ -80,11 +80,13 @@ class NetworkLevel:
 class NetworkRates:
     """What the user says of rates that the source does not state.
 
-    `bandwidths_bytes_per_s` is that of one adapter port, then of a switch's uplinks together, level
-    by level; what is beyond the list carries all that is below it, divided by `taper` at each level.
+    `bandwidths_bytes_per_s` is that of one adapter port (of all of a host's together with
+    `whole_host`), then of each link at level 1, 2 ...; what is beyond the list carries all that is
+    below it, divided by `taper` at each level.
     """
 
     bandwidths_bytes_per_s: tuple[float, ...] = ()
+    whole_host: bool = False
     taper: float = 1.0
     port_latency_s: float | None = None
     hop_latency_s: float | None = None

@@ -1,0 +1,311 @@
+"""A network of hosts and what is inside each of them, as the core's machine for large jobs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from toposeat import _core
+from toposeat.errors import InputError, UsageError
+from toposeat.evaluate import network_arrays, walk
+from toposeat.mapping.binding import nearest_nics
+from toposeat.mapping.shapes import MAX_SLOTS, Shape
+from toposeat.model.network import Network, NetworkHost, NetworkKind, NetworkLink
+from toposeat.model.topology import Link, Route, Topology
+
+# Where nothing is known: an adapter of 200 Gb/s, and the latencies of InfiniBand: about a
+# microsecond from one host to another on a switch, 0.2 more per switch.
+PORT_BYTES_PER_S = 25e9
+PORT_LATENCY_S = 0.4e-6
+HOP_LATENCY_S = 0.2e-6
+
+
+def shape_of_network(network: Network, node: Topology) -> Shape:
+    """The machine that hosts of one kind make on a network.
+
+    Each device leaves its host through its nearest adapter; adapters are dealt to the ports that
+    the network knows of, or have one port each where it knows of none. Rates that are not stated
+    are those of `Network.rates`, else an adapter has 25 GB/s and every switch's uplinks carry all
+    that is below it; the notes say what was assumed.
+
+    Raises:
+        InputError: hosts that are not joined; a node with several hosts or devices without routes.
+        UsageError: too many slots, or another number of devices than the network's text says.
+    """
+    _check(network, node)
+    plan = _Plan.of(network, node)
+    try:
+        machine = _core.LargeMachine.cluster(
+            _node_model(node, plan),
+            switches=len(network.switches),
+            links=_directed(network, plan),
+            spread=network.spread,
+            ports=plan.ports,
+            attached=[port for ports in plan.attached for port in ports],
+            port_bandwidth=[rate for rates in plan.port_rates for rate in rates],
+            port_latency=_or(network.rates.port_latency_s, PORT_LATENCY_S),
+            hosts=list(network.host_names),
+            levels=[list(level.group_of_host) for level in network.levels],
+        )
+    except ValueError as error:  # what only the core checks
+        raise InputError(f"network {network.name}: {error}", hint="use fewer hosts") from error
+    devices = len(node.devices)
+    return Shape(
+        text=f"{network.name} of {node.name}",
+        machine=machine,
+        slots_per_host=devices,
+        hosts=network.host_names,
+        words=f"{len(network.hosts)} hosts of {devices} devices ({node.name})"
+        f" on {len(network.switches)} switches",
+        node=node,
+        notes=(*network.report, *plan.assumed),
+    )
+
+
+def _check(network: Network, node: Topology) -> None:
+    if len(node.hosts) != 1:
+        raise InputError(
+            f"{node.name!r} has {len(node.hosts)} hosts", hint="give the topology of one node"
+        )
+    stated = network.devices_per_host
+    if stated is not None and stated != len(node.devices):
+        raise UsageError(
+            f"{network.name!r} has {stated} devices per node, {node.name!r} has"
+            f" {len(node.devices)}",
+            hint="make the two alike",
+        )
+    if len(network.hosts) * len(node.devices) > MAX_SLOTS:
+        raise UsageError(f"more than {MAX_SLOTS} slots", hint="name the hosts of the job: --hosts")
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How devices, adapters, ports and rates go together; everything that had to be decided."""
+
+    nic_of_device: tuple[Route | None, ...]
+    port_of_device: tuple[int, ...]
+    ports: int
+    attached: list[list[int]]  # switch, by host and port
+    port_rates: list[list[float]]
+    link_rates: list[float]
+    assumed: tuple[str, ...]
+
+    @staticmethod
+    def of(network: Network, node: Topology) -> _Plan:
+        routes = _ways_out(node)
+        adapters = list(dict.fromkeys(route.target for route in routes if route is not None))
+        plain = all(len(h.ports) == 1 and not h.ports[0].name for h in network.hosts)
+        whole = network.rates.whole_host
+        most = max(len(host.ports) for host in network.hosts)
+        ports = (1 if whole else max(1, len(adapters))) if plain else most
+        assumed: list[str] = []
+        attached, rates = [], []
+        for host in network.hosts:
+            attached.append([host.ports[p % len(host.ports)].switch for p in range(ports)])
+            rates.append(_port_rates(network, host, ports, shared=not plain))
+        if any(port.bytes_per_s is None for host in network.hosts for port in host.ports):
+            if not network.rates.bandwidths_bytes_per_s:
+                assumed.append("assumed: 25 GB/s per adapter port, which the source does not state")
+        links, guessed = _link_rates(network, rates)
+        if guessed:
+            assumed.append(
+                "assumed: uplinks of a switch carry all that is below it"
+                + (f", divided by {network.rates.taper:g}" if network.rates.taper != 1 else "")
+            )
+        return _Plan(
+            nic_of_device=routes,
+            port_of_device=tuple(
+                0 if route is None else adapters.index(route.target) % ports for route in routes
+            ),
+            ports=ports,
+            attached=attached,
+            port_rates=rates,
+            link_rates=links,
+            assumed=tuple(assumed),
+        )
+
+
+def _ways_out(node: Topology) -> tuple[Route | None, ...]:
+    """Of each device the route to its nearest adapter; among equals to the least used one."""
+    used: Counter[str] = Counter()
+    found: list[Route | None] = []
+    for device in node.devices:
+        near = nearest_nics(node, device)
+        if not near:
+            found.append(None)
+            continue
+        nic = min(near, key=lambda each: used[each.id])
+        used[nic.id] += 1
+        found.append(node.route_of_pair[device.id, nic.id])
+    return tuple(found)
+
+
+def _port_rates(network: Network, host: NetworkHost, ports: int, *, shared: bool) -> list[float]:
+    """Bytes per second of each port; where one stands for several, they share it."""
+    stated = network.rates.bandwidths_bytes_per_s
+    default = stated[0] if stated else PORT_BYTES_PER_S
+    rates = []
+    for port in range(ports):
+        here = host.ports[port % len(host.ports)]
+        rate = here.bytes_per_s.value if here.bytes_per_s is not None else default
+        alike = len(range(port % len(host.ports), ports, len(host.ports)))
+        rates.append(rate / alike if shared else rate)
+    return rates
+
+
+def _link_rates(network: Network, port_rates: list[list[float]]) -> tuple[list[float], bool]:
+    """Bytes per second of each link, and whether some are assumed."""
+    given = network.rates.bandwidths_bytes_per_s[1:]
+    below = _carried(network, port_rates)
+    uplinks = Counter(link.ends[0] for link in network.links)
+    flat = max(sum(rates) for rates in port_rates)
+    rates, guessed = [], False
+    for link in network.links:
+        if link.bytes_per_s is not None:
+            rates.append(link.bytes_per_s.value)
+        elif link.level <= len(given):
+            rates.append(given[link.level - 1])
+        elif network.kind is NetworkKind.TORUS:
+            rates.append(given[-1] if given else flat)
+            guessed = guessed or not given
+        else:
+            guessed = True
+            carried = below.get(link.ends[0], flat) or flat
+            rates.append(carried / uplinks[link.ends[0]] / network.rates.taper)
+    return rates, guessed
+
+
+def _carried(network: Network, port_rates: list[list[float]]) -> dict[int, float]:
+    """What enters each switch from below, level by level; tapered like the uplinks are."""
+    carried: dict[int, float] = defaultdict(float)
+    for host, rates in zip(network.hosts, port_rates, strict=True):
+        for port, rate in enumerate(rates):
+            carried[host.ports[port % len(host.ports)].switch] += rate
+    uplinks = Counter(link.ends[0] for link in network.links)
+    given = network.rates.bandwidths_bytes_per_s[1:]
+    for link in sorted(network.links, key=_by_level):
+        below, above = link.ends
+        if link.bytes_per_s is not None:
+            carried[above] += link.bytes_per_s.value
+        elif link.level <= len(given):
+            carried[above] += given[link.level - 1]
+        else:
+            carried[above] += carried[below] / uplinks[below] / network.rates.taper
+    return carried
+
+
+def _by_level(link: NetworkLink) -> int:
+    return link.level
+
+
+def _directed(network: Network, plan: _Plan) -> list[_core.SwitchLink]:
+    """Both directions of every link; the names say where they lead."""
+    hop = _or(network.rates.hop_latency_s, HOP_LATENCY_S)
+    links = []
+    for link, rate in zip(network.links, plan.link_rates, strict=True):
+        for here, there in (link.ends, link.ends[::-1]):
+            links.append(
+                _core.SwitchLink(
+                    here,
+                    there,
+                    bandwidth=rate,
+                    latency=hop if link.latency_s is None else link.latency_s.value,
+                    weight=link.weight,
+                    name=f"{network.switches[here]} -> {network.switches[there]}",
+                )
+            )
+    return links
+
+
+@dataclass
+class _NodeLinks:
+    """The links of a node as the core has them: one per direction, one for what both share."""
+
+    bandwidth: list[float]
+    names: list[str]
+    of_link: dict[str, tuple[int, int, int | None]]
+
+    @staticmethod
+    def of(node: Topology) -> _NodeLinks:
+        links = _NodeLinks([], [], {})
+        for link in node.links:
+            both = link.combined_bytes_per_s
+            links.of_link[link.id] = (
+                links.add(link.forward_bytes_per_s.value, f"{link.ends[0]} -> {link.ends[1]}"),
+                links.add(link.backward_bytes_per_s.value, f"{link.ends[1]} -> {link.ends[0]}"),
+                None
+                if both is None
+                else links.add(both.value, f"{link.ends[0]} - {link.ends[1]}, both ways"),
+            )
+        return links
+
+    def add(self, bytes_per_s: float, name: str) -> int:
+        self.bandwidth.append(bytes_per_s or np.finfo(np.float64).max)  # down: no route uses it
+        self.names.append(name)
+        return len(self.names) - 1
+
+    def used(self, steps: list[tuple[Link, bool]]) -> list[int]:
+        numbers = []
+        for link, is_reverse in steps:
+            forward, backward, both = self.of_link[link.id]
+            numbers.append(backward if is_reverse else forward)
+            numbers += [] if both is None else [both]
+        return numbers
+
+
+def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
+    arrays = network_arrays(node)
+    n = len(node.devices)
+    rate = arrays.lone_rate().reshape(n, n)
+    np.fill_diagonal(rate, np.inf)
+    pace = 1 / rate
+    cost = (pace + pace.T) / 2
+    links = _NodeLinks.of(node)
+    within = [
+        []
+        if a.id == b.id
+        else links.used(list(walk(node, node.route_of_pair[a.id, b.id])))
+        for a in node.devices
+        for b in node.devices
+    ]
+    out = [[] if r is None else list(walk(node, r)) for r in plan.nic_of_device]
+    latency = arrays.latency().reshape(n, n)
+    np.fill_diagonal(latency, 0)
+    return _core.NodeModel(
+        cost=cost.ravel().tolist(),
+        latency=latency.ravel().tolist(),
+        pace=pace.ravel().tolist(),
+        within=within,
+        out=[links.used(steps) for steps in out],
+        into=[links.used([(link, not back) for link, back in steps[::-1]]) for steps in out],
+        port=list(plan.port_of_device),
+        exit_cost=[_exit_pace(route, steps) / 2 for route, steps in zip(plan.nic_of_device, out, strict=True)],
+        exit_latency=[sum(link.latency_s.value for link, _ in steps) for steps in out],
+        bandwidth=links.bandwidth,
+        names=links.names,
+    )
+
+
+def _exit_pace(route: Route | None, steps: list[tuple[Link, bool]]) -> float:
+    """Seconds per byte of a flow between a device and its adapter that is alone."""
+    if route is None:
+        return 0.0
+    rates = [
+        (link.backward_bytes_per_s if back else link.forward_bytes_per_s).value
+        for link, back in steps
+    ]
+    if route.cap_bytes_per_s is not None:
+        rates.append(route.cap_bytes_per_s.value)
+    least = min(rates)
+    if not least > 0:
+        raise InputError(
+            f"device {route.source} cannot reach adapter {route.target}: a link is down",
+            hint="correct the node's topology",
+        )
+    return 1 / least

@@ -1,0 +1,131 @@
+"""The text of a large machine's shape, taken apart; what it means is said in `mapping.shapes`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite, prod
+from pathlib import Path
+
+from toposeat.errors import InputError, UsageError
+
+MAX_SLOTS = 1 << 22
+SHAPE_KINDS = ("hierarchy", "fattree", "torus2d", "torus3d", "torus4d", "dragonfly")
+_GB = 1e9
+_US = 1e-6
+_FORM = re.compile(r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?", re.ASCII)
+SHAPESHAPE_HINT = (
+    "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4,"
+    " with costs= bandwidth= latency= hosts=; see docs/how-to/map-thousands-of-ranks.md"
+)
+
+
+def is_shape(text: str) -> bool:
+    """Whether `text` begins like the shape of a large machine."""
+    kind, colon, _ = text.partition(":")
+    return bool(colon) and kind in SHAPE_KINDS
+
+
+@dataclass
+class ShapeText:
+    """One parsed shape string; each `take` removes an option."""
+
+    text: str
+    kind: str
+    sizes: tuple[int, ...]
+    options: dict[str, str] = field(default_factory=dict)
+
+    def error(self, cause: str) -> UsageError:
+        return UsageError(f"{self.text!r}: {cause}", hint=SHAPE_HINT)
+
+    def numbers(self, name: str, count: int, default: Sequence[float]) -> list[float]:
+        """`count` numbers >= 0; one alone stands for all of them."""
+        text = self.options.pop(name, None)
+        if text is None:
+            return list(default)
+        words = text.split(":")
+        if not all(_NUMBER.fullmatch(word) and isfinite(float(word)) for word in words):
+            raise self.error(f"{name}={text} is not a list of numbers such as 1:10:100")
+        values = [float(word) for word in words]
+        if len(values) == 1:
+            values *= count
+        if len(values) != count:
+            raise self.error(f"{name} has {len(values)} numbers, expected {count}")
+        return values
+
+    def bandwidths(self, name: str, count: int, default_gbs: Sequence[float]) -> list[float]:
+        """Bytes per second, each greater than 0."""
+        values = self.numbers(name, count, default_gbs)
+        if not all(1e-9 <= value <= 1e9 for value in values):
+            raise self.error(f"{name}: a bandwidth must be from 1e-9 to 1e9 GB/s")
+        return [value * _GB for value in values]
+
+    def latencies(self, count: int, default_us: Sequence[float]) -> list[float]:
+        """Seconds."""
+        values = self.numbers("latency", count, default_us)
+        if not all(value <= 1e9 for value in values):
+            raise self.error("latency: at most 1e9 us")
+        return [value * _US for value in values]
+
+    def count(self, name: str, default: int, most: int) -> int:
+        text = self.options.pop(name, None)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+            raise self.error(f"{name} must be a whole number from 1 to {most}, got {text[:30]!r}")
+        return int(text)
+
+    def hosts(self, count: int) -> tuple[str, ...]:
+        path = self.options.pop("hosts", None)
+        if path is None:
+            width = len(str(max(0, count - 1)))
+            return tuple(f"node{number:0{width}d}" for number in range(count))
+        return _host_names(path, count)
+
+    def finish(self) -> None:
+        if self.options:
+            raise self.error(f"unknown option {next(iter(self.options))!r}")
+
+
+def parse_shape(text: str) -> ShapeText:
+    match = _FORM.fullmatch(text.strip())
+    if match is None or match.group(1) not in SHAPE_KINDS:
+        raise UsageError(f"not the shape of a large machine: {text[:120]!r}", hint=SHAPE_HINT)
+    kind, numbers, rest = match.groups()
+    if any(len(number) > 9 for number in re.split("[:x]", numbers)):
+        raise UsageError(f"{text[:120]!r}: a size is too large", hint=SHAPE_HINT)
+    sizes = tuple(int(number) for number in re.split("[:x]", numbers))
+    if 0 in sizes:
+        raise UsageError(f"{text!r}: a size is 0", hint=SHAPE_HINT)
+    if prod(sizes) > MAX_SLOTS:
+        raise UsageError(
+            f"{text!r}: more than {MAX_SLOTS} slots", hint="describe the part of it that you use"
+        )
+    request = ShapeText(text, kind, sizes)
+    for item in filter(None, rest.split(",")):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or not value:
+            raise request.error(f"expected NAME=VALUE, got {item!r}")
+        if name in request.options:
+            raise request.error(f"{name} is given twice")
+        request.options[name] = value
+    return request
+
+
+def _host_names(path: str, count: int) -> tuple[str, ...]:
+    try:
+        names = tuple(Path(path).read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError) as error:
+        cause = getattr(error, "strerror", None) or "not a text file"
+        raise InputError(
+            f"cannot read the host names: {cause}", path=path, hint="one host name per line"
+        ) from error
+    if len(names) != count:
+        raise InputError(
+            f"{len(names)} host names for {count} nodes", path=path, hint="one host name per line"
+        )
+    if len(set(names)) < len(names):
+        raise InputError("a host is named twice", path=path, hint="one host name per line")
+    return names

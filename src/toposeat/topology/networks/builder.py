@@ -1,0 +1,225 @@
+"""What all readers of networks share: switches by name, ports, links, and the freezing of it all."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.model.network import (
+    MAX_HOSTS,
+    MAX_SWITCHES,
+    Network,
+    NetworkHost,
+    NetworkKind,
+    NetworkLevel,
+    NetworkLink,
+    NetworkPort,
+)
+from toposeat.model.quantity import Quantity
+from toposeat.topology.networks.hostlist import expand_hostlist
+
+ASSUMED_SWITCH = "(assumed top switch)"
+_FEW = 8  # names in a message
+
+
+@dataclass
+class NetworkBuilder:
+    """Collects a network; switches and hosts keep the order in which they were first named."""
+
+    path: Path | None = None  # for messages
+    switches: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, list[NetworkPort]] = field(default_factory=dict)
+    links: list[NetworkLink] = field(default_factory=list)
+    report: list[str] = field(default_factory=list)
+    _linked: set[tuple[int, int]] = field(default_factory=set)
+
+    def error(self, message: str, line: int | None, hint: str = "") -> InputError:
+        """What is wrong with the file that is being read."""
+        return InputError(message, path=self.path, line=line, hint=hint or "correct the file")
+
+    def names(self, text: str, line: int | None) -> tuple[str, ...]:
+        """A hostlist of the file.
+
+        Raises:
+            InputError: what is wrong with it, with file and line.
+        """
+        try:
+            return expand_hostlist(text)
+        except InputError as error:
+            raise self.error(error.message, line, error.hint) from None
+
+    def switch(self, name: str, line: int | None = None) -> int:
+        """The position of a switch, which is added if it is new."""
+        if name not in self.switches:
+            if len(self.switches) >= MAX_SWITCHES:
+                raise self.error(f"more than {MAX_SWITCHES} switches", line)
+            self.switches[name] = len(self.switches)
+        return self.switches[name]
+
+    def port(
+        self,
+        host: str,
+        switch: int,
+        line: int | None = None,
+        *,
+        bytes_per_s: Quantity | None = None,
+        name: str = "",
+    ) -> None:
+        """One more port of a host, which is added if it is new."""
+        if host not in self.hosts and len(self.hosts) >= MAX_HOSTS:
+            raise self.error(f"more than {MAX_HOSTS} hosts", line)
+        self.hosts.setdefault(host, []).append(
+            NetworkPort(switch=switch, bytes_per_s=bytes_per_s, name=name)
+        )
+
+    def link(self, a: int, b: int, *, level: int = 1, weight: float = 1.0) -> None:
+        """A link of unknown capacity between two switches."""
+        self.links.append(NetworkLink(ends=(a, b), level=level, weight=weight))
+
+    def once(self, below: int, above: int) -> bool:
+        """Whether this is the first time that the pair is asked for."""
+        fresh = (below, above) not in self._linked
+        self._linked.add((below, above))
+        return fresh
+
+    def build(
+        self,
+        *,
+        name: str,
+        origin: str,
+        kind: NetworkKind | None = None,
+        levels: Sequence[NetworkLevel] | None = None,
+        spread: bool = True,
+        description: str = "",
+    ) -> Network:
+        """Join what is not joined, find the levels, freeze.
+
+        Raises:
+            InputError: there is no host.
+        """
+        if not self.hosts:
+            raise self.error("no host is named", None, "is the file complete?")
+        self._join_islands()
+        parents = _parents(len(self.switches), self.links)
+        hosts = tuple(NetworkHost(name=n, ports=tuple(p)) for n, p in self.hosts.items())
+        if levels is None:
+            levels = _tree_levels(hosts, parents) if parents is not None else ()
+        if kind is None:
+            kind = NetworkKind.GRAPH if parents is None else NetworkKind.TREE
+        return Network(
+            name=name,
+            origin=origin,
+            kind=kind,
+            switches=tuple(self.switches),
+            hosts=hosts,
+            links=tuple(self.links),
+            levels=tuple(levels),
+            spread=spread,
+            report=tuple(self.report),
+            description=description,
+        )
+
+    def _join_islands(self) -> None:
+        """Traffic between parts that the file does not join has to go somewhere: say so."""
+        islands = _islands(len(self.switches), self.links)
+        used = {port.switch for ports in self.hosts.values() for port in ports}
+        islands = [island for island in islands if used & set(island)]
+        if len(islands) < 2:
+            return
+        height = switch_levels(len(self.switches), self.links, used)
+        tops = [max(island, key=lambda each: (height[each], -each)) for island in islands]
+        names = list(self.switches)
+        self.report.append(
+            f"{len(islands)} parts are not joined by what the file says ({few([names[t] for t in tops])}):"
+            " a switch above them is assumed"
+        )
+        above = self.switch(ASSUMED_SWITCH)
+        for top in tops:
+            self.link(top, above, level=height[top] + 1)
+
+
+def few(names: Sequence[str]) -> str:
+    """Some names, and how many more."""
+    shown = ", ".join(names[:_FEW])
+    return shown if len(names) <= _FEW else f"{shown} and {len(names) - _FEW} more"
+
+
+def switch_levels(
+    switches: int, links: Sequence[NetworkLink], with_hosts: set[int]
+) -> dict[int, int]:
+    """How many links each switch is from the nearest switch with hosts; 0 where none is in reach."""
+    neighbours = _neighbours(links)
+    level = dict.fromkeys(sorted(with_hosts), 0)
+    open_ = deque(level)
+    while open_:
+        here = open_.popleft()
+        for there in neighbours[here]:
+            if there not in level:
+                level[there] = level[here] + 1
+                open_.append(there)
+    return {switch: level.get(switch, 0) for switch in range(switches)}
+
+
+def _neighbours(links: Sequence[NetworkLink]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for link in links:
+        found[link.ends[0]].append(link.ends[1])
+        found[link.ends[1]].append(link.ends[0])
+    return found
+
+
+def _islands(switches: int, links: Sequence[NetworkLink]) -> list[list[int]]:
+    neighbours = _neighbours(links)
+    seen: set[int] = set()
+    islands = []
+    for start in range(switches):
+        if start in seen:
+            continue
+        seen.add(start)
+        island = [start]
+        for here in island:  # grows on the way
+            fresh = [there for there in neighbours[here] if there not in seen]
+            seen.update(fresh)
+            island.extend(dict.fromkeys(fresh))
+        islands.append(island)
+    return islands
+
+
+def _parents(switches: int, links: Sequence[NetworkLink]) -> list[int | None] | None:
+    """The switch above each, if links were given from below to above and make a forest."""
+    parents: list[int | None] = [None] * switches
+    for link in links:
+        below, above = link.ends
+        if parents[below] is not None:
+            return None
+        parents[below] = above
+    for switch in range(switches):  # a ring has a parent everywhere and no top
+        here, steps = switch, 0
+        while (above := parents[here]) is not None:
+            here, steps = above, steps + 1
+            if steps > switches:
+                return None
+    return parents
+
+
+def _tree_levels(
+    hosts: Sequence[NetworkHost], parents: Sequence[int | None]
+) -> tuple[NetworkLevel, ...]:
+    """From the top down, the switch of each depth above each host (above its first port)."""
+    chains = []
+    for host in hosts:
+        chain = [host.ports[0].switch]
+        while (above := parents[chain[-1]]) is not None:
+            chain.append(above)
+        chains.append(chain[::-1])
+    depth = max(map(len, chains))
+    return tuple(
+        NetworkLevel(
+            name=f"level {depth - 1 - at}",
+            group_of_host=tuple(chain[min(at, len(chain) - 1)] for chain in chains),
+        )
+        for at in range(depth)
+    )

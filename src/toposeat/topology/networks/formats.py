@@ -1,0 +1,122 @@
+"""All file formats that describe a network of hosts; see `topology.formats` for those of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toposeat.errors import InputError
+from toposeat.model.network import Network
+from toposeat.topology.networks import (
+    ibnetdiscover,
+    level_table,
+    slurm_address,
+    slurm_conf,
+    slurm_yaml,
+    topograph,
+)
+from toposeat.topology.readers.file_text import FileText
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkFormat:
+    """One kind of file; `prefix` names it in front of a file name, where detection is not enough."""
+
+    name: str
+    prefix: str
+    command: str
+    tells: str
+    looks_like: Callable[[FileText], bool]
+    parse: Callable[[FileText], Network]
+
+
+NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
+    NetworkFormat(
+        name="Topograph graph JSON",
+        prefix="topograph",
+        command="the `graph` engine of Topograph",
+        tells="hosts and the switches above them; no rates",
+        looks_like=topograph.looks_like_graph,
+        parse=topograph.parse_graph,
+    ),
+    NetworkFormat(
+        name="Slurm topology.conf",
+        prefix="slurm",
+        command="the file beside slurm.conf, or scontrol show topology",
+        tells="tree of switches, or blocks; no rates",
+        looks_like=slurm_conf.looks_like,
+        parse=slurm_conf.parse,
+    ),
+    NetworkFormat(
+        name="Slurm topology.yaml",
+        prefix="slurm",
+        command="the file beside slurm.conf",
+        tells="tree, blocks, rings or 3-D tori; no rates",
+        looks_like=slurm_yaml.looks_like,
+        parse=slurm_yaml.parse,
+    ),
+    NetworkFormat(
+        name="SLURM_TOPOLOGY_ADDR of a job's nodes",
+        prefix="addresses",
+        command="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR",
+        tells="the switches above each node of the job; no rates",
+        looks_like=slurm_address.looks_like,
+        parse=slurm_address.parse,
+    ),
+    NetworkFormat(
+        name="ibnetdiscover",
+        prefix="ib",
+        command="ibnetdiscover > FILE, or ibnetdiscover --ports",
+        tells="every switch, cable and adapter with its rate",
+        looks_like=ibnetdiscover.looks_like,
+        parse=ibnetdiscover.parse,
+    ),
+    NetworkFormat(
+        name="table of levels (CSV)",
+        prefix="levels",
+        command="written by hand: host,leaf,spine",
+        tells="hosts and the switches above them; no rates",
+        looks_like=level_table.looks_like,
+        parse=level_table.parse,
+    ),
+    NetworkFormat(
+        name="Topograph model YAML",
+        prefix="topograph",
+        command="a model file of Topograph's simulation",
+        tells="tree of switches and their nodes; no rates",
+        looks_like=topograph.looks_like_model,
+        parse=topograph.parse_model,
+    ),
+)
+PREFIXES = tuple(dict.fromkeys(each.prefix for each in NETWORK_FORMATS))
+
+
+def network_format_of(file: FileText, prefix: str | None = None) -> NetworkFormat | None:
+    """The format of a file from its content; with a prefix only among those that have it."""
+    among = [each for each in NETWORK_FORMATS if prefix in (None, each.prefix)]
+    return next((each for each in among if each.looks_like(file)), None)
+
+
+def parse_network(file: FileText, prefix: str | None = None) -> Network:
+    """The network that a file of any known format describes.
+
+    Raises:
+        InputError: damaged, or of unknown format, with file and line.
+    """
+    if not file.start:
+        raise InputError("the file is empty", path=file.path, hint=_HINT)
+    found = network_format_of(file, prefix)
+    if found is None:
+        kinds = ", ".join(e.name for e in NETWORK_FORMATS if prefix in (None, e.prefix))
+        raise InputError(f"describes no network that is known: not {kinds}", path=file.path, hint=_HINT)
+    try:
+        return found.parse(file)
+    except ValueError as error:  # a noun refused what the file says
+        raise InputError(
+            f"describes no possible network: {error}",
+            path=file.path,
+            hint="is the file complete and unedited?",
+        ) from error
+
+
+_HINT = "save it again with the tool that wrote it, or write host,leaf,spine by hand"

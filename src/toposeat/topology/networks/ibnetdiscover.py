@@ -1,0 +1,230 @@
+"""InfiniBand fabrics: `ibnetdiscover`, `ibnetdiscover --ports`, and ibsim's net files."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from toposeat.model.network import Network, NetworkLink
+from toposeat.model.quantity import Quantity, Source
+from toposeat.topology.networks.builder import NetworkBuilder, switch_levels
+from toposeat.topology.readers.file_text import FileText
+
+ORIGIN = "ibnetdiscover"
+_NODE = re.compile(
+    r"^(Switch|Ca|Hca|Rt)[ \t]+(\d{1,3})[ \t]+\"([^\"]+)\"[ \t]*(?:#[ \t]*(?:\"([^\"]*)\")?.*)?$",
+    re.IGNORECASE,
+)
+_PORT = re.compile(
+    r"^\[(\d{1,3})\](?:\([0-9a-fx]+\))?[ \t]+\"([^\"]+)\"[ \t]*\[(\d{1,3})\](?:\([0-9a-fx]+\))?"
+    r"[ \t]*(.*)$",
+    re.IGNORECASE,
+)
+_RATE = re.compile(r"\b(1|2|4|8|12)x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b", re.IGNORECASE)
+_END = r"(SW|CA|RT)[ \t]+(\d{1,6})[ \t]+(\d{1,3})[ \t]+(0x[0-9a-f]{1,16})"
+_PORTS_LINE = re.compile(
+    rf"^{_END}[ \t]+(\S+)[ \t]+(\S+)[ \t]*(?:-[ \t]+{_END}[ \t]+\([ \t]*'(.*)'[ \t]+-[ \t]+'(.*)'[ \t]*\))?",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(r"^(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=", re.IGNORECASE)
+_TROUBLE = re.compile(r"ibwarn|ibpanic|iberror|can't open|failed|discover fail", re.IGNORECASE)
+# Data rate of one lane in bytes/s, after the line code (InfiniBand Architecture, volume 2).
+LANE_BYTES_PER_S = {
+    "SDR": 0.25e9,
+    "DDR": 0.5e9,
+    "QDR": 1e9,
+    "FDR10": 1.25e9,
+    "FDR": 14.0625e9 * 64 / 66 / 8,
+    "EDR": 3.125e9,
+    "HDR": 6.25e9,
+    "NDR": 12.5e9,
+    "XDR": 25e9,
+}
+_HINT = "save it again as root or with read access to /dev/infiniband: ibnetdiscover > FILE"
+
+
+@dataclass
+class _Node:
+    """A switch or an adapter, by its GUID or id."""
+
+    is_switch: bool
+    line: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _Cable:
+    """One cable; its ends are (node, port), the smaller first, so that it counts once."""
+
+    ends: tuple[tuple[str, int], tuple[str, int]]
+    bytes_per_s: float | None
+    line: int
+
+
+@dataclass
+class _Fabric:
+    nodes: dict[str, _Node] = field(default_factory=dict)
+    cables: dict[tuple[tuple[str, int], tuple[str, int]], _Cable] = field(default_factory=dict)
+
+    def add(self, a: tuple[str, int], b: tuple[str, int], rate: float | None, line: int) -> None:
+        ends = (a, b) if a <= b else (b, a)
+        known = self.cables.get(ends)
+        if known is None or (known.bytes_per_s is None and rate is not None):
+            self.cables[ends] = _Cable(ends, rate, line)
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether one of the first lines is a node, a link of `--ports`, or the tool's complaint."""
+    for line in file.start.split("\n", 400)[:400]:
+        if _NODE.match(line) or _PORTS_LINE.match(line) or _ATTRIBUTE.match(line):
+            return True
+    return bool(re.match(r"(ibwarn|ibpanic|iberror|ibnetdiscover)[: \[]", file.start))
+
+
+def parse(file: FileText) -> Network:
+    """The graph of switches with the adapters of every host. SHARP aggregation nodes are left out.
+
+    Raises:
+        InputError: with file and line.
+    """
+    builder = NetworkBuilder(path=file.path)
+    fabric = _read(file, builder)
+    if not fabric.nodes:
+        trouble = next((n for n, x in enumerate(file.lines, 1) if _TROUBLE.search(x)), None)
+        raise builder.error("no switch and no adapter: the tool failed", trouble, _HINT)
+    return _network(file, builder, fabric)
+
+
+def _read(file: FileText, builder: NetworkBuilder) -> _Fabric:
+    fabric = _Fabric()
+    here: str | None = None
+    for number, raw in enumerate(file.lines, start=1):
+        line = raw.strip()
+        if not line:
+            continue
+        if line.startswith("#") or _ATTRIBUTE.match(line):
+            continue
+        if match := _NODE.match(line):
+            here = match.group(3)
+            kind, name = match.group(1).lower(), match.group(4)
+            node = _declare(fabric, here, kind == "switch", name or "", number)
+            if node.line != number and node.name:
+                raise builder.error(f"{here} is described again", number, _HINT)
+        elif (match := _PORT.match(line)) and here is not None:
+            end = (match.group(2), int(match.group(3)))
+            fabric.add((here, int(match.group(1))), end, _rate(match.group(4)), number)
+        elif match := _PORTS_LINE.match(line):
+            _ports_line(fabric, match, number)
+        elif not _TROUBLE.search(line):
+            raise builder.error(f"unknown line: {line[:50]!r}", number, _HINT)
+        else:
+            builder.report.append(f"line {number}: the tool said: {line[:120]}")
+    return fabric
+
+
+def _declare(fabric: _Fabric, key: str, is_switch: bool, name: str, line: int) -> _Node:
+    node = fabric.nodes.get(key)
+    if node is None:
+        node = fabric.nodes[key] = _Node(is_switch, line, name)
+    elif not node.name:
+        node.name = name
+    return node
+
+
+def _ports_line(fabric: _Fabric, match: re.Match[str], number: int) -> None:
+    kind, _, port, guid, width, speed = match.groups()[:6]
+    other_kind, _, other_port, other_guid, name, other_name = match.groups()[6:]
+    _declare(fabric, guid.lower(), kind.upper() != "CA", name or "", number)
+    if other_guid is None:  # a port without a cable
+        return
+    _declare(fabric, other_guid.lower(), other_kind.upper() != "CA", other_name or "", number)
+    fabric.add(
+        (guid.lower(), int(port)), (other_guid.lower(), int(other_port)), _rate(width + speed), number
+    )
+
+
+def _rate(text: str) -> float | None:
+    match = _RATE.search(text)
+    if match:
+        return int(match.group(1)) * LANE_BYTES_PER_S[match.group(2).upper()]
+    return None
+
+
+def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Network:
+    switches = _switch_names(fabric)
+    for name in switches.values():
+        builder.switch(name)
+    trunks: dict[tuple[int, int], list[float | None]] = {}
+    ports: list[tuple[str, str, int, float | None, int]] = []
+    skipped: Counter[str] = Counter()
+    for cable in fabric.cables.values():
+        for key, _ in cable.ends:
+            if key not in fabric.nodes:
+                raise builder.error(f"{key[:40]} is not described", cable.line, _HINT)
+        inner = [key for key, _ in cable.ends if fabric.nodes[key].is_switch]
+        if len(inner) == 2 and inner[0] != inner[1]:
+            pair = sorted(builder.switches[switches[key]] for key in inner)
+            trunks.setdefault((pair[0], pair[1]), []).append(cable.bytes_per_s)
+        elif len(inner) == 1:
+            (key,) = (key for key, _ in cable.ends if not fabric.nodes[key].is_switch)
+            ports += _host_port(fabric, key, switches[inner[0]], cable, builder, skipped)
+        else:
+            skipped["cable without a switch, or back to the same switch"] += 1
+    for host, adapter, switch, rate, line in ports:
+        builder.port(host, switch, line, bytes_per_s=_stated(rate), name=adapter)
+    builder.report += [f"left out: {count} x {what}" for what, count in skipped.items()]
+    if not builder.hosts:
+        raise builder.error("no adapter of a host is connected to a switch", None, _HINT)
+    used = {port.switch for each in builder.hosts.values() for port in each}
+    builder.links += list(_links(len(builder.switches), trunks, used))
+    return builder.build(name=file.name, origin=ORIGIN)
+
+
+def _host_port(
+    fabric: _Fabric,
+    key: str,
+    switch: str,
+    cable: _Cable,
+    builder: NetworkBuilder,
+    skipped: Counter[str],
+) -> Iterator[tuple[str, str, int, float | None, int]]:
+    """A host's name is the first word of what its adapter calls itself; the rest is the adapter."""
+    name = fabric.nodes[key].name or key
+    if "aggregation node" in name.lower():
+        skipped["SHARP aggregation node"] += 1
+        return
+    host, _, adapter = name.strip().partition(" ")
+    yield host, adapter.strip(), builder.switches[switch], cable.bytes_per_s, cable.line
+
+
+def _switch_names(fabric: _Fabric) -> dict[str, str]:
+    """What switches call themselves; with the GUID where several have the same name."""
+    named = {k: n.name.strip() or k for k, n in fabric.nodes.items() if n.is_switch}
+    count = Counter(named.values())
+    return {key: name if count[name] == 1 else f"{name} {key}" for key, name in named.items()}
+
+
+def _stated(rate: float | None) -> Quantity | None:
+    """The rate that a link has come up with: the hardware's word, its line code taken off."""
+    return None if rate is None else Quantity(rate, Source.NOMINAL)
+
+
+def _links(
+    switches: int, trunks: dict[tuple[int, int], list[float | None]], used: Iterable[int]
+) -> Iterator[NetworkLink]:
+    """Cables between the same two switches as one link, from the lower switch to the upper one."""
+    flat = [NetworkLink(ends=pair) for pair in trunks]
+    level = switch_levels(switches, flat, set(used))
+    for (a, b), rates in trunks.items():
+        below, above = (a, b) if (level[a], a) <= (level[b], b) else (b, a)
+        known = [rate for rate in rates if rate is not None]
+        yield NetworkLink(
+            ends=(below, above),
+            bytes_per_s=_stated(sum(known) * len(rates) / len(known) if known else None),
+            count=len(rates),
+            level=max(level[a], level[b], 1),
+        )
+
+

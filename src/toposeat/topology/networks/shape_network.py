@@ -1,0 +1,191 @@
+"""The network of a synthetic large machine: fat trees, hierarchies, tori and dragonflies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import combinations, product
+from math import prod
+
+from toposeat.errors import UsageError
+from toposeat.model.network import (
+    MAX_HOSTS,
+    MAX_SWITCHES,
+    Network,
+    NetworkKind,
+    NetworkLevel,
+    NetworkPort,
+    NetworkRates,
+)
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.shape_text import ShapeText, parse_shape
+from toposeat.topology.networks.builder import NetworkBuilder
+from toposeat.topology.networks.grids import add_torus, grid_levels
+
+ORIGIN = "synthetic"
+_GLOBAL_WEIGHT = 3.0  # so that local-global-local beats two global hops
+_LOCAL, _GLOBAL = 1, 2  # levels of a dragonfly's links
+
+
+def network_of_shape(text: str) -> Network:
+    """The hosts and switches of a shape; see `mapping.shapes` for the forms.
+
+    What a shape says of devices is kept as `devices_per_host`, their costs are not: a node's own
+    topology says better.
+
+    Raises:
+        UsageError: what is no shape, or too large for a network of single hosts and switches.
+        InputError: the file of host names.
+    """
+    shape = parse_shape(text)
+    network = _KINDS[shape.kind](shape)
+    shape.options.pop("costs", None)
+    shape.finish()
+    return replace(network, name=text)
+
+
+def _check(shape: ShapeText, hosts: int, switches: int) -> None:
+    if hosts > MAX_HOSTS or switches > MAX_SWITCHES:
+        raise UsageError(
+            f"{shape.text!r}: more than {MAX_HOSTS} hosts or {MAX_SWITCHES} switches",
+            hint="leave out --node, or describe the part of it that you use",
+        )
+
+
+def _hosts(
+    builder: NetworkBuilder, names: Iterable[str], switches: Iterable[int], rate: Quantity | None
+) -> None:
+    for name, switch in zip(names, switches, strict=True):
+        builder.hosts[name] = [NetworkPort(switch=switch, bytes_per_s=rate)]
+
+
+def _nested(shape: ShapeText) -> Network:
+    """Fat trees and hierarchies: a switch for every unit above the node."""
+    sizes = shape.sizes
+    node = 1
+    if shape.kind == "hierarchy":
+        node = shape.count("node", max(1, len(sizes) - 1), len(sizes))
+    levels = sizes[node:] or (1,)
+    hosts = prod(levels)
+    _check(shape, hosts, sum(prod(levels[at + 1 :]) for at in range(len(levels))))
+    builder = NetworkBuilder()
+    count = len(sizes)
+    given = shape.bandwidths("bandwidth", count, []) if "bandwidth" in shape.options else []
+    latencies = shape.latencies(count, []) if "latency" in shape.options else []
+    row = [
+        builder.switch(f"level {len(levels) - 1} switch {n}" if len(levels) > 1 else "switch")
+        for n in range(1)
+    ]
+    for level in range(len(levels) - 1, 0, -1):
+        below = []
+        for number, above in enumerate(row):
+            for child in range(levels[level]):
+                name = f"level {level - 1} switch {number * levels[level] + child}"
+                below.append(builder.switch(name))
+                builder.link(below[-1], above, level=level)
+        row = below
+    attached = [switch for switch in row for _ in range(levels[0])]
+    _hosts(builder, shape.hosts(hosts), attached, None)
+    network = builder.build(name=shape.text, origin=ORIGIN)
+    rates = NetworkRates(
+        bandwidths_bytes_per_s=tuple(given[node:]),
+        whole_host=True,
+        # A message that crosses one more level takes that much longer, both ways together.
+        port_latency_s=latencies[node] / 2 if len(latencies) > node else None,
+        hop_latency_s=(latencies[-1] - latencies[node]) / (2 * (count - node - 1))
+        if len(latencies) > node + 1
+        else None,
+    )
+    return replace(network, rates=rates, devices_per_host=prod(sizes[:node]))
+
+
+def _torus(shape: ShapeText) -> Network:
+    dimensions = int(shape.kind[5])
+    if len(shape.sizes) != dimensions:
+        raise shape.error(f"{shape.kind} has {dimensions} sizes, got {len(shape.sizes)}")
+    nodes = shape.count("nodes", 1, MAX_HOSTS)
+    explicit = "devices" in shape.options
+    devices = shape.count("devices", 1, MAX_HOSTS)
+    routers = prod(shape.sizes)
+    _check(shape, routers * nodes, routers)
+    links = shape.bandwidths("bandwidth", dimensions, [10.0] * dimensions)
+    (node,) = shape.bandwidths("node-bandwidth", 1, [max(links) / 1e9])
+    shape.bandwidths("device-bandwidth", 1, [25.0])
+    leave, hop = shape.latencies(2, [1.0, 0.1])
+    builder = NetworkBuilder()
+    cells = add_torus(builder, "router", shape.sizes)
+    builder.links = [
+        replace(link, bytes_per_s=Quantity(links[link.level - 1], Source.USER), level=1)
+        for link in builder.links
+    ]
+    places = [place for place in cells for _ in range(nodes)]
+    names = shape.hosts(routers * nodes)
+    _hosts(builder, names, (cells[place] for place in places), Quantity(node, Source.USER))
+    network = builder.build(
+        name=shape.text,
+        origin=ORIGIN,
+        kind=NetworkKind.TORUS,
+        levels=grid_levels([(0, *place) for place in places]),
+        spread=False,
+    )
+    rates = NetworkRates(port_latency_s=leave / 2, hop_latency_s=hop, whole_host=True)
+    return replace(network, rates=rates, devices_per_host=devices if explicit else None)
+
+
+def _dragonfly(shape: ShapeText) -> Network:
+    """Groups of fully connected routers; each two groups are joined by one link.
+
+    The links of a group to the others are dealt to its routers in turn.
+    """
+    if len(shape.sizes) not in (3, 4):
+        raise shape.error("a dragonfly has groups, routers, nodes and perhaps devices per node")
+    groups, routers, nodes = shape.sizes[:3]
+    hosts = groups * routers * nodes
+    _check(shape, hosts, max(groups * routers, groups * routers * routers // 64))
+    _, node, local, remote = shape.bandwidths("bandwidth", 4, [25.0] * 4)
+    leave, local_s, remote_s = shape.latencies(3, [1.0, 0.2, 0.5])
+    builder = NetworkBuilder()
+    router = {
+        place: builder.switch("group {} router {}".format(*place))
+        for place in product(range(groups), range(routers))
+    }
+    for group in range(groups):
+        for a, b in combinations(range(routers), 2):
+            builder.link(router[group, a], router[group, b], level=_LOCAL)
+    for a, b in combinations(range(groups), 2):
+        ends = router[a, (b - 1) % routers], router[b, a % routers]
+        builder.link(*ends, level=_GLOBAL, weight=_GLOBAL_WEIGHT)
+    rate = {_LOCAL: (local, local_s), _GLOBAL: (remote, remote_s)}
+    builder.links = [
+        replace(
+            link,
+            bytes_per_s=Quantity(rate[link.level][0], Source.USER),
+            latency_s=Quantity(rate[link.level][1], Source.USER),
+        )
+        for link in builder.links
+    ]
+    places = [place for place in router for _ in range(nodes)]
+    attached = (router[place] for place in places)
+    _hosts(builder, shape.hosts(hosts), attached, Quantity(node, Source.USER))
+    network = builder.build(
+        name=shape.text,
+        origin=ORIGIN,
+        kind=NetworkKind.DRAGONFLY,
+        levels=[
+            NetworkLevel(name="group", group_of_host=tuple(group for group, _ in places)),
+            NetworkLevel(name="router", group_of_host=tuple(router[place] for place in places)),
+        ],
+    )
+    rates = NetworkRates(port_latency_s=leave / 2, whole_host=True)
+    devices = shape.sizes[3] if len(shape.sizes) == 4 else None
+    return replace(network, rates=rates, devices_per_host=devices)
+
+
+_KINDS: dict[str, Callable[[ShapeText], Network]] = {
+    "hierarchy": _nested,
+    "fattree": _nested,
+    "torus2d": _torus,
+    "torus3d": _torus,
+    "torus4d": _torus,
+    "dragonfly": _dragonfly,
+}

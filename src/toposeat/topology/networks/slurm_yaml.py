@@ -1,0 +1,181 @@
+"""Slurm's `topology.yaml`: several named topologies, each a tree, blocks, flat, rings or tori."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from toposeat.model.network import MAX_HOSTS, Network, NetworkKind
+from toposeat.topology.networks.blocks import Block, network_of_blocks
+from toposeat.topology.networks.builder import NetworkBuilder
+from toposeat.topology.networks.grids import add_ring, add_torus, grid_levels
+from toposeat.topology.networks.slurm_conf import link_tree
+from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
+from toposeat.topology.readers.file_text import FileText
+
+ORIGIN = "Slurm topology.yaml"
+_FIRST = re.compile(r"^[ \t]*-?[ \t]*topology[ \t]*:", re.MULTILINE)
+_KINDS = ("tree", "block", "flat", "ring", "torus3d")
+_HINT = "each topology has a name and one of: " + ", ".join(_KINDS)
+
+
+def looks_like(file: FileText) -> bool:
+    """Whether a `topology:` key begins a line."""
+    return not file.start.startswith(("{", "<")) and _FIRST.search(file.start) is not None
+
+
+def parse(file: FileText) -> Network:
+    """The topology that is the cluster's default, or the first; see `parse_named`."""
+    return parse_named(file, None)
+
+
+def parse_named(file: FileText, wanted: str | None) -> Network:
+    """One of the topologies of the file.
+
+    Args:
+        file: the file.
+        wanted: its name; None: the one with `cluster_default: true`, or the first that names hosts.
+
+    Raises:
+        InputError: with file and line; also if no topology has that name, or only flat ones, which
+            name no host.
+    """
+    root = parse_yaml(file)
+    topologies = {entry.need("topology").string(): entry for entry in root.sequence()}
+    if not topologies:
+        raise root.error("no topology in the file", _HINT)
+    name, entry = _chosen(root, topologies, wanted)
+    network = _network(name, entry)
+    if len(topologies) == 1 or wanted is not None:
+        return network
+    others = ", ".join(other for other in topologies if other != name)
+    note = f"topology {name!r} is used; the file also has: {others[:200]}"
+    return replace(network, report=(note, *network.report))
+
+
+def _chosen(
+    root: YamlNode, topologies: dict[str, YamlNode], wanted: str | None
+) -> tuple[str, YamlNode]:
+    if wanted is not None:
+        if wanted not in topologies:
+            raise root.error(
+                f"no topology {wanted[:40]!r} in the file", f"it has: {', '.join(topologies)[:200]}"
+            )
+        return wanted, topologies[wanted]
+    default = [n for n, e in topologies.items() if _is_true(e.get("cluster_default"))]
+    named = [n for n, e in topologies.items() if e.get("flat") is None]
+    name = (default or named or list(topologies))[0]
+    return name, topologies[name]
+
+
+def _is_true(node: YamlNode | None) -> bool:
+    return node is not None and node.string().lower() in ("true", "yes", "on")
+
+
+def _network(name: str, entry: YamlNode) -> Network:
+    kinds = [kind for kind in _KINDS if entry.get(kind) is not None]
+    if len(kinds) != 1:
+        raise entry.error(f"topology {name[:40]!r} has {len(kinds)} kinds, expected one", _HINT)
+    body = entry.need(kinds[0])
+    builder = NetworkBuilder(path=entry.file.path)
+    if kinds[0] == "flat":
+        raise body.error(
+            f"topology {name[:40]!r} is flat and names no host",
+            "give hosts as a CSV of levels: host,leaf",
+        )
+    return {"tree": _tree, "block": _blocks, "ring": _rings, "torus3d": _tori}[kinds[0]](
+        builder, body, name
+    )
+
+
+def _hosts(builder: NetworkBuilder, node: YamlNode | None) -> tuple[str, ...]:
+    return () if node is None else builder.names(node.string(), node.line)
+
+
+def _tree(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
+    children: dict[str, tuple[int, list[str]]] = {}
+    for entry in body.need("switches").sequence():
+        switch = entry.need("switch").string()
+        if switch in children:
+            raise entry.error(f"switch {switch[:40]!r} is defined twice")
+        position = builder.switch(switch, entry.line)
+        children[switch] = (entry.line, list(_hosts(builder, entry.get("children"))))
+        for host in _hosts(builder, entry.get("nodes")):
+            builder.port(host, position, entry.line)
+    link_tree(builder, children)
+    return builder.build(name=name, origin=ORIGIN)
+
+
+def _blocks(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
+    listed = body.get("block_sizes")
+    sizes = [node.whole(1, MAX_HOSTS) for node in listed.sequence()] if listed else []
+    blocks = [
+        Block(entry.need("block").string(), _hosts(builder, entry.get("nodes")), entry.line)
+        for entry in body.need("blocks").sequence()
+    ]
+    return network_of_blocks(
+        builder, [block for block in blocks if block.hosts], sizes, name=name, origin=ORIGIN
+    )
+
+
+def _rings(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
+    for entry in body.need("rings").sequence():
+        add_ring(builder, entry.need("ring").string(), _hosts(builder, entry.get("nodes")), entry.line)
+    return builder.build(name=name, origin=ORIGIN, kind=NetworkKind.TORUS, spread=False)
+
+
+def _tori(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
+    places: dict[str, tuple[int, ...]] = {}
+    for number, entry in enumerate(body.need("toruses").sequence()):
+        title = entry.need("name").string()
+        sizes = _dims(entry.need("dims"))
+        cells = add_torus(builder, title, sizes, entry.line)
+        for host, place in _placed(builder, entry, sizes):
+            if host in builder.hosts:
+                raise entry.error(f"host {host} is placed twice")
+            builder.port(host, cells[place], entry.line)
+            places[host] = (number, *place)
+    levels = grid_levels([places[host] for host in builder.hosts])
+    return builder.build(
+        name=name, origin=ORIGIN, kind=NetworkKind.TORUS, levels=levels, spread=False
+    )
+
+
+def _dims(node: YamlNode, low: int = 1) -> tuple[int, int, int]:
+    x, y, z = (node.need(axis).whole(low, MAX_HOSTS) for axis in "xyz")
+    return x, y, z
+
+
+def _placed(
+    builder: NetworkBuilder, entry: YamlNode, sizes: tuple[int, ...]
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Each host with its place (x, y, z): the whole torus in one list, or by regions."""
+    regions = entry.get("regions")
+    if regions is None:
+        return _fill(builder, entry, sizes, (0, 0, 0))
+    found = []
+    for region in regions.sequence():
+        anchor = _dims(region.need("anchor"), 0)
+        extent = _dims(region.need("dims"))
+        if any(a + e > s for a, e, s in zip(anchor, extent, sizes, strict=True)):
+            raise region.error("the region reaches beyond the torus")
+        found += _fill(builder, region, extent, anchor)
+    return found
+
+
+def _fill(
+    builder: NetworkBuilder, entry: YamlNode, sizes: tuple[int, ...], anchor: tuple[int, ...]
+) -> list[tuple[str, tuple[int, ...]]]:
+    hosts = _hosts(builder, entry.need("nodes"))
+    x, y, z = sizes
+    if len(hosts) != x * y * z:
+        raise entry.error(
+            f"{len(hosts)} hosts for {x} x {y} x {z} places",
+            "name a host for every place, the x dimension fastest",
+        )
+    return [
+        (host, (anchor[0] + at % x, anchor[1] + at // x % y, anchor[2] + at // (x * y)))
+        for at, host in enumerate(hosts)
+    ]
+
+

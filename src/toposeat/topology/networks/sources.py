@@ -1,0 +1,217 @@
+"""Which reader a network's source needs, the rates that its user adds, and the hosts of a job."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from toposeat.errors import InputError, UnavailableError, UsageError
+from toposeat.model.files import path_exists
+from toposeat.model.network import Network, NetworkRates
+from toposeat.model.shape_text import is_shape
+from toposeat.topology.networks import slurm_conf, slurm_yaml
+from toposeat.topology.networks.builder import NetworkBuilder, few
+from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
+from toposeat.topology.networks.hostlist import HOSTLIST_HINT, expand_scheduler_list
+from toposeat.topology.networks.paths import network_of_paths
+from toposeat.topology.networks.shape_network import network_of_shape
+from toposeat.topology.networks.slurm_address import address_path
+from toposeat.topology.readers.file_text import FileText, read_file
+
+JOB = "slurm-job"
+_OPTION = re.compile(r",(bandwidth|latency|taper|topology)=([^,]*)\Z")
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
+_HINT = (
+    "[slurm:|ib:|topograph:|levels:|addresses:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
+    "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
+)
+_JOB_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
+_TIMEOUT_S = 20
+
+
+def is_network(source: str) -> bool:
+    """Whether a source is a network: by its prefix, by name, or by what its file begins with.
+
+    A shape is one only together with a node, which the caller knows.
+    """
+    text = source.strip()
+    prefix, rest = _prefix(text)
+    if text == JOB or prefix is not None:
+        return True
+    path = Path(_options(rest)[0])
+    if not path_exists(path) or path.is_dir():
+        return False
+    try:
+        return network_format_of(read_file(path)) is not None
+    except InputError:  # whoever reads it as a topology says why
+        return False
+
+
+def read_network(source: str | Path) -> Network:
+    """Read a network from anything a user may name.
+
+    Args:
+        source: a file, `slurm-job` (the tree above the job that this runs in), or a shape such as
+            `fattree:8:16:32`. In front of a file its kind (`slurm:`), behind it
+            `,bandwidth=PORT:LEVEL1:...` in GB/s, `,latency=PORT:HOP` in microseconds, `,taper=` and
+            `,topology=` for one of several in a topology.yaml.
+
+    Raises:
+        InputError: a file that is missing, damaged or of unknown format, with file and line.
+        UsageError: options that make no sense.
+        UnavailableError: `slurm-job` outside a job.
+    """
+    text = str(source).strip()
+    if is_shape(text):
+        return network_of_shape(text)
+    prefix, rest = _prefix(text)
+    name, options = _options(rest)
+    rates = _rates(options)
+    if name == JOB:
+        return replace(_job_network(os.environ), rates=rates)
+    if not name:
+        raise UsageError("the network's source is empty", hint=_HINT)
+    file = read_file(Path(name))
+    wanted = options.get("topology")
+    if wanted is not None:
+        if not slurm_yaml.looks_like(file):
+            raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=_HINT)
+        return replace(slurm_yaml.parse_named(file, wanted), rates=rates)
+    return replace(parse_network(file, prefix), rates=rates)
+
+
+def _prefix(text: str) -> tuple[str | None, str]:
+    prefix, colon, rest = text.partition(":")
+    return (prefix, rest) if colon and prefix in PREFIXES else (None, text)
+
+
+def _options(text: str) -> tuple[str, dict[str, str]]:
+    """The file name and what stands behind it; a name may have commas of its own."""
+    options: dict[str, str] = {}
+    while match := _OPTION.search(text):
+        if match.group(1) in options:
+            raise UsageError(f"{match.group(1)}= is given twice", hint=_HINT)
+        options[match.group(1)] = match.group(2)
+        text = text[: match.start()]
+    return text, options
+
+
+def _rates(options: Mapping[str, str]) -> NetworkRates:
+    latencies = _numbers(options, "latency", 1e-6)
+    taper = _numbers(options, "taper", 1.0) or (1.0,)
+    if len(latencies) not in (0, 2) or len(taper) > 1 or not 1 <= taper[0] <= 1000:
+        raise UsageError("latency=PORT:HOP in microseconds, taper= one number of 1 or more", hint=_HINT)
+    return NetworkRates(
+        bandwidths_bytes_per_s=_numbers(options, "bandwidth", 1e9),
+        taper=taper[0],
+        port_latency_s=latencies[0] if latencies else None,
+        hop_latency_s=latencies[1] if latencies else None,
+    )
+
+
+def _numbers(options: Mapping[str, str], name: str, unit: float) -> tuple[float, ...]:
+    if name not in options:
+        return ()
+    words = options[name].split(":")
+    if not all(_NUMBER.fullmatch(word) for word in words) or len(words) > 16:
+        raise UsageError(f"{name}={options[name][:40]}: expected numbers such as 25:100", hint=_HINT)
+    values = tuple(float(word) * unit for word in words)
+    if name == "bandwidth" and min(values) <= 0:
+        raise UsageError("a bandwidth of 0", hint=_HINT)
+    return values
+
+
+def hosts_of(text: str, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The hosts that `--hosts` names: a hostlist, a file with one a line, or `job`.
+
+    Raises:
+        InputError: what is wrong with it.
+        UnavailableError: `job` outside a job.
+    """
+    text = text.strip()
+    if text == "job":
+        return _hosts_of_job(environment)
+    path = Path(text)
+    if path_exists(path) and path.is_file():
+        return _hosts_of_file(path)
+    names = expand_scheduler_list(text)
+    if not names:
+        raise InputError("no host is named", hint=HOSTLIST_HINT)
+    return names
+
+
+def _hosts_of_file(path: Path) -> tuple[str, ...]:
+    file = read_file(path)
+    names: dict[str, None] = {}
+    for number, line in enumerate(file.lines, start=1):
+        word = line.split("#", 1)[0].strip()
+        try:  # a machine file may say slots=8, :8 or the like behind a name
+            found = expand_scheduler_list(re.split(r"[\s:]", word, maxsplit=1)[0]) if word else ()
+        except InputError as error:
+            raise InputError(error.message, path=path, line=number, hint=error.hint) from None
+        names.update(dict.fromkeys(found))
+    if not names:
+        raise InputError("no host is named", path=path, hint="one host name per line")
+    return tuple(names)
+
+
+def _hosts_of_job(environment: Mapping[str, str]) -> tuple[str, ...]:
+    for name in _JOB_VARIABLES:
+        value = environment.get(name)
+        if value:
+            is_file = name.endswith(("FILE",))
+            return _hosts_of_file(Path(value)) if is_file else expand_scheduler_list(value)
+    raise UnavailableError(
+        "no job: none of " + ", ".join(_JOB_VARIABLES) + " is set",
+        hint="name the hosts: --hosts n[01-16]",
+    )
+
+
+def _job_network(environment: Mapping[str, str]) -> Network:
+    """The network above the running job: what scontrol shows of it, else this node's address."""
+    hosts = _hosts_of_job(environment)
+    if shutil.which("scontrol"):
+        network = slurm_conf.parse(FileText(_scontrol(), Path("scontrol show topology")))
+        known = set(network.host_names)
+        missing = [host for host in hosts if host not in known]
+        if not missing:
+            return network.restricted_to(hosts)
+        raise InputError(
+            f"scontrol shows no switch above {few(missing)}", hint="give the network as a file"
+        )
+    address = environment.get("SLURM_TOPOLOGY_ADDR")
+    if address is None or len(hosts) > 1:
+        raise UnavailableError(
+            "SLURM_TOPOLOGY_ADDR tells of one node only, and there is no scontrol",
+            hint="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > addresses; -t addresses",
+        )
+    builder = NetworkBuilder()
+    pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN")
+    path = address_path(builder, address, pattern, None)
+    return network_of_paths(builder, [path], name=JOB, origin="SLURM_TOPOLOGY_ADDR")
+
+
+def _scontrol() -> str:
+    try:
+        done = subprocess.run(
+            ["scontrol", "show", "topology"],  # noqa: S607  (the one of the user's PATH)
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise UnavailableError(
+            f"scontrol show topology: {error}", hint="give the network as a file"
+        ) from None
+    if done.returncode or not done.stdout.strip():
+        cause = (done.stderr.strip().splitlines() or ["it prints nothing"])[0]
+        raise UnavailableError(
+            f"scontrol show topology: {cause[:120]}", hint="give the network as a file"
+        )
+    return done.stdout

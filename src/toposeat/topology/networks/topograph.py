@@ -1,0 +1,126 @@
+"""NVIDIA Topograph: its `graph` engine's JSON, and the YAML of its model files."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from toposeat.errors import InputError
+from toposeat.model.network import Network
+from toposeat.topology.networks.builder import NetworkBuilder, few
+from toposeat.topology.networks.paths import HostPath, network_of_paths
+from toposeat.topology.networks.slurm_conf import link_tree
+from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
+from toposeat.topology.readers.file_text import FileText
+
+GRAPH_ORIGIN = "Topograph graph JSON"
+MODEL_ORIGIN = "Topograph model YAML"
+_INSTANCES = re.compile(r"\A\{\s*\"instances\"\s*:")
+_BLOCKS = re.compile(r"^(blocks|switches):[ \t]*(#.*)?$", re.MULTILINE)
+_DOMAIN = re.compile(r"(.*/)?(domain|nvlink|accelerator)")
+_HINT = "ask Topograph for the graph engine: {\"engine\": {\"name\": \"graph\"}}"
+
+
+def looks_like_graph(file: FileText) -> bool:
+    """Whether this is JSON that begins with a list of instances."""
+    return _INSTANCES.match(file.start) is not None
+
+
+def looks_like_model(file: FileText) -> bool:
+    """Whether `switches:` or `blocks:` begins a line, as nothing else that we read does."""
+    return not file.start.startswith(("{", "<")) and _BLOCKS.search(file.start) is not None
+
+
+def parse_graph(file: FileText) -> Network:
+    """Instances with their network layers, nearest first.
+
+    Raises:
+        InputError: damaged JSON, with its line; a damaged instance, with its number.
+    """
+    builder = NetworkBuilder(path=file.path)
+    paths = []
+    domains: set[str] = set()
+    for number, instance in enumerate(_instances(file, builder)):
+        layers = instance.get("network_layers") if isinstance(instance, dict) else None
+        name = instance.get("id") if isinstance(instance, dict) else None
+        if not _is_text(name) or not isinstance(layers, list) or not all(map(_is_text, layers)):
+            raise builder.error(f"instance {number} lacks an id or network_layers", None, _HINT)
+        paths.append(HostPath(str(name), tuple(map(str, layers)) or ("(flat network)",)))
+        for key in ("attributes", "labels"):
+            found = instance.get(key)
+            pairs = found.items() if isinstance(found, dict) else ()
+            domains |= {str(v)[:60] for k, v in pairs if _DOMAIN.fullmatch(str(k))}
+    _note_domains(builder, domains)
+    return network_of_paths(builder, paths, name=file.name, origin=GRAPH_ORIGIN)
+
+
+def _instances(file: FileText, builder: NetworkBuilder) -> list[Any]:
+    try:
+        document = json.loads("\n".join(file.lines))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"no valid JSON: {error.msg}", path=file.path, line=error.lineno, hint=_HINT
+        ) from None
+    except (RecursionError, ValueError):
+        raise builder.error("JSON that is nested too deeply, or damaged", None, _HINT) from None
+    found = document.get("instances") if isinstance(document, dict) else None
+    if not isinstance(found, list):
+        raise builder.error("expected a list of instances", None, _HINT)
+    return found
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) < 256 and value.isprintable()
+
+
+def parse_model(file: FileText) -> Network:
+    """The tree of switches; nodes are on the switches that blocks name.
+
+    Raises:
+        InputError: with file and line.
+    """
+    builder = NetworkBuilder(path=file.path)
+    root = parse_yaml(file)
+    children: dict[str, tuple[int, list[str]]] = {}
+    described = root.get("switches")
+    for name, switch in described.mapping().items() if described else ():
+        builder.switch(name, switch.line)
+        below = switch.get("switches")
+        listed = [each.string() for each in below.sequence()] if below else []
+        children[name] = (switch.line, listed)
+        _add_hosts(builder, switch, name)
+    domains: set[str] = set()
+    blocks = root.get("blocks")
+    for block in blocks.sequence() if blocks else ():
+        name = (block.get("switch") or block.need("name")).string()
+        children.setdefault(name, (block.line, []))
+        _add_hosts(builder, block, name)
+        notes = block.get("annotations") or block.get("labels")
+        pairs = notes.mapping().items() if notes else ()
+        domains |= {value.string()[:60] for key, value in pairs if _DOMAIN.fullmatch(key)}
+    for line, below_names in list(children.values()):
+        for child in below_names:  # a switch need not be described to exist
+            children.setdefault(child, (line, []))
+            builder.switch(child, line)
+    _note_domains(builder, domains)
+    link_tree(builder, children)
+    return builder.build(name=file.name, origin=MODEL_ORIGIN)
+
+
+def _add_hosts(builder: NetworkBuilder, node: YamlNode, switch: str) -> None:
+    position = builder.switch(switch, node.line)
+    nodes = node.get("nodes")
+    for item in nodes.sequence() if nodes else ():
+        for host in builder.names(item.string(), item.line):
+            if host in builder.hosts:
+                raise item.error(f"host {host} appears twice")
+            builder.port(host, position, item.line)
+
+
+def _note_domains(builder: NetworkBuilder, domains: set[str]) -> None:
+    if domains:
+        builder.report.append(
+            f"{len(domains)} accelerator domains ({few(sorted(domains))}): NVLink between hosts is"
+            " no part of the network model"
+        )
