@@ -315,6 +315,17 @@ void bind_scale(nb::module_ &module) {
       "machine"_a, "traffic"_a, "slots"_a,
       "Sum over directed flows of bytes x distance; slots may be shared.");
   module.def(
+      "large_prediction",
+      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
+        const Assignment placement = checked(machine, traffic, slots);
+        LargeCandidate candidate;
+        candidate.name = "given";
+        candidate.cost = toposeat::directed_cost(traffic, machine.kind, placement);
+        candidate.prediction = toposeat::predict(traffic, machine.kind, placement);
+        return candidate;
+      },
+      "machine"_a, "traffic"_a, "slots"_a, "Cost and predicted times of one placement.");
+  module.def(
       "large_link_bytes",
       [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
         return as_array(

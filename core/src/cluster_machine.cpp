@@ -2,6 +2,8 @@
 #include "toposeat/cluster_machine.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -162,6 +164,17 @@ ClusterMachine::ClusterMachine(NodeModel node, ClusterModel cluster)
                           sharing[node_.port[slot % node_.devices]] /
                               cluster_.port_bandwidth[port] / 2);
   }
+  scale_ = 1 / least_cost();
+}
+
+/// The least distance, which becomes 1.
+double ClusterMachine::least_cost() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const double cost : node_.cost)
+    least = cost > 0 ? std::min(least, cost) : least;
+  if (!std::isfinite(least) && !leave_cost_.empty())
+    least = 2 * *std::min_element(leave_cost_.begin(), leave_cost_.end());
+  return std::isfinite(least) && least > 0 ? least : 1;
 }
 
 double ClusterMachine::latency(std::uint32_t a, std::uint32_t b) const {

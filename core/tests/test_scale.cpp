@@ -57,6 +57,44 @@ GroupedMachine grouped() {
   return GroupedMachine({four, two, four}, {0, 5, 9, 5, 0, 7, 9, 7, 0});
 }
 
+/// Hosts of four devices, two near pairs, on an irregular tree: three, one and two hosts per leaf.
+ClusterModel irregular_tree() {
+  ClusterModel model;
+  model.switches = 4; // leaves 0, 1, 2 and the top
+  for (std::uint32_t leaf = 0; leaf < 3; ++leaf) {
+    model.links.push_back({leaf, 3, 2e9, 1e-6, 1, "up"});
+    model.links.push_back({3, leaf, 2e9, 1e-6, 1, "down"});
+  }
+  model.attached = {0, 0, 0, 1, 2, 2};
+  model.port_bandwidth.assign(6, 1e9);
+  model.hosts = {"a", "b", "c", "d", "e", "f"};
+  return model;
+}
+
+NodeModel node_of_four() {
+  NodeModel node;
+  node.devices = 4;
+  node.cost = {0, 1, 2, 2, 1, 0, 2, 2, 2, 2, 0, 1, 2, 2, 1, 0};
+  for (double &cost : node.cost)
+    cost *= 1e-10;
+  node.latency.assign(16, 1e-6);
+  node.pace = node.cost;
+  node.within.begin.assign(17, 0);
+  node.out.begin.assign(5, 0);
+  node.in.begin.assign(5, 0);
+  node.port.assign(4, 0);
+  node.exit_cost.assign(4, 0);
+  node.exit_latency.assign(4, 0);
+  return node;
+}
+
+ClusterMachine cluster(bool with_levels) {
+  ClusterModel model = irregular_tree();
+  if (with_levels)
+    model.levels = {{3, 3, 3, 3, 3, 3}, {0, 0, 0, 1, 2, 2}};
+  return ClusterMachine(node_of_four(), model);
+}
+
 RankTraffic random_traffic(std::uint32_t ranks, std::uint32_t degree, std::uint64_t seed) {
   Rng rng(seed);
   RankTraffic traffic;
@@ -84,9 +122,17 @@ bool one_to_one(const Assignment &slots, std::uint32_t most) {
 }
 
 std::vector<LargeMachine> machines() {
-  return {hierarchy({4, 8, 4}),   hierarchy({3, 1, 5, 2}), hierarchy({7}),
-          torus({4, 3, 5}, 2, 1), torus({4, 4}, 2, 3),     torus({6}, 1, 4),
-          dragonfly(5, 4, 3),     dragonfly(1, 1, 9),      grouped()};
+  return {hierarchy({4, 8, 4}),
+          hierarchy({3, 1, 5, 2}),
+          hierarchy({7}),
+          torus({4, 3, 5}, 2, 1),
+          torus({4, 4}, 2, 3),
+          torus({6}, 1, 4),
+          dragonfly(5, 4, 3),
+          dragonfly(1, 1, 9),
+          grouped(),
+          cluster(false),
+          cluster(true)};
 }
 
 } // namespace
@@ -311,4 +357,55 @@ TEST_CASE("large machines refuse what makes no sense") {
   REQUIRE_THROWS_AS(dragonfly(0, 1, 1), std::invalid_argument);
   REQUIRE_THROWS_AS(dragonfly(4000, 1000, 1), std::invalid_argument);
   REQUIRE_THROWS_AS(GroupedMachine({{0, 1}}, {0}), std::invalid_argument);
+}
+
+TEST_CASE("a network's destinations spread over ways that are as short, each on one of them") {
+  // Two leaves, three spines, four hosts of one device on each leaf.
+  ClusterModel model;
+  model.switches = 5;
+  for (std::uint32_t leaf = 0; leaf < 2; ++leaf) {
+    for (std::uint32_t spine = 2; spine < 5; ++spine) {
+      model.links.push_back({leaf, spine, 1e9, 1e-6, 1, "up"});
+      model.links.push_back({spine, leaf, 1e9, 1e-6, 1, "down"});
+    }
+  }
+  model.attached = {0, 0, 0, 1, 1, 1};
+  model.port_bandwidth.assign(6, 1e9);
+  model.hosts = {"a", "b", "c", "d", "e", "f"};
+  NodeModel node;
+  node.cost = node.latency = node.pace = {0};
+  node.within.begin = node.out.begin = node.in.begin = {0, 0};
+  node.port = {0};
+  node.exit_cost = node.exit_latency = {0};
+  const ClusterMachine machine(node, model);
+  std::set<std::uint32_t> spines;
+  for (std::uint32_t to = 3; to < 6; ++to) {
+    std::vector<std::vector<std::uint32_t>> ways;
+    for (std::uint32_t from = 0; from < 3; ++from) {
+      std::vector<std::uint32_t> way;
+      machine.route(from, to, [&](std::uint32_t link) { way.push_back(link); });
+      REQUIRE(way.size() == 4);
+      ways.push_back({way[1], way[2]});
+    }
+    REQUIRE(ways[0] == ways[1]);
+    REQUIRE(ways[0] == ways[2]);
+    spines.insert(ways[0][0]);
+  }
+  REQUIRE(spines.size() == 3);
+}
+
+TEST_CASE("a network that does not join its hosts, or whose lists do not fit, is refused") {
+  ClusterModel apart = irregular_tree();
+  apart.links.resize(2);
+  REQUIRE_THROWS_AS(ClusterMachine(node_of_four(), apart), std::invalid_argument);
+  ClusterModel nowhere = irregular_tree();
+  nowhere.attached.back() = 9;
+  REQUIRE_THROWS_AS(ClusterMachine(node_of_four(), nowhere), std::invalid_argument);
+  ClusterModel level = irregular_tree();
+  level.levels = {{0}};
+  REQUIRE_THROWS_AS(ClusterMachine(node_of_four(), level), std::invalid_argument);
+  NodeModel node = node_of_four();
+  node.within.links = {0};
+  node.within.begin.back() = 1;
+  REQUIRE_THROWS_AS(ClusterMachine(node, irregular_tree()), std::invalid_argument);
 }

@@ -50,7 +50,8 @@ struct ClusterModel {
   std::vector<std::vector<std::uint32_t>> levels;
 };
 
-/// Slot s is device s % devices of host s / devices.
+/// Slot s is device s % devices of host s / devices. The cheapest pair of a node (of hosts, where
+/// nodes have one device) is 1 apart.
 class ClusterMachine {
 public:
   /// Throws std::invalid_argument on lists of other lengths, numbers out of range, hosts that are
@@ -62,8 +63,8 @@ public:
   [[nodiscard]] std::uint32_t devices_per_host() const { return node_.devices; }
   [[nodiscard]] double distance(std::uint32_t a, std::uint32_t b) const {
     if (a / node_.devices == b / node_.devices)
-      return node_.cost[pair(a, b)];
-    return leave_cost_[a] + leave_cost_[b] + routes_.cost(stop_[a], stop_[b]);
+      return node_.cost[pair(a, b)] * scale_;
+    return (leave_cost_[a] + leave_cost_[b] + routes_.cost(stop_[a], stop_[b])) * scale_;
   }
   [[nodiscard]] SlotTree tree() const;
 
@@ -108,11 +109,13 @@ private:
       use(first + lists.links[i]);
   }
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> grouping() const;
+  [[nodiscard]] double least_cost() const;
 
   NodeModel node_;
   ClusterModel cluster_;
   std::uint32_t hosts_;
   SwitchRoutes routes_;
+  double scale_ = 1;                // of seconds per byte to distances
   std::uint32_t first_port_;        // link
   std::uint32_t first_node_;        // link
   std::vector<std::uint32_t> stop_; // of each slot: where its port is attached

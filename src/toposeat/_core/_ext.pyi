@@ -252,6 +252,16 @@ def scotch_raw(traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dic
         RuntimeError: if the library is missing or fails.
     """
 
+class SwitchLink:
+    """One direction of a link between two switches."""
+
+    def __init__(self, source: int, target: int, *, bandwidth: float, latency: float, weight: float, name: str) -> None: ...
+
+class NodeModel:
+    """A node of a cluster: matrices of pairs, lists of links of each way."""
+
+    def __init__(self, *, cost: Sequence[float], latency: Sequence[float], pace: Sequence[float], within: Sequence[Sequence[int]], out: Sequence[Sequence[int]], into: Sequence[Sequence[int]], port: Sequence[int], exit_cost: Sequence[float], exit_latency: Sequence[float], bandwidth: Sequence[float], names: Sequence[str]) -> None: ...
+
 class LargeMachine:
     """
     A machine of many slots whose distances are computed, not stored.
@@ -276,6 +286,12 @@ class LargeMachine:
     @staticmethod
     def grouped(within: Sequence[Sequence[float]], between: Sequence[float]) -> LargeMachine:
         """Square matrices of each node, and one of nodes; row-major."""
+
+    @staticmethod
+    def cluster(node: NodeModel, *, switches: int, links: Sequence[SwitchLink], spread: bool, ports: int, attached: Sequence[int], port_bandwidth: Sequence[float], port_latency: float, hosts: Sequence[str], levels: Sequence[Sequence[int]]) -> LargeMachine:
+        """
+        Equal nodes on a network of switches; attached and port_bandwidth are hosts x ports, levels say of every host which group it is in, coarse levels first.
+        """
 
     @property
     def slots(self) -> int: ...
@@ -324,6 +340,9 @@ class LargeCandidate:
 
     @property
     def mean_s(self) -> float: ...
+
+    @property
+    def alone_s(self) -> float: ...
 
     @property
     def latency_s(self) -> float: ...

@@ -72,6 +72,23 @@ def read_machine(sources: Sequence[str]) -> Topology:
     return topology.read_topologies(sources)
 
 
+def add_network_options(parser: argparse.ArgumentParser) -> None:
+    """`--node SRC`, `--hosts LIST`: what is inside the hosts of a network, and which are used."""
+    group = parser.add_argument_group("networks of hosts")
+    group.add_argument(
+        "--node",
+        metavar="SRC",
+        help="with -t NETWORK (Slurm topology.conf, ibnetdiscover, ... or fattree:8:16:32): the "
+        "topology of every host, anything that -t takes for one node",
+    )
+    group.add_argument(
+        "--hosts",
+        metavar="LIST",
+        help="the hosts of the job: n[01-16], a file with one a line, or `job` inside a job "
+        "(default: all)",
+    )
+
+
 def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
     """`-o F` and `-f`."""
     parser.add_argument("-o", "--output", metavar="F", type=Path, help=f"write {what} to F")

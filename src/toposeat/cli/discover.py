@@ -56,6 +56,8 @@ class DiscoverCommand(Command):
             )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
+        if any(topology.is_network(source) for source in args.topology):
+            return _show_network(args)
         machine = read_machine(args.topology)
         if args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)
@@ -101,3 +103,20 @@ def _list(*, as_json: bool) -> None:
     ]
     names = [machine.name for machine in machines]
     print_json({"schema": "toposeat/catalogue/1", "machines": names, "entries": entries})
+
+
+def _show_network(args: argparse.Namespace) -> int:
+    """A network of hosts: levels, hosts, capacities."""
+    from toposeat import report, topology  # noqa: PLC0415
+
+    if args.output is not None or args.format in ("svg", "png") or len(args.topology) > 1:
+        raise UsageError(
+            "a network of hosts is shown alone, as text or JSON",
+            hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",
+        )
+    network = topology.read_network(args.topology[0])
+    if args.json or args.format == "json":
+        print_json(report.network_json(network))
+    else:
+        show(sys.stdout, report.render_network_text, network)
+    return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toposeat.cli.command import (
     Command,
+    add_network_options,
     add_output_option,
     add_solver_options,
     add_topology_option,
@@ -17,7 +18,7 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
-from toposeat.cli.map_scale import map_onto_shape
+from toposeat.cli.map_scale import is_large, map_onto_shape
 from toposeat.cli.page import page_text
 
 
@@ -40,6 +41,7 @@ class MapCommand(Command):
         parser.add_argument(
             "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
         )
+        add_network_options(parser)
         add_solver_options(parser, min_gain_percent=0)
         add_constraint_options(parser)
         parser.add_argument(
@@ -51,11 +53,10 @@ class MapCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
         from toposeat import launch, pipeline, profile, report, topology  # noqa: PLC0415
-        from toposeat.mapping import is_shape  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
-        if is_shape(args.topology):
+        if is_large(args):
             return map_onto_shape(args)
         for target in (args.output, args.html):
             if target is not None:

@@ -1,14 +1,18 @@
-"""`toposeat map -t SHAPE`: a large job on a machine that is described by its shape."""
+"""`toposeat map -t SHAPE`, `map -t NETWORK --node SRC`: a large job on a large machine."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from toposeat.cli.command import print_json, quoted, show, tell
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.mapping import Shape
 
 DEFAULT_BUDGET_S = 10.0
 _PARTS = 1000  # of the progress bar
@@ -23,7 +27,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
     _refuse_what_needs_devices(args)
     if args.output is not None:
         check_writable(args.output, overwrite=args.force)
-    shape = mapping.read_shape(args.topology)
+    shape = _large_machine(args)
     traffic = profile.read_traffic(args.traffic)
     with progress_bar(f"mapping {traffic.ranks} ranks") as advance:
         result = mapping.map_to_shape(
@@ -44,7 +48,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             "certificate": "heuristic",
             "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         }
-        placement = mapping.seat_slots(result, metadata=metadata)
+        placement = mapping.seat_slots(result, metadata=metadata, node=shape.node)
         save_placement(placement, args.output, overwrite=args.force)
     # The file is safe before the result is shown: its reader may be gone.
     if args.json:
@@ -57,6 +61,33 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             f"Next: toposeat run -p {quoted(args.output)} -- mpirun -n {traffic.ranks} ./app",
         )
     return 0
+
+
+def is_large(args: argparse.Namespace) -> bool:
+    """Whether `-t` is the shape of a large machine, or a network of hosts."""
+    from toposeat import topology  # noqa: PLC0415
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    asked = args.node is not None or args.hosts is not None
+    return asked or is_shape(args.topology) or topology.is_network(args.topology)
+
+
+def _large_machine(args: argparse.Namespace) -> Shape:
+    """A shape alone, or a network with what is inside its hosts."""
+    from toposeat import mapping, topology  # noqa: PLC0415
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    if args.node is None:
+        if is_shape(args.topology) and args.hosts is None:
+            return mapping.read_shape(args.topology)
+        raise UsageError(
+            f"{args.topology} is a network of hosts: what is inside each of them?",
+            hint="say it with --node: this, a topology file of one node, or a catalogue name",
+        )
+    network = topology.read_network(args.topology)
+    if args.hosts is not None:
+        network = topology.allocated(network, topology.hosts_of(args.hosts))
+    return mapping.shape_of_network(network, topology.read_topology(args.node))
 
 
 def _refuse_what_needs_devices(args: argparse.Namespace) -> None:

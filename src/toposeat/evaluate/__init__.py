@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toposeat.evaluate.evaluation import Evaluator, default_placement, evaluate
 from toposeat.evaluate.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
-from toposeat.evaluate.network import compile_network, compile_traffic
+from toposeat.evaluate.network import compile_network, compile_traffic, network_arrays, walk
 from toposeat.evaluate.referee import Referee
 from toposeat.evaluate.schedule import ScheduleTime, schedule_time
 from toposeat.evaluate.simgrid import (
@@ -28,10 +28,12 @@ __all__ = [
     "cost_matrix",
     "default_placement",
     "evaluate",
+    "network_arrays",
     "pair_costs",
     "run_on_smpi",
     "schedule_time",
     "smpi_platform",
     "smpi_version",
+    "walk",
     "why_no_smpi",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toposeat._core import scotch_available
 from toposeat.evaluate import METRICS
 from toposeat.mapping.binding import seat_ranks
+from toposeat.mapping.cluster import shape_of_network
 from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic
 from toposeat.mapping.problem import Constraints, problem_of
 from toposeat.mapping.scale import map_to_shape, seat_slots
@@ -24,4 +25,5 @@ __all__ = [
     "scotch_available",
     "seat_ranks",
     "seat_slots",
+    "shape_of_network",
 ]

@@ -109,9 +109,10 @@ class _Plan:
         for host in network.hosts:
             attached.append([host.ports[p % len(host.ports)].switch for p in range(ports)])
             rates.append(_port_rates(network, host, ports, shared=not plain))
-        if any(port.bytes_per_s is None for host in network.hosts for port in host.ports):
-            if not network.rates.bandwidths_bytes_per_s:
-                assumed.append("assumed: 25 GB/s per adapter port, which the source does not state")
+        unstated = any(port.bytes_per_s is None for host in network.hosts for port in host.ports)
+        if unstated and not network.rates.bandwidths_bytes_per_s:
+            what = "host" if whole else "adapter port"
+            assumed.append(f"assumed: 25 GB/s per {what}, which the source does not state")
         links, guessed = _link_rates(network, rates)
         if guessed:
             assumed.append(
@@ -268,9 +269,7 @@ def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
     cost = (pace + pace.T) / 2
     links = _NodeLinks.of(node)
     within = [
-        []
-        if a.id == b.id
-        else links.used(list(walk(node, node.route_of_pair[a.id, b.id])))
+        [] if a.id == b.id else links.used(list(walk(node, node.route_of_pair[a.id, b.id])))
         for a in node.devices
         for b in node.devices
     ]
@@ -285,7 +284,10 @@ def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
         out=[links.used(steps) for steps in out],
         into=[links.used([(link, not back) for link, back in steps[::-1]]) for steps in out],
         port=list(plan.port_of_device),
-        exit_cost=[_exit_pace(route, steps) / 2 for route, steps in zip(plan.nic_of_device, out, strict=True)],
+        exit_cost=[
+            _exit_pace(route, steps) / 2
+            for route, steps in zip(plan.nic_of_device, out, strict=True)
+        ],
         exit_latency=[sum(link.latency_s.value for link, _ in steps) for steps in out],
         bandwidth=links.bandwidth,
         names=links.names,

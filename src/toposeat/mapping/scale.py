@@ -7,14 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import compile_traffic
+from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.shapes import Shape
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
 SCALE_SOLVERS: Mapping[str, str] = MappingProxyType(
@@ -113,15 +116,20 @@ def map_to_shape(
         solve_seconds=time.perf_counter() - begin,
         peak_memory_bytes=_peak_memory_bytes(),
         seed=seed,
-        notes=tuple(answer.notes),
+        notes=(*shape.notes, *answer.notes),
     )
 
 
-def seat_slots(result: ScaleResult, *, metadata: Mapping[str, str]) -> Placement:
+def seat_slots(
+    result: ScaleResult, *, metadata: Mapping[str, str], node: Topology | None = None
+) -> Placement:
     """The placement file's content: host, local rank and device index of every rank.
 
-    Local ranks count a host's ranks in rank order, as launchers deal them out.
+    Local ranks count a host's ranks in rank order, as launchers deal them out. With `node`, what is
+    inside every host, seats also have the device's bus id, CPUs, memory node and adapter.
     """
+    if node is not None:
+        return _seats_in_nodes(result, node, metadata)
     used: dict[int, int] = {}
     seats = []
     for rank, slot in enumerate(result.slot_of_rank.tolist()):
@@ -133,6 +141,31 @@ def seat_slots(result: ScaleResult, *, metadata: Mapping[str, str]) -> Placement
     return Placement(
         seats=tuple(seats),
         devices_of_host={result.hosts[host]: devices for host in sorted(used)},
+        metadata=metadata,
+    )
+
+
+def _seats_in_nodes(result: ScaleResult, node: Topology, metadata: Mapping[str, str]) -> Placement:
+    """Every host is bound as a machine of its own would be."""
+    ranks_of_host: dict[int, list[int]] = {}
+    for rank, slot in enumerate(result.slot_of_rank.tolist()):
+        ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
+    seats: dict[int, Seat] = {}
+    bound: dict[tuple[int, ...], Placement] = {}  # most hosts are seated alike
+    for host, ranks in ranks_of_host.items():
+        slots = result.slot_of_rank[ranks] % result.slots_per_host
+        devices = tuple(int(slot) for slot in slots)
+        if devices not in bound:
+            bound[devices] = seat_ranks(node, len(devices), devices)
+        for rank, seat in zip(ranks, bound[devices].seats, strict=True):
+            seats[rank] = replace(seat, rank=rank, host=result.hosts[host], uuid=None)
+    any_host = next(iter(bound.values()))
+    (listed,) = any_host.devices_of_host.values()
+    nameless = tuple(replace(device, uuid=None) for device in listed)
+    return Placement(
+        seats=tuple(seats[rank] for rank in range(len(seats))),
+        devices_of_host={result.hosts[host]: nameless for host in sorted(ranks_of_host)},
+        vendor=any_host.vendor,
         metadata=metadata,
     )
 

@@ -36,6 +36,7 @@ _GB = 1e9
 _DEVICE_GBS = 25.0
 _LINK_GBS = 10.0
 
+
 @dataclass(frozen=True, kw_only=True)
 class Shape:
     """A large machine: the compiled form, and how its slots are dealt to hosts."""

@@ -1,4 +1,4 @@
-"""What joins the hosts of a machine: switches, the links between them, and where hosts are attached.
+"""What joins the hosts of a machine: switches, their links, and where hosts are attached.
 
 A `Network` says nothing about what is inside a host. Together with a `Topology` of one node it
 describes a machine of thousands of devices without listing them.

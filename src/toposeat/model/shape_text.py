@@ -16,7 +16,7 @@ _GB = 1e9
 _US = 1e-6
 _FORM = re.compile(r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?", re.ASCII)
-SHAPESHAPE_HINT = (
+SHAPE_HINT = (
     "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4,"
     " with costs= bandwidth= latency= hosts=; see docs/how-to/map-thousands-of-ranks.md"
 )
@@ -38,6 +38,7 @@ class ShapeText:
     options: dict[str, str] = field(default_factory=dict)
 
     def error(self, cause: str) -> UsageError:
+        """What is wrong with the string."""
         return UsageError(f"{self.text!r}: {cause}", hint=SHAPE_HINT)
 
     def numbers(self, name: str, count: int, default: Sequence[float]) -> list[float]:
@@ -70,6 +71,7 @@ class ShapeText:
         return [value * _US for value in values]
 
     def count(self, name: str, default: int, most: int) -> int:
+        """A whole number from 1 to `most`."""
         text = self.options.pop(name, None)
         if text is None:
             return default
@@ -78,6 +80,7 @@ class ShapeText:
         return int(text)
 
     def hosts(self, count: int) -> tuple[str, ...]:
+        """Names of the nodes: those of the file that `hosts=` names, else numbered ones."""
         path = self.options.pop("hosts", None)
         if path is None:
             width = len(str(max(0, count - 1)))
@@ -85,11 +88,17 @@ class ShapeText:
         return _host_names(path, count)
 
     def finish(self) -> None:
+        """Refuse options that nobody has taken."""
         if self.options:
             raise self.error(f"unknown option {next(iter(self.options))!r}")
 
 
 def parse_shape(text: str) -> ShapeText:
+    """Kind, sizes and options of a shape string.
+
+    Raises:
+        UsageError: no shape, sizes out of range, options that are malformed or given twice.
+    """
     match = _FORM.fullmatch(text.strip())
     if match is None or match.group(1) not in SHAPE_KINDS:
         raise UsageError(f"not the shape of a large machine: {text[:120]!r}", hint=SHAPE_HINT)

@@ -16,6 +16,7 @@ from toposeat.report.json_form import (
     topology_json,
 )
 from toposeat.report.matrix_form import matrix_file
+from toposeat.report.network_json import network_json
 from toposeat.report.scale_json import scale_json
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.plain import plain_svg
@@ -29,6 +30,7 @@ from toposeat.report.text.mapping import (
     render_mapping_text,
     render_placement_text,
 )
+from toposeat.report.text.network import render_network_text
 from toposeat.report.text.run import render_run_text
 from toposeat.report.text.scale import render_scale_text
 from toposeat.report.text.topology import render_topology_text
@@ -46,6 +48,7 @@ __all__ = [
     "json_text",
     "mapping_json",
     "matrix_file",
+    "network_json",
     "placement_json",
     "plain_svg",
     "profile_json",
@@ -54,6 +57,7 @@ __all__ = [
     "render_comparison_text",
     "render_health_text",
     "render_mapping_text",
+    "render_network_text",
     "render_placement_text",
     "render_run_text",
     "render_scale_text",

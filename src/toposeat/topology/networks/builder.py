@@ -1,4 +1,4 @@
-"""What all readers of networks share: switches by name, ports, links, and the freezing of it all."""
+"""What all readers of networks share: switches by name, ports, links, and freezing it all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.network import (
     MAX_HOSTS,
     MAX_SWITCHES,
@@ -19,7 +20,6 @@ from toposeat.model.network import (
     NetworkPort,
 )
 from toposeat.model.quantity import Quantity
-from toposeat.topology.networks.hostlist import expand_hostlist
 
 ASSUMED_SWITCH = "(assumed top switch)"
 _FEW = 8  # names in a message
@@ -133,8 +133,8 @@ class NetworkBuilder:
         tops = [max(island, key=lambda each: (height[each], -each)) for island in islands]
         names = list(self.switches)
         self.report.append(
-            f"{len(islands)} parts are not joined by what the file says ({few([names[t] for t in tops])}):"
-            " a switch above them is assumed"
+            f"{len(islands)} parts are not joined by what the file says"
+            f" ({few([names[top] for top in tops])}): a switch above them is assumed"
         )
         above = self.switch(ASSUMED_SWITCH)
         for top in tops:
@@ -150,7 +150,7 @@ def few(names: Sequence[str]) -> str:
 def switch_levels(
     switches: int, links: Sequence[NetworkLink], with_hosts: set[int]
 ) -> dict[int, int]:
-    """How many links each switch is from the nearest switch with hosts; 0 where none is in reach."""
+    """How many links each switch is from the nearest one with hosts; 0 where none is in reach."""
     neighbours = _neighbours(links)
     level = dict.fromkeys(sorted(with_hosts), 0)
     open_ = deque(level)
@@ -197,11 +197,13 @@ def _parents(switches: int, links: Sequence[NetworkLink]) -> list[int | None] | 
             return None
         parents[below] = above
     for switch in range(switches):  # a ring has a parent everywhere and no top
-        here, steps = switch, 0
-        while (above := parents[here]) is not None:
-            here, steps = above, steps + 1
-            if steps > switches:
-                return None
+        here = parents[switch]
+        for _ in range(switches):
+            if here is None:
+                break
+            here = parents[here]
+        else:
+            return None
     return parents
 
 

@@ -1,4 +1,4 @@
-"""All file formats that describe a network of hosts; see `topology.formats` for those of machines."""
+"""All file formats that describe a network of hosts; `topology.formats` has those of machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toposeat.topology.readers.file_text import FileText
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkFormat:
-    """One kind of file; `prefix` names it in front of a file name, where detection is not enough."""
+    """One kind of file; `prefix` in front of a file name asks for it."""
 
     name: str
     prefix: str
@@ -108,7 +108,9 @@ def parse_network(file: FileText, prefix: str | None = None) -> Network:
     found = network_format_of(file, prefix)
     if found is None:
         kinds = ", ".join(e.name for e in NETWORK_FORMATS if prefix in (None, e.prefix))
-        raise InputError(f"describes no network that is known: not {kinds}", path=file.path, hint=_HINT)
+        raise InputError(
+            f"no network that is known: not {kinds}", path=file.path, hint=_HINT
+        )
     try:
         return found.parse(file)
     except ValueError as error:  # a noun refused what the file says

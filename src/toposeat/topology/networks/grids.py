@@ -32,11 +32,11 @@ def add_torus(
             raise builder.error(f"torus {name} is defined twice", line)
         cells[place] = builder.switch(title, line)
     for dimension, size in enumerate(sizes):
-        for place in cells:
+        for place, switch in cells.items():
             step = place[dimension] + 1
             if step < size or (size > 2 and step == size):
                 there = (*place[:dimension], step % size, *place[dimension + 1 :])
-                builder.link(cells[place], cells[there], level=dimension + 1)
+                builder.link(switch, cells[there], level=dimension + 1)
     return cells
 
 

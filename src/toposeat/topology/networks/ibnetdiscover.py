@@ -25,9 +25,12 @@ _PORT = re.compile(
 _RATE = re.compile(r"\b(1|2|4|8|12)x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b", re.IGNORECASE)
 _END = r"(SW|CA|RT)[ \t]+(\d{1,6})[ \t]+(\d{1,3})[ \t]+(0x[0-9a-f]{1,16})"
 _PORTS_LINE = re.compile(
-    rf"^{_END}[ \t]+(\S+)[ \t]+(\S+)[ \t]*(?:-[ \t]+{_END}[ \t]+\([ \t]*'(.*)'[ \t]+-[ \t]+'(.*)'[ \t]*\))?",
+    rf"^{_END}[ \t]+(\S+)[ \t]+(\S+)[ \t]*"
+    rf"(?:-[ \t]+{_END}[ \t]+\([ \t]*'(.*)'[ \t]+-[ \t]+'(.*)'[ \t]*\))?",
     re.IGNORECASE,
 )
+_FACTORY_NAME = re.compile(r"MT\d+ ")
+_QUOTED = re.compile(r"\"([^\"]*)\"")
 _ATTRIBUTE = re.compile(r"^(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=", re.IGNORECASE)
 _TROUBLE = re.compile(r"ibwarn|ibpanic|iberror|can't open|failed|discover fail", re.IGNORECASE)
 # Data rate of one lane in bytes/s, after the line code (InfiniBand Architecture, volume 2).
@@ -52,6 +55,7 @@ class _Node:
     is_switch: bool
     line: int
     name: str = ""
+    described: bool = True  # false: only seen from the other end
 
 
 @dataclass(frozen=True)
@@ -110,10 +114,12 @@ def _read(file: FileText, builder: NetworkBuilder) -> _Fabric:
             here = match.group(3)
             kind, name = match.group(1).lower(), match.group(4)
             node = _declare(fabric, here, kind == "switch", name or "", number)
-            if node.line != number and node.name:
+            if node.described and node.line != number:
                 raise builder.error(f"{here} is described again", number, _HINT)
+            node.described, node.line = True, number
         elif (match := _PORT.match(line)) and here is not None:
             end = (match.group(2), int(match.group(3)))
+            _declare_far_end(fabric, end[0], match.group(4), number)
             fabric.add((here, int(match.group(1))), end, _rate(match.group(4)), number)
         elif match := _PORTS_LINE.match(line):
             _ports_line(fabric, match, number)
@@ -122,6 +128,16 @@ def _read(file: FileText, builder: NetworkBuilder) -> _Fabric:
         else:
             builder.report.append(f"line {number}: the tool said: {line[:120]}")
     return fabric
+
+
+def _declare_far_end(fabric: _Fabric, key: str, comment: str, line: int) -> None:
+    """What is at the other end of a cable, for files that do not describe it themselves.
+
+    Real ids begin with the kind; ibsim's do not, and it describes all nodes.
+    """
+    match = _QUOTED.search(comment)
+    if key[:2] in ("S-", "H-") and match and key not in fabric.nodes:
+        fabric.nodes[key] = _Node(key.startswith("S-"), line, match.group(1), described=False)
 
 
 def _declare(fabric: _Fabric, key: str, is_switch: bool, name: str, line: int) -> _Node:
@@ -141,7 +157,10 @@ def _ports_line(fabric: _Fabric, match: re.Match[str], number: int) -> None:
         return
     _declare(fabric, other_guid.lower(), other_kind.upper() != "CA", other_name or "", number)
     fabric.add(
-        (guid.lower(), int(port)), (other_guid.lower(), int(other_port)), _rate(width + speed), number
+        (guid.lower(), int(port)),
+        (other_guid.lower(), int(other_port)),
+        _rate(width + speed),
+        number,
     )
 
 
@@ -157,7 +176,6 @@ def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Networ
     for name in switches.values():
         builder.switch(name)
     trunks: dict[tuple[int, int], list[float | None]] = {}
-    ports: list[tuple[str, str, int, float | None, int]] = []
     skipped: Counter[str] = Counter()
     for cable in fabric.cables.values():
         for key, _ in cable.ends:
@@ -169,11 +187,19 @@ def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Networ
             trunks.setdefault((pair[0], pair[1]), []).append(cable.bytes_per_s)
         elif len(inner) == 1:
             (key,) = (key for key, _ in cable.ends if not fabric.nodes[key].is_switch)
-            ports += _host_port(fabric, key, switches[inner[0]], cable, builder, skipped)
+            owner = _host_of_adapter(fabric, key)
+            if owner is None:
+                skipped["SHARP aggregation node"] += 1
+                continue
+            builder.port(
+                owner[0],
+                builder.switches[switches[inner[0]]],
+                cable.line,
+                bytes_per_s=_stated(cable.bytes_per_s),
+                name=owner[1],
+            )
         else:
             skipped["cable without a switch, or back to the same switch"] += 1
-    for host, adapter, switch, rate, line in ports:
-        builder.port(host, switch, line, bytes_per_s=_stated(rate), name=adapter)
     builder.report += [f"left out: {count} x {what}" for what, count in skipped.items()]
     if not builder.hosts:
         raise builder.error("no adapter of a host is connected to a switch", None, _HINT)
@@ -182,21 +208,18 @@ def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Networ
     return builder.build(name=file.name, origin=ORIGIN)
 
 
-def _host_port(
-    fabric: _Fabric,
-    key: str,
-    switch: str,
-    cable: _Cable,
-    builder: NetworkBuilder,
-    skipped: Counter[str],
-) -> Iterator[tuple[str, str, int, float | None, int]]:
-    """A host's name is the first word of what its adapter calls itself; the rest is the adapter."""
+def _host_of_adapter(fabric: _Fabric, key: str) -> tuple[str, str] | None:
+    """A host's name, the first word of what its adapter calls itself, and the adapter's.
+
+    None for the aggregation nodes of switches (SHARP), which are no hosts.
+    """
     name = fabric.nodes[key].name or key
     if "aggregation node" in name.lower():
-        skipped["SHARP aggregation node"] += 1
-        return
+        return None
+    if _FACTORY_NAME.match(name):  # never set: all adapters of a kind have it
+        return key, name.strip()
     host, _, adapter = name.strip().partition(" ")
-    yield host, adapter.strip(), builder.switches[switch], cable.bytes_per_s, cable.line
+    return host, adapter.strip()
 
 
 def _switch_names(fabric: _Fabric) -> dict[str, str]:
@@ -226,5 +249,3 @@ def _links(
             count=len(rates),
             level=max(level[a], level[b], 1),
         )
-
-

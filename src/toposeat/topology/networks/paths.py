@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from toposeat.model.network import Network
 from toposeat.topology.networks.builder import NetworkBuilder
@@ -36,7 +37,7 @@ def network_of_paths(
         ways = [path.above[at:] for at in range(len(path.above))]
         switches = [builder.switch(shown[way], path.line) for way in ways]
         builder.port(path.host, switches[0], path.line)
-        for level, (below, above) in enumerate(zip(switches, switches[1:], strict=False), start=1):
+        for level, (below, above) in enumerate(pairwise(switches), start=1):
             _link_once(builder, below, above, level)
     return builder.build(name=name, origin=origin)
 

@@ -59,7 +59,9 @@ def address_path(
     else:
         kinds = pattern.split(".")
         if kinds[-1] != "node" or "node" in kinds[:-1]:
-            raise builder.error(f"a pattern that does not end in node: {pattern[:60]!r}", line, _HINT)
+            raise builder.error(
+                f"a pattern that does not end in node: {pattern[:60]!r}", line, _HINT
+            )
         words = address.split(".", len(kinds) - 1)
         if len(words) != len(kinds):
             raise builder.error(f"{address[:60]!r} does not fit {pattern[:60]!r}", line, _HINT)

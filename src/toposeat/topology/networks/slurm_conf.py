@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,10 +16,20 @@ ORIGIN = "Slurm topology.conf"
 _FIRST_WORD = re.compile(r"^[ \t]*(SwitchName|BlockName)[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _PAIR = re.compile(r"([A-Za-z]+)[ \t]*=[ \t]*(\"[^\"]*\"|[^\s\"]*)")
 _KNOWN = frozenset(
-    "switchname switches nodes linkspeed level blockname blocksizes blocksize"
-    " blockindex switchindex".split()
+    [
+        "switchname",
+        "switches",
+        "nodes",
+        "linkspeed",
+        "level",
+        "blockname",
+        "blocksizes",
+        "blocksize",
+        "blockindex",
+        "switchindex",
+    ]
 )
-_HINT = "lines are SwitchName=NAME Nodes=LIST, SwitchName=NAME Switches=LIST, or BlockName=NAME Nodes=LIST"
+_HINT = "lines are SwitchName=NAME with Nodes=LIST or Switches=LIST, or BlockName=NAME Nodes=LIST"
 
 
 def looks_like(file: FileText) -> bool:
@@ -112,9 +123,9 @@ def _hosts_of_switch(builder: NetworkBuilder, line: _Line, switch: str) -> None:
     if line.values.get("switches") and int_of(line.values.get("level")) not in (None, 0):
         return
     position = builder.switches[switch]
-    twice = {host for host in hosts if hosts.count(host) > 1} if len(set(hosts)) < len(hosts) else ()
+    twice = sorted(host for host, count in Counter(hosts).items() if count > 1)
     if twice:
-        raise builder.error(f"{few(sorted(twice))} twice on switch {switch}", line.number)
+        raise builder.error(f"{few(twice)} twice on switch {switch}", line.number)
     for host in hosts:
         builder.port(host, position, line.number)
 
@@ -194,5 +205,3 @@ def _blocks(
             continue
         found.append(Block(line.values["blockname"], hosts, line.number))
     return network_of_blocks(builder, found, sizes, name=file.name, origin=ORIGIN)
-
-

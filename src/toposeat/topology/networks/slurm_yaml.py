@@ -120,7 +120,9 @@ def _blocks(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
 
 def _rings(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
     for entry in body.need("rings").sequence():
-        add_ring(builder, entry.need("ring").string(), _hosts(builder, entry.get("nodes")), entry.line)
+        add_ring(
+            builder, entry.need("ring").string(), _hosts(builder, entry.get("nodes")), entry.line
+        )
     return builder.build(name=name, origin=ORIGIN, kind=NetworkKind.TORUS, spread=False)
 
 
@@ -177,5 +179,3 @@ def _fill(
         (host, (anchor[0] + at % x, anchor[1] + at // x % y, anchor[2] + at // (x * y)))
         for at, host in enumerate(hosts)
     ]
-
-

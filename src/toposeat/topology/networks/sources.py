@@ -12,12 +12,12 @@ from pathlib import Path
 
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.model.files import path_exists
+from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
 from toposeat.topology.networks import slurm_conf, slurm_yaml
 from toposeat.topology.networks.builder import NetworkBuilder, few
 from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
-from toposeat.topology.networks.hostlist import HOSTLIST_HINT, expand_scheduler_list
 from toposeat.topology.networks.paths import network_of_paths
 from toposeat.topology.networks.shape_network import network_of_shape
 from toposeat.topology.networks.slurm_address import address_path
@@ -105,7 +105,7 @@ def _rates(options: Mapping[str, str]) -> NetworkRates:
     latencies = _numbers(options, "latency", 1e-6)
     taper = _numbers(options, "taper", 1.0) or (1.0,)
     if len(latencies) not in (0, 2) or len(taper) > 1 or not 1 <= taper[0] <= 1000:
-        raise UsageError("latency=PORT:HOP in microseconds, taper= one number of 1 or more", hint=_HINT)
+        raise UsageError("latency=PORT:HOP in microseconds, taper= from 1 to 1000", hint=_HINT)
     return NetworkRates(
         bandwidths_bytes_per_s=_numbers(options, "bandwidth", 1e9),
         taper=taper[0],
@@ -119,7 +119,9 @@ def _numbers(options: Mapping[str, str], name: str, unit: float) -> tuple[float,
         return ()
     words = options[name].split(":")
     if not all(_NUMBER.fullmatch(word) for word in words) or len(words) > 16:
-        raise UsageError(f"{name}={options[name][:40]}: expected numbers such as 25:100", hint=_HINT)
+        raise UsageError(
+            f"{name}={options[name][:40]}: expected numbers such as 25:100", hint=_HINT
+        )
     values = tuple(float(word) * unit for word in words)
     if name == "bandwidth" and min(values) <= 0:
         raise UsageError("a bandwidth of 0", hint=_HINT)
@@ -188,7 +190,7 @@ def _job_network(environment: Mapping[str, str]) -> Network:
     if address is None or len(hosts) > 1:
         raise UnavailableError(
             "SLURM_TOPOLOGY_ADDR tells of one node only, and there is no scontrol",
-            hint="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > addresses; -t addresses",
+            hint="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > ADDR; -t ADDR",
         )
     builder = NetworkBuilder()
     pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN")
@@ -199,7 +201,7 @@ def _job_network(environment: Mapping[str, str]) -> Network:
 def _scontrol() -> str:
     try:
         done = subprocess.run(
-            ["scontrol", "show", "topology"],  # noqa: S607  (the one of the user's PATH)
+            ["scontrol", "show", "topology"],
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,

@@ -19,7 +19,7 @@ MODEL_ORIGIN = "Topograph model YAML"
 _INSTANCES = re.compile(r"\A\{\s*\"instances\"\s*:")
 _BLOCKS = re.compile(r"^(blocks|switches):[ \t]*(#.*)?$", re.MULTILINE)
 _DOMAIN = re.compile(r"(.*/)?(domain|nvlink|accelerator)")
-_HINT = "ask Topograph for the graph engine: {\"engine\": {\"name\": \"graph\"}}"
+_HINT = 'ask Topograph for the graph engine: {"engine": {"name": "graph"}}'
 
 
 def looks_like_graph(file: FileText) -> bool:

@@ -51,8 +51,9 @@ def expand_scheduler_list(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for word in words:
         if "[" not in word and ("+" in word or "/" in word):  # PBS: host/first*count+host/...
-            word = ",".join(match.group(1) for match in _PBS.finditer(word))
-        found.extend(expand_hostlist(word))
+            found.extend(match.group(1) for match in _PBS.finditer(word))
+        else:
+            found.extend(expand_hostlist(word))
     return tuple(dict.fromkeys(found))
 
 

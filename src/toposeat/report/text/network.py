@@ -1,0 +1,96 @@
+"""A network of hosts as text: levels from the top down, who is where, rates, doubts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from toposeat.model.hostlist import compress_hostlist
+from toposeat.model.network import Network, NetworkLink
+from toposeat.model.quantity import Quantity
+from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.units import clean, format_rate, plural
+
+_MOST_SWITCHES = 40
+_HOSTS_WIDTH = 60
+
+
+def render_network_text(network: Network, style: TextStyle | None = None) -> str:
+    """Everything a person asks of a network, at the width of the terminal."""
+    kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
+    parts: list[RenderableType] = [
+        labelled(
+            "Network",
+            f"{clean(network.name)}: {plural(len(network.hosts), 'host')} on"
+            f" {plural(len(network.switches), 'switch')}, {kind}",
+        ),
+        labelled("Origin", clean(network.origin)),
+    ]
+    if network.description:
+        parts.append(labelled("", clean(network.description)))
+    if network.devices_per_host is not None:
+        parts.append(labelled("Devices", f"{network.devices_per_host} per host"))
+    if network.levels:
+        parts += ["", columns(("level", "groups", "hosts in each"), _levels(network), right=(1,))]
+    parts += [
+        "",
+        columns(("links", "number", "cables", "rate each"), _rates(network), right=(1, 2)),
+    ]
+    parts += ["", columns(("switch", "hosts", "which"), _switches(network), right=(1,), fold=(2,))]
+    hidden = len(network.hosts_of_switch()) - _MOST_SWITCHES
+    if hidden > 0:
+        parts.append(f"and {hidden} more switches with hosts (--json has them all)")
+    if network.report:
+        parts += ["", "Doubts", *sentences(network.report)]
+    return lay_out(parts, style or TextStyle())
+
+
+def _levels(network: Network) -> list[list[str]]:
+    rows = []
+    for level in network.levels:
+        sizes = sorted(Counter(level.group_of_host).values())
+        spread = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+        rows.append([level.name, str(level.groups), spread])
+    return rows
+
+
+def _rates(network: Network) -> list[list[str]]:
+    ports = [port.bytes_per_s for host in network.hosts for port in host.ports]
+    rows = [["host ports", str(len(ports)), str(len(ports)), _range(ports)]]
+    by_level: dict[int, list[NetworkLink]] = defaultdict(list)
+    for link in network.links:
+        by_level[link.level].append(link)
+    for level, links in sorted(by_level.items()):
+        cables = sum(link.count for link in links)
+        rates = [link.bytes_per_s for link in links]
+        rows.append([f"level {level}", str(len(links)), str(cables), _range(rates)])
+    return rows
+
+
+def _range(rates: Sequence[Quantity | None]) -> str:
+    known = sorted({rate.value for rate in rates if rate is not None})
+    if not known:
+        return "not stated"
+    words = format_rate(known[0])
+    if len(known) > 1:
+        words += f" to {format_rate(known[-1])}"
+    unknown = sum(rate is None for rate in rates)
+    return words + (f", {unknown} not stated" if unknown else "")
+
+
+def _switches(network: Network) -> list[list[str]]:
+    hosts: dict[int, list[str]] = defaultdict(list)
+    for host in network.hosts:
+        for switch in dict.fromkeys(port.switch for port in host.ports):
+            hosts[switch].append(host.name)
+    rows = []
+    for switch, names in list(hosts.items())[:_MOST_SWITCHES]:
+        listed = compress_hostlist(names)
+        rows.append([network.switches[switch], str(len(names)), _cut(listed)])
+    return rows
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 4 * _HOSTS_WIDTH else f"{text[: 4 * _HOSTS_WIDTH - 3]}..."

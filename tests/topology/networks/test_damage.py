@@ -1,0 +1,57 @@
+"""Damaged network files: read or refused in one line, never a crash, and the nouns hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.mutations import damaged
+from toposeat.errors import InputError
+from toposeat.topology.networks.formats import parse_network
+from toposeat.topology.readers.file_text import decoded
+
+SAMPLES = {
+    "topology.conf": b"SwitchName=s0 Switches=s[1-2] # top\nSwitchName=s1 Nodes=a[01-04],b2 \\\n"
+    b" LinkSpeed=3\nSwitchName=s2 Nodes=c[5-6]\n",
+    "blocks.conf": b"BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n",
+    "topology.yaml": b"- topology: a\n  cluster_default: true\n  torus3d:\n    toruses:\n"
+    b"      - name: p\n        dims: {x: 2, y: 2, z: 1}\n        nodes: n[1-4]\n"
+    b"- topology: b\n  tree:\n    switches:\n      - switch: s1\n        nodes: n[1-2]\n",
+    "addresses": b"SLURM_TOPOLOGY_ADDR=r.l1.n1\nSLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node\n"
+    b"SLURM_TOPOLOGY_ADDR=r.l2.n2\n",
+    "fabric": b'Switch 4 "S-1" # "leaf" base port 0\n[1] "H-2"[1](2) # "n1 HCA-1" lid 2 4xHDR\n'
+    b'[2] "S-3"[1] # "top" lid 3 4xHDR\n\nCa 1 "H-2" # "n1 HCA-1"\n[1](2) "S-1"[1] # lid 2 lmc 0'
+    b' "leaf" lid 1 4xHDR\n',
+    "ports": b"CA 1 1 0x2 4x EDR - SW 2 10 0x3 ( 'n1 HCA-1' - 'leaf' )\n"
+    b"SW 2 3 0x3 4x EDR - SW 4 1 0x5 ( 'leaf' - 'top' )\nSW 2 4 0x3 4x ??? 'leaf'\n",
+    "graph.json": b'{"instances": [{"id": "a", "network_layers": ["l", "s"]},\n'
+    b' {"id": "b", "network_layers": ["m", "s"], "labels": {"x/domain": "d"}}]}\n',
+    "model.yaml": b"switches:\n  s1:\n    switches: [s2, s3]\nblocks:\n- switch: s2\n"
+    b"  nodes: ['I[21-22]', I25]\n- switch: s3\n  nodes: [J1]\n  annotations: {a/domain: d}\n",
+    "levels.csv": b"host,leaf,spine\nn[1-3],l1,s1\nn4,l2,s1\n",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_samples_are_read(name: str) -> None:
+    assert parse_network(decoded(SAMPLES[name], Path(name))).hosts
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_files_are_read_or_refused(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(SAMPLES)))
+    content = data.draw(damaged(SAMPLES[name], tuple(SAMPLES.values())))
+    try:
+        network = parse_network(decoded(content, Path(name)))
+    except InputError as error:
+        assert error.message
+        assert "\n" not in error.message
+        assert error.hint
+        return
+    assert network.hosts
+    part = network.restricted_to(network.host_names[:2])
+    assert all(len(level.group_of_host) == len(part.hosts) for level in part.levels)

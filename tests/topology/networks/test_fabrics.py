@@ -1,0 +1,164 @@
+"""InfiniBand fabrics, Topograph and tables of levels: recorded files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError
+from toposeat.model.network import Network, NetworkKind
+from toposeat.topology import read_network
+from toposeat.topology.networks.ibnetdiscover import LANE_BYTES_PER_S
+
+
+def read(tmp_path: Path, text: str, name: str = "file") -> Network:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return read_network(path)
+
+
+# Every file: hosts, switches, links between switches; or why it is refused.
+RECORDED = {
+    "slurm-topology/slurm-man-topology.yaml": (4, 3, 2),
+    "slurm-topology/slurm_conf-topology.conf": (4, 1, 0),
+    "ibnetdiscover/exporter-test.txt": (3, 5, 3),
+    "ibnetdiscover/exporter-test2.txt": (1, 5, 0),
+    "ibnetdiscover/exporter-test3.txt": "no adapter of a host is connected to a switch",
+    "ibnetdiscover/ibsim-net.txt": (2, 2, 1),
+    "ibnetdiscover/ibsim-net.1.txt": (2, 1, 0),
+    "ibnetdiscover/ibsim-net.2sw2path.txt": (2, 2, 1),
+    "ibnetdiscover/ibsim-net.2sw2path4hca.txt": (4, 2, 1),
+    "ibnetdiscover/superbench-faked.txt": (10, 8, 7),
+    "topograph-model/dual-xclr-irregular.yaml": (255, 34, 33),
+    "topograph-model/dual-xclr-regular.yaml": (96, 19, 18),
+    "topograph-model/large.yaml": (96, 19, 18),
+    "topograph-model/medium.yaml": (8, 7, 6),
+    "topograph-model/nvl72.yaml": (72, 7, 6),
+    "topograph-model/small-tree.yaml": (6, 3, 2),
+}
+FOLDERS = ("slurm-topology", "ibnetdiscover", "topograph-model")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_files_are_read_or_refused_for_a_reason(shared_dir: Path, name: str) -> None:
+    expected = RECORDED[name]
+    path = shared_dir / "machines" / name
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected) as error:
+            read_network(path)
+        assert error.value.hint
+        return
+    network = read_network(path)
+    assert (len(network.hosts), len(network.switches), len(network.links)) == expected
+
+
+def test_no_recorded_file_is_forgotten(shared_dir: Path) -> None:
+    machines = shared_dir / "machines"
+    found = {f"{folder}/{p.name}" for folder in FOLDERS for p in (machines / folder).iterdir()}
+    unseen = found - set(RECORDED)
+    for name in unseen:  # files that only some copies of the data have
+        try:
+            assert read_network(machines / name).hosts
+        except InputError as error:
+            assert error.hint, name
+
+
+def test_a_director_switch_has_three_levels_and_sharp_nodes_are_no_hosts(shared_dir: Path) -> None:
+    network = read_network(shared_dir / "machines/ibnetdiscover/superbench-faked.txt")
+    assert network.kind is NetworkKind.TREE
+    assert {rate.value for link in network.links if (rate := link.bytes_per_s)} == {25e9}
+    assert all(host.name.startswith("RMD7010919") or host.name.startswith("RMD70109190")
+               for host in network.hosts)  # fmt: skip
+    assert [len(set(level.group_of_host)) for level in network.levels] == [1, 2, 5]
+    assert any("SHARP" in line for line in network.report)
+
+
+def test_cables_side_by_side_are_one_link(shared_dir: Path) -> None:
+    network = read_network(shared_dir / "machines/ibnetdiscover/ibsim-net.2sw2path.txt")
+    assert [link.count for link in network.links] == [2]
+
+
+def fabric(hca: str = "n1 mlx5_0", rate: str = "4xNDR") -> str:
+    return f"""Switch 4 "S-01"  # "leaf" enhanced port 0 lid 1 lmc 0
+[1] "H-0a"[1](0a)  # "{hca}" lid 2 {rate}
+[2] "H-0b"[1](0b)  # "n1 mlx5_1" lid 3 {rate}
+[3] "S-02"[1]  # "spine" lid 4 2x{rate[2:]}
+[4] "S-02"[2]  # "spine" lid 4 4x{rate[2:]}
+"""
+
+
+@pytest.mark.parametrize(("rate", "speed"), LANE_BYTES_PER_S.items())
+def test_rates_of_cables(tmp_path: Path, rate: str, speed: float) -> None:
+    network = read(tmp_path, fabric(rate=f"4x{rate}"))
+    (host,) = network.hosts
+    assert [port.bytes_per_s.value for port in host.ports if port.bytes_per_s] == [4 * speed] * 2
+    assert [port.name for port in host.ports] == ["mlx5_0", "mlx5_1"]
+    (trunk,) = network.links
+    assert trunk.bytes_per_s is not None
+    assert (trunk.bytes_per_s.value, trunk.count) == (6 * speed, 2)
+
+
+def test_adapters_that_were_never_named_are_hosts_of_their_own(tmp_path: Path) -> None:
+    network = read(tmp_path, fabric(hca="MT4129 ConnectX7   Mellanox Technologies"))
+    assert network.host_names == ("H-0a", "n1")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("ibwarn: [12] mad_rpc_open_port: can't open UMAD port\n", ":1: no switch and no adapter"),
+        (fabric() + "[5] nonsense\n", ":6: unknown line"),
+        (fabric() + fabric(), ":6: S-01 is described again"),
+        ('Switch 8 "Switch1"\n[1] "Hca1"[1]\n', "Hca1 is not described"),
+        ('Ca 1 "H-1" # "n1 HCA-1"\n[1](1) "H-2"[1] # lid 1 lmc 0 "n2" lid 2 4xEDR\n', "no adapter"),
+    ],
+)
+def test_fabrics_that_are_refused(tmp_path: Path, text: str, cause: str) -> None:
+    with pytest.raises(InputError, match=re.escape(cause)) as error:
+        read(tmp_path, text)
+    assert error.value.hint
+
+
+def test_topographs_graph(tmp_path: Path) -> None:
+    instances = [
+        {"id": f"I{n}", "type": "H100", "network_layers": [f"leaf{n // 2}", "spine"],
+         "attributes": {"nvlink": f"nvl{n // 4}"}}
+        for n in range(6)
+    ]  # fmt: skip
+    network = read(tmp_path, json.dumps({"instances": instances}, indent=1))
+    assert network.host_names == tuple(f"I{n}" for n in range(6))
+    assert network.levels[-1].group_of_host.count(network.levels[-1].group_of_host[0]) == 2
+    assert any("2 accelerator domains" in line for line in network.report)
+    for damage, cause in (
+        ({"instances": [{"id": "a"}]}, "instance 0 lacks"),
+        ({"instances": [{"id": 3, "network_layers": []}]}, "instance 0 lacks"),
+        ({"instances": {}}, "expected a list of instances"),
+        ({"instances": []}, "no host"),
+    ):
+        with pytest.raises(InputError, match=cause):
+            read(tmp_path, json.dumps(damage))
+    with pytest.raises(InputError, match=r"file:2: no valid JSON"):
+        read(tmp_path, '{"instances": [\n}')
+    with pytest.raises(InputError, match="nested too deeply"):
+        read(tmp_path, '{"instances": ' + "[" * 100_000)
+
+
+def test_a_table_of_levels(tmp_path: Path) -> None:
+    network = read(tmp_path, "# ours\nHost,rack,row\nn[1,2],1,a\nn3,2,a\nn4,1,b\n")
+    assert network.host_names == ("n1", "n2", "n3", "n4")
+    # Rack 1 of row a is not rack 1 of row b.
+    assert set(network.switches) == {"a/1", "a", "2", "b/1", "b", "(assumed top switch)"}
+    tabs = read(tmp_path, "node\tleaf\nn1\tl1\n")
+    assert tabs.switches == ("l1",)
+    for text, cause in (
+        ("host,leaf\nn1\n", ":2: 1 cells, expected 2"),
+        ("host,leaf\nn1,a\nn1,a\n", ":3: host 'n1' appears twice"),
+        ("host,leaf,leaf\nn1,a,b\n", ":1: the columns need different names"),
+        ("host,leaf\n", "no host"),
+        ('host,leaf\n"n1,a\n', ":2: no table"),
+    ):
+        with pytest.raises(InputError, match=re.escape(cause)):
+            read(tmp_path, text)

@@ -1,0 +1,271 @@
+"""Slurm's topology files: trees, blocks, rings, tori, addresses; what is refused, with the line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError, UnavailableError, UsageError
+from toposeat.model.network import Network, NetworkKind
+from toposeat.topology import hosts_of, is_network, read_network
+
+
+def read(tmp_path: Path, text: str, name: str = "topology.conf", options: str = "") -> Network:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return read_network(f"{path}{options}")
+
+
+def groups(network: Network) -> list[list[str]]:
+    """Hosts by group, of every level."""
+    found = []
+    for level in network.levels:
+        names: dict[int, list[str]] = {}
+        for host, group in zip(network.host_names, level.group_of_host, strict=True):
+            names.setdefault(group, []).append(host)
+        found.append(["+".join(each) for each in names.values()])
+    return found
+
+
+def test_tree_with_comments_case_and_continuation(tmp_path: Path) -> None:
+    network = read(
+        tmp_path,
+        "# core\nSWITCHNAME=s0 switches=s[1-2]\n"
+        "SwitchName=s1 \\\n  Nodes=circe-n[001-002],n[019-020] LinkSpeed=100 # leaf\n"
+        "SwitchName=s2 Nodes=n5\n",
+    )
+    assert network.kind is NetworkKind.TREE
+    assert network.host_names == ("circe-n001", "circe-n002", "n019", "n020", "n5")
+    assert groups(network)[-1] == ["circe-n001+circe-n002+n019+n020", "n5"]
+    assert [link.level for link in network.links] == [1, 1]
+    assert all(link.bytes_per_s is None for link in network.links)
+
+
+def test_trees_that_are_not_joined_get_a_switch_and_a_remark(tmp_path: Path) -> None:
+    network = read(tmp_path, "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n")
+    assert len(network.links) == 2
+    assert any("not joined" in line for line in network.report)
+
+
+def test_a_switch_with_two_parents_is_a_graph(tmp_path: Path) -> None:
+    network = read(
+        tmp_path,
+        "SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n2\n"
+        "SwitchName=c1 Switches=l[1-2]\nSwitchName=c2 Switches=l[1-2]\n",
+    )
+    assert network.kind is NetworkKind.GRAPH
+    assert network.levels == ()
+    assert len(network.links) == 4
+
+
+def test_scontrol_lists_all_nodes_below_on_every_level(tmp_path: Path) -> None:
+    network = read(
+        tmp_path,
+        "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
+        "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
+        "SwitchName=s2 Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=s[0-1]\n",
+    )
+    assert all(len(host.ports) == 1 for host in network.hosts)
+
+
+def test_blocks_are_gathered_as_their_sizes_say(tmp_path: Path) -> None:
+    network = read(
+        tmp_path,
+        "BlockName=b1 Nodes=n[01-04]\nBlockName=b2 Nodes=n[05-08]\nBlockName=b3 Nodes=n[09-12]\n"
+        "BlockName=b4 Nodes=n[13-16]\nBlockSizes=4,8\n",
+    )
+    assert network.kind is NetworkKind.BLOCK
+    assert [len(level) for level in groups(network)] == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("SwitchName=a Nodes=n[1-\n", "topology.conf:1: hostlist 'n[1-': a bracket"),
+        (
+            "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
+            ":2: switch a is already defined in line 1",
+        ),
+        ("SwitchName=a Switches=b\n", ":1: switch a is above b, which is not defined"),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "above itself"),
+        ("SwitchName=a Switches=a\n", "above itself"),
+        ("SwitchName=a Nodes=n1 Speed=3\n", ":1: unknown key 'Speed'"),
+        ("SwitchName=a Nodes=n1 n2\n", ":1: expected KEY=VALUE, found 'n2'"),
+        ("SwitchName=a Nodes=n1 Nodes=n2\n", ":1: Nodes twice"),
+        ("SwitchName=a Nodes=n[1-2],n1\n", ":1: n1 twice on switch a"),
+        ("SwitchName=a\n", "no host is named"),
+        ("BlockName=a Nodes=n1\nBlockName=b Nodes=n1\n", ":2: host n1 is in two blocks"),
+        ("BlockName=a Nodes=n[1-4]\nBlockSizes=4,6\n", "block size 6 is no multiple"),
+        ("BlockName=a Nodes=n[1-4]\nBlockSizes=x\n", ":2: block size 'x'"),
+        ("SwitchName=a Nodes=n[1-99999999]\n", ":1: hostlist"),
+    ],
+)
+def test_topology_conf_refuses_with_the_line(tmp_path: Path, text: str, cause: str) -> None:
+    with pytest.raises(InputError, match=re.escape(cause)) as error:
+        read(tmp_path, text)
+    assert error.value.hint
+    assert "\n" not in error.value.message
+
+
+MANUAL = "machines/slurm-topology/slurm-man-topology.yaml"
+
+
+def test_the_manuals_yaml_has_five_kinds(shared_dir: Path) -> None:
+    path = shared_dir / MANUAL
+    tree = read_network(path)
+    assert (tree.name, tree.kind) == ("topo1", NetworkKind.TREE)
+    assert any("topo2, topo3, topo3a, topo4, topo5" in line for line in tree.report)
+    blocks = read_network(f"{path},topology=topo2")
+    assert [len(level) for level in groups(blocks)] == [1, 4]  # 16 is all there is
+    rings = read_network(f"{path},topology=topo4")
+    assert len(rings.hosts) == 16
+    assert len(rings.links) == 16 + 2
+    for flat in ("topo3", "topo3a"):
+        with pytest.raises(InputError, match="is flat and names no host"):
+            read_network(f"{path},topology={flat}")
+    with pytest.raises(InputError, match="no topology 'topo9'"):
+        read_network(f"{path},topology=topo9")
+
+
+def test_the_manuals_torus_counts_x_fastest(shared_dir: Path) -> None:
+    torus = read_network(f"{shared_dir / MANUAL},topology=topo5")
+    assert torus.kind is NetworkKind.TORUS
+    assert not torus.spread
+    place = {host.name: torus.switches[host.ports[0].switch] for host in torus.hosts}
+    assert place["node01"] == "pod1 0,0,0"
+    assert place["node02"] == "pod1 1,0,0"
+    assert place["node05"] == "pod1 0,1,0"
+    assert place["node17"] == "pod1 0,0,1"
+    assert len(torus.links) == 32 + 32 + 16  # z has two planes: one link, not two
+
+
+def test_regions_of_a_torus(tmp_path: Path) -> None:
+    text = """
+- topology: t
+  torus3d:
+    toruses:
+      - name: p
+        dims: {x: 4, y: 2, z: 1}
+        regions:
+          - {nodes: "a[1-2]", dims: {x: 2, y: 1, z: 1}, anchor: {x: 2, y: 1, z: 0}}
+"""
+    network = read(tmp_path, text, "topology.yaml")
+    assert [network.switches[host.ports[0].switch] for host in network.hosts] == [
+        "p 2,1,0",
+        "p 3,1,0",
+    ]
+    with pytest.raises(InputError, match=r"topology.yaml:8: the region reaches beyond"):
+        read(tmp_path, text.replace("x: 2, y: 1, z: 0", "x: 3, y: 1, z: 0"), "topology.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("- topology: a\n  tree:\n    switches:\n    - switch: s\n      nodes: n[1-\n", ":5: "),
+        ("- topology: a\n  tree:\n    switches: 3\n", ":3: expected a list here"),
+        ("- topology: a\n  tree: {}\n  flat: true\n", ":1: topology 'a' has 2 kinds"),
+        ("- topology: a\n", "has 0 kinds"),
+        ("- topology: a\n  tree: [\n", "no valid YAML"),
+        ("- topology: a\n  topology: b\n", ":2: 'topology' appears twice"),
+        ("- topology: &x a\n  tree: *x\n", ":2: YAML aliases are not read"),
+        ("- topology: a\n  tree: " + "[" * 300 + "\n", "nested too deeply"),
+        ("- topology: a\n  torus3d:\n    toruses:\n    - name: p\n      dims: {x: 2, y: 2, z: 2}\n"
+         "      nodes: n[1-7]\n", ":4: 7 hosts for 2 x 2 x 2 places"),
+        ("- topology: a\n  torus3d:\n    toruses:\n    - name: p\n      dims: {x: 0, y: 2, z: 2}\n"
+         "      nodes: n1\n", ":5: expected 1 to"),
+    ],
+)  # fmt: skip
+def test_topology_yaml_refuses_with_the_line(tmp_path: Path, text: str, cause: str) -> None:
+    with pytest.raises(InputError, match=re.escape(cause)) as error:
+        read(tmp_path, text, "topology.yaml")
+    assert error.value.hint
+
+
+ADDRESSES = """SLURM_TOPOLOGY_ADDR=root.CELL1.leaf1.n1.example
+SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.switch.node
+1: SLURM_TOPOLOGY_ADDR=root.CELL1.leaf2.n2.example
+1: SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.switch.node
+SLURM_TOPOLOGY_ADDR=root.CELL2.leaf3.n3.example
+"""
+
+
+def test_addresses_of_a_jobs_nodes(tmp_path: Path) -> None:
+    network = read(tmp_path, ADDRESSES, "addresses")
+    assert network.host_names == ("n1.example", "n2.example", "n3.example")
+    assert [len(level) for level in groups(network)] == [1, 2, 3]
+    with pytest.raises(InputError, match=r"addresses:3: 'root.CELL1' does not fit"):
+        read(
+            tmp_path,
+            ADDRESSES.replace("leaf2.n2.example", "").replace("CELL1.\n", "CELL1\n"),
+            "addresses",
+        )
+
+
+def test_a_running_job_by_its_environment_and_by_scontrol(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match="no job"):
+        read_network("slurm-job")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n2")
+    monkeypatch.setenv("SLURM_TOPOLOGY_ADDR", "s2.s1.n2")
+    monkeypatch.setenv("SLURM_TOPOLOGY_ADDR_PATTERN", "switch.switch.node")
+    assert read_network("slurm-job").host_names == ("n2",)
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[2-3]")
+    with pytest.raises(UnavailableError, match="one node only"):
+        read_network("slurm-job")
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(
+        "#!/bin/sh\necho 'SwitchName=s0 Level=0 Nodes=n[1-2]'\n"
+        "echo 'SwitchName=s1 Level=0 Nodes=n[3-4]'\n"
+        "echo 'SwitchName=s2 Level=1 Nodes=n[1-4] Switches=s[0-1]'\n"
+    )
+    scontrol.chmod(0o755)
+    network = read_network("slurm-job")
+    assert network.host_names == ("n2", "n3")
+    assert groups(network)[-1] == ["n2", "n3"]
+    scontrol.write_text("#!/bin/sh\necho 'slurm_load_topo error' >&2\nexit 1\n")
+    with pytest.raises(UnavailableError, match="slurm_load_topo error"):
+        read_network("slurm-job")
+
+
+def test_hosts_of_a_job(tmp_path: Path) -> None:
+    nodefile = tmp_path / "nodes"
+    nodefile.write_text("n1\nn1\nn2 slots=8\n# no\nn3:4\n")
+    assert hosts_of(str(nodefile)) == ("n1", "n2", "n3")
+    assert hosts_of("job", {"PBS_NODEFILE": str(nodefile)}) == ("n1", "n2", "n3")
+    assert hosts_of("job", {"SLURM_JOB_NODELIST": "n[1-2]"}) == ("n1", "n2")
+    with pytest.raises(UnavailableError):
+        hosts_of("job", {})
+    with pytest.raises(InputError, match="no host is named"):
+        hosts_of("  ,")
+
+
+@pytest.mark.parametrize(
+    "options", [",bandwidth=x", ",bandwidth=0", ",latency=1", ",taper=0", ",taper=1,taper=2",
+                ",topology=a", ",bandwidth=1:-1"]
+)  # fmt: skip
+def test_options_that_make_no_sense(tmp_path: Path, options: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read(tmp_path, "SwitchName=a Nodes=n1\n", options=options)
+    assert error.value.hint
+
+
+def test_what_is_a_network(tmp_path: Path) -> None:
+    conf = tmp_path / "a,b.conf"
+    conf.write_text("SwitchName=a Nodes=n[1-2]\n")
+    assert is_network(str(conf))
+    assert is_network(f"{conf},bandwidth=25")
+    assert is_network("slurm:nowhere")
+    assert is_network("slurm-job")
+    assert not is_network("dgx-1v")
+    assert not is_network(str(tmp_path))
+    other = tmp_path / "other"
+    other.write_text("GPU0 GPU1\n")
+    assert not is_network(str(other))
+    with pytest.raises(InputError, match="no network that is known"):
+        read_network(f"ib:{other}")
