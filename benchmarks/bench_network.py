@@ -1,9 +1,9 @@
 """Seconds to evaluate one placement on a network of about a thousand nodes with eight GPUs each.
 
-Per case: what is done once (the network read, the machine compiled), and one evaluation (cost, bytes
-over every link, busiest link, latency) of the default and of random placements. Medians over the
-rounds with their range, thread CPU seconds. The two rows of the default are the same thing timed
-twice, interleaved: the control. All numbers of placements are predictions on nominal rates.
+Per case: what is done once (the network read, the machine compiled), and one evaluation (cost,
+bytes over every link, busiest link, latency) of the default and of random placements. Medians
+over the rounds with their range, thread CPU seconds. The two rows of the default are the same
+thing timed twice, interleaved: the control. Numbers of placements are predictions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -85,9 +86,8 @@ def measure(name: str, source: str) -> None:
                 ("random", shuffled),
                 ("default, again", default),
             ):
-                rows[row].append(
-                    seconds(lambda s=slots: _core.large_prediction(shape.machine, flows, s))
-                )
+                evaluate = partial(_core.large_prediction, shape.machine, flows, slots)
+                rows[row].append(seconds(evaluate))
         for row, times in rows.items():
             pairs = len(traffic.mapped_table().source)
             print(f"  {text:29} {pairs:7} pairs, {row:15}{shown(times)}")

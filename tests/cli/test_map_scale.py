@@ -64,3 +64,61 @@ def test_what_a_shape_cannot_take(options, cause, capsys):
 def test_ranks_that_do_not_fit(capsys):
     assert main(["map", TRAFFIC, "-t", "hierarchy:4:8"]) == 1
     assert "128 ranks do not fit on the 32 slots" in capsys.readouterr().err
+
+
+CONF = "SwitchName=top Switches=l[1-2]\nSwitchName=l1 Nodes=n[1-3]\nSwitchName=l2 Nodes=n[4-5]\n"
+
+
+def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
+    conf, place = tmp_path / "topology.conf", tmp_path / "job.place"
+    conf.write_text(CONF)
+    command = ["map", "stencil2d:4x6", "-t", f"slurm:{conf},taper=2", "--node", "dgx-1v"]
+    assert main([*command, "--hosts", "n5,n[1-2]", "-o", str(place)]) == 0
+    out = capsys.readouterr().out
+    assert "24 slots" in out
+    assert "assumed: 25 GB/s per adapter port" in out
+    assert "divided by 2" in out
+    placement = load_placement(place)
+    assert {seat.host for seat in placement.seats} == {"n1", "n2", "n5"}
+    assert all(seat.pci_bus_id and seat.nic and seat.cpus for seat in placement.seats)
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\n")
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    line = ["run", "-p", str(place), "--dry-run", "--", "srun", "-n", "24", "true"]
+    assert main(line) == 0
+    assert f"-m {place} -- true" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ([], "what is inside each of them?"),
+        (["--node", "dgx-1v", "--hosts", "n9"], "has no host n9"),
+        (["--node", "dgx-1v", "--hosts", "n[1-"], "not closed"),
+        (["--node", "nothing"], "no catalogue name"),
+        (["--node", "dgx-1v", "--pin", "0=1"], "--pin needs a topology with devices"),
+    ],
+)
+def test_what_a_network_cannot_take(options, cause, tmp_path, capsys):
+    conf = tmp_path / "topology.conf"
+    conf.write_text(CONF)
+    assert main(["map", "stencil2d:4x6", "-t", str(conf), *options]) in (1, 2)
+    captured = capsys.readouterr()
+    assert cause in captured.err
+    assert "hint:" in captured.err
+    assert captured.out == ""
+
+
+def test_discover_shows_a_network(tmp_path, capsys):
+    conf = tmp_path / "topology.conf"
+    conf.write_text(CONF)
+    assert main(["discover", "-t", str(conf)]) == 0
+    out = capsys.readouterr().out
+    assert "5 hosts on 3 switches, tree" in out
+    assert "n[1-3]" in out
+    assert main(["discover", "-t", str(conf), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "toposeat/network/1"
+    assert [host["name"] for host in document["hosts"]] == ["n1", "n2", "n3", "n4", "n5"]
+    assert main(["discover", "-t", str(conf), "--format", "svg"]) == 2

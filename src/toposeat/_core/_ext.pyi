@@ -400,6 +400,9 @@ def scotch_large(machine: LargeMachine, traffic: RankTraffic, seed: int, threads
 def large_cost(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
     """Sum over directed flows of bytes x distance; slots may be shared."""
 
+def large_prediction(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> LargeCandidate:
+    """Cost and predicted times of one placement."""
+
 def large_link_bytes(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Bytes over each link; no rank may share a slot."""
 

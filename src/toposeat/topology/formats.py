@@ -14,6 +14,7 @@ from pathlib import Path
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.facts import MachineFacts
+from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers import (
     amd_smi,
     hwloc_xml,
@@ -268,6 +269,13 @@ def format_of(file: FileText) -> Format:
             path=file.path,
             line=file.xml.line,
             hint=f"formats known: {names_of_formats()}",
+        )
+    network = network_format_of(file)
+    if network is not None:
+        raise InputError(
+            f"a network of hosts ({network.name}), not one machine",
+            path=file.path,
+            hint=f"map onto it: toposeat map TRAFFIC -t {file.path} --node SRC; or discover -t it",
         )
     raise InputError(f"unknown format: neither of {names_of_formats()}", path=file.path, hint=_HINT)
 

@@ -10,7 +10,7 @@ import pytest
 
 from toposeat.errors import InputError
 from toposeat.model.network import Network, NetworkKind
-from toposeat.topology import read_network
+from toposeat.topology import is_network, read_network, read_topology
 from toposeat.topology.networks.ibnetdiscover import LANE_BYTES_PER_S
 
 
@@ -162,3 +162,17 @@ def test_a_table_of_levels(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=re.escape(cause)):
             read(tmp_path, text)
+
+
+def test_no_file_of_a_machine_is_taken_for_a_network(shared_dir: Path) -> None:
+    for path in sorted((shared_dir / "machines").rglob("*")):
+        if path.is_file():
+            expected = path.parent.name in FOLDERS
+            assert is_network(str(path)) == expected, path
+
+
+def test_a_network_is_no_machine_and_says_so(shared_dir: Path) -> None:
+    path = shared_dir / "machines/ibnetdiscover/superbench-faked.txt"
+    with pytest.raises(InputError, match=r"a network of hosts \(ibnetdiscover\)") as error:
+        read_topology(path)
+    assert "--node" in error.value.hint

@@ -108,9 +108,7 @@ def parse_network(file: FileText, prefix: str | None = None) -> Network:
     found = network_format_of(file, prefix)
     if found is None:
         kinds = ", ".join(e.name for e in NETWORK_FORMATS if prefix in (None, e.prefix))
-        raise InputError(
-            f"no network that is known: not {kinds}", path=file.path, hint=_HINT
-        )
+        raise InputError(f"no network that is known: not {kinds}", path=file.path, hint=_HINT)
     try:
         return found.parse(file)
     except ValueError as error:  # a noun refused what the file says

@@ -23,6 +23,7 @@ from toposeat.topology.networks.builder import NetworkBuilder
 from toposeat.topology.networks.grids import add_torus, grid_levels
 
 ORIGIN = "synthetic"
+MAX_LINKS = 1 << 19
 _GLOBAL_WEIGHT = 3.0  # so that local-global-local beats two global hops
 _LOCAL, _GLOBAL = 1, 2  # levels of a dragonfly's links
 
@@ -141,7 +142,11 @@ def _dragonfly(shape: ShapeText) -> Network:
         raise shape.error("a dragonfly has groups, routers, nodes and perhaps devices per node")
     groups, routers, nodes = shape.sizes[:3]
     hosts = groups * routers * nodes
-    _check(shape, hosts, max(groups * routers, groups * routers * routers // 64))
+    _check(shape, hosts, groups * routers)
+    if groups * routers * (routers - 1) // 2 + groups * (groups - 1) // 2 > MAX_LINKS:
+        raise UsageError(
+            f"{shape.text!r}: more than {MAX_LINKS} links", hint="describe the part that you use"
+        )
     _, node, local, remote = shape.bandwidths("bandwidth", 4, [25.0] * 4)
     leave, local_s, remote_s = shape.latencies(3, [1.0, 0.2, 0.5])
     builder = NetworkBuilder()
