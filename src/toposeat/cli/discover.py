@@ -44,6 +44,7 @@ class DiscoverCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Read, show, save."""
+        from toposeat import topology  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.topology_file import save_topology  # noqa: PLC0415
 
