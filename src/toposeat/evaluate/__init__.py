@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from toposeat.evaluate.evaluation import Evaluator, default_placement, evaluate
 from toposeat.evaluate.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
-from toposeat.evaluate.network import compile_network, compile_traffic, network_arrays, walk
+from toposeat.evaluate.network import compile_network, compile_traffic, network_arrays
 from toposeat.evaluate.referee import Referee
+from toposeat.evaluate.route_numbers import walk
 from toposeat.evaluate.schedule import ScheduleTime, schedule_time
 from toposeat.evaluate.simgrid import (
     compile_for_smpi,
