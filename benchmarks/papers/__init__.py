@@ -1,0 +1,1 @@
+"""Published figures beside what this project computes, predicts, simulates and measures."""
