@@ -79,6 +79,10 @@ FUZZ ?= 100000
 fuzz: setup-test build ## damaged files for every topology reader; FUZZ=1000 for a short run
 	@nice python -m tests.fuzz.fuzz_readers --count $(FUZZ) --processes $(JOBS)
 
+.PHONY: papers
+papers: ## rewrite docs/explanation/papers.md: published figures beside ours
+	@python -m benchmarks.papers --page docs/explanation/papers.md
+
 .PHONY: clean
 clean: ## remove what was built, keep .venv
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

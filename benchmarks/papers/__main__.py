@@ -1,6 +1,6 @@
 """Every reproducible figure of the papers this project builds on, beside the published number.
 
-Run: python -m benchmarks.papers [--json | --markdown] [--no-smpi] [--no-measure]
+Run: python -m benchmarks.papers [--json | --page FILE] [--no-smpi] [--no-measure]
 
 Each line is marked: exact (follows from definitions), calibrated-on (the model was fitted to this
 number: no evidence), held-out (evidence) or not reproducible, with why. Numbers that are published,
@@ -14,13 +14,32 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from benchmarks.machine import describe
-from benchmarks.papers import faraji, gemini, nvtags, summer_school
+from benchmarks.papers import faraji, gemini, measured_links, nvtags, summer_school
 from benchmarks.papers.row import Paper
 from benchmarks.papers.table import json_of, markdown_of, text_of
 
 from toposeat.evaluate import smpi_version, why_no_smpi
+
+PAGE_HEAD = """\
+# Published figures, beside ours
+
+`python -m benchmarks.papers` computes every figure below again; this page is its output
+(`make papers` rewrites it).
+
+| mark | means |
+|---|---|
+| exact | follows from definitions: ours must be equal |
+| calibrated-on | the model was fitted to this very number: agreement is no evidence |
+| held-out | nothing was fitted to it: agreement is evidence, difference is a finding |
+| not reproducible | why is in the notes below its table |
+
+What the authors published, what our flow model predicts and what SimGrid simulates have columns of
+their own; nothing on this page was measured on GPUs by us. Run the command itself to add the
+SimGrid column (`libsimgrid-dev`) and the mapping time on your machine; `--json` has everything.
+"""
 
 
 def papers(*, simulate: bool, measure: bool) -> list[Paper]:
@@ -29,6 +48,7 @@ def papers(*, simulate: bool, measure: bool) -> list[Paper]:
         nvtags.paper(),
         gemini.paper(),
         summer_school.paper(),
+        measured_links.paper(),
     ]
 
 
@@ -43,18 +63,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true")
-    form.add_argument("--markdown", action="store_true")
+    form.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page, host left out")
     parser.add_argument("--no-smpi", action="store_true", help="do not run SimGrid")
     parser.add_argument(
         "--no-measure", action="store_true", help="nothing that depends on the host"
     )
     options = parser.parse_args()
+    if options.page:
+        found = papers(simulate=False, measure=False)
+        options.page.write_text(PAGE_HEAD + "\n".join(markdown_of(found)) + "\n")
+        return 0
     found = papers(simulate=not options.no_smpi, measure=not options.no_measure)
     setting = {"ran_on": describe(), "simulator": simulator(not options.no_smpi)}
     if options.json:
         print(json.dumps(json_of(found, setting)))
-    elif options.markdown:
-        print("\n".join(markdown_of(found)))
     else:
         print(setting["ran_on"])
         print(f"simulator: {setting['simulator']}")
