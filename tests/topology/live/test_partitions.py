@@ -192,6 +192,10 @@ def test_intel_tiles_are_devices(tmp_path: Path, driver: str, tiles: int) -> Non
     assert found.devices[0].pcie == PcieState(
         generation=1, width=16, max_generation=5, max_width=16
     )
+    inside = [x for x in found.links if x.kind.value == "xelink"]
+    assert [set(x.ends) for x in inside] == (
+        [{"gpu0", "gpu1"}, {"gpu2", "gpu3"}] if tiles == 2 else []
+    )
     assert ("2 GPUs have Xe Link" in doubts(found)) is (driver == "i915")
     assert found.origin == "discovered: sysfs (i915, xe)"
 

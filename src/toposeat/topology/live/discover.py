@@ -21,7 +21,12 @@ from toposeat.topology.graph.machine import VENDOR_NVIDIA
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
 from toposeat.topology.live.amd import add_amd_devices, add_xgmi
 from toposeat.topology.live.collection import Collection, pcie_state
-from toposeat.topology.live.intel import IntelCard, add_intel_devices, read_intel
+from toposeat.topology.live.intel import (
+    IntelCard,
+    add_intel_devices,
+    add_tile_links,
+    read_intel,
+)
 from toposeat.topology.live.kfd import KfdGpu
 from toposeat.topology.live.nvidia import (
     DeviceIds,
@@ -85,6 +90,7 @@ def discover_this(
         }
         add_live_nvlinks(found.builder, whole, numa_of, present)
     add_xgmi(found.builder, amd, id_of_node)
+    add_tile_links(found.builder)
     return _finish(found, snapshot, ids, _origin(snapshot, amd, intel))
 
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from toposeat.model.topology import Device, Vendor
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.sysfs import read_line
@@ -69,6 +72,17 @@ def add_intel_devices(found: Collection, cards: tuple[IntelCard, ...]) -> None:
             f"{len(linked)} GPUs have Xe Link, but sysfs does not tell which are joined: their PCIe"
             " paths are shown (merge with `xpu-smi topology -m`: discover -t this -t FILE)"
         )
+
+
+def add_tile_links(builder: GraphBuilder) -> None:
+    """The link inside a card between each two of its tiles (Max 1550: Multi-Die Fabric)."""
+    tiles: dict[str, list[str]] = {}
+    for device in builder.devices:
+        if device.vendor is Vendor.INTEL and device.parent:
+            tiles.setdefault(device.parent, []).append(device.id)
+    for members in tiles.values():
+        for a, b in combinations(members, 2):
+            builder.device_link(a, b, k.MDF, 1, port=False)
 
 
 def _device(found: Collection, card: IntelCard, tile: int, memory: int | None) -> Device:
