@@ -14,6 +14,7 @@ from collectives_page import collectives_page
 
 from toposeat.cli.main import command_parsers
 from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.formats import FORMATS, TREES, UNUSABLE
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / "docs" / "reference"
@@ -81,7 +82,25 @@ def algorithms_page() -> str:
     return f"{_NOTE}{collectives_page()}"
 
 
+def formats_page() -> str:
+    """Every file format that describes a machine, in the order of detection."""
+    parts = [
+        _NOTE,
+        "# Files that describe a machine\n",
+        "What `-t FILE` reads, in the order in which a file's content is compared with them. The",
+        "name of the file does not matter. How several files of one machine go together:",
+        "[merging](../explanation/merging.md).\n",
+        "| format | how to get one | what it knows |\n|---|---|---|",
+    ]
+    parts += [f"| {f.name} | `{f.command}` | {f.tells} |" for f in FORMATS]
+    parts += [f"| {t.name} | `{t.command}` | {t.tells} |" for t in TREES]
+    parts.append("\nRefused with the reason, because people take them for such files:\n")
+    parts += [f"- {f.name}: tells {f.tells}" for f in UNUSABLE]
+    return "\n".join(parts) + "\n"
+
+
 PAGES = {
+    "formats.md": formats_page,
     "cli.md": command_line_page,
     "catalogue.md": catalogue_page,
     "calls.md": mpi_calls_page,

@@ -48,7 +48,6 @@ from toposeat.topology.readers.file_text import decoded
 ROOT = Path(__file__).resolve().parents[2]
 SLOW_S = 2.0
 _SEEDS_OF_A_FORMAT = 24
-_NAME = Path("fuzzed")
 
 
 class _TooSlowError(BaseException):
@@ -76,13 +75,16 @@ class Tally:
         self.crashes += other.crashes
 
 
+Seed = tuple[Path, bytes]  # the file's name without folder: a few formats go by its suffix
+
+
 @dataclass(frozen=True)
 class Target:
     """One format with the files to start from, and how damaged bytes of it are read."""
 
     name: str
-    seeds: tuple[bytes, ...]
-    read: Callable[[bytes], list[Parsed]]
+    seeds: tuple[Seed, ...]
+    read: Callable[[Path, bytes], list[Parsed]]
     cost: int = 1  # one input of an archive costs as much as so many of a text: there are fewer
 
 
@@ -91,8 +93,8 @@ class Target:
 
 def targets(shared: Path, max_bytes: int) -> list[Target]:
     """Every registered format that has at least one file to start from."""
-    texts: dict[str, list[bytes]] = {each.name: [] for each in (*FORMATS, *UNUSABLE)}
-    trees: dict[str, list[bytes]] = {each.name: [] for each in TREES}
+    texts: dict[str, list[Seed]] = {each.name: [] for each in (*FORMATS, *UNUSABLE)}
+    trees: dict[str, list[Seed]] = {each.name: [] for each in TREES}
     for path in sorted(shared.rglob("*")):
         if path.is_file() and path.name != "INDEX.tsv":
             _sort_file(path, texts, trees)
@@ -110,20 +112,20 @@ def targets(shared: Path, max_bytes: int) -> list[Target]:
     return found
 
 
-def _sort_file(path: Path, texts: dict[str, list[bytes]], trees: dict[str, list[bytes]]) -> None:
+def _sort_file(path: Path, texts: dict[str, list[Seed]], trees: dict[str, list[Seed]]) -> None:
     for tree in TREES:
         if tree.looks_like(path):
-            trees[tree.name].append(_plain_tar(path))
+            trees[tree.name].append((Path(path.name), _plain_tar(path)))
             return
     data = path.read_bytes()
     try:
-        texts[format_of(decoded(data, path)).name].append(data)
+        texts[format_of(decoded(data, path)).name].append((Path(path.name), data))
     except ToposeatError:
         return
 
 
-def _json_of(name: str) -> bytes:
-    return encode_json(read_topology(name), schema=TOPOLOGY_SCHEMA).encode()
+def _json_of(name: str) -> Seed:
+    return Path(name), encode_json(read_topology(name), schema=TOPOLOGY_SCHEMA).encode()
 
 
 def _plain_tar(path: Path) -> bytes:
@@ -135,46 +137,46 @@ def _plain_tar(path: Path) -> bytes:
     return out.getvalue()
 
 
-def _chosen(files: list[bytes], max_bytes: int) -> tuple[bytes, ...]:
+def _chosen(files: list[Seed], max_bytes: int) -> tuple[Seed, ...]:
     """The smaller files: what a reader does wrong it does wrong with few lines as well."""
-    by_size = sorted(files, key=len)
-    small = [each for each in by_size if len(each) <= max_bytes]
+    by_size = sorted(files, key=lambda seed: len(seed[1]))
+    small = [each for each in by_size if len(each[1]) <= max_bytes]
     return tuple((small or by_size[:1])[:_SEEDS_OF_A_FORMAT])
 
 
 # ---- one input
 
 
-def _reader_of_text(of: Format) -> Callable[[bytes], list[Parsed]]:
+def _reader_of_text(of: Format) -> Callable[[Path, bytes], list[Parsed]]:
     """Reads as a user's file is read, but by this reader wherever it would take the file."""
 
-    def read(data: bytes) -> list[Parsed]:
-        file = decoded(data, _NAME)
+    def read(name: Path, data: bytes) -> list[Parsed]:
+        file = decoded(data, name)
         if not of.looks_like(file):
             return parse_outputs(file)
         try:
             return [of.parse(file)]
         except ValueError as error:
-            raise InputError(str(error), path=_NAME, hint="as parse_outputs does") from error
+            raise InputError(str(error), path=name, hint="as parse_outputs does") from error
 
     return read
 
 
-def _reader_of_tree(of: TreeFormat) -> Callable[[bytes], list[Parsed]]:
-    def read(data: bytes) -> list[Parsed]:
+def _reader_of_tree(of: TreeFormat) -> Callable[[Path, bytes], list[Parsed]]:
+    def read(name: Path, data: bytes) -> list[Parsed]:
         path = Path(f"/dev/shm/toposeat-fuzz-{multiprocessing.current_process().pid}.tar")
         path.write_bytes(data)
         try:
             return [of.parse(path)]
         except ValueError as error:
-            raise InputError(str(error), path=_NAME, hint="as sources does") from error
+            raise InputError(str(error), path=name, hint="as sources does") from error
         finally:
             path.unlink()
 
     return read
 
 
-def try_input(target: Target, data: bytes, limit_s: float) -> tuple[str, float]:
+def try_input(target: Target, seed: Seed, limit_s: float) -> tuple[str, float]:
     """Read one input.
 
     Returns:
@@ -183,7 +185,7 @@ def try_input(target: Target, data: bytes, limit_s: float) -> tuple[str, float]:
     start = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, limit_s)
     try:
-        outcome = _outcome(target, data)
+        outcome = _outcome(target, seed)
     except _TooSlowError:
         outcome = f"no end within {limit_s:g} s"
     except MemoryError:
@@ -197,9 +199,9 @@ def try_input(target: Target, data: bytes, limit_s: float) -> tuple[str, float]:
     return outcome, time.process_time() - start
 
 
-def _outcome(target: Target, data: bytes) -> str:
+def _outcome(target: Target, seed: Seed) -> str:
     try:
-        parsed = target.read(data)
+        parsed = target.read(*seed)
         if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parsed):
             _merge(parsed)
     except ToposeatError as error:
@@ -213,7 +215,7 @@ def _merge(parsed: list[Parsed]) -> None:
     try:
         merge_topologies(parsed, "fuzzed")
     except ValueError as error:  # as `sources` takes it
-        raise InputError(str(error), path=_NAME, hint="as sources does") from error
+        raise InputError(str(error), path="fuzzed", hint="as sources does") from error
 
 
 # ---- many
@@ -228,10 +230,10 @@ def _work(job: _Job) -> Tally:
     source = random.Random(f"{target.name} {seed}")
     tally = Tally()
     for _ in range(count):
-        data = source.choice(target.seeds)
-        others = target.seeds if source.random() < 0.1 else ()
+        name, data = source.choice(target.seeds)
+        others = [each for _, each in target.seeds] if source.random() < 0.1 else ()
         data = damage(source, data, others=others)
-        outcome, seconds = try_input(target, data, limit_s)
+        outcome, seconds = try_input(target, (name, data), limit_s)
         tally.inputs += 1
         tally.read += outcome == "read"
         tally.refused += outcome == "refused"
@@ -285,26 +287,34 @@ def main() -> int:
     _TARGETS.extend(found)
     tallies: dict[str, Tally] = {target.name: Tally() for target in found}
     jobs = list(_jobs(args.count, 2_000, args.seed, args.time_limit))
+    left = Counter(job[0] for job in jobs)
+    _print_row("format", ("seeds", "inputs", "read", "refused", "crashes", "slow", "slowest"))
     context = multiprocessing.get_context("fork")
     with context.Pool(args.processes, _limit, (args.memory_limit << 20,)) as pool:
         for job, tally in zip(jobs, pool.imap(_work, jobs), strict=True):
-            tallies[found[job[0]].name].add(tally)
-    return _print(tallies, found)
+            target = found[job[0]]
+            tallies[target.name].add(tally)
+            left[job[0]] -= 1
+            if not left[job[0]]:
+                _print_target(target, tallies[target.name])
+    return _print_end(tallies, alone=bool(args.only))
 
 
-def _print(tallies: dict[str, Tally], found: Sequence[Target]) -> int:
-    header = ("format", "seeds", "inputs", "read", "refused", "crashes", "slow", "slowest")
-    print(f"{header[0]:34}" + "".join(f"{word:>9}" for word in header[1:]))
-    for target in found:
-        t = tallies[target.name]
-        numbers = (len(target.seeds), t.inputs, t.read, t.refused, t.crashes.total(), t.slow)
-        print(f"{target.name:34}" + "".join(f"{n:9}" for n in numbers) + f"{t.slowest_s:8.2f}s")
-    for target in found:
-        for what, times in tallies[target.name].crashes.most_common():
-            print(f"{target.name}: {times} x {what}")
+def _print_row(name: str, cells: Sequence[object]) -> None:
+    print(f"{name:34}" + "".join(f"{cell!s:>9}" for cell in cells), flush=True)
+
+
+def _print_target(target: Target, t: Tally) -> None:
+    counts = (len(target.seeds), t.inputs, t.read, t.refused, t.crashes.total(), t.slow)
+    _print_row(target.name, (*counts, f"{t.slowest_s:.2f}s"))
+    for what, times in t.crashes.most_common():
+        print(f"    {times} x {what}", flush=True)
+
+
+def _print_end(tallies: dict[str, Tally], *, alone: bool) -> int:
     crashes = sum(t.crashes.total() for t in tallies.values())
     without = [f.name for f in (*FORMATS, *UNUSABLE, *TREES) if f.name not in tallies]
-    if without and len(found) > 1:
+    if without and not alone:
         print(f"no file to start from: {', '.join(without)}")
     print(f"{sum(t.inputs for t in tallies.values())} inputs, {crashes} crashes")
     return 1 if crashes else 0
