@@ -48,6 +48,11 @@ XGMI_VEGA20 = DeviceLink("xGMI (Vega 20, MI100)", LinkKind.XGMI, 46e9, 24e9, 3)
 XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
 XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
 
+# One flow over bonded links of MI200: 65 GB/s measured over the four in a package, 47 over two, 36
+# to 40 over one, 27 to 32 over other dies (MI250, 4 MB messages).
+_MI200_FLOW = {4: 65e9, 2: 47e9, 1: 36e9}
+MI200_RELAYED_FLOW = 30e9
+
 # What KFD states for the way between the partitions of one MI300X, and what the Frontier user guide
 # states for one GCD's xGMI to its CPU.
 XGMI_IN_PACKAGE = 819.2e9
@@ -130,3 +135,10 @@ def pcie_generation_of_device(name: str) -> int | None:
 def pcie_bytes_per_s(generation: int, width: int = 16) -> float:
     """Achievable bytes/s per direction of a PCIe link of `width` lanes."""
     return PCIE_X16[min(max(generation, 1), 6)] * width / 16
+
+
+def flow_of_bond(lane: DeviceLink, count: int) -> float:
+    """What one flow reaches on `count` bonded links, bytes/s: of MI200, less than their sum."""
+    if lane is XGMI_MI200 and count in _MI200_FLOW:
+        return _MI200_FLOW[count]
+    return lane.achievable * count

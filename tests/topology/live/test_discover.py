@@ -342,9 +342,10 @@ def test_recorded_kfd_tree(shared_dir: Path, tmp_path: Path) -> None:
         sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
     gpus = read_kfd(tmp_path)
     assert len(gpus) == 63
-    assert {bandwidth for gpu in gpus for bandwidth in gpu.peers.values()} == {819200e6}
-    assert max(len(gpu.peers) for gpu in gpus) == 7
-    assert all(gpu.far_peers for gpu in gpus)
+    board = {gpu.node: gpu.board for gpu in gpus}
+    inside = [link for gpu in gpus for node, link in gpu.links.items() if board[node] == gpu.board]
+    assert {(link["weight"], link["max_bandwidth"]) for link in inside} == {(13, 819200)}
+    assert all(len(gpu.links) == 62 for gpu in gpus)
 
 
 @pytest.mark.parametrize(

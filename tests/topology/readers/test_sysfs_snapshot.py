@@ -121,3 +121,35 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert not sysfs_snapshot.looks_like(tmp_path)
+
+
+def test_partitions_of_a_whole_tree_share_bonds_and_pcie(tmp_path: Path) -> None:
+    """Live discovery's way too: two MI300X in four partitions each."""
+    sysfs = FakeSysfs(tmp_path / "sys")
+    machine = samples.KfdMachine(cpus=1)
+    nodes = []
+    for board in (1, 2):
+        sysfs.pci(
+            f"pci0000:{board}0/0000:{board}0:01.0/0000:0{board}:00.0",
+            vendor=AMD,
+            pci_class=GPU_CLASS,
+            node=0,
+            cpus="0-7",
+            speed="32.0 GT/s PCIe",
+        )
+        nodes += [
+            machine.gpu(board << 8 | part, gfx=90402, device=0x74A1, cpu=0) for part in range(4)
+        ]
+    for i, a in enumerate(nodes):
+        for j, b in enumerate(nodes[i + 1 :], i + 1):
+            machine.xgmi(a, b, weight=13 if i // 4 == j // 4 else 41, most=0)
+    write_nodes(machine, tmp_path / "sys/class/kfd/kfd/topology/nodes")
+    sysfs.numa(0, "0-7", 0)
+    topology = read_topology(tmp_path)
+    assert [d.parent for d in topology.devices] == ["0000:01:00.0"] * 4 + ["0000:02:00.0"] * 4
+    between = [
+        set(r.links) for r in topology.routes if (int(r.source[3:]) < 4) != (int(r.target[3:]) < 4)
+    ]
+    assert len(between) == 32
+    (shared,) = set.intersection(*between)
+    assert topology.link_of_id[shared].forward_bytes_per_s.value == 64e9

@@ -1,14 +1,12 @@
 r"""From KFD's nodes and io_links to a link graph.
 
-    numa0 ===== smp ===== numa1          whole GPUs: one xGMI link for each direct pair
-      |                                  partitions: ports of the fabric in their package; two
-    bridge                               packages are joined by the one xGMI link that all their
-      |                                  partitions share
-    package fabric ---- xGMI ---- package fabric
-     /    |    \
+numa0 ===== smp ===== numa1          whole GPUs: one xGMI link for each direct pair
+|                                  partitions: ports of the fabric in their package; two
+bridge                               packages are joined by the one xGMI link that all their
+|                                  partitions share
+package fabric ---- xGMI ---- package fabric
+/    |    \
    part  part  part
-
-Weights are the driver's: 15 an xGMI hop, 13 the way through a package, 20 a PCIe segment.
 """
 
 from __future__ import annotations
@@ -16,8 +14,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, permutations
 
+from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -28,19 +27,16 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.kfd_node import KfdNode
+from toposeat.topology.graph.kfd_node import (
+    FORWARDING_GFX,
+    LANE_OF_GFX,
+    PARTITIONED_GFX,
+    KfdNode,
+)
+from toposeat.topology.graph.xgmi_fabric import XgmiGpu, add_xgmi
 
-_PCIE, _XGMI, _HYPERTRANSPORT = 2, 11, 1
-_HOP_WEIGHT, _PACKAGE_WEIGHT = 15, 13
+_PCIE, _XGMI = 2, 11
 _MB = 1e6
-_MI200_GFX = 90010
-_PARTITIONED_GFX = frozenset({90400, 90401, 90402, 90500})  # MI300 and MI350
-_LANE_OF_GFX = {
-    90006: k.XGMI_VEGA20,
-    90008: k.XGMI_VEGA20,
-    _MI200_GFX: k.XGMI_MI200,
-    **dict.fromkeys(_PARTITIONED_GFX, k.XGMI_MI300),
-}
 # PCI device ids of AMD's data-centre GPUs (pci.ids).
 _NAMES = {
     0x6860: "Radeon Instinct MI25",
@@ -61,7 +57,7 @@ _NAMES = {
 
 @dataclass(slots=True)
 class _Gpu:
-    """One GPU node and where it ends up in the graph."""
+    """One GPU node, its addresses, its memory node and its xGMI links."""
 
     node: KfdNode
     id: str
@@ -69,11 +65,12 @@ class _Gpu:
     board: str
     links: dict[int, dict[str, int]] = field(default_factory=dict)  # xGMI, by node
     numa: int | None = None
-    vertex: str = ""  # where its links end: itself, or the fabric of its package
 
-    @property
-    def lane(self) -> k.DeviceLink:
-        return _LANE_OF_GFX.get(self.node.properties.get("gfx_target_version", 0), k.XGMI_MI200)
+    def xgmi(self, part: bool) -> XgmiGpu:
+        """As the fabric needs it."""
+        gfx = self.node.properties.get("gfx_target_version", 0)
+        lane = LANE_OF_GFX.get(gfx, k.XGMI_MI200)
+        return XgmiGpu(self.id, self.node.number, self.board, part, lane, self.links)
 
 
 def topology_of_kfd(nodes: Sequence[KfdNode], *, name: str, origin: str) -> Topology:
@@ -116,13 +113,26 @@ class _Writer:
         self._add_devices()
         for node in self.cpus:
             self._numa(node.number)
-        for board, members in self.members.items():
-            self._board(board, members)
-        self._join()
+        self._fabric()
         self._sockets()
         for what, count in self.unstated.items():
             self.report.append(f"KFD does not state the bandwidth of {count} {what}")
-        return self.builder.build(name=name, origin=origin)
+        return self.builder.build(name=name, origin=origin, caps=self._relayed())
+
+    def _relayed(self) -> dict[tuple[str, str], Quantity]:
+        """Single flows of MI200's dies that go over other dies."""
+        relays = {d.id for d in self.builder.devices if d.forwards}
+        near = {
+            pair
+            for link in self.builder.links
+            if link.kind is LinkKind.XGMI
+            for pair in (link.ends, link.ends[::-1])
+        }
+        return {
+            pair: nominal(k.MI200_RELAYED_FLOW)
+            for pair in permutations(sorted(relays), 2)
+            if pair not in near
+        }
 
     def _doubt_nodes(self, nodes: Sequence[KfdNode]) -> None:
         """What the list itself shows of missing or contradictory nodes."""
@@ -179,7 +189,7 @@ class _Writer:
         for index, gpu in enumerate(self.gpus):
             properties = gpu.node.properties
             unique = properties.get("unique_id", 0)
-            part = len(self.members[gpu.board]) > 1 and gpu.bus not in doubled
+            part = self._is_part(gpu)
             self.builder.devices.append(
                 Device(
                     id=gpu.id,
@@ -190,7 +200,7 @@ class _Writer:
                     uuid=f"GPU-{unique:016x}" if unique and not part else None,
                     numa_node=gpu.numa,
                     memory_bytes=_memory(gpu.node),
-                    forwards=properties.get("gfx_target_version") == _MI200_GFX,
+                    forwards=properties.get("gfx_target_version") == FORWARDING_GFX,
                     parent=gpu.board if part else "",
                 )
             )
@@ -206,38 +216,22 @@ class _Writer:
             )
         return self.numa_ids[node]
 
-    def _board(self, board: str, members: Sequence[_Gpu]) -> None:
-        """The fabric of a package with partitions, and the way from each package to its CPU."""
-        if len({gpu.bus for gpu in members}) < 2:
-            for gpu in members:
-                gpu.vertex = gpu.id
-                self._host(gpu, [gpu])
-            return
-        fabric = self.builder.component(
-            ComponentKind.NVSWITCH, f"package-{board}", name="fabric of the package"
-        )
-        for gpu in members:
-            gpu.vertex = fabric
-            inside = [
-                link.get("max_bandwidth", 0)
-                for node, link in gpu.links.items()
-                if self.of_node[node].board == board
-            ]
-            port = max(inside, default=0) * _MB
-            if not port:
-                port = k.XGMI_IN_PACKAGE
-                self.unstated[f"ports in packages: {_gb(port)} assumed"] += 1
-            self.builder.link(
-                LinkKind.XGMI,
-                gpu.id,
-                fabric,
-                bytes_per_s=port,
-                latency_s=k.LATENCY_NVSWITCH_PORT,
-                name="in the package",
-            )
-        self._host(members[0], members)
+    def _fabric(self) -> None:
+        """xGMI, and the way from each package to its CPU."""
+        gpus = {gpu.id: gpu.xgmi(self._is_part(gpu)) for gpu in self.gpus}
+        add_xgmi(self.builder, list(gpus.values()))
+        for members in self.members.values():
+            if self._is_part(members[0]):
+                self._host(members[0], members, gpus[members[0].id].vertex)
+            else:
+                for gpu in members:
+                    self._host(gpu, [gpu], gpu.id)
 
-    def _host(self, first: _Gpu, members: Sequence[_Gpu]) -> None:
+    def _is_part(self, gpu: _Gpu) -> bool:
+        """Whether a GPU is one of several partitions, with bus ids of their own."""
+        return len({each.bus for each in self.members[gpu.board]}) > 1
+
+    def _host(self, first: _Gpu, members: Sequence[_Gpu], vertex: str) -> None:
         """The one link of a package to its CPU: PCIe through a host bridge, or xGMI."""
         kind, stated = _host_link(members, self.nodes)
         numa = self._numa(first.numa)
@@ -246,7 +240,7 @@ class _Writer:
                 self.unstated[f"xGMI links to CPUs: {_gb(k.XGMI_CPU)} assumed"] += 1
             self.builder.link(
                 LinkKind.XGMI,
-                first.vertex,
+                vertex,
                 numa,
                 bytes_per_s=stated or k.XGMI_CPU,
                 latency_s=k.LATENCY_XGMI,
@@ -260,52 +254,8 @@ class _Writer:
         bridge = self.builder.component(
             ComponentKind.HOST_BRIDGE, f"bridge-{first.id}", numa_node=first.numa
         )
-        self.builder.pcie(
-            first.vertex, bridge, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT
-        )
+        self.builder.pcie(vertex, bridge, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT)
         self.builder.fabric(bridge, numa, bytes_per_s=speed)
-
-    def _join(self) -> None:
-        """Direct xGMI links, one for each pair of vertices."""
-        joined: set[frozenset[str]] = set()
-        far = 0
-        for gpu in self.gpus:
-            for number, link in sorted(gpu.links.items()):
-                peer = self.of_node[number]
-                ends = frozenset((gpu.vertex, peer.vertex))
-                if len(ends) < 2 or ends in joined:
-                    continue
-                if _own_weight(link, gpu, peer) > _HOP_WEIGHT:
-                    far += gpu.node.number < number
-                    continue
-                joined.add(ends)
-                self._xgmi(gpu, peer, link, peer.links.get(gpu.node.number, link))
-        if far:
-            self.report.append(
-                f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
-                " what lies between"
-            )
-
-    def _xgmi(self, gpu: _Gpu, peer: _Gpu, link: dict[str, int], back: dict[str, int]) -> None:
-        forward = link.get("max_bandwidth", 0) * _MB
-        backward = back.get("max_bandwidth", 0) * _MB
-        least = link.get("min_bandwidth", 0) * _MB
-        lane = gpu.lane
-        unit = least if 0 < least < forward else lane.data_sheet
-        count = max(1, min(16, round((forward or unit) / unit)))
-        if not forward:
-            self.unstated[f"xGMI links: {_gb(lane.data_sheet)} assumed ({lane.name})"] += 1
-        self.builder.link(
-            LinkKind.XGMI,
-            gpu.vertex,
-            peer.vertex,
-            bytes_per_s=forward or lane.data_sheet,
-            backward_bytes_per_s=backward or forward or lane.data_sheet,
-            flow_bytes_per_s=min(forward or lane.data_sheet, lane.achievable * count),
-            latency_s=k.LATENCY_XGMI,
-            count=count,
-            name=lane.name,
-        )
 
     def _sockets(self) -> None:
         """Links between CPUs as the driver lists them; without any, one between each two."""
@@ -342,7 +292,7 @@ def _addresses(node: KfdNode) -> tuple[str, str]:
         raise ValueError(f"node {node.number} is in PCI domain {domain}")
     slot = f"{domain:04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
     bus = canonical_pci(f"{slot}.{location & 7}")
-    partitioned = properties.get("gfx_target_version") in _PARTITIONED_GFX
+    partitioned = properties.get("gfx_target_version") in PARTITIONED_GFX
     return bus, canonical_pci(f"{slot}.0") if partitioned else bus
 
 
@@ -368,12 +318,6 @@ def _host_link(members: Sequence[_Gpu], nodes: dict[int, KfdNode]) -> tuple[int,
                     kind = link.get("type", _PCIE)
                     stated = max(stated, link.get("max_bandwidth", 0) * _MB)
     return kind, stated
-
-
-def _own_weight(link: dict[str, int], gpu: _Gpu, peer: _Gpu) -> int:
-    """The weight of the way between two packages, without the ways through them."""
-    ends = sum(each.vertex != each.id for each in (gpu, peer))
-    return link.get("weight", 0) - ends * _PACKAGE_WEIGHT
 
 
 def _gb(bytes_per_s: float) -> str:

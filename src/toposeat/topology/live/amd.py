@@ -6,10 +6,11 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from toposeat.model.topology import Device, LinkKind, Vendor
-from toposeat.topology import constants as k
+from toposeat.model.topology import Device, Vendor
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
+from toposeat.topology.graph.xgmi_fabric import XgmiGpu
+from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.kfd import KfdGpu, read_kfd, unreadable_nodes
 from toposeat.topology.live.sysfs import read_line
@@ -106,30 +107,21 @@ def _name(sysfs: Path, gpu: KfdGpu, function: PciDevice | None) -> str:
 
 
 def add_xgmi(builder: GraphBuilder, gpus: tuple[KfdGpu, ...], ids: dict[int, str]) -> None:
-    """One link per direct pair; KFD states its bandwidth on newer drivers only."""
-    unstated: Counter[float] = Counter()
+    """One bond per direct pair; partitions share those of their GPU."""
+    buses: dict[str, set[str]] = {}
     for gpu in gpus:
-        for peer, bytes_per_s in gpu.peers.items():
-            if peer not in ids or peer <= gpu.node:
-                continue
-            if not bytes_per_s:
-                unstated[gpu.lane.data_sheet] += 1
-            builder.link(
-                LinkKind.XGMI,
-                ids[gpu.node],
-                ids[peer],
-                bytes_per_s=bytes_per_s or gpu.lane.data_sheet,
-                latency_s=k.LATENCY_XGMI,
-                name="xGMI",
+        buses.setdefault(gpu.board, set()).add(gpu.pci_bus_id)
+    add_bonds(
+        builder,
+        [
+            XgmiGpu(
+                id=ids[gpu.node],
+                node=gpu.node,
+                board=gpu.board,
+                part=len(buses[gpu.board]) > 1,
+                lane=gpu.lane,
+                links=gpu.links,
             )
-    far = sum(peer in ids for gpu in gpus for peer in gpu.far_peers) // 2
-    if far:
-        builder.report.append(
-            f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
-            " what lies between"
-        )
-    for assumed, count in unstated.items():
-        builder.report.append(
-            f"KFD does not state the bandwidth of {count} xGMI links:"
-            f" {assumed / k.GB_PER_S:g} GB/s assumed"
-        )
+            for gpu in gpus
+        ],
+    )

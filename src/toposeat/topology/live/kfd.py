@@ -8,29 +8,19 @@ from pathlib import Path
 
 from toposeat.model.topology import canonical_pci
 from toposeat.topology import constants as k
+from toposeat.topology.graph.kfd_node import FORWARDING_GFX, LANE_OF_GFX, PARTITIONED_GFX
 from toposeat.topology.live.sysfs import read_line
 
 _XGMI = 11  # CRAT link type; 2 is PCIe
-# The driver counts 15 per xGMI hop, and 13 inside a package; more means that others lie between.
-_DIRECT_WEIGHT = 15
-# gfx_target_version: major, then two digits each of minor and stepping.
-_FORWARDING_GFX = 90010  # MI200: its dies relay traffic of others
-_PARTITIONED_GFX = frozenset({90400, 90401, 90402, 90500})  # MI300 and MI350
-_LANE_OF_GFX = {
-    90006: k.XGMI_VEGA20,
-    90008: k.XGMI_VEGA20,  # MI100
-    90010: k.XGMI_MI200,
-    **dict.fromkeys(_PARTITIONED_GFX, k.XGMI_MI300),
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KfdGpu:
-    """One GPU node. `peers` maps node numbers of direct xGMI peers to bytes/s (0: not stated).
+    """One GPU node.
 
-    `far_peers` are those that xGMI reaches, but not over a link of their own. `board` is the bus id
-    of the GPU that the node is, or is a partition of: the driver writes a partition's number into
-    the function digit of its own id (Linux 6.6), or above all of it (before).
+    `links` are its xGMI links as the driver states them, by the node at the other end. `board` is
+    the bus id of the GPU that the node is, or is a partition of: the driver writes a partition's
+    number into the function digit of its own id (Linux 6.6), or above all of it (before).
     """
 
     node: int
@@ -40,10 +30,9 @@ class KfdGpu:
     name: str
     memory_bytes: int | None
     unique_id: int
-    peers: dict[int, float]
-    far_peers: tuple[int, ...]
     forwards: bool
     lane: k.DeviceLink  # what one of its xGMI links is by data sheet
+    links: dict[int, dict[str, int]]
 
 
 def unreadable_nodes(root: Path = Path("/sys")) -> int:
@@ -84,21 +73,14 @@ def _gpu(entry: Path) -> KfdGpu | None:
     return KfdGpu(
         node=int(entry.name),
         pci_bus_id=bus,
-        board=canonical_pci(f"{slot}.0") if gfx in _PARTITIONED_GFX else bus,
+        board=canonical_pci(f"{slot}.0") if gfx in PARTITIONED_GFX else bus,
         render_minor=properties.get("drm_render_minor") or None,
         name=read_line(entry / "name") or "",
         memory_bytes=_memory(entry),
         unique_id=properties.get("unique_id", 0),
-        peers={
-            link["node_to"]: link.get("max_bandwidth", 0) * 1e6
-            for link in links
-            if link.get("weight", 0) <= _DIRECT_WEIGHT
-        },
-        far_peers=tuple(
-            link["node_to"] for link in links if link.get("weight", 0) > _DIRECT_WEIGHT
-        ),
-        forwards=gfx == _FORWARDING_GFX,
-        lane=_LANE_OF_GFX.get(gfx, k.XGMI_MI200),
+        forwards=gfx == FORWARDING_GFX,
+        lane=LANE_OF_GFX.get(gfx, k.XGMI_MI200),
+        links={link["node_to"]: link for link in links},
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from toposeat.model.quantity import Source, nominal
 from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.facts import LaneState, MachineFacts
+from toposeat.topology.facts import LaneState, LinkFact, MachineFacts
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks, nvlink_lanes
@@ -125,7 +125,7 @@ def _draw_links(builder: GraphBuilder, facts: MachineFacts, devices: Sequence[De
             b.id,
             bytes_per_s=forward,
             backward_bytes_per_s=link.backward_bytes_per_s,
-            flow_bytes_per_s=forward * _flow_fraction(link.kind, lane),
+            flow_bytes_per_s=forward * _flow_fraction(link, lane),
             latency_s=k.LATENCY_XGMI if link.kind is LinkKind.XGMI else k.LATENCY_NVLINK,
             count=link.count,
             name=link.name
@@ -137,9 +137,11 @@ def _draw_links(builder: GraphBuilder, facts: MachineFacts, devices: Sequence[De
         )
 
 
-def _flow_fraction(kind: LinkKind, lane: k.DeviceLink) -> float:
-    """What one copy reaches of a link's capacity."""
-    return lane.achievable / lane.data_sheet if kind is lane.kind else 1.0
+def _flow_fraction(link: LinkFact, lane: k.DeviceLink) -> float:
+    """What one copy reaches of a bond's capacity."""
+    if link.kind is not lane.kind:
+        return 1.0
+    return k.flow_of_bond(lane, link.count) / (lane.data_sheet * link.count)
 
 
 def _draw_lanes(

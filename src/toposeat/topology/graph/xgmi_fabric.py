@@ -1,0 +1,147 @@
+"""xGMI between AMD's GPUs from the driver's links: direct bonds, packages with partitions.
+
+A whole GPU has a bond with every direct peer. Partitions are ports of the fabric in their package;
+two packages are joined by the one bond that all their partitions share. The driver's weights tell:
+15 a hop, 13 the way through a package with partitions; 41 = 13 + 15 + 13 is between packages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toposeat.model.topology import ComponentKind, LinkKind
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+
+_HOP_WEIGHT, _PACKAGE_WEIGHT = 15, 13
+_MOST_LANES = 16
+_MB = 1e6
+
+
+@dataclass(slots=True)
+class XgmiGpu:
+    """One GPU or partition.
+
+    Args:
+        id: of the device.
+        node: KFD's number.
+        board: bus id of the GPU that it is, or is a partition of.
+        part: whether it is one of several partitions.
+        lane: what one of its links is by data sheet.
+        links: the driver's xGMI links by the node at their other end.
+        vertex: where its links end, set by `add_xgmi`: itself, or the fabric of its package.
+    """
+
+    id: str
+    node: int
+    board: str
+    part: bool
+    lane: k.DeviceLink
+    links: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    vertex: str = ""
+
+
+def add_xgmi(builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
+    """Add the fabrics of packages and the bonds between them, and report what is not stated."""
+    _Fabric(builder, gpus).write()
+
+
+class _Fabric:
+    def __init__(self, builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
+        self.builder = builder
+        self.gpus = gpus
+        self.of_node = {gpu.node: gpu for gpu in gpus}
+        self.unstated: Counter[str] = Counter()
+
+    def write(self) -> None:
+        packages: dict[str, list[XgmiGpu]] = defaultdict(list)
+        for gpu in self.gpus:
+            gpu.vertex = gpu.id
+            if gpu.part:
+                packages[gpu.board].append(gpu)
+        for board, members in packages.items():
+            self._package(board, members)
+        self._join()
+        for what, count in self.unstated.items():
+            self.builder.report.append(f"KFD does not state the bandwidth of {count} {what}")
+
+    def _package(self, board: str, members: Sequence[XgmiGpu]) -> None:
+        fabric = self.builder.component(
+            ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}"
+        )
+        for gpu in members:
+            gpu.vertex = fabric
+            inside = [
+                link.get("max_bandwidth", 0)
+                for node, link in gpu.links.items()
+                if node in self.of_node and self.of_node[node].board == board
+            ]
+            port = max(inside, default=0) * _MB
+            if not port:
+                port = k.XGMI_IN_PACKAGE
+                self.unstated[f"ports in packages: {_gb(port)} assumed"] += 1
+            self.builder.link(
+                LinkKind.XGMI,
+                gpu.id,
+                fabric,
+                bytes_per_s=port,
+                latency_s=k.LATENCY_NVSWITCH_PORT,
+                name="in the package",
+            )
+
+    def _join(self) -> None:
+        """One bond for each pair of vertices that a direct link joins."""
+        joined: set[frozenset[str]] = set()
+        far = 0
+        for gpu in self.gpus:
+            for number, link in sorted(gpu.links.items()):
+                peer = self.of_node.get(number)
+                if peer is None:
+                    continue
+                ends = frozenset((gpu.vertex, peer.vertex))
+                if len(ends) < 2 or ends in joined:
+                    continue
+                if _own_weight(link, gpu, peer) > _HOP_WEIGHT:
+                    far += gpu.node < number
+                    continue
+                joined.add(ends)
+                self._bond(gpu, peer, link, peer.links.get(gpu.node, link))
+        if far:
+            self.builder.report.append(
+                f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
+                " what lies between"
+            )
+
+    def _bond(
+        self, gpu: XgmiGpu, peer: XgmiGpu, link: Mapping[str, int], back: Mapping[str, int]
+    ) -> None:
+        forward = link.get("max_bandwidth", 0) * _MB
+        backward = back.get("max_bandwidth", 0) * _MB
+        least = link.get("min_bandwidth", 0) * _MB
+        lane = gpu.lane
+        unit = least if 0 < least < forward else lane.data_sheet
+        count = max(1, min(_MOST_LANES, round((forward or unit) / unit)))
+        if not forward:
+            self.unstated[f"xGMI links: {_gb(lane.data_sheet)} assumed ({lane.name})"] += 1
+        self.builder.link(
+            LinkKind.XGMI,
+            gpu.vertex,
+            peer.vertex,
+            bytes_per_s=forward or lane.data_sheet,
+            backward_bytes_per_s=backward or forward or lane.data_sheet,
+            flow_bytes_per_s=min(forward or lane.data_sheet, k.flow_of_bond(lane, count)),
+            latency_s=k.LATENCY_XGMI,
+            count=count,
+            name=lane.name,
+        )
+
+
+def _own_weight(link: Mapping[str, int], gpu: XgmiGpu, peer: XgmiGpu) -> int:
+    """The weight of the way between two packages, without the ways through them."""
+    return link.get("weight", 0) - (gpu.part + peer.part) * _PACKAGE_WEIGHT
+
+
+def _gb(bytes_per_s: float) -> str:
+    return f"{bytes_per_s / k.GB_PER_S:g} GB/s"
