@@ -55,6 +55,36 @@ private:
   bool wide_ = false;            // 60 orders of magnitude
 };
 
+/// What pairs of devices have beyond links, caps and latencies.
+void add_limits_and_curves(Source &source, Network &network) {
+  const std::size_t pairs = network.cap.size();
+  if (source.chance(4)) {
+    for (std::uint32_t i = source.below(4); i > 0; --i)
+      network.pair_limits.push_back(source.number());
+    for (std::size_t pair = 0; pair < pairs; ++pair)
+      network.limit_of_pair.push_back(
+          static_cast<std::int32_t>(
+              source.below(static_cast<std::uint32_t>(network.pair_limits.size()) + 1)) -
+          1);
+  }
+  if (!source.chance(4))
+    return;
+  SizeCurve curve;
+  double size = 0;
+  double least = 1e30;
+  for (std::uint32_t i = 1 + source.below(3); i > 0; --i) {
+    size += source.number();
+    curve.push_back({size, source.number(), source.number()});
+    least = std::min(least, curve.back().latency);
+  }
+  network.curves.push_back(curve);
+  for (std::size_t pair = 0; pair < pairs; ++pair) {
+    network.curve_of_pair.push_back(source.chance(2) ? 0 : none_of_pair);
+    if (network.curve_of_pair.back() == 0)
+      network.latency[pair] = least;
+  }
+}
+
 Network network_from(Source &source) {
   Network network;
   network.devices = 1 + source.below(source.chance(4) ? 18 : 7);
@@ -75,6 +105,7 @@ Network network_from(Source &source) {
       network.latency.push_back(source.chance(2) ? 0 : source.number());
     }
   }
+  add_limits_and_curves(source, network);
   network.validate();
   return network;
 }

@@ -40,7 +40,31 @@ Network network_of(std::uint32_t devices, std::vector<LinkCapacity> links,
   return network;
 }
 
-/// Every pair of devices has a link of its own kind or goes over one or two shared ones.
+/// Some pairs share a limit in both directions, some have a curve by message size.
+void add_limits_and_curves(Network &network, Rng &rng) {
+  const std::uint32_t n = network.devices;
+  network.limit_of_pair.assign(network.cap.size(), none_of_pair);
+  network.curve_of_pair.assign(network.cap.size(), none_of_pair);
+  network.curves = {{{2, 0.01, 1}, {9, 0.03, 4}}};
+  for (std::uint32_t a = 0; a < n; ++a) {
+    for (std::uint32_t b = a + 1; b < n; ++b) {
+      if (rng.below(3) == 0) {
+        network.limit_of_pair[a * n + b] = network.limit_of_pair[b * n + a] =
+            static_cast<std::int32_t>(network.pair_limits.size());
+        network.pair_limits.push_back(1.0 + rng.below(3));
+      }
+      if (rng.below(3) == 0) {
+        network.curve_of_pair[a * n + b] = 0;
+        network.latency[a * n + b] = 0.01;
+        network.cap[a * n + b] = std::min(4.0, network.cap[a * n + b]);
+      }
+    }
+  }
+  network.validate();
+}
+
+/// Every pair of devices has a link of its own kind or goes over one or two shared ones, or back
+/// over the first of them.
 Network random_mesh(std::uint32_t devices, Rng &rng) {
   std::vector<LinkCapacity> links;
   for (int i = 0; i < 10; ++i) {
@@ -57,12 +81,16 @@ Network random_mesh(std::uint32_t devices, Rng &rng) {
       route.uses.push_back({first, rng.below(2) == 0});
       if (rng.below(2) == 0)
         route.uses.push_back({(first + 1 + rng.below(9)) % 10, rng.below(2) == 0});
+      if (rng.below(4) == 0)
+        route.uses.push_back({first, !route.uses.front().reverse});
       route.latency = 0.01 * rng.below(4);
       if (rng.below(3) == 0)
         route.cap = 0.5 + rng.below(3);
     }
   }
-  return network_of(devices, links, routes);
+  Network network = network_of(devices, links, routes);
+  add_limits_and_curves(network, rng);
+  return network;
 }
 
 ///        [6]              links 0..3 (4..) to the devices, two uplinks, one link between the
