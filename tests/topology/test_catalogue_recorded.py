@@ -132,3 +132,82 @@ def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str, rate: float)
     assert len(route.links) == 2
     assert route.cap_bytes_per_s is not None
     assert route.cap_bytes_per_s.value == rate
+
+
+def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:
+    """Bus ids, NUMA nodes and CPUs of GPUs and adapters."""
+    recorded = read_topology(shared_dir / "machines/hwloc-xml/fluxcore-tuo.SPX.xml")
+    ours = catalogue_topology("mi300a-4")
+    assert [(d.pci_bus_id, d.numa_node, d.cpus) for d in ours.devices] == [
+        (d.pci_bus_id, d.numa_node, d.cpus) for d in recorded.devices
+    ]
+    assert {(n.name, n.pci_bus_id, n.numa_node) for n in ours.nics} == {
+        (n.name, n.pci_bus_id, n.numa_node) for n in recorded.nics
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("hgx-h200", "8gpu-h200-gke-a3ultra.txt"),
+        ("gb200-nvl72", "4gpu-gb300-azure.md"),  # the next GPU in the same tray
+    ],
+)
+def test_nvlink_ports_as_recorded(shared_dir: Path, name: str, file: str) -> None:
+    """All pairs over NVLink, with as many links from every GPU."""
+    recorded = read_topology(shared_dir / "machines/nvidia-smi-topo" / file)
+    ours = catalogue_topology(name)
+    counts = {link.count for link in recorded.links if link.kind.value == "nvlink"}
+    assert {link.count for link in ours.links if link.kind.value == "nvlink"} == counts == {18}
+    pairs = permutations(range(len(recorded.devices)), 2)
+    assert all(
+        recorded.route_of_pair[f"gpu{i}", f"gpu{j}"].path_class is PathClass.NVL
+        and ours.route_of_pair[f"gpu{i}", f"gpu{j}"].path_class is PathClass.NVL
+        for i, j in pairs
+    )
+
+
+def test_k40_pairs_are_those_measured_on_sirocco(shared_dir: Path) -> None:
+    """Class means against single pairs: within 7 %."""
+    measured = read_topology(shared_dir / "machines/starpu-bus/sirocco.bandwidth")
+    ours = catalogue_topology("k40-4")
+    for i, j in permutations(range(4), 2):
+        cap = measured.route_of_pair[f"gpu{i}", f"gpu{j}"].cap_bytes_per_s
+        assert cap is not None
+        assert pair_bandwidth(ours, i, j) == pytest.approx(cap.value, rel=0.07), (i, j)
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "gigabytes"),
+    [
+        ("perlmutter-4", (0, 3), 91.6),  # four NVLink 3 at 22.9, as NV12 on A100 measures
+        ("summit-6", (0, 2), 48.3),  # two NVLink 2: published for V100
+        ("summit-6", (0, 3), 29),
+        ("minsky-4", (0, 1), 35.3),
+        ("minsky-4", (0, 2), 20.3),
+        ("minsky-4", (2, 0), 24.75),
+        ("c2050-8", (0, 1), 6.63),
+        ("c2050-8", (0, 2), 5.29),
+        ("c2050-8", (0, 4), 3.08),
+        ("c2050-8", (4, 0), 3.80),
+        ("aurora-12", (0, 3), 15),
+        ("aurora-12", (0, 1), 197),
+    ],
+)
+def test_lone_flows_are_as_published(name: str, pair: tuple[int, int], gigabytes: float) -> None:
+    found = pair_bandwidth(catalogue_topology(name), *pair)
+    assert found / GB == pytest.approx(gigabytes, rel=0.1)
+
+
+def test_auroras_tiles_of_other_planes_are_reached_by_way_of_a_sibling() -> None:
+    topology = catalogue_topology("aurora-12")
+    planes = [{0, 3, 4, 6, 8, 11}, {1, 2, 5, 7, 9, 10}]
+    for i, j in permutations(range(12), 2):
+        kinds = [topology.link_of_id[x].name for x in
+                 topology.route_of_pair[f"gpu{i}", f"gpu{j}"].links]  # fmt: skip
+        if i // 2 == j // 2:
+            assert kinds == ["Multi-Die Fabric"]
+        elif any({i, j} <= plane for plane in planes):
+            assert kinds == ["Xe Link"]
+        else:
+            assert sorted(kinds) == ["Multi-Die Fabric", "Xe Link"]

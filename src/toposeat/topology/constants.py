@@ -47,6 +47,7 @@ NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
 XGMI_VEGA20 = DeviceLink("xGMI (Vega 20, MI100)", LinkKind.XGMI, 46e9, 24e9, 3)
 XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
 XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
+XGMI_MI350 = DeviceLink("xGMI (MI350)", LinkKind.XGMI, 76.8e9, 57.6e9, 7)
 
 # One flow over bonded links of MI200: 65 GB/s measured over the four in a package, 47 over two, 36
 # to 40 over one, 27 to 32 over other dies (MI250, 4 MB messages).

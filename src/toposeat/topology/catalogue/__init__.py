@@ -8,7 +8,19 @@ from functools import cache
 
 from toposeat.errors import UsageError
 from toposeat.model.topology import Topology
-from toposeat.topology.catalogue import amd, bridged, dgx1, dgx2, k80, nvswitch8, power9
+from toposeat.topology.catalogue import (
+    amd,
+    bridged,
+    dgx1,
+    dgx2,
+    exascale,
+    k80,
+    nvswitch8,
+    pcie_boxes,
+    power,
+    power9,
+    quads,
+)
 
 _BUILDERS: dict[str, Callable[[], Topology]] = {
     "k80-16": k80.build_mixed,
@@ -23,6 +35,23 @@ _BUILDERS: dict[str, Callable[[], Topology]] = {
     "power9-4": power9.build,
     "mi250x-8": amd.build_mi250x,
     "mi300x-8": amd.build_mi300x,
+    "mi325x-8": amd.build_mi325x,
+    "mi355x-8": amd.build_mi355x,
+    "mi300a-4": quads.build_mi300a,
+    "perlmutter-4": quads.build_perlmutter,
+    "polaris-4": quads.build_polaris,
+    "alps-gh200-4": quads.build_alps,
+    "summit-6": power.build_summit,
+    "minsky-4": power.build_minsky,
+    "aurora-12": exascale.build_aurora,
+    "gb200-nvl72": exascale.build_nvl72,
+    "hgx-h200": nvswitch8.build_h200,
+    "hgx-b200": nvswitch8.build_b200,
+    "h100-pcie-8-bridged": pcie_boxes.build_h100_pcie,
+    "l40s-8": pcie_boxes.build_l40s,
+    "k40-4": pcie_boxes.build_sirocco,
+    "k40-8": pcie_boxes.build_k40_8,
+    "c2050-8": pcie_boxes.build_idgraf,
 }
 
 

@@ -107,26 +107,7 @@ def _frontier_cpu(builder: GraphBuilder, ids: list[str]) -> None:
 
 def build_mi300x() -> Topology:
     """`mi300x-8`: every GPU has one xGMI link to each of the other seven."""
-    builder = GraphBuilder()
-    ids = add_devices(
-        builder,
-        "AMD Instinct MI300X",
-        pci=[f"0000:{bus}:00.0" for bus in ("05", "26", "46", "65", "85", "a6", "c6", "e5")],
-        numa=[i // 4 for i in range(8)],
-        cpus=[MI300X_CPUS[i // 4] for i in range(8)],
-        memory_gib=192,
-        vendor=Vendor.AMD,
-    )
-    for a, b in combinations(ids, 2):
-        builder.device_link(a, b, k.XGMI_MI300, 1, port=False)
-    nodes = [add_numa(builder, socket, cpus=MI300X_CPUS[socket]) for socket in (0, 1)]
-    for i, gpu in enumerate(ids):
-        socket = i // 4
-        bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
-        switch = add_switch(builder, bridge, socket, generation=5)
-        attach(builder, gpu, switch, generation=5)
-        attach(builder, add_nic(builder, f"mlx5_{i}", None, socket), switch, generation=5)
-    builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="socket link")
+    builder = _mesh("AMD Instinct MI300X", 192, k.XGMI_MI300)
     return builder.build(
         name="mi300x-8",
         origin="catalogue",
@@ -143,3 +124,64 @@ def build_mi300x() -> Topology:
             "pcie_generation": "5",
         },
     )
+
+
+def build_mi325x() -> Topology:
+    """`mi325x-8`: the mesh of MI300X."""
+    return _mesh("AMD Instinct MI325X", 256, k.XGMI_MI300).build(
+        name="mi325x-8",
+        origin="catalogue",
+        sources=(
+            "AMD: Instinct MI325X data sheet (256 GB, eight Infinity Fabric links of 128 GB/s both"
+            " directions)",
+            "AMD: RCCL, src/graph/topo.h (48 GB/s per link of gfx94x)",
+        ),
+        description="8 MI325X, fully connected by Infinity Fabric, one NIC beside each GPU",
+        metadata={
+            "assumed": "PCI bus ids, CPU lists and NICs as for mi300x-8",
+            "pcie_generation": "5",
+        },
+    )
+
+
+def build_mi355x() -> Topology:
+    """`mi355x-8`: the same mesh, links a fifth faster."""
+    return _mesh("AMD Instinct MI355X", 288, k.XGMI_MI350).build(
+        name="mi355x-8",
+        origin="catalogue",
+        sources=(
+            "AMD: Instinct MI355X data sheet (288 GB, seven Infinity Fabric links of 153.6 GB/s"
+            " both directions)",
+        ),
+        description="8 MI355X, fully connected by Infinity Fabric, one NIC beside each GPU",
+        metadata={
+            "assumed": "PCI bus ids, CPU lists and NICs as for mi300x-8; one copy reaches the share"
+            " of a link that it does on MI300X",
+            "pcie_generation": "5",
+        },
+    )
+
+
+def _mesh(name: str, memory_gib: int, lane: k.DeviceLink) -> GraphBuilder:
+    """Eight GPUs joined each to each, with an adapter beside each."""
+    builder = GraphBuilder()
+    ids = add_devices(
+        builder,
+        name,
+        pci=[f"0000:{bus}:00.0" for bus in ("05", "26", "46", "65", "85", "a6", "c6", "e5")],
+        numa=[i // 4 for i in range(8)],
+        cpus=[MI300X_CPUS[i // 4] for i in range(8)],
+        memory_gib=memory_gib,
+        vendor=Vendor.AMD,
+    )
+    for a, b in combinations(ids, 2):
+        builder.device_link(a, b, lane, 1, port=False)
+    nodes = [add_numa(builder, socket, cpus=MI300X_CPUS[socket]) for socket in (0, 1)]
+    for i, gpu in enumerate(ids):
+        socket = i // 4
+        bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
+        switch = add_switch(builder, bridge, socket, generation=5)
+        attach(builder, gpu, switch, generation=5)
+        attach(builder, add_nic(builder, f"mlx5_{i}", None, socket), switch, generation=5)
+    builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="socket link")
+    return builder

@@ -103,25 +103,7 @@ def _epyc_sockets(builder: GraphBuilder) -> None:
 
 def build_h100() -> Topology:
     """`hgx-h100`."""
-    builder = GraphBuilder()
-    ids = add_devices(
-        builder,
-        "NVIDIA H100 80GB HBM3",
-        pci=[f"0000:{bus}:00.0" for bus in _H100_PCI],
-        numa=[i // 4 for i in range(8)],
-        cpus=[H100_CPUS[i // 4] for i in range(8)],
-        memory_gib=80,
-    )
-    _crossbar(builder, ids, k.NVLINK4, 18)
-    nodes = [add_numa(builder, socket, cpus=H100_CPUS[socket]) for socket in (0, 1)]
-    for i, (gpu, (name, bus)) in enumerate(zip(ids, _H100_NICS, strict=True)):
-        socket = i // 4
-        bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
-        switch = add_switch(builder, bridge, socket, generation=5)
-        attach(builder, gpu, switch, generation=5)
-        nic = add_nic(builder, name, f"0000:{bus}:00.0", socket)
-        attach(builder, nic, switch, generation=5)
-    builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="UPI")
+    builder = _hopper("NVIDIA H100 80GB HBM3", 80, k.NVLINK4)
     return builder.build(
         name="hgx-h100",
         origin="catalogue",
@@ -142,6 +124,74 @@ def build_h100() -> Topology:
             "nics": "compute adapters only",
         },
     )
+
+
+def build_h200() -> Topology:
+    """`hgx-h200`: the board of HGX H100 with more memory."""
+    builder = _hopper("NVIDIA H200", 141, k.NVLINK4)
+    return builder.build(
+        name="hgx-h200",
+        origin="catalogue",
+        **_inside_one_switch(builder, 5),
+        sources=(
+            "NVIDIA: H200 data sheet (141 GB, NVLink 900 GB/s both directions); DGX H200 user guide"
+            " (the board and adapters of DGX H100)",
+            "NCCL issue 1264 (376 GB/s between two H100 over NV18)",
+        ),
+        description="HGX H200 as in DGX H200: 8 GPUs, NV18 to one NVSwitch fabric, one NIC beside"
+        " each GPU",
+        metadata={
+            "pci_bus_ids": "those published for DGX H100",
+            "pcie_generation": "5",
+            "nics": "compute adapters only",
+        },
+    )
+
+
+def build_b200() -> Topology:
+    """`hgx-b200`."""
+    builder = _hopper("NVIDIA B200", 180, k.NVLINK5)
+    return builder.build(
+        name="hgx-b200",
+        origin="catalogue",
+        **_inside_one_switch(builder, 5),
+        sources=(
+            "NVIDIA: DGX B200 data sheet and user guide (8 GPUs of 180 GB, NVLink 5 at 1.8 TB/s"
+            " both directions per GPU, eight compute adapters)",
+            "NVIDIA: NCCL, src/graph/topo.h (40.1 GB/s per NVLink 5)",
+        ),
+        description="HGX B200 as in DGX B200: 8 GPUs, NV18 of NVLink 5 to one NVSwitch fabric, one"
+        " NIC beside each GPU",
+        metadata={
+            "assumed": "PCI bus ids, CPU lists and adapters as on DGX H100",
+            "pcie_generation": "5",
+            "nics": "compute adapters only",
+        },
+    )
+
+
+def _hopper(name: str, memory_gib: int, lane: k.DeviceLink) -> GraphBuilder:
+    """Eight GPUs on one fabric, each with an adapter behind a PCIe 5 switch."""
+    builder = GraphBuilder()
+    ids = add_devices(
+        builder,
+        name,
+        pci=[f"0000:{bus}:00.0" for bus in _H100_PCI],
+        numa=[i // 4 for i in range(8)],
+        cpus=[H100_CPUS[i // 4] for i in range(8)],
+        memory_gib=memory_gib,
+    )
+    _crossbar(builder, ids, lane, 18)
+    nodes = [add_numa(builder, socket, cpus=H100_CPUS[socket]) for socket in (0, 1)]
+    for i, (gpu, (adapter, bus)) in enumerate(zip(ids, _H100_NICS, strict=True)):
+        socket = i // 4
+        bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
+        switch = add_switch(builder, bridge, socket, generation=5)
+        attach(builder, gpu, switch, generation=5)
+        nic = add_nic(builder, adapter, f"0000:{bus}:00.0", socket)
+        attach(builder, nic, switch, generation=5)
+    builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="UPI")
+    return builder
 
 
 class _Published(TypedDict):
