@@ -53,10 +53,11 @@ struct Machine {
 Machine torus(const std::vector<std::uint32_t> &extents, std::uint32_t nodes_per_router,
               std::uint32_t devices_per_node, double node_cost, double router_cost,
               const std::vector<double> &step_cost, double device_bandwidth, double node_bandwidth,
-              const std::vector<double> &step_bandwidth, double node_latency, double step_latency) {
-  return {
-      TorusMachine({extents, nodes_per_router, devices_per_node, node_cost, router_cost, step_cost,
-                    device_bandwidth, node_bandwidth, step_bandwidth, node_latency, step_latency})};
+              const std::vector<double> &step_bandwidth, double node_latency, double step_latency,
+              bool open) {
+  return {TorusMachine({extents, nodes_per_router, devices_per_node, node_cost, router_cost,
+                        step_cost, device_bandwidth, node_bandwidth, step_bandwidth, node_latency,
+                        step_latency, open})};
 }
 
 Machine dragonfly(const std::vector<std::uint32_t> &sizes, const std::vector<double> &costs,
@@ -206,7 +207,7 @@ void bind_machine(nb::module_ &module) {
       .def_static("torus", &torus, nb::kw_only(), "extents"_a, "nodes_per_router"_a,
                   "devices_per_node"_a, "node_cost"_a, "router_cost"_a, "step_cost"_a,
                   "device_bandwidth"_a, "node_bandwidth"_a, "step_bandwidth"_a, "node_latency"_a,
-                  "step_latency"_a)
+                  "step_latency"_a, "open"_a = false)
       .def_static("dragonfly", &dragonfly, nb::kw_only(), "sizes"_a, "costs"_a, "bandwidths"_a,
                   "latencies"_a,
                   "sizes: groups, routers, nodes, devices; costs: on a node, on a router, more per "

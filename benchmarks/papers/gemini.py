@@ -144,7 +144,7 @@ def optimised(extents: Router, pattern: str, budget_s: float) -> list[int]:
     shape = read_shape(
         f"torus3d:{'x'.join(map(str, extents))},nodes={NODES},"
         f"bandwidth={':'.join(map(str, LINK_GBS))},node-bandwidth={INJECTION_GBS},"
-        f"device-bandwidth={INJECTION_GBS},latency=1:0.1"
+        f"device-bandwidth={INJECTION_GBS},latency=1:0.1,ends=open"
     )
     result = map_to_shape(shape, pattern_traffic(pattern), solver="multilevel", budget_s=budget_s)
     return [int(slot) for slot in result.slot_of_rank]

@@ -27,6 +27,7 @@ ScotchTarget target_of(const HierarchyMachine &machine) {
 
 ScotchTarget target_of(const TorusMachine &machine) {
   const TorusShape &shape = machine.shape();
+  // An open one too: what Scotch answers is a candidate, judged by the machine as it is.
   return {true, shape.extents, {}, shape.nodes_per_router * shape.devices_per_node};
 }
 

@@ -52,8 +52,12 @@ TorusMachine::TorusMachine(TorusShape shape)
   for (std::size_t d = 0; d < dimensions_; ++d) {
     ring_cost_.emplace_back();
     for (std::uint32_t apart = 0; apart < shape_.extents[d]; ++apart)
-      ring_cost_[d].push_back(std::min(apart, shape_.extents[d] - apart) * shape_.step_cost[d]);
+      ring_cost_[d].push_back(hops(apart, shape_.extents[d]) * shape_.step_cost[d]);
   }
+}
+
+std::uint32_t TorusMachine::hops(std::uint32_t apart, std::uint32_t extent) const {
+  return shape_.open ? apart : std::min(apart, extent - apart);
 }
 
 SlotTree TorusMachine::tree() const {
@@ -66,15 +70,15 @@ SlotTree TorusMachine::tree() const {
 double TorusMachine::latency(std::uint32_t a, std::uint32_t b) const {
   if (a / shape_.devices_per_node == b / shape_.devices_per_node)
     return 0;
-  std::uint32_t hops = 0;
+  std::uint32_t steps = 0;
   const std::size_t from = a / per_router_ * dimensions_;
   const std::size_t to = b / per_router_ * dimensions_;
   for (std::size_t d = 0; d < dimensions_; ++d) {
-    const std::uint32_t extent = shape_.extents[d];
-    const std::uint32_t up = (place_[to + d] + extent - place_[from + d]) % extent;
-    hops += std::min(up, extent - up);
+    const std::uint32_t x = place_[from + d];
+    const std::uint32_t y = place_[to + d];
+    steps += hops(x > y ? x - y : y - x, shape_.extents[d]);
   }
-  return shape_.node_latency + hops * shape_.step_latency;
+  return shape_.node_latency + steps * shape_.step_latency;
 }
 
 double TorusMachine::capacity(std::uint32_t link) const {

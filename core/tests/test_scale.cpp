@@ -29,7 +29,7 @@ HierarchyMachine hierarchy(const std::vector<std::uint32_t> &arities) {
 }
 
 TorusMachine torus(const std::vector<std::uint32_t> &extents, std::uint32_t nodes,
-                   std::uint32_t devices) {
+                   std::uint32_t devices, bool open = false) {
   TorusShape shape;
   shape.extents = extents;
   shape.nodes_per_router = nodes;
@@ -40,6 +40,7 @@ TorusMachine torus(const std::vector<std::uint32_t> &extents, std::uint32_t node
     shape.step_cost[1] = 2;
     shape.step_bandwidth[1] = 5e8;
   }
+  shape.open = open;
   return TorusMachine(shape);
 }
 
@@ -122,17 +123,12 @@ bool one_to_one(const Assignment &slots, std::uint32_t most) {
 }
 
 std::vector<LargeMachine> machines() {
-  return {hierarchy({4, 8, 4}),
-          hierarchy({3, 1, 5, 2}),
-          hierarchy({7}),
-          torus({4, 3, 5}, 2, 1),
-          torus({4, 4}, 2, 3),
-          torus({6}, 1, 4),
-          dragonfly(5, 4, 3),
-          dragonfly(1, 1, 9),
-          grouped(),
-          cluster(false),
-          cluster(true)};
+  return {hierarchy({4, 8, 4}), hierarchy({3, 1, 5, 2}),
+          hierarchy({7}),       torus({4, 3, 5}, 2, 1),
+          torus({4, 4}, 2, 3),  torus({4, 3, 5}, 2, 1, true),
+          torus({6}, 1, 4),     dragonfly(5, 4, 3),
+          dragonfly(1, 1, 9),   grouped(),
+          cluster(false),       cluster(true)};
 }
 
 } // namespace
@@ -167,7 +163,8 @@ TEST_CASE("distances of large machines are symmetric, and zero only at home") {
 }
 
 TEST_CASE("a torus route steps from router to router and is as long as the distance says") {
-  const TorusMachine machine = torus({4, 3, 5}, 2, 1);
+  const bool open = GENERATE(false, true);
+  const TorusMachine machine = torus({4, 3, 5}, 2, 1, open);
   for (std::uint32_t a = 0; a < machine.slots(); ++a) {
     for (std::uint32_t b = 0; b < machine.slots(); ++b) {
       double steps = 0;

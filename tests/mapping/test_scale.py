@@ -75,6 +75,11 @@ def torus_distance(a: int, b: int) -> float:
     return 9.4 / 25 + 1 + float(hops @ [1, 2, 1])  # device, node, and half-speed Y
 
 
+def mesh_distance(a: int, b: int) -> float:
+    places = [np.array(np.unravel_index(slot // 2, (3, 4, 3))) for slot in (a, b)]
+    return 9.4 / 25 + 1 + float(np.abs(places[0] - places[1]) @ [1, 2, 1])
+
+
 def dragonfly_distance(a: int, b: int) -> float:
     if a // 24 == b // 24:
         return 1 if a // 2 == b // 2 else 2 if a // 6 == b // 6 else 2 + 1
@@ -90,6 +95,7 @@ DISTANCES = {
     "hierarchy:4:8:4": hierarchy_distance,
     "hierarchy:3:1:5:2,costs=1:2:7:7": one_unit_level_distance,
     "torus3d:3x4x3,nodes=2,bandwidth=9.4:4.7:9.4": torus_distance,
+    "torus3d:3x4x3,nodes=2,bandwidth=9.4:4.7:9.4,ends=open": mesh_distance,
     "dragonfly:5:4:3:2": dragonfly_distance,
 }
 

@@ -52,6 +52,7 @@ def test_sizes(text, slots, per_host):
         ("hierarchy:4:8,speed=3", "unknown option 'speed'"),
         ("hierarchy:4:8,costs=1,costs=2", "costs is given twice"),
         ("hierarchy:4:8,node=3", "node must be a whole number from 1 to 2"),
+        ("torus3d:8x8x8,ends=closed", "ends must be joined or open"),
         ("torus3d:8x8", "torus3d has 3 sizes, got 2"),
         ("torus3d:8x8x8,nodes=0", "nodes must be a whole number"),
         ("torus3d:128x128x128,nodes=4", "more than 4194304 slots"),

@@ -14,7 +14,8 @@ namespace toposeat {
 /// One to four dimensions, the first slowest in slot order; then the node of a router, then the
 /// device of a node. Two slots are `node_cost` apart on a node, `router_cost` on two nodes of a
 /// router, and otherwise `router_cost` plus `step_cost[d]` for each hop along dimension d, the
-/// shorter way round.
+/// shorter way round. With `open` no link joins the two ends of a dimension: a mesh, which is what
+/// an allocation within a larger torus is.
 struct TorusShape {
   std::vector<std::uint32_t> extents;
   std::uint32_t nodes_per_router = 1;
@@ -27,6 +28,7 @@ struct TorusShape {
   std::vector<double> step_bandwidth; // of a link along each dimension, per direction
   double node_latency = 0;            // seconds of a message that leaves its node
   double step_latency = 0;            // more for each hop
+  bool open = false;                  // no links around the ends
 };
 
 class TorusMachine {
@@ -71,6 +73,9 @@ public:
   }
 
 private:
+  /// Between two routers whose places along a dimension of `extent` are `apart`.
+  [[nodiscard]] std::uint32_t hops(std::uint32_t apart, std::uint32_t extent) const;
+
   /// From `router` along dimension d until it is level with `last`; returns where it ends.
   template <class Use>
   std::uint32_t walk_ring(std::uint32_t router, std::uint32_t last, std::size_t d, Use use) const {
@@ -78,7 +83,7 @@ private:
     std::uint32_t here = place_[std::size_t{router} * dimensions_ + d];
     const std::uint32_t there = place_[std::size_t{last} * dimensions_ + d];
     const std::uint32_t up = (there + extent - here) % extent;
-    const bool upwards = 2 * up <= extent;
+    const bool upwards = shape_.open ? there >= here : 2 * up <= extent;
     for (std::uint32_t hops = upwards ? up : extent - up; hops > 0; --hops) {
       use((router * static_cast<std::uint32_t>(dimensions_) + static_cast<std::uint32_t>(d)) * 2 +
           (upwards ? 0U : 1U));

@@ -275,7 +275,7 @@ class LargeMachine:
         """Groups of groups, everything from the leaf level up."""
 
     @staticmethod
-    def torus(*, extents: Sequence[int], nodes_per_router: int, devices_per_node: int, node_cost: float, router_cost: float, step_cost: Sequence[float], device_bandwidth: float, node_bandwidth: float, step_bandwidth: Sequence[float], node_latency: float, step_latency: float) -> LargeMachine: ...
+    def torus(*, extents: Sequence[int], nodes_per_router: int, devices_per_node: int, node_cost: float, router_cost: float, step_cost: Sequence[float], device_bandwidth: float, node_bandwidth: float, step_bandwidth: Sequence[float], node_latency: float, step_latency: float, open: bool = False) -> LargeMachine: ...
 
     @staticmethod
     def dragonfly(*, sizes: Sequence[int], costs: Sequence[float], bandwidths: Sequence[float], latencies: Sequence[float]) -> LargeMachine:

@@ -16,7 +16,8 @@ Options after a comma, lists with `:`. Bandwidths are GB/s (10^9) per direction,
     hosts=FILE   names of the nodes, one a line, in the machine's order
 
     hierarchy    node=L: how many levels make a node (all but the last)
-    torus        nodes=N per router, devices=N per node, node-bandwidth=, device-bandwidth=
+    torus        nodes=N per router, devices=N per node, node-bandwidth=, device-bandwidth=,
+                 ends=open: no links around the ends (an allocation within a larger torus)
 
 What is not given follows from what is: a cost is seconds per byte relative to the cheapest pair.
 """
@@ -148,6 +149,9 @@ def _torus(request: ShapeText) -> Shape:
     (node,) = request.bandwidths("node-bandwidth", 1, [max(links) / _GB])
     (device,) = request.bandwidths("device-bandwidth", 1, [max(_DEVICE_GBS, node / _GB)])
     leave, hop = request.latencies(2, [1.0, 0.1])
+    ends = request.options.pop("ends", "joined")
+    if ends not in ("joined", "open"):
+        raise request.error(f"ends must be joined or open, got {ends[:30]!r}")
     fastest = max(links)
     machine = _core.LargeMachine.torus(
         extents=list(request.sizes),
@@ -161,15 +165,17 @@ def _torus(request: ShapeText) -> Shape:
         step_bandwidth=links,
         node_latency=leave,
         step_latency=hop,
+        open=ends == "open",
     )
     count = machine.slots // devices
+    grid = "torus" if ends == "joined" else "open mesh"
     extents = "x".join(map(str, request.sizes))
     return Shape(
         text=request.text,
         machine=machine,
         slots_per_host=devices,
         hosts=request.hosts(count),
-        words=f"{extents} torus, {nodes} nodes per router, {devices} devices per node",
+        words=f"{extents} {grid}, {nodes} nodes per router, {devices} devices per node",
     )
 
 
