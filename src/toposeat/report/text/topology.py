@@ -78,7 +78,7 @@ def _devices(topology: Topology) -> RenderableType:
     return columns(
         [header[i] for i in keep],
         [[row[i] for i in keep] for row in rows],
-        fold={position for position, i in enumerate(keep) if header[i] == "cpus"},
+        fold={at for at, i in enumerate(keep) if header[i] in ("name", "cpus", "uuid")},
     )
 
 

@@ -115,8 +115,8 @@ def partitions(topology: Topology, _: Pairs) -> Iterator[Finding]:
         severity=Severity.INFO,
         code="partitions",
         subject=few(parts),
-        detail=f"{sum(parts.values())} devices are parts of {len(parts)} GPUs, which share its PCIe"
-        " link" + ("; a process sees one MIG slice only, without peer access" if mig else ""),
+        detail=f"{sum(parts.values())} devices are parts of {len(parts)} GPUs, whose PCIe links"
+        " they share" + ("; a process sees one MIG slice only, without peer access" if mig else ""),
         hint="run with --visibility mask" if mig else "",
     )
 

@@ -52,4 +52,6 @@ def findings_of(topology: Topology) -> tuple[Finding, ...]:
 
 def _reader_doubts(topology: Topology) -> Iterator[Finding]:
     for sentence in topology.report:
+        if topology.hidden and "are hidden from this process" in sentence:
+            continue  # a finding of its own
         yield Finding(severity=Severity.INFO, code="reader", subject="", detail=sentence)

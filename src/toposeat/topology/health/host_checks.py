@@ -24,7 +24,7 @@ _NIC_SHARE = 0.9  # of the ports' rate that PCIe must carry
 def hidden_devices(topology: Topology, _: Pairs) -> Iterator[Finding]:
     """GPUs of the machine that the process which read it could not use."""
     if topology.hidden:
-        total = len(topology.hidden) + len(topology.devices)
+        total = len(topology.hidden) + len({d.parent or d.id for d in topology.devices})
         yield Finding(
             severity=Severity.FAULT,
             code="gpu-hidden",
