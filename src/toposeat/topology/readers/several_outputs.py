@@ -33,6 +33,7 @@ from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.word_table import Line, clean_lines
 
 MAX_OUTPUTS = 32
+MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine
 
 _COMMAND = re.compile(
     r"\b(?:(?:nvidia|mx|rocm|amd|xpu)-smi|p2pBandwidthLatencyTest|nvbandwidth"
@@ -77,7 +78,7 @@ _KINDS = (
 
 def outputs_of(file: FileText) -> list[FileText]:
     """The outputs in a file, in its order; the file itself where it is one output."""
-    if file.start.startswith(("<", "{")):
+    if file.start.startswith(("<", "{")) or len(file.lines) > MAX_LINES:
         return [file]
     lines = clean_lines(file.text)
     starts = _starts(lines)
