@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toposeat.errors import InputError
-from toposeat.model.topology import ComponentKind, Device, Nic, Topology
+from toposeat.model.topology import ComponentKind, Device, Nic, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.facts import BANDWIDTH, DeviceFact, MachineFacts
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -68,7 +68,9 @@ def _graph_of_relations(
     matrix = facts.relations or facts.pcie_relations
     assert matrix is not None
     report = facts.report
-    if facts.relations is None and not facts.links:
+    # AMD's and Intel's tables say of every pair whether it has such links; `topo -mp` hides them.
+    hidden = any(d.vendor in (Vendor.NVIDIA, Vendor.UNKNOWN) for d in facts.devices)
+    if facts.relations is None and not facts.links and hidden:
         report = (
             *report,
             "only PCIe paths are stated: device links, if there are any, are not known",
