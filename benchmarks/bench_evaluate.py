@@ -15,6 +15,7 @@ from machine import describe
 
 from toposeat import _core
 from toposeat.evaluate import compile_network, compile_traffic, evaluate
+from toposeat.mapping import read_shape
 from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.topology import read_topology
 
@@ -80,6 +81,17 @@ HEADER = (
 )
 WIDTHS = (8, 25, 6, 22, 22, 25, 25, 22, 28)
 
+LARGE = ("dragonfly:8x16x8x8", "torus3d:16x8x8,devices=8", "fattree:8:16:8:8")  # 1024 nodes each
+LARGE_TRAFFIC = "stencil3d:16x32x16,wrap"
+
+
+def measure_large(text: str) -> str:
+    """Congestion and predicted time of one random placement of 8192 ranks on 1024 nodes."""
+    shape, flows = read_shape(text), compile_traffic(pattern_traffic(LARGE_TRAFFIC))
+    slots = np.random.default_rng(1).permutation(shape.slots)[: flows.ranks].astype(np.uint32)
+    rounds = microseconds(lambda: _core.large_prediction(shape.machine, flows, slots), 1)
+    return f"{text:25} {len(flows):6} flows  {shown(rounds)}"
+
 
 def main() -> None:
     print(describe())
@@ -88,6 +100,8 @@ def main() -> None:
     for case in CASES:
         cells = zip(measure(*case), WIDTHS, strict=True)
         print("  ".join(f"{cell:{width}}" for cell, width in cells), flush=True)
+    for text in LARGE:
+        print(measure_large(text), flush=True)
 
 
 if __name__ == "__main__":

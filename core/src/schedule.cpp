@@ -210,6 +210,7 @@ private:
 ScheduleTimes with_barriers(const Network &network, const Schedule &schedule,
                             const Assignment &device_of_rank) {
   std::vector<double> times;
+  times.reserve(schedule.phases.size());
   for (const RankTraffic &phase : schedule.phases)
     times.push_back(FlowModel(network, phase).seconds(device_of_rank));
   ScheduleTimes result;

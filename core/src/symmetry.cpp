@@ -140,6 +140,7 @@ private:
   /// Limits of pairs are like links, but no link has a negative combined capacity.
   void add_limits(const std::vector<std::uint32_t> &image, std::vector<Fingerprint> &prints) const {
     std::vector<Side> limits;
+    limits.reserve(network_.pair_limits.size());
     for (const double limit : network_.pair_limits)
       limits.emplace_back(limit, 0);
     for (std::size_t pair = 0; pair < network_.limit_of_pair.size(); ++pair) {
