@@ -21,6 +21,7 @@ import sys
 import tarfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ class Tally:
         self.crashes += other.crashes
 
 
-Seed = tuple[Path, bytes]  # the file's name without folder: a few formats go by its suffix
+Seed = tuple[Path, bytes]  # with its file: a few formats go by suffixes and files beside it
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,11 @@ def targets(shared: Path, max_bytes: int) -> list[Target]:
 def _sort_file(path: Path, texts: dict[str, list[Seed]], trees: dict[str, list[Seed]]) -> None:
     for tree in TREES:
         if tree.looks_like(path):
-            trees[tree.name].append((Path(path.name), _plain_tar(path)))
+            trees[tree.name].append((path, _plain_tar(path)))
             return
     data = path.read_bytes()
     try:
-        texts[format_of(decoded(data, path)).name].append((Path(path.name), data))
+        texts[format_of(decoded(data, path)).name].append((path, data))
     except ToposeatError:
         return
 
@@ -258,6 +259,7 @@ def _save(name: str, data: bytes, outcome: str) -> None:
 def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     signal.signal(signal.SIGPROF, _stop)
+    warnings.simplefilter("error")  # a library's warning on a user's screen is a fault of ours
 
 
 def _stop(*_: object) -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
+from toposeat.mapping import map_traffic
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Link, LinkKind, Route, Topology, Vendor
+from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.facts import (
     BANDWIDTH,
@@ -316,3 +318,18 @@ def test_vendors_that_differ_are_two_machines() -> None:
     amd = tuple(DeviceFact(label=d.id, index=d.index, vendor=Vendor.AMD) for d in base.devices)
     with pytest.raises(InputError, match="is a GPU of amd in test, of nvidia"):
         merge_topologies([base, MachineFacts(origin="test", devices=amd)], "m")
+
+
+def test_a_placement_says_which_numbers_it_rests_on(shared_dir: Path) -> None:
+    traffic = pattern_traffic("ring:4")
+    alone = map_traffic(recorded(shared_dir, POWER9), traffic)
+    assert any("share are not known" in note for note in alone.notes)
+    whole = recorded(shared_dir, "nvidia-smi-topo/4gpu-power9-nv3.txt", POWER9)
+    said = " ".join(map_traffic(whole, traffic).notes)
+    assert "not known" not in said
+    assert "nominal" not in said
+    base = read_topology("dgx-1v")
+    numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB))
+    partly = merge_topologies([base, facts(base, pairs=(numbers,))], "m")
+    notes = map_traffic(partly, pattern_traffic("ring:8")).notes
+    assert any("the bandwidths of 55 of 56 pairs are nominal" in note for note in notes)

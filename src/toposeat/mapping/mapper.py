@@ -14,6 +14,7 @@ from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import Evaluator
 from toposeat.mapping.explain import Goal, explain
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
+from toposeat.mapping.number_notes import number_notes
 from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
@@ -132,7 +133,7 @@ def map_traffic(
         if list(before.device_of_rank) == list(answer.device_of_rank)
         else evaluator.evaluate(answer.device_of_rank)
     )
-    notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes]
+    notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes, *number_notes(topology)]
     if after is not before and solver in _CHOOSING and _gain(before, after) < min_gain:
         notes.append(
             f"kept the default: a placement predicted {100 * _gain(before, after):.2g} % faster was"

@@ -27,6 +27,7 @@ from toposeat.model.route import CurvePoint, PathClass, Route, RouteCurve
 
 __all__ = [
     "ANY_HOST",
+    "MEASURED_PORTS",
     "MAX_PCIE_NUMBER",
     "Component",
     "ComponentKind",
@@ -44,6 +45,7 @@ __all__ = [
     "canonical_pci",
 ]
 
+MEASURED_PORTS = "measured-ports"  # the crossbar that stands for links that no source lists
 ANY_HOST = "*"  # the one host of a topology that describes a kind of machine, not a named one
 
 MAX_PCIE_NUMBER = 64  # of generations and lanes

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
+    MEASURED_PORTS,
     Component,
     ComponentKind,
     Device,
@@ -41,7 +42,6 @@ _DEVICE_LINK_OF = {
     Vendor.AMD: LinkKind.XGMI,
     Vendor.INTEL: LinkKind.XELINK,
 }
-_PORTS = "measured-ports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,9 @@ def _add_ports(draft: Draft, rate: PairTable, wanted: NDArray[np.bool_]) -> None
     """One crossbar, and for each device a port as wide as the fastest flow through it."""
     host = draft.devices[0].host
     draft.components.append(
-        Component(id=_PORTS, kind=ComponentKind.NVSWITCH, host=host, name="links not listed")
+        Component(
+            id=MEASURED_PORTS, kind=ComponentKind.NVSWITCH, host=host, name="links not listed"
+        )
     )
     rates = np.where(wanted, rate.values, 0.0)
     ports: dict[int, Link] = {}
@@ -159,7 +161,7 @@ def _port(device: Device, out: float, into: float) -> Link:
     return Link(
         id=f"port:{device.id}",
         kind=kind,
-        ends=(device.id, _PORTS),
+        ends=(device.id, MEASURED_PORTS),
         forward_bytes_per_s=Quantity(out, Source.MEASURED),
         backward_bytes_per_s=Quantity(into, Source.MEASURED),
         latency_s=Quantity(

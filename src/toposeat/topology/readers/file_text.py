@@ -32,8 +32,9 @@ class FileText:
 
     @cached_property
     def start(self) -> str:
-        """The first 200 000 characters from the first that is not blank: where detection looks."""
-        return self.text[: 2 * _HEAD].lstrip("\ufeff \t\r\n")[:_HEAD]
+        """Its first 200 000 characters from the first that is not blank, lines as in `lines`."""
+        head = self.text[: 2 * _HEAD].lstrip("\ufeff \t\r\n")[:_HEAD]
+        return head.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
     def lines(self) -> tuple[str, ...]:

@@ -68,7 +68,9 @@ def parse(file: FileText) -> MachineFacts:
     Raises:
         InputError: with file and line: no row, a short or long row, a damaged value.
     """
-    header = next(i for i, line in enumerate(file.lines) if heading_of(line))
+    header = next((i for i, line in enumerate(file.lines) if heading_of(line)), None)
+    if header is None:
+        raise InputError("the heading of the table is missing", path=file.path, hint=_HINT)
     names = _names(file.lines[header])
     gpus = []
     for number, line in enumerate(file.lines[header + 1 :], start=header + 2):

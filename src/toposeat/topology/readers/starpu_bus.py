@@ -190,7 +190,7 @@ def _estimates(
     what: str,
 ) -> NDArray[np.bool_]:
     """Pairs whose number is that of two copies one after the other."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if what == BANDWIDTH:
             staged = 1 / (1 / from_device[:, None] + 1 / to_device[None, :])
         else:
