@@ -26,7 +26,7 @@ from toposeat.topology import read_network, read_topology
 
 ROUNDS = 7
 NODE = "hgx-h100"
-TRAFFICS = ("stencil3d:32x16x16", "stencil3d:32x16x16,diagonals", "alltoall:1024x8")
+TRAFFICS = ("stencil3d:32x16x16", "stencil3d:32x16x16,diagonals", "alltoall:256x32")
 
 
 def irregular_tree() -> str:

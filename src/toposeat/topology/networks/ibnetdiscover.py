@@ -30,6 +30,7 @@ _PORTS_LINE = re.compile(
     re.IGNORECASE,
 )
 _FACTORY_NAME = re.compile(r"MT\d+ ")
+_LONGEST = 2000  # characters of a line
 _QUOTED = re.compile(r"\"([^\"]*)\"")
 _ATTRIBUTE = re.compile(r"^(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=", re.IGNORECASE)
 _TROUBLE = re.compile(r"ibwarn|ibpanic|iberror|can't open|failed|discover fail", re.IGNORECASE)
@@ -81,7 +82,8 @@ class _Fabric:
 
 def looks_like(file: FileText) -> bool:
     """Whether one of the first lines is a node, a link of `--ports`, or the tool's complaint."""
-    for line in file.start.split("\n", 400)[:400]:
+    for text in file.start.split("\n", 400)[:400]:
+        line = text[:_LONGEST]
         if _NODE.match(line) or _PORTS_LINE.match(line) or _ATTRIBUTE.match(line):
             return True
     return bool(re.match(r"(ibwarn|ibpanic|iberror|ibnetdiscover)[: \[]", file.start))
@@ -108,6 +110,8 @@ def _read(file: FileText, builder: NetworkBuilder) -> _Fabric:
         line = raw.strip()
         if not line:
             continue
+        if len(line) > _LONGEST:
+            raise builder.error(f"a line of {len(line)} characters", number, _HINT)
         if line.startswith("#") or _ATTRIBUTE.match(line):
             continue
         if match := _NODE.match(line):

@@ -11,16 +11,18 @@ from toposeat.topology.networks.paths import HostPath, network_of_paths
 from toposeat.topology.readers.file_text import FileText
 
 ORIGIN = "table of levels"
-_HEADER = re.compile(
-    r"\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*\"?(host|hostname|node|nodename)\"?[ \t]*[,;\t]",
-    re.IGNORECASE,
-)
+_HEADER = re.compile(r"\"?(host|hostname|node|nodename)\"?[ \t]{0,20}[,;\t]", re.IGNORECASE)
+_LONGEST = 2000  # characters of a line that detection looks at
 _HINT = "the first line names the columns, host first, nearest level next: host,leaf,spine"
 
 
 def looks_like(file: FileText) -> bool:
     """Whether the first line begins with `host,`, or another word for it."""
-    return _HEADER.match(file.start) is not None
+    for line in file.start.split("\n", 200)[:200]:
+        text = line[:_LONGEST].strip()
+        if text and not text.startswith("#"):
+            return _HEADER.match(text) is not None and len(text) < _LONGEST
+    return False
 
 
 def parse(file: FileText) -> Network:

@@ -14,7 +14,7 @@ from toposeat.topology.readers.file_text import FileText
 
 ORIGIN = "Slurm topology.conf"
 _FIRST_WORD = re.compile(r"^[ \t]*(SwitchName|BlockName)[ \t]*=", re.IGNORECASE | re.MULTILINE)
-_PAIR = re.compile(r"([A-Za-z]+)[ \t]*=[ \t]*(\"[^\"]*\"|[^\s\"]*)")
+_PAIR = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,30})[ \t]{0,99}=[ \t]*(\"[^\"]*\"|[^\s\"]*)")
 _KNOWN = frozenset(
     [
         "switchname",
