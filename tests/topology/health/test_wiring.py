@@ -23,6 +23,19 @@ CATALOGUE = {
     "power9-4": Shape.PAIRED,
     "mi250x-8": Shape.MESH,
     "mi300x-8": Shape.UNIFORM,
+    "mi300a-4": Shape.UNIFORM,
+    "perlmutter-4": Shape.UNIFORM,
+    "polaris-4": Shape.UNIFORM,
+    "alps-gh200-4": Shape.UNIFORM,
+    "summit-6": Shape.ISLANDS,  # three GPUs per socket
+    "minsky-4": Shape.PAIRED,
+    "aurora-12": Shape.MESH,
+    "gb200-nvl72": Shape.UNIFORM,
+    "h100-pcie-8-bridged": Shape.PAIRED,
+    "l40s-8": Shape.SWITCHED,
+    "k40-4": Shape.SWITCHED,
+    "k40-8": Shape.SWITCHED,
+    "c2050-8": Shape.SWITCHED,
 }
 
 # File, shape, and the codes of its doubts. Legends and hand counting of the tables' own cells.
