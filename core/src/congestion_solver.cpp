@@ -27,12 +27,10 @@ std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
   descend(job.qap, start);
   const double known = std::min(job.value(Objective::congestion, job.home),
                                 job.value(Objective::congestion, job.unpadded(start)));
-  const auto least = min_max_on_tree(tree, job.qap, known * (1 + 1e-9));
+  const auto least = min_max_then_sum_on_tree(tree, job.qap, known * (1 + 1e-9));
   if (!least)
     return std::nullopt;
-  const auto best = min_sum_on_tree(tree, job.qap, unlimited, least->value * (1 + 1e-12));
-  const Assignment &placement = best ? best->placement : least->placement;
-  return Found{job.unpadded(placement), least->value, "tree"};
+  return Found{job.unpadded(least->placement), least->value, "tree"};
 }
 
 } // namespace

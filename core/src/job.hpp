@@ -62,8 +62,8 @@ Found solve_time(const Job &job);
 
 /// The best placement by the objective asked for (cost or congestion) among those that beat the
 /// default and are not predicted slower: found by enumeration, so only on small machines and if
-/// time allows.
-std::optional<Assignment> best_not_slower(const Job &job, const Deadline &deadline);
+/// time allows. `least` is about what the best of all placements has.
+std::optional<Assignment> best_not_slower(const Job &job, double least, const Deadline &deadline);
 
 /// Bounds that take milliseconds, to judge a placement that was not searched for.
 std::optional<double> quick_bound(const Job &job, Objective objective);

@@ -35,25 +35,39 @@ private:
   bool stopped_ = false;
 };
 
+/// The accepted placement of least cost, or the default. It mostly is near the least that any
+/// placement costs, so that at first only what is near is enumerated.
+Assignment least_cost(const Job &job, double least, NotSlower &not_slower) {
+  const Assignment home = job.padded(job.home);
+  const double most = job.value(Objective::cost, job.home);
+  for (const double share : {0.1, 0.4}) {
+    const double upper = least + share * (most - least);
+    const BoundedAnswer best = solve_small_qap(
+        job.qap, home, upper, [&](const Assignment &all) { return not_slower(job.unpadded(all)); });
+    if (not_slower.stopped() || less_by_tolerance(qap_cost(job.qap, best.placement), most))
+      return job.unpadded(best.placement);
+  }
+  const BoundedAnswer best = solve_small_qap(job.qap, home, unlimited, [&](const Assignment &all) {
+    return not_slower(job.unpadded(all));
+  });
+  return job.unpadded(best.placement);
+}
+
 } // namespace
 
-std::optional<Assignment> best_not_slower(const Job &job, const Deadline &deadline) {
+std::optional<Assignment> best_not_slower(const Job &job, double least, const Deadline &deadline) {
   if (job.devices() > enumerated_devices)
     return std::nullopt;
   NotSlower not_slower(job, deadline);
-  BoundedAnswer best;
-  if (job.request.objective == Objective::cost) {
-    best = solve_small_qap(job.qap, job.padded(job.home), unlimited,
-                           [&](const Assignment &all) { return not_slower(job.unpadded(all)); });
-    best.placement = job.unpadded(best.placement);
-  } else {
-    best = least_congestion(job.loads, job.home, 0, deadline, std::ref(not_slower));
-  }
+  const Assignment best =
+      job.request.objective == Objective::cost
+          ? least_cost(job, least, not_slower)
+          : least_congestion(job.loads, job.home, 0, deadline, std::ref(not_slower)).placement;
   const bool complete = !not_slower.stopped() && !deadline.expired();
   const auto value = [&](const Assignment &each) { return job.value(job.request.objective, each); };
-  if (!complete || !less_by_tolerance(value(best.placement), value(job.home)))
+  if (!complete || !less_by_tolerance(value(best), value(job.home)))
     return std::nullopt;
-  return best.placement;
+  return best;
 }
 
 } // namespace toposeat

@@ -3,276 +3,277 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <bitset>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "load_kernel.hpp"
+#include "load_terms.hpp"
+#include "partial_sum.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/symmetry.hpp"
-#include "wide.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr std::size_t width = max_small_loads;
-constexpr std::size_t lanes = 4; // lines of links are padded to these
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t between_looks = 256; // nodes from one look at the clock to the next
 
-struct Total {
-  double max_s = 0;
-  double sum_s = 0;
-};
+constexpr std::size_t marked_depth = 3; // ranks at the top of the tree, in fixed order
+constexpr std::size_t marks = small_width * small_width * small_width;
 
-/// Of links whose terms (forward, backward and, where there is any, combined) stand in lines.
-TOPOSEAT_WIDE Total total_of(const double *lines, std::size_t links, std::size_t terms) {
-  const double *backward = lines + links;
-  const double *combined = lines + (terms - 1) * links; // without any: backward once more
-  double most[lanes] = {};
-  double sum[lanes] = {};
-  for (std::size_t i = 0; i < links; i += lanes) {
-    for (std::size_t k = 0; k < lanes; ++k) {
-      const double one = lines[i + k] > backward[i + k] ? lines[i + k] : backward[i + k];
-      const double all = one > combined[i + k] ? one : combined[i + k];
-      sum[k] += all;
-      most[k] = most[k] > all ? most[k] : all;
-    }
-  }
-  return {std::max(std::max(most[0], most[1]), std::max(most[2], most[3])),
-          (sum[0] + sum[1]) + (sum[2] + sum[3])};
+using Places = std::span<std::uint32_t>; // ranks by their place in the order
+
+template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
+  for (; set != 0; set &= set - 1)
+    visit(static_cast<std::uint32_t>(std::countr_zero(set)));
 }
-
-/// The links that routes use, one after the other, and what a byte of each ordered pair of devices
-/// adds to their terms.
-class PairLoads {
-public:
-  explicit PairLoads(const Network &network) : devices_(network.devices) {
-    std::vector<std::size_t> place(network.links.size(), unused);
-    std::size_t links = 0;
-    for (const LinkUse &use : network.route_uses) {
-      if (place[use.link] == unused)
-        place[use.link] = links++;
-    }
-    links_ = (links + lanes - 1) / lanes * lanes;
-    const bool combined = std::any_of(network.links.begin(), network.links.end(),
-                                      [](const auto &link) { return link.combined < unlimited; });
-    terms_ = combined ? 3 : 2;
-    begin_.push_back(0);
-    for (std::uint32_t a = 0; a < devices_; ++a) {
-      for (std::uint32_t b = 0; b < devices_; ++b) {
-        for (const LinkUse &use : network.route(a, b)) {
-          const LinkCapacity &link = network.links[use.link];
-          add(place[use.link] + (use.reverse ? links_ : 0),
-              use.reverse ? link.backward : link.forward);
-          add(place[use.link] + 2 * links_, link.combined);
-        }
-        begin_.push_back(adds_.size());
-      }
-    }
-  }
-
-  [[nodiscard]] std::size_t size() const { return terms_ * links_; }
-  [[nodiscard]] Total total(const double *lines) const { return total_of(lines, links_, terms_); }
-
-  /// False if a link has more than `limit` seconds then.
-  bool add_to(double *lines, double bytes, std::size_t from, std::size_t to, double limit) const {
-    const std::size_t pair = from * devices_ + to;
-    bool within = true;
-    for (std::size_t i = begin_[pair]; i < begin_[pair + 1]; ++i) {
-      const double now = lines[adds_[i].place] + bytes * adds_[i].pace;
-      lines[adds_[i].place] = now;
-      within = within && now <= limit;
-    }
-    return within;
-  }
-
-private:
-  static constexpr std::size_t unused = static_cast<std::size_t>(-1);
-
-  struct Addition {
-    std::size_t place;
-    double pace; // seconds per byte
-  };
-
-  void add(std::size_t place, double capacity) {
-    if (capacity < unlimited)
-      adds_.push_back({place, 1 / capacity});
-  }
-
-  std::size_t devices_;
-  std::size_t links_ = 0; // padded
-  std::size_t terms_ = 2; // lines of links
-  std::vector<std::size_t> begin_;
-  std::vector<Addition> adds_;
-};
 
 class SmallLoads {
 public:
   SmallLoads(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
              const Deadline &deadline, const Acceptable &acceptable)
       : problem_(problem), deadline_(deadline), acceptable_(acceptable), known_bound_(known_bound),
-        order_(branching_order(problem)), pairs_(problem.network), symmetry_(problem.network),
-        best_(incumbent), lines_((order_.size() + 1) * width * pairs_.size(), 0.0) {
+        order_(branching_order(problem)), bytes_(bytes_between(order_, problem.traffic)),
+        terms_(problem.network), symmetry_(problem.network), best_(incumbent),
+        lines_((order_.size() + 1) * terms_.shared(), 0.0),
+        rows_((order_.size() + 1) * small_width * terms_.shared(), DeviceLine{}) {
     const Congestion start = congestion(problem.network, problem.traffic, incumbent);
-    best_value_ = start.max_s;
-    if (!acceptable_) {
-      for (const double seconds : start.seconds)
-        best_sum_ += seconds;
-    }
-    list_flows();
+    best_max_ = start.max_s;
+    best_sum_ = std::accumulate(start.seconds.begin(), start.seconds.end(), 0.0);
   }
 
   BoundedAnswer run() {
-    explore(0, lines_.data(), true);
-    const double bound =
-        stopped_ || acceptable_ ? std::min(known_bound_, best_value_) : best_value_;
-    return {best_, best_value_, bound, !stopped_ && !acceptable_};
+    if (best_max_ > known_bound_ * (1 + tolerance)) {
+      search();
+    } else {
+      ties_.set();
+    }
+    if (acceptable_ || stopped_)
+      return {best_, best_max_, std::min(known_bound_, best_max_), false};
+    // Nothing has less: now the least sum of those that have as little.
+    PartialSum sum(problem_.network, bytes_, order_.size());
+    sum_ = &sum;
+    search();
+    return {best_, best_max_, best_max_, true};
   }
 
 private:
-  struct Child {
-    Total total;
-    std::uint32_t device = 0;
-    const double *lines = nullptr;
-  };
+  using Prospects = std::array<Prospect, small_width>;
 
-  /// Bytes between a rank and one before it in the order.
-  struct Exchange {
-    std::size_t peer; // place in the order
-    double sent;
-    double received;
-  };
-
-  void list_flows() {
-    Matrix bytes(problem_.traffic.ranks);
-    for (const Flow &flow : problem_.traffic.flows)
-      bytes(flow.source, flow.target) = flow.bytes;
-    exchanges_.resize(order_.size());
-    for (std::size_t p = 0; p < order_.size(); ++p) {
-      for (std::size_t q = 0; q < p; ++q) {
-        const Exchange each{q, bytes(order_[p], order_[q]), bytes(order_[q], order_[p])};
-        if (each.sent > 0 || each.received > 0)
-          exchanges_[p].push_back(each);
-      }
-      // What is too much shows early.
-      std::sort(exchanges_[p].begin(), exchanges_[p].end(), [](const auto &a, const auto &b) {
-        return std::pair(a.sent + a.received, a.peer) > std::pair(b.sent + b.received, b.peer);
-      });
+  static SmallTable bytes_between(const std::vector<std::uint32_t> &order,
+                                  const RankTraffic &traffic) {
+    std::array<std::size_t, small_width> place{};
+    place.fill(small_width);
+    for (std::size_t p = 0; p < order.size(); ++p)
+      place[order[p]] = p;
+    SmallTable bytes{};
+    for (const Flow &flow : traffic.flows) {
+      if (place[flow.source] < small_width && place[flow.target] < small_width)
+        bytes[place[flow.source]][place[flow.target]] = flow.bytes;
     }
+    return bytes;
   }
 
-  bool hopeless(const Total &total) const {
-    if (total.max_s > best_value_ * (1 + tolerance))
-      return true;
-    return std::max(total.max_s, known_bound_) >= best_value_ * (1 - tolerance) &&
-           total.sum_s >= best_sum_ * (1 - tolerance);
+  void search() {
+    std::array<std::uint32_t, small_width> places{};
+    std::iota(places.begin(), places.end(), 0U);
+    const Places left = Places(places).first(order_.size());
+    open_ = (1U << problem_.network.devices) - 1;
+    for (const std::uint32_t p : left) {
+      DeviceLine &floor = prospects_[0][p].lone;
+      floor.fill(unlimited);
+      for_each_device(open_, [&](std::uint32_t d) {
+        if (problem_.may_use(order_[p], d))
+          floor[d] = problem_.floors.congestion(order_[p], d);
+      });
+      prospects_[0][p].most = floor;
+    }
+    if (left.empty())
+      return;
+    if (const std::size_t next = narrowest(0, left); next < left.size())
+      explore(0, left, next, problem_.allowed.empty());
   }
 
-  bool out_of_time() {
+  /// What a maximum must be below to be of interest.
+  [[nodiscard]] double limit() const {
+    return best_max_ * (sum_ != nullptr ? 1 + tolerance : 1 - tolerance);
+  }
+
+  /// What a maximum must be below to be no worse.
+  [[nodiscard]] double tie_limit() const { return best_max_ * (1 + tolerance); }
+
+  // While the maximum is searched, those parts of the tree are marked where something that was left
+  // out may have as little as the best: only these are looked at again for the sum. A part is what
+  // the first few devices leave open.
+
+  /// Calls for the part, or all parts, below the first `depth` devices of `fixed_`.
+  template <class Visit> void for_each_part(std::size_t depth, Visit visit) const {
+    std::size_t first = 0;
+    std::size_t count = marks;
+    for (std::size_t k = 0; k < std::min(depth, marked_depth); ++k) {
+      count /= small_width;
+      first += fixed_[k] * count;
+    }
+    for (std::size_t part = first; part < first + count; ++part)
+      visit(part);
+  }
+
+  void mark_tie(std::size_t depth) {
+    if (sum_ == nullptr)
+      for_each_part(depth, [this](std::size_t part) { ties_.set(part); });
+  }
+
+  [[nodiscard]] bool skips(std::size_t depth) const {
+    if (sum_ == nullptr || depth > marked_depth)
+      return false;
+    bool any = false;
+    for_each_part(depth, [&](std::size_t part) { any = any || ties_.test(part); });
+    return !any;
+  }
+
+  [[nodiscard]] bool out_of_time() {
     stopped_ = stopped_ || (++nodes_ % between_looks == 0 && deadline_.expired());
     return stopped_;
   }
 
-  void explore(std::size_t depth, const double *lines, bool symmetric) {
-    if (depth == order_.size()) {
-      leaf(lines);
-      return;
-    }
-    std::array<Child, width> children;
-    const std::size_t count = bounded_children(depth, lines, symmetric, children);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (hopeless(children[i].total))
+  /// Places the rank left[next] in every way.
+  void explore(std::size_t depth, Places left, std::size_t next, bool symmetric) {
+    std::swap(left[next], left.front());
+    const std::uint32_t p = left.front();
+    const DeviceLine &most = prospects_[depth][p].most;
+    std::array<std::uint32_t, small_width> devices;
+    const std::size_t count = candidates(depth, most, symmetric, devices);
+    for (std::size_t i = 0; i < count && most[devices[i]] < tie_limit() && !out_of_time(); ++i) {
+      place_[p] = fixed_[depth] = devices[i];
+      if (!(most[devices[i]] < limit()))
+        mark_tie(depth + 1);
+      if (!(most[devices[i]] < limit()) || skips(depth + 1))
         continue;
-      if (out_of_time())
-        return;
-      here_[depth] = children[i].device;
-      taken_ |= 1U << children[i].device;
-      explore(depth + 1, children[i].lines, symmetric);
-      taken_ &= ~(1U << children[i].device);
+      open_ ^= 1U << devices[i];
+      const Places others = left.subspan(1);
+      if (others.empty()) {
+        if (sum_ == nullptr || sum_->whole(depth, p, devices[i]) < best_sum_ * (1 - tolerance))
+          leaf(most[devices[i]]);
+      } else if (sum_ == nullptr ||
+                 sum_->place(depth, p, devices[i], others, open_) < best_sum_ * (1 - tolerance)) {
+        const std::size_t narrow = settle(depth, p, others);
+        if (narrow < others.size())
+          explore(depth + 1, others, narrow, symmetric);
+      }
+      open_ ^= 1U << devices[i];
     }
+    std::swap(left[next], left.front());
   }
 
-  /// Those with hope, the least first.
-  std::size_t bounded_children(std::size_t depth, const double *lines, bool &symmetric,
-                               std::array<Child, width> &children) {
-    std::array<std::uint32_t, width> open{};
-    std::size_t count = 0;
-    for (const std::uint32_t device : candidates(depth, symmetric, open)) {
-      double *next = lines_.data() + ((depth + 1) * width + count) * pairs_.size();
-      const Child child{place(depth, device, lines, next), device, next};
-      if (hopeless(child.total))
-        continue;
-      std::size_t at = count++; // few enough to insert in order
-      for (; at > 0 && before(child, children[at - 1]); --at)
-        children[at] = children[at - 1];
-      children[at] = child;
+  /// Open devices with hope, the least first; one of each kind as long as there is symmetry.
+  std::size_t candidates(std::size_t depth, const DeviceLine &most, bool &symmetric,
+                         std::array<std::uint32_t, small_width> &devices) const {
+    std::uint32_t set = open_;
+    if (symmetric) {
+      std::vector<std::uint32_t> all;
+      for_each_device(open_, [&](std::uint32_t d) {
+        if (most[d] < unlimited)
+          all.push_back(d);
+      });
+      const auto chosen = symmetry_.representatives(std::span(fixed_).first(depth), all);
+      symmetric = chosen.size() < all.size();
+      set = 0;
+      for (const std::uint32_t d : chosen)
+        set |= 1U << d;
     }
+    std::size_t count = 0;
+    for_each_device(set, [&](std::uint32_t d) {
+      if (!(most[d] < tie_limit()))
+        return;
+      std::size_t at = count++; // few enough to insert in order
+      for (; at > 0 && most[d] < most[devices[at - 1]]; --at)
+        devices[at] = devices[at - 1];
+      devices[at] = d;
+    });
     return count;
   }
 
-  static bool before(const Child &a, const Child &b) {
-    return a.total.max_s < b.total.max_s ||
-           (a.total.max_s == b.total.max_s && a.total.sum_s < b.total.sum_s);
-  }
-
-  /// Infinite once a link has more than the best.
-  Total place(std::size_t depth, std::uint32_t device, const double *lines, double *next) const {
-    const double limit = best_value_ * (1 + tolerance);
-    std::copy_n(lines, pairs_.size(), next);
-    for (const Exchange &each : exchanges_[depth]) {
-      const std::uint32_t peer = here_[each.peer];
-      const bool sends = pairs_.add_to(next, each.sent, device, peer, limit);
-      if (!sends || !pairs_.add_to(next, each.received, peer, device, limit))
-        return {unlimited, unlimited};
+  /// Of the ranks left, where in the list the one with the fewest devices is; past the end if one
+  /// has none.
+  std::size_t narrowest(std::size_t depth, std::span<const std::uint32_t> left) {
+    const double less = limit();
+    const double as_little = tie_limit();
+    std::size_t best = 0;
+    std::uint32_t fewest = small_width + 1;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const DeviceLine &most = prospects_[depth][left[i]].most;
+      std::uint32_t better = 0;
+      std::uint32_t any = 0;
+      for_each_device(open_, [&](std::uint32_t d) {
+        better += most[d] < less ? 1U : 0U;
+        any += most[d] < as_little ? 1U : 0U;
+      });
+      if (any == 0)
+        return left.size();
+      if (better < fewest)
+        best = i;
+      fewest = std::min(fewest, better);
     }
-    return pairs_.total(next);
+    if (fewest > 0)
+      return depth < marked_depth ? 0 : best;
+    mark_tie(depth);
+    return left.size();
   }
 
-  std::span<const std::uint32_t> candidates(std::size_t depth, bool &symmetric,
-                                            std::array<std::uint32_t, width> &open) {
-    const std::uint32_t rank = order_[depth];
-    std::size_t count = 0;
-    for (std::uint32_t d = 0; d < problem_.network.devices; ++d) {
-      if ((taken_ >> d & 1U) == 0 && problem_.may_use(rank, d) &&
-          problem_.floors.congestion(rank, d) <= best_value_ * (1 + tolerance))
-        open[count++] = d;
+  /// What the others can expect with rank p where it is now; returns the `narrowest`.
+  std::size_t settle(std::size_t depth, std::uint32_t p, std::span<const std::uint32_t> left) {
+    const Prospects &expected = prospects_[depth];
+    Prospects &expects = prospects_[depth + 1];
+    std::array<LoadRow, small_width> rows;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const std::uint32_t q = left[i];
+      rows[i] = {row(depth, q), row(depth + 1, q), &expected[q],
+                 &expects[q],   bytes_[q][p],      bytes_[p][q]};
     }
-    if (!symmetric || !problem_.allowed.empty())
-      return std::span(open).first(count);
-    chosen_[depth] =
-        symmetry_.representatives(std::span(here_).first(depth), std::span(open).first(count));
-    symmetric = chosen_[depth].size() < count;
-    return chosen_[depth];
+    DeviceLine filled{};
+    if (static_cast<std::size_t>(std::popcount(open_)) == left.size())
+      for_each_device(open_, [&](std::uint32_t d) { filled[d] = 1; });
+    double *line = lines_.data() + depth * terms_.shared();
+    settle_(std::span(rows).first(left.size()), {&terms_, place_[p], row(depth, p), &expected[p],
+                                                 line, line + terms_.shared(), &filled});
+    return narrowest(depth + 1, left);
   }
 
-  void leaf(const double *lines) {
-    const Total total = pairs_.total(lines);
-    const bool less = total.max_s < best_value_ * (1 - tolerance);
-    const bool tie =
-        total.max_s <= best_value_ * (1 + tolerance) && total.sum_s < best_sum_ * (1 - tolerance);
-    if (!less && !tie)
-      return;
+  DeviceLine *row(std::size_t depth, std::size_t p) {
+    return rows_.data() + (depth * small_width + p) * terms_.shared();
+  }
+
+  void leaf(double max_s) {
     const Assignment whole = with_silent_ranks();
     if (acceptable_ && !acceptable_(whole))
       return;
+    const Congestion loads = congestion(problem_.network, problem_.traffic, whole);
+    const double sum = std::accumulate(loads.seconds.begin(), loads.seconds.end(), 0.0);
+    if (sum_ != nullptr && !(sum < best_sum_ * (1 - tolerance)))
+      return;
     best_ = whole;
-    best_value_ = std::min(total.max_s, best_value_);
-    best_sum_ = total.sum_s;
+    if (sum_ == nullptr)
+      ties_.reset(); // what was left out has more
+    best_max_ = std::min(max_s, best_max_);
+    best_sum_ = sum;
   }
 
   /// Silent ranks take the devices that are left, in order.
   Assignment with_silent_ranks() const {
     Assignment whole(problem_.traffic.ranks, Qap::no_pin);
     for (std::size_t p = 0; p < order_.size(); ++p)
-      whole[order_[p]] = here_[p];
-    std::uint32_t device = 0;
+      whole[order_[p]] = place_[p];
+    std::uint32_t rest = open_;
     for (std::uint32_t &each : whole) {
       if (each != Qap::no_pin)
         continue;
-      while ((taken_ >> device & 1U) != 0)
-        ++device;
-      each = device++;
+      each = static_cast<std::uint32_t>(std::countr_zero(rest));
+      rest &= rest - 1;
     }
     return whole;
   }
@@ -282,16 +283,21 @@ private:
   const Acceptable &acceptable_;
   double known_bound_;
   std::vector<std::uint32_t> order_;
-  std::vector<std::vector<Exchange>> exchanges_; // by place in the order
-  PairLoads pairs_;
+  SmallTable bytes_; // [from][to], by places in the order
+  LoadTerms terms_;
+  SettleRows settle_ = settle_rows();
   Symmetry symmetry_;
   Assignment best_;
-  double best_value_ = 0;
+  double best_max_ = 0;
   double best_sum_ = 0;
-  std::vector<double> lines_; // [depth][child]: loads of links
-  std::array<std::uint32_t, width> here_{};
-  std::array<std::vector<std::uint32_t>, width> chosen_;
-  std::uint32_t taken_ = 0;
+  PartialSum *sum_ = nullptr; // once the maximum is known
+  std::array<Prospects, small_width> prospects_{};
+  std::vector<double> lines_;                      // [depth][term]: of all that is placed
+  std::vector<DeviceLine> rows_;                   // [depth][rank][term]
+  std::array<std::uint32_t, small_width> place_{}; // device by rank
+  std::array<std::uint32_t, small_width> fixed_{}; // device by depth
+  std::uint32_t open_ = 0;                         // set of devices
+  std::bitset<marks> ties_;
   std::uint64_t nodes_ = 0;
   bool stopped_ = false;
 };

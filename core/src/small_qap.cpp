@@ -11,6 +11,7 @@
 
 #include "qap_symmetry.hpp"
 #include "toposeat/prepared_qap.hpp"
+#include "wide.hpp"
 
 namespace toposeat {
 namespace {
@@ -69,6 +70,40 @@ private:
   std::vector<std::vector<double>> rising_;
 };
 
+/// The ranks that are left, by their place in the order, and the device taken last.
+struct Rest {
+  std::size_t first;
+  std::size_t end;
+  std::size_t device;
+};
+
+/// Fills `next` for the ranks left once one is placed: their cost to those placed, by device.
+/// `pairs[p]`: their cost to the one placed now, by its device; `ahead`: see SmallSearch. Returns a
+/// bound of what they add.
+TOPOSEAT_WIDE double place(const Rest &rest, const Line *linear,
+                           const std::array<Line, width> *pairs, const Line *ahead, Line *next) {
+  double bound = 0;
+  for (std::size_t p = rest.first; p < rest.end; ++p) {
+    const double *pair = pairs[p][rest.device].data();
+    const double *before = linear[p].data();
+    const double *others = ahead[p].data();
+    double now[width];
+    double whole[width];
+    for (std::size_t d = 0; d < width; ++d) {
+      now[d] = before[d] + pair[d];
+      whole[d] = now[d] + others[d];
+    }
+    now[rest.device] = whole[rest.device] = unlimited;
+    for (std::size_t d = 0; d < width; ++d)
+      next[p][d] = now[d];
+    double low[4];
+    for (std::size_t d = 0; d < 4; ++d)
+      low[d] = whole[d] < whole[d + 4] ? whole[d] : whole[d + 4];
+    bound += std::min(std::min(low[0], low[1]), std::min(low[2], low[3]));
+  }
+  return bound;
+}
+
 class SmallSearch {
 public:
   SmallSearch(const Qap &original, const Assignment &incumbent, double upper,
@@ -99,9 +134,9 @@ public:
 
 private:
   struct Child {
-    double bound = 0;
-    double placed = 0;
-    std::size_t device = 0;
+    double bound;
+    double placed;
+    std::size_t device;
     std::array<Line, width> linear;
   };
 
@@ -165,11 +200,13 @@ private:
     std::array<Child, width> children;
     std::array<std::size_t, width> by_bound{};
     std::size_t count = 0;
-    for (const std::uint32_t device : candidates(depth, linear[depth])) {
+    for (std::uint32_t open = candidates(depth, linear[depth]); open != 0; open &= open - 1) {
       Child &child = children[count];
-      child.device = device;
-      child.placed = placed + linear[depth][device];
-      child.bound = child.placed + place(depth, device, linear, child.linear);
+      child.device = static_cast<std::size_t>(std::countr_zero(open));
+      child.placed = placed + linear[depth][child.device];
+      child.bound =
+          child.placed + place({depth + 1, order_.size(), child.device}, linear.data(),
+                               pair_[depth].data(), ahead_[depth + 1].data(), child.linear.data());
       if (child.bound > prunes_at())
         continue;
       std::size_t place = count++; // few enough to insert in order
@@ -186,36 +223,22 @@ private:
     }
   }
 
-  /// Fills `next` for rank `depth` on `device`; returns a bound of what the others add.
-  double place(std::size_t depth, std::size_t device, const std::array<Line, width> &linear,
-               std::array<Line, width> &next) const {
-    double bound = 0;
-    for (std::size_t p = depth + 1; p < order_.size(); ++p) {
-      const Line &pair = pair_[depth][p][device];
-      const Line &ahead = ahead_[depth + 1][p];
-      Line whole;
-      for (std::size_t d = 0; d < width; ++d) {
-        next[p][d] = linear[p][d] + pair[d];
-        whole[d] = next[p][d] + ahead[d];
-      }
-      next[p][device] = whole[device] = unlimited;
-      double low[4];
-      for (std::size_t d = 0; d < 4; ++d)
-        low[d] = std::min(whole[d], whole[d + 4]);
-      bound += std::min(std::min(low[0], low[1]), std::min(low[2], low[3]));
-    }
-    return bound;
-  }
-
-  std::vector<std::uint32_t> candidates(std::size_t depth, const Line &linear) {
-    std::vector<std::uint32_t> open;
-    for (std::uint32_t d = 0; d < width; ++d) {
-      if (linear[d] < unlimited)
-        open.push_back(d);
-    }
+  /// Open devices, as a set; at the first two levels one of each kind.
+  std::uint32_t candidates(std::size_t depth, const Line &linear) {
+    std::uint32_t open = 0;
+    for (std::uint32_t d = 0; d < width; ++d)
+      open |= linear[d] < unlimited ? 1U << d : 0U;
     if (!symmetric_ || depth > 1)
       return open;
-    return machine_.representatives(std::span(here_).first(depth), open);
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t d = 0; d < width; ++d) {
+      if ((open >> d & 1U) != 0)
+        all.push_back(d);
+    }
+    std::uint32_t chosen = 0;
+    for (const std::uint32_t d : machine_.representatives(std::span(here_).first(depth), all))
+      chosen |= 1U << d;
+    return chosen;
   }
 
   void record(double cost) {

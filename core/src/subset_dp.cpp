@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <span>
+#include <utility>
 
 #include "rank_sets.hpp"
 #include "tree_stages.hpp"
@@ -26,9 +27,12 @@ struct Max {
 
 template <class Join> class TreeSolver {
 public:
-  TreeSolver(const CutTree &tree, const Qap &traffic, double limit)
-      : tree_(tree), traffic_(traffic), limit_(limit), ranks_(static_cast<int>(tree.devices)),
-        border_(traffic.flow), numbers_(set_numbers()), stages_(tree, traffic) {
+  /// `maxima` knows which sets have no placement within the limit at a stage, if given.
+  TreeSolver(const CutTree &tree, const Qap &traffic, double limit,
+             const TreeSolver<Max> *maxima = nullptr)
+      : tree_(tree), traffic_(traffic), limit_(limit), maxima_(maxima),
+        ranks_(static_cast<int>(tree.devices)), border_(traffic.flow), numbers_(set_numbers()),
+        stages_(tree, traffic) {
     for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
       Stage &stage = stages_[number];
       if (stage.leaf >= 0)
@@ -52,6 +56,12 @@ public:
     root_right_ = right;
     assign_node(0, all, answer.placement);
     return answer;
+  }
+
+  /// Whether every placement of the set at the stage is known to have a term above `limit`.
+  [[nodiscard]] bool exceeds(int number, RankSet set, double limit) const {
+    const double known = stages_[number].table[numbers_[set]];
+    return known != unknown_value && known > limit;
   }
 
 private:
@@ -86,8 +96,10 @@ private:
   double value_of(int number, RankSet set) {
     // Stages are never added once values are asked for: the reference stays good.
     double &known = stages_[number].table[numbers_[set]];
-    if (known == unknown_value)
-      known = compute(stages_[number], set);
+    if (known == unknown_value) {
+      const bool hopeless = maxima_ != nullptr && maxima_->exceeds(number, set, limit_);
+      known = hopeless ? unlimited : compute(stages_[number], set);
+    }
     return known;
   }
 
@@ -246,6 +258,9 @@ private:
     for (const std::uint16_t pattern : patterns(root)) {
       const RankSet right = spread(pattern);
       const RankSet left = all ^ right;
+      if (maxima_ != nullptr && (maxima_->exceeds(root.left, left, limit_) ||
+                                 maxima_->exceeds(root.right, right, limit_)))
+        continue;
       // Rounding may lift a bound above the value it bounds, but not by that much.
       const double hopeless = best < unlimited ? best * (1 + 1e-12) : unlimited;
       double bound = Join::join(left_bound(left), right_bound(right));
@@ -328,6 +343,7 @@ private:
   const CutTree &tree_;
   const Qap &traffic_;
   double limit_;
+  const TreeSolver<Max> *maxima_;
   int ranks_;
   BorderTraffic border_;
   const std::vector<std::uint16_t> &numbers_;
@@ -345,6 +361,18 @@ std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffi
 std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic, double upper) {
   // A larger term makes a placement useless: it need not be looked into.
   return TreeSolver<Max>(tree, traffic, upper).solve(upper);
+}
+
+std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic,
+                                                   double upper) {
+  TreeSolver<Max> maxima(tree, traffic, upper);
+  std::optional<TreeAnswer> least = maxima.solve(upper);
+  if (!least)
+    return std::nullopt;
+  const double limit = least->value * (1 + 1e-12);
+  if (auto best = TreeSolver<Sum>(tree, traffic, limit, &maxima).solve(unlimited))
+    least->placement = std::move(best->placement);
+  return least;
 }
 
 } // namespace toposeat

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "partial_sum.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "toposeat/weighted_links.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t sets = std::size_t{1} << small_width;
+
+template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
+  for (; set != 0; set &= set - 1)
+    visit(static_cast<std::size_t>(std::countr_zero(set)));
+}
+
+/// Bits of the ordered pairs, from * small_width + to, whose routes use a link.
+std::vector<std::uint64_t> users_of_links(const Network &network) {
+  std::vector<std::uint64_t> users(network.links.size(), 0);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      for (const LinkUse &use : network.route(a, b))
+        users[use.link] |= std::uint64_t{1} << (a * small_width + b);
+    }
+  }
+  return users;
+}
+
+/// The link that is all of the routes between two devices, one way each, and of no others.
+const LinkUse *own_link(const Network &network, const std::vector<std::uint64_t> &users,
+                        std::uint32_t a, std::uint32_t b) {
+  const auto there = network.route(a, b);
+  const auto back = network.route(b, a);
+  if (there.size() != 1 || back.size() != 1 || there.front().link != back.front().link ||
+      there.front().reverse == back.front().reverse)
+    return nullptr;
+  const std::uint64_t pairs =
+      std::uint64_t{1} << (a * small_width + b) | std::uint64_t{1} << (b * small_width + a);
+  return users[there.front().link] == pairs ? there.data() : nullptr;
+}
+
+/// Of what any two ranks exchange, the least share that goes the busier way.
+double least_share(const SmallTable &bytes) {
+  double share = 1;
+  for (std::size_t p = 0; p < small_width; ++p) {
+    for (std::size_t q = 0; q < p; ++q) {
+      const double both = bytes[p][q] + bytes[q][p];
+      if (both > 0)
+        share = std::min(share, std::max(bytes[p][q], bytes[q][p]) / both);
+    }
+  }
+  return share;
+}
+
+} // namespace
+
+PartialSum::PartialSum(const Network &network, const SmallTable &bytes, std::size_t ranks)
+    : bytes_(bytes), rising_(sets), known_(sets, 0) {
+  list_links(network);
+  sort_peers(ranks);
+}
+
+void PartialSum::list_links(const Network &network) {
+  const std::vector<std::uint64_t> users = users_of_links(network);
+  const double share = least_share(bytes_);
+  Network others = network; // without the own links
+  others.route_uses.clear();
+  others.route_begin.assign(1, 0);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      const LinkUse *own = a == b ? nullptr : own_link(network, users, a, b);
+      if (own != nullptr) {
+        const LinkCapacity &link = network.links[own->link];
+        own_[a].leaving[b] = 1 / (own->reverse ? link.backward : link.forward);
+        own_[a].entering[b] = 1 / (own->reverse ? link.forward : link.backward);
+        own_[a].both[b] = 1 / link.combined;
+        const double quicker = std::min(own_[a].leaving[b], own_[a].entering[b]);
+        least_[a][b] = std::max(share * quicker, own_[a].both[b]);
+      } else {
+        const auto route = network.route(a, b);
+        others.route_uses.insert(others.route_uses.end(), route.begin(), route.end());
+      }
+      others.route_begin.push_back(static_cast<std::uint32_t>(others.route_uses.size()));
+    }
+  }
+  const LinkMean pace = least_total(others);
+  for (std::size_t a = 0; a < network.devices; ++a) {
+    for (std::size_t b = 0; b < network.devices; ++b) {
+      leaving_[a][b] = pace(a, b);
+      entering_[a][b] = pace(b, a);
+      least_[a][b] += std::min(pace(a, b), pace(b, a));
+    }
+  }
+}
+
+void PartialSum::sort_peers(std::size_t ranks) {
+  for (std::uint32_t p = 0; p < ranks; ++p) {
+    const auto both = [&](std::uint32_t q) { return bytes_[p][q] + bytes_[q][p]; };
+    for (std::uint32_t q = 0; q < ranks; ++q) {
+      if (q != p && both(q) > 0)
+        peers_[p].push_back(q);
+    }
+    std::sort(peers_[p].begin(), peers_[p].end(),
+              [&](auto a, auto b) { return both(a) > both(b); });
+  }
+}
+
+const SmallTable &PartialSum::rising(std::uint32_t open) {
+  SmallTable &table = rising_[open];
+  if (known_[open] != 0)
+    return table;
+  known_[open] = 1;
+  for_each_device(open, [&](std::size_t d) {
+    std::size_t count = 0;
+    for_each_device(open, [&](std::size_t other) {
+      if (other == d)
+        return;
+      std::size_t at = count++; // few enough to insert in order
+      for (; at > 0 && least_[d][other] < table[at - 1][d]; --at)
+        table[at][d] = table[at - 1][d];
+      table[at][d] = least_[d][other];
+    });
+  });
+  return table;
+}
+
+void PartialSum::add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t others,
+                           const SmallTable &paces) const {
+  std::size_t k = 0;
+  for (const std::uint32_t other : peers_[q]) {
+    if ((others >> other & 1U) == 0 || other == q)
+      continue;
+    const double half = 0.5 * (bytes_[q][other] + bytes_[other][q]);
+    for (std::size_t d = 0; d < small_width; ++d)
+      line[d] += half * paces[k][d];
+    ++k;
+  }
+}
+
+double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t device,
+                         std::span<const std::uint32_t> left, std::uint32_t open) {
+  const SmallTable &here = linear_[depth];
+  SmallTable &below = linear_[depth + 1];
+  placed_[depth + 1] = placed_[depth] + here[p][device];
+  std::uint32_t others = 0;
+  for (const std::uint32_t q : left)
+    others |= 1U << q;
+  const SmallTable &paces = rising(open);
+  double by_rank = 0;
+  DeviceLine least_by_device;
+  least_by_device.fill(unlimited);
+  for (const std::uint32_t q : left) {
+    const double out = bytes_[p][q];
+    const double in = bytes_[q][p];
+    const LonePaces &own = own_[device];
+    for (std::size_t d = 0; d < small_width; ++d) {
+      const double most = std::max(out * own.leaving[d], in * own.entering[d]);
+      below[q][d] = here[q][d] + (out * leaving_[device][d] + in * entering_[device][d]) +
+                    std::max(most, (out + in) * own.both[d]);
+    }
+    DeviceLine whole = below[q];
+    add_ahead(whole, q, others, paces);
+    double least = unlimited;
+    for_each_device(open, [&](std::size_t d) { least = std::min(least, whole[d]); });
+    by_rank += least;
+    for (std::size_t d = 0; d < small_width; ++d)
+      least_by_device[d] = std::min(least_by_device[d], whole[d]);
+  }
+  double by_device = 0;
+  if (static_cast<std::size_t>(std::popcount(open)) == left.size())
+    for_each_device(open, [&](std::size_t d) { by_device += least_by_device[d]; });
+  return placed_[depth + 1] + std::max(by_rank, by_device);
+}
+
+} // namespace toposeat

@@ -1,0 +1,57 @@
+// Lower bound of the sum of all links' congestion while ranks are placed on a small machine.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "load_terms.hpp"
+#include "toposeat/network.hpp"
+
+namespace toposeat {
+
+/// What ranks exchange, or what a byte between devices costs: [from][to].
+using SmallTable = std::array<DeviceLine, small_width>;
+
+/// A pairwise cost: exact for links that lie between two devices alone, and for all others the mean
+/// of both directions (or what they fill together), which their congestion never is below. Of that
+/// cost what is placed, and for all other ranks the larger of two sums of minima, over the free
+/// devices of each rank and over the ranks for each free device, of the cost to what is placed and
+/// of half the least products of what is exchanged with other free ranks and the paces from there
+/// to other free devices (Gilmore and Lawler; see `solve_small_qap`).
+class PartialSum {
+public:
+  PartialSum(const Network &network, const SmallTable &bytes, std::size_t ranks);
+
+  /// With rank p on a device at this depth, the others `left` on some devices of the set `open`.
+  /// Those at lesser depths stay as they were placed.
+  double place(std::size_t depth, std::uint32_t p, std::uint32_t device,
+               std::span<const std::uint32_t> left, std::uint32_t open);
+
+  /// With the last rank on a device.
+  [[nodiscard]] double whole(std::size_t depth, std::uint32_t p, std::uint32_t device) const {
+    return placed_[depth] + linear_[depth][p][device];
+  }
+
+private:
+  void list_links(const Network &network);
+  void sort_peers(std::size_t ranks);
+  const SmallTable &rising(std::uint32_t open);
+  void add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t others,
+                 const SmallTable &paces) const;
+
+  SmallTable bytes_;
+  SmallTable leaving_{}; // pace of the shared links, [device][peer]
+  SmallTable entering_{};
+  SmallTable least_{};                       // per byte between two ranks, both ways together
+  std::array<LonePaces, small_width> own_{}; // of a link between two devices alone, by device
+  std::array<std::vector<std::uint32_t>, small_width> peers_; // of each rank, falling by bytes
+  std::vector<SmallTable> rising_; // by set of devices: k-th least pace from each to the others
+  std::vector<char> known_;
+  std::array<SmallTable, small_width + 1> linear_{}; // [depth][rank][device]: with those placed
+  std::array<double, small_width + 1> placed_{};
+};
+
+} // namespace toposeat
