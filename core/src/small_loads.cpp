@@ -53,13 +53,15 @@ public:
     } else {
       ties_.set();
     }
-    if (acceptable_ || stopped_)
-      return {best_, best_max_, std::min(known_bound_, best_max_), false};
-    // Nothing has less: now the least sum of those that have as little.
-    PartialSum sum(problem_.network, bytes_, order_.size());
-    sum_ = &sum;
-    search();
-    return {best_, best_max_, best_max_, true};
+    const bool proved = !stopped_ && !acceptable_;
+    const double bound = proved ? best_max_ : std::min(known_bound_, best_max_);
+    if (!stopped_ && (!acceptable_ || accepted_)) {
+      // Nothing has less: now the least sum of those that have as little.
+      PartialSum sum(problem_.network, bytes_, order_.size());
+      sum_ = &sum;
+      search();
+    }
+    return {best_, best_max_, bound, proved};
   }
 
 private:
@@ -250,12 +252,13 @@ private:
 
   void leaf(double max_s) {
     const Assignment whole = with_silent_ranks();
-    if (acceptable_ && !acceptable_(whole))
-      return;
     const Congestion loads = congestion(problem_.network, problem_.traffic, whole);
     const double sum = std::accumulate(loads.seconds.begin(), loads.seconds.end(), 0.0);
     if (sum_ != nullptr && !(sum < best_sum_ * (1 - tolerance)))
       return;
+    if (acceptable_ && !acceptable_(whole))
+      return;
+    accepted_ = true;
     best_ = whole;
     if (sum_ == nullptr)
       ties_.reset(); // what was left out has more
@@ -299,6 +302,7 @@ private:
   std::uint32_t open_ = 0;                         // set of devices
   std::bitset<marks> ties_;
   std::uint64_t nodes_ = 0;
+  bool accepted_ = false; // anything better than the incumbent
   bool stopped_ = false;
 };
 
