@@ -178,7 +178,7 @@ static void fill(const struct exchange *e, unsigned char *buffer, int tag, long 
   unsigned char *host = staging(bytes);
   for (size_t at = 0; at < bytes; ++at)
     host[at] = data_byte(e->rank, tag, size, at);
-  if (is_first && e->options->corrupt == e->rank)
+  if (is_first && bytes > 0 && e->options->corrupt == e->rank)
     host[bytes / 2] = (unsigned char)(host[bytes / 2] ^ 1U);
   memory_write(buffer, host, bytes);
   free(host);
