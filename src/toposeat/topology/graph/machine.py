@@ -8,6 +8,8 @@ VENDOR_NVIDIA = 0x10DE
 VENDOR_AMD = 0x1002
 VENDOR_INTEL = 0x8086
 
+_MANAGEMENT = {(VENDOR_AMD, 0x515E), (VENDOR_AMD, 0x5969)}  # ES1000: on server boards
+
 # Least GT/s per lane of a generation.
 _GENERATION = ((60.0, 6), (30.0, 5), (15.0, 4), (7.0, 3), (4.0, 2), (2.0, 1))
 
@@ -36,11 +38,18 @@ class PciDevice:
     current_generation: int | None = None
 
     @property
+    def is_management(self) -> bool:
+        """A server board's management controller that calls itself a GPU of a GPU maker."""
+        return (self.vendor, self.device) in _MANAGEMENT
+
+    @property
     def is_gpu(self) -> bool:
         """A display or processing accelerator of a GPU maker; not a management controller's.
 
         Intel's graphics without a bridge above them are part of the CPU: no GPU to place ranks on.
         """
+        if self.is_management:
+            return False
         graphics = self.class_code >> 16 == 0x03 or self.class_code >> 8 == 0x1200
         if self.vendor == VENDOR_INTEL:
             return graphics and bool(self.bridges)

@@ -45,7 +45,6 @@ _SPEED = re.compile(r"\d{1,4}\.\d{1,9}", re.ASCII)
 _NUMBERED = ("nvml", "rsmi", "cuda", "ze")
 _GB_PER_LANE = {1: 0.25, 2: 0.5, 3: 0.9846, 4: 1.9692, 5: 3.9385, 6: 7.563}
 _WIDTHS = (16, 8, 4, 2, 1, 32)
-_MANAGEMENT = {(VENDOR_AMD, 0x515E), (VENDOR_AMD, 0x5969)}  # ES1000: on server boards
 _MAX_MASK_WORDS = 2048
 _MAX_DEVICES = 1024
 
@@ -281,7 +280,7 @@ def _list(cpus: frozenset[int]) -> str:
 def _is_gpu(found: _Found) -> bool:
     """A GPU one computes on: not a board's management controller, not a processor's display."""
     function = found.function
-    if (function.vendor, function.device) in _MANAGEMENT:
+    if function.is_management:
         return False
     if function.is_gpu:
         return True
