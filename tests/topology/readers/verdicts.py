@@ -19,6 +19,7 @@ from toposeat.errors import ToposeatError
 from toposeat.model.topology import Topology
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import TREES, Parsed, format_of, parse_outputs
+from toposeat.topology.networks.sources import read_network
 from toposeat.topology.readers.file_text import read_file
 from toposeat.topology.sources import read_topology
 
@@ -33,7 +34,7 @@ FOLDERS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """One file. `verdict` is machine (readable alone), facts (beside a source of links), refused.
+    """One file. `verdict` is machine (readable alone), facts (beside a source of links), network, refused.
 
     `says` counts what the file tells; `worst` is the first doubt, or the cause of the refusal.
     """
@@ -53,6 +54,13 @@ def verdict_of(path: Path, root: Path) -> Verdict:
     try:
         parts, kind = _read(path)
     except ToposeatError as error:
+        try:
+            network = read_network(path)
+        except ToposeatError:
+            pass
+        else:
+            hosts = f"{len(network.hosts)} hosts"
+            return Verdict(name, "network", network.origin, 0, hosts, len(network.report), "")
         return Verdict(name, "refused", "", 0, "", 0, _without_path(error.message, path))
     try:
         topology = read_topology(path)
