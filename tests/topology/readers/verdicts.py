@@ -34,8 +34,9 @@ FOLDERS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """One file. `verdict` is machine (readable alone), facts (beside a source of links), network, refused.
+    """One file.
 
+    `verdict` is machine (readable alone), facts (beside a source of links), network, refused.
     `says` counts what the file tells; `worst` is the first doubt, or the cause of the refusal.
     """
 
