@@ -57,7 +57,7 @@ lint-native:
 	@clang-format --dry-run --Werror $(NATIVE)
 	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release
-	@run-clang-tidy.py -quiet -p build/release -j $(JOBS) '(core/src|interposer(?!/tests)|launcher|emulator/src)/' \
+	@run-clang-tidy.py -quiet -p build/release -j $(JOBS) '(core/src|interposer(?!/tests)|launcher|emulator/src|devcopy/src)/' \
 	  > build/clang-tidy.log 2>&1 || { grep -E 'error|warning' build/clang-tidy.log; exit 1; }
 
 .PHONY: format

@@ -19,7 +19,7 @@ static void set_options(tdc_context *context, const tdc_options *given) {
     context->options = *given;
   tdc_options *options = &context->options;
   if (options->chunk == 0)
-    options->chunk = 512 * 1024;
+    options->chunk = (size_t)512 * 1024;
   if (options->depth == 0)
     options->depth = 4;
   if (options->depth > TDC_MAX_DEPTH)
@@ -172,9 +172,10 @@ tdc_result tdc_commit_frees(tdc_context *context) {
 tdc_result tdc_progress(tdc_context *context, double seconds) {
   const double deadline = tdc_now() + seconds;
   tdc_result result = tdc_pump(context, 0);
-  for (double left = deadline - tdc_now(); result == TDC_OK && left > 0;
-       left = deadline - tdc_now())
+  while (result == TDC_OK && tdc_now() < deadline) {
+    const double left = deadline - tdc_now();
     result = tdc_pump(context, left < 0.05 ? left : 0.05);
+  }
   return result;
 }
 
