@@ -4,6 +4,7 @@
  * Connects to FOLDER/control, says who it is, and obeys lines until "quit" or the end of the
  * socket:
  *
+ *   devices                                  bus ids of the devices that this process sees
  *   open DEVICE CHUNK DEPTH CACHE            take a device (ordinal)
  *   listen PEER | connect PEER               link with the worker of another rank
  * (FOLDER/RANK-PEER) size BYTES                               room for messages of that size, both
@@ -258,6 +259,21 @@ static bool host_copies(struct worker *worker, char **rest) {
   return true;
 }
 
+static bool list_devices(struct worker *worker) {
+  const struct tdc_driver *driver = tdc_load_driver();
+  int count = 0;
+  if (!driver || driver->device_count(&count) != 0)
+    return fail_copy(worker, TDC_NO_DRIVER);
+  for (int i = 0; i < count; ++i) {
+    char pci[32] = "?";
+    const size_t length = strlen(worker->answer);
+    (void)driver->pci_bus_id(pci, (int)sizeof pci, i);
+    if (length + sizeof pci < LINE)
+      (void)snprintf(worker->answer + length, LINE - length, " %s", pci);
+  }
+  return true;
+}
+
 static bool open_device(struct worker *worker, char **rest) {
   const long device = number(rest, 1 << 20);
   const long chunk = number(rest, 1L << 30);
@@ -284,6 +300,8 @@ static bool obey(struct worker *worker, char *line) {
   (void)snprintf(worker->answer, LINE, "ok");
   if (!verb)
     return fail(worker, "an empty line");
+  if (strcmp(verb, "devices") == 0)
+    return list_devices(worker);
   if (strcmp(verb, "open") == 0)
     return open_device(worker, &rest);
   if (strcmp(verb, "listen") == 0)

@@ -27,6 +27,7 @@ from toposeat.cli.discover import DiscoverCommand
 from toposeat.cli.doctor import DoctorCommand
 from toposeat.cli.emulate import EmulateCommand
 from toposeat.cli.map import MapCommand
+from toposeat.cli.measure import MeasureCommand
 from toposeat.cli.profile import ProfileCommand
 from toposeat.cli.report import ReportCommand
 from toposeat.cli.run import RunCommand
@@ -35,6 +36,7 @@ from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError
 
 COMMANDS: tuple[type[Command], ...] = (
     DiscoverCommand,
+    MeasureCommand,
     ProfileCommand,
     MapCommand,
     RunCommand,

@@ -1,0 +1,220 @@
+"""From measurements to a topology: numbers laid onto a known graph, or a graph of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import (
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    PathClass,
+    Topology,
+    Vendor,
+)
+from toposeat.topology.facts import BANDWIDTH, LATENCY, DeviceFact, MachineFacts, PairNumbers
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.measure.sharing import SharedLink
+from toposeat.topology.merge import merge_topologies
+
+_DRIFT = 0.1  # of an earlier measurement
+
+
+def facts_of_measurement(
+    pci: Sequence[str], bandwidth: NDArray[np.float64], latency: NDArray[np.float64]
+) -> MachineFacts:
+    """The pair numbers of `toposeat measure`.
+
+    Args:
+        pci: bus id of each GPU.
+        bandwidth: shape (n, n), bytes/s from row to column; NaN not measured.
+        latency: shape (n, n), seconds; likewise.
+    """
+    return MachineFacts(
+        origin="toposeat measure",
+        devices=tuple(
+            DeviceFact(label=f"GPU{i}", index=i, pci_bus_id=each) for i, each in enumerate(pci)
+        ),
+        pairs=(
+            PairNumbers(what=BANDWIDTH, values=bandwidth, engine="ce"),
+            PairNumbers(what=LATENCY, values=latency, engine="ce"),
+        ),
+    )
+
+
+def measured_topology(
+    base: Topology, facts: MachineFacts, shared: Sequence[SharedLink]
+) -> Topology:
+    """A known machine with measured pairs and measured capacities of its shared links.
+
+    A shared link of the measurement is the link of the graph that the same GPUs' traffic to all
+    others crosses. What has no counterpart is said in the report.
+    """
+    merged = merge_topologies([base, facts], base.name)
+    order = {d.pci_bus_id: d.id for d in merged.devices}
+    ids = [order[d.pci_bus_id] for d in facts.devices if d.pci_bus_id in order]
+    if len(ids) < len(facts.devices):  # joined by index: in the order of both
+        ids = [d.id for d in merged.devices][: len(facts.devices)]
+    of_set = _links_by_set(merged, ids)
+    links = {link.id: link for link in merged.links}
+    report = list(merged.report)
+    for each in shared:
+        found = of_set.get(each.inside)
+        if found is None:
+            report.append(
+                f"GPUs {_list(each.inside)} share {each.out_bytes_per_s / 1e9:.3g} GB/s to the"
+                " others, but the topology shows no link that only they use"
+            )
+        else:
+            links[found[0]] = _with_capacity(links[found[0]], each, forward_out=found[1])
+    ports = np.nan_to_num(facts.pairs[0].values)
+    for i, id in enumerate(ids):
+        found = of_set.get(frozenset({i}))
+        if found is not None:
+            port = SharedLink(
+                frozenset({i}), float(ports[i].max()), float(ports[:, i].max()), float("inf")
+            )
+            links[found[0]] = _with_capacity(links[found[0]], port, forward_out=found[1])
+    return replace(
+        merged,
+        links=tuple(links[link.id] for link in merged.links),
+        report=tuple(dict.fromkeys([*report, *drift(base, merged)])),
+    )
+
+
+def _links_by_set(topology: Topology, ids: Sequence[str]) -> dict[frozenset[int], tuple[str, bool]]:
+    """Links by the GPUs whose traffic to all others crosses them: id, and whether forward is out."""
+    number = {id: i for i, id in enumerate(ids)}
+    crossing: dict[tuple[str, bool], set[tuple[int, int]]] = {}
+    for route in topology.routes:
+        if route.source not in number or route.target not in number:
+            continue
+        here = route.source
+        for link_id in route.links:
+            link = topology.link_of_id[link_id]
+            forward = here == link.ends[0]
+            here = link.ends[1] if forward else link.ends[0]
+            pair = (number[route.source], number[route.target])
+            crossing.setdefault((link_id, forward), set()).add(pair)
+    found: dict[frozenset[int], tuple[str, bool]] = {}
+    for (link_id, forward), pairs in crossing.items():
+        inside = frozenset(a for a, _ in pairs)
+        outside = frozenset(range(len(ids))) - inside
+        if outside and pairs == {(a, b) for a in inside for b in outside}:
+            found.setdefault(inside, (link_id, forward))
+    return found
+
+
+def _with_capacity(link: Link, shared: SharedLink, *, forward_out: bool) -> Link:
+    out = Quantity(shared.out_bytes_per_s, Source.MEASURED)
+    into = Quantity(shared.in_bytes_per_s, Source.MEASURED)
+    if not out.value or not into.value:
+        return link
+    both = shared.both_bytes_per_s
+    combined = link.combined_bytes_per_s
+    if both < 0.9 * (out.value + into.value):
+        combined = Quantity(both, Source.MEASURED)
+    elif np.isfinite(both):
+        combined = None  # the two directions do not hinder each other
+    return replace(
+        link,
+        forward_bytes_per_s=out if forward_out else into,
+        backward_bytes_per_s=into if forward_out else out,
+        combined_bytes_per_s=combined,
+    )
+
+
+def drift(before: Topology, after: Topology) -> list[str]:
+    """One sentence if measured limits of pairs differ from those measured earlier."""
+    moved = []
+    for pair, route in after.route_of_pair.items():
+        old = before.route_of_pair.get(pair)
+        now, then = route.cap_bytes_per_s, old.cap_bytes_per_s if old else None
+        if now and then and now.source is then.source is Source.MEASURED and then.value:
+            change = now.value / then.value - 1
+            if abs(change) > _DRIFT:
+                moved.append((abs(change), change, pair))
+    if not moved:
+        return []
+    _, change, (a, b) = max(moved)
+    return [
+        f"{len(moved)} pairs differ by more than {_DRIFT:.0%} from the earlier measurement,"
+        f" {a} -> {b} most: {change:+.0%}"
+    ]
+
+
+def topology_of_measurement(
+    name: str, facts: MachineFacts, shared: Sequence[SharedLink]
+) -> Topology:
+    """A machine known from measurements only: a tree of the sets that share a link.
+
+    Raises:
+        ValueError: two sets overlap, which no tree shows.
+    """
+    builder = GraphBuilder()
+    rates = np.nan_to_num(facts.pairs[0].values)
+    for i, fact in enumerate(facts.devices):
+        builder.devices.append(
+            Device(id=f"gpu{i}", index=i, vendor=Vendor.UNKNOWN, pci_bus_id=fact.pci_bus_id)
+        )
+    root = builder.component(ComponentKind.NUMA, "host")
+    sets = sorted(shared, key=lambda each: len(each.inside))
+    latency = float(np.nanmin(facts.pairs[1].values)) / 4
+    vertex = {each.inside: f"shared{k}" for k, each in enumerate(sets)}
+    for each in sets:
+        builder.component(ComponentKind.SWITCH, vertex[each.inside])
+    for k, each in enumerate(sets):
+        parents = [other for other in sets[k + 1 :] if other.inside & each.inside]
+        parent = parents[0] if parents else None
+        if parent is not None and not each.inside < parent.inside:
+            raise ValueError(
+                f"GPUs {_list(each.inside)} and GPUs {_list(parent.inside)} overlap in their links"
+            )
+        above = root if parent is None else vertex[parent.inside]
+        both = each.both_bytes_per_s
+        limited = both < 0.9 * (each.out_bytes_per_s + each.in_bytes_per_s)
+        builder.link(
+            LinkKind.PCIE,
+            vertex[each.inside],
+            above,
+            bytes_per_s=Quantity(each.out_bytes_per_s, Source.MEASURED),
+            backward_bytes_per_s=Quantity(each.in_bytes_per_s, Source.MEASURED),
+            combined_bytes_per_s=Quantity(both, Source.MEASURED) if limited else None,
+            latency_s=latency,
+        )
+    for i in range(len(facts.devices)):
+        home = next((vertex[each.inside] for each in sets if i in each.inside), root)
+        builder.link(
+            LinkKind.PCIE,
+            f"gpu{i}",
+            home,
+            bytes_per_s=Quantity(float(rates[i].max()), Source.MEASURED),
+            backward_bytes_per_s=Quantity(float(rates[:, i].max()), Source.MEASURED),
+            latency_s=latency,
+        )
+    learned = builder.build(name=name, origin="toposeat measure", caps=_caps(rates))
+    routes = [replace(route, path_class=PathClass.UNKNOWN) for route in learned.routes]
+    doubt = "known from measurements only: kinds of links and their latencies are not known"
+    return merge_topologies(
+        [replace(learned, routes=tuple(routes), report=(doubt,)), facts], learned.name
+    )
+
+
+def _caps(rates: NDArray[np.float64]) -> dict[tuple[str, str], Quantity]:
+    n = len(rates)
+    return {
+        (f"gpu{i}", f"gpu{j}"): Quantity(float(rates[i, j]), Source.MEASURED)
+        for i in range(n)
+        for j in range(n)
+        if i != j and rates[i, j] > 0
+    }
+
+
+def _list(numbers: frozenset[int]) -> str:
+    return ", ".join(str(i) for i in sorted(numbers))

@@ -1,0 +1,125 @@
+"""Which GPUs share a link to the others: sets of transfers at once, beside the same ones alone."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.topology.measure.pairs import LARGE_BYTES, transfer
+from toposeat.topology.measure.workers import Workers
+
+_SAME_LEVEL = 0.97  # bandwidths that are this near to each other are of one level
+_SHARED = 0.9  # all together reach less than this share of what they reach one by one
+_REPEATS = 6
+
+
+@dataclass(frozen=True)
+class SharedLink:
+    """A set of GPUs whose transfers to all others pass one bottleneck.
+
+    Bytes/s of all of them together: out of the set, into it, both at once (the sum).
+    """
+
+    inside: frozenset[int]
+    out_bytes_per_s: float
+    in_bytes_per_s: float
+    both_bytes_per_s: float
+
+
+def clusters(bandwidth: NDArray[np.float64]) -> list[frozenset[int]]:
+    """Sets of GPUs that are nearer to each other than to all others, the small ones first.
+
+    Args:
+        bandwidth: shape (n, n), bytes/s of each pair alone; NaN counts as 0.
+    """
+    n = len(bandwidth)
+    # A disturbed measurement is too slow, never too fast: of the two directions the better counts.
+    both = np.fmax(np.nan_to_num(bandwidth), np.nan_to_num(bandwidth.T))
+    levels = sorted({both[i, j] for i in range(n) for j in range(i)}, reverse=True)
+    found: list[frozenset[int]] = []
+    for level in levels:
+        for members in _components(both >= level * _SAME_LEVEL):
+            inside = frozenset(members)
+            if 1 < len(inside) < n and inside not in found and _is_compact(both, inside):
+                found.append(inside)
+    return sorted(found, key=lambda each: (len(each), sorted(each)))
+
+
+def _components(joined: NDArray[np.bool_]) -> list[list[int]]:
+    left = set(range(len(joined)))
+    groups = []
+    while left:
+        group, pending = [], [min(left)]
+        left.discard(pending[0])
+        while pending:
+            here = pending.pop()
+            group.append(here)
+            near = {j for j in left if joined[here, j]}
+            left -= near
+            pending.extend(near)
+        groups.append(sorted(group))
+    return groups
+
+
+def _is_compact(both: NDArray[np.float64], inside: frozenset[int]) -> bool:
+    """Whether pairs inside are faster than pairs that cross the border, but for a few outliers."""
+    outside = [i for i in range(len(both)) if i not in inside]
+    slow = np.quantile([both[i, j] for i in inside for j in inside if i != j], 0.1)
+    fast = np.quantile([both[i, j] for i in inside for j in outside], 0.9)
+    return bool(fast < slow * _SAME_LEVEL)
+
+
+def crossing_flows(inside: frozenset[int], bandwidth: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Pairs from distinct GPUs inside to distinct GPUs outside, the fastest first."""
+    outside = [i for i in range(len(bandwidth)) if i not in inside]
+    flows: list[tuple[int, int]] = []
+    free = set(outside)
+    for source in sorted(inside):
+        if free:
+            target = max(sorted(free), key=lambda t: np.nan_to_num(bandwidth[source, t]))
+            flows.append((source, target))
+            free.discard(target)
+    return flows
+
+
+def _together(workers: Workers, flows: Sequence[tuple[int, int]], protocol: str) -> float:
+    """Bytes/s of all flows at once: the sum of their medians, the first of each left out."""
+    done = transfer(workers, flows, protocol, LARGE_BYTES, _REPEATS)
+    return sum(LARGE_BYTES / statistics.median(each.seconds[1:]) for each in done)
+
+
+def find_shared_links(
+    workers: Workers,
+    bandwidth: NDArray[np.float64],
+    protocol: str,
+    advance: Callable[[int, int], None],
+) -> list[SharedLink]:
+    """Try every cluster: do its transfers to the outside hinder each other?
+
+    Args:
+        workers: one per GPU, with memory for `LARGE_BYTES`.
+        bandwidth: of each ordered pair alone, bytes/s.
+        protocol: to copy with.
+        advance: is called with what is done and how much there is in all.
+    """
+    found = []
+    candidates = clusters(bandwidth)
+    for number, inside in enumerate(candidates):
+        advance(number, len(candidates))
+        out = crossing_flows(inside, bandwidth)
+        into = [(t, s) for s, t in out]
+        alone_out = sum(float(bandwidth[pair]) for pair in out)
+        alone_in = sum(float(bandwidth[pair]) for pair in into)
+        if len(out) < 2:
+            continue
+        rate_out = _together(workers, out, protocol)
+        rate_in = _together(workers, into, protocol)
+        half = len(out) // 2
+        both = _together(workers, out[:half] + into[half:], protocol) if half else rate_out
+        if rate_out < _SHARED * alone_out or rate_in < _SHARED * alone_in:
+            found.append(SharedLink(inside, rate_out, rate_in, both))
+    return found
