@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +170,7 @@ def _json(
 
 
 def _rows(values: Any) -> list[list[float | None]]:
-    return [[None if x != x else float(x) for x in row] for row in values]
+    return [[None if math.isnan(x) else float(x) for x in row] for row in values]
 
 
 def _text(protocols: Sequence[str], results: PairResults, shared: Sequence[SharedLink]) -> str:
@@ -203,4 +204,4 @@ def _matrix(title: str, values: Any) -> str:
 
 
 def _number(value: float) -> str:
-    return "-" if value != value else f"{value:.3g}"
+    return "-" if math.isnan(value) else f"{value:.3g}"

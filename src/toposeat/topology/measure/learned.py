@@ -74,7 +74,7 @@ def measured_topology(
         else:
             links[found[0]] = _with_capacity(links[found[0]], each, forward_out=found[1])
     ports = np.nan_to_num(facts.pairs[0].values)
-    for i, id in enumerate(ids):
+    for i in range(len(ids)):
         found = of_set.get(frozenset({i}))
         if found is not None:
             port = SharedLink(
@@ -89,7 +89,7 @@ def measured_topology(
 
 
 def _links_by_set(topology: Topology, ids: Sequence[str]) -> dict[frozenset[int], tuple[str, bool]]:
-    """Links by the GPUs whose traffic to all others crosses them: id, and whether forward is out."""
+    """Links by the GPUs whose traffic to all others crosses them: id, and if forward is out."""
     number = {id: i for i, id in enumerate(ids)}
     crossing: dict[tuple[str, bool], set[tuple[int, int]]] = {}
     for route in topology.routes:
