@@ -106,7 +106,7 @@ def find_shared_links(
         protocol: to copy with.
         advance: is called with what is done and how much there is in all.
     """
-    found = []
+    found: list[SharedLink] = []
     candidates = clusters(bandwidth)
     for number, inside in enumerate(candidates):
         advance(number, len(candidates))
