@@ -22,7 +22,8 @@ using LinkMean = Matrix;
 [[nodiscard]] std::vector<LinkMean> link_means(const Network &network);
 
 /// Pairwise cost that the sum of all links' congestion never is below; it is that sum where both
-/// directions of every link carry as much, or one of them nothing, or they have a capacity together.
+/// directions of every link carry as much, or one of them nothing, or they have a capacity
+/// together.
 [[nodiscard]] LinkMean least_total(const Network &network);
 
 /// Lower bound of the maximum congestion: the best dual-ascent bound of any of `link_means` and of
