@@ -2,7 +2,8 @@
 /*
  * 3-D halo exchange with weighted dimensions: every rank of a grid sends one face to each neighbour
  * per iteration; faces along dimension d have bytes x weight[d]. Ranks are row-major, the first
- * dimension slowest. With --truth the program writes down what it sent to whom, as it goes.
+ * dimension slowest. With --truth the program writes down what it sent to whom, as it goes; with
+ * --device faces are in the memory of the GPU of the local rank. What arrived last is checked.
  */
 #define _DEFAULT_SOURCE /* ftruncate, mmap, sleep */
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../gpu/gpu.h"
+
 #define FACES 6
 
 enum mode { ISEND, PERSISTENT, SENDRECV, PUT, NEIGHBOR, MODES };
@@ -26,6 +29,7 @@ struct options {
   int bytes;
   int iterations;
   int wrap;
+  int device; /* faces are in GPU memory */
   int run_mode[MODES];
   const char *truth;
   int kill_rank; /* this rank kills itself after the last iteration; -1: none */
@@ -56,8 +60,8 @@ static void fail(const char *message) {
 
 static void usage(void) {
   fail("usage: halo3d [--grid 2x2x4] [--weights 3,1,1] [--bytes N] [--iterations N] [--wrap] "
-       "[--mode isend|persistent|sendrecv|put|neighbor|all] [--truth FILE] [--kill-rank R] "
-       "[--abort-rank R]");
+       "[--mode isend|persistent|sendrecv|put|neighbor|all] [--truth FILE] [--device] "
+       "[--kill-rank R] [--abort-rank R]");
 }
 
 static int positive(const char *text) {
@@ -100,6 +104,10 @@ static struct options parse_options(int argc, char **argv) {
     const char *name = argv[i];
     if (strcmp(name, "--wrap") == 0) {
       options.wrap = 1;
+      continue;
+    }
+    if (strcmp(name, "--device") == 0) {
+      options.device = 1;
       continue;
     }
     const char *value = i + 1 < argc ? argv[++i] : "";
@@ -173,16 +181,45 @@ static int neighbour(const struct options *options, int rank, int dimension, int
   return (at[0] * grid[1] + at[1]) * grid[2] + at[2];
 }
 
+/* What `rank` sends at a place of one of its faces. */
+static char face_byte(int rank, int face, int at) { return (char)(rank * FACES + face + at * 7); }
+
+static void fill_face(const struct exchange *exchange, int face) {
+  int length = exchange->length[face];
+  char *bytes = malloc((size_t)length + 1);
+  if (bytes == NULL)
+    fail("out of memory");
+  for (int at = 0; at < length; ++at)
+    bytes[at] = face_byte(exchange->rank, face, at);
+  gpu_put(exchange->out[face], bytes, (size_t)length);
+  free(bytes);
+}
+
 static void prepare(struct exchange *exchange, const struct options *options) {
   exchange->options = options;
   for (int face = 0; face < FACES; ++face) {
     int dimension = face / 2;
     exchange->peer[face] = neighbour(options, exchange->rank, dimension, face % 2 == 0 ? -1 : 1);
     exchange->length[face] = options->bytes * options->weights[dimension];
-    exchange->out[face] = calloc(1, (size_t)exchange->length[face] + 1);
-    exchange->in[face] = calloc(1, (size_t)exchange->length[face] + 1);
-    if (exchange->out[face] == NULL || exchange->in[face] == NULL)
+    exchange->out[face] = gpu_allocate((size_t)exchange->length[face] + 1);
+    exchange->in[face] = gpu_allocate((size_t)exchange->length[face] + 1);
+    fill_face(exchange, face);
+  }
+}
+
+/* The faces of the last exchange are those that the neighbours sent. */
+static void check_faces(const struct exchange *exchange) {
+  for (int face = 0; face < FACES; ++face) {
+    int peer = exchange->peer[face];
+    int length = peer == MPI_PROC_NULL ? 0 : exchange->length[face];
+    char *copy = malloc((size_t)length + 1);
+    if (copy == NULL)
       fail("out of memory");
+    gpu_get(copy, exchange->in[face], (size_t)length);
+    for (int at = 0; at < length; ++at)
+      if (copy[at] != face_byte(peer, face ^ 1, at))
+        fail("a face arrived with other bytes than were sent");
+    free(copy);
   }
 }
 
@@ -291,6 +328,8 @@ static void run_modes(struct exchange *e) {
     MPI_Reduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (e->rank == 0)
       printf("halo3d %s: %d iterations, %.6f s\n", mode_names[m], e->options->iterations, slowest);
+    if (m <= SENDRECV && e->options->iterations > 0)
+      check_faces(e);
   }
 }
 
@@ -316,6 +355,10 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &exchange.size);
   if (options.grid[0] * options.grid[1] * options.grid[2] != exchange.size)
     fail("the grid does not have as many points as there are ranks");
+  if (options.device && (options.run_mode[PUT] || options.run_mode[NEIGHBOR]))
+    fail("--device goes with the modes isend, persistent and sendrecv");
+  if (options.device)
+    gpu_open();
   exchange.truth = open_truth(options.truth, exchange.rank, exchange.size);
   prepare(&exchange, &options);
   run_modes(&exchange);

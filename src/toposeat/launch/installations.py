@@ -37,7 +37,7 @@ class MpiInstallation:
         Raises:
             ToposeatError: the compiler failed; its first line of complaint is in the message.
         """
-        line = [str(self.mpicc), "-O2", "-std=c11", "-o", str(program), str(source), "-lm"]
+        line = [str(self.mpicc), "-O2", "-std=c11", "-o", str(program), str(source), "-lm", "-ldl"]
         try:
             done = subprocess.run(
                 line, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False

@@ -48,7 +48,7 @@ DEMO_ITERATIONS = 50
 
 def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoOutcome:
     """Compile the halo exchange, profile 16 real ranks of it, map it onto two known machines."""
-    source = _native_path("share/halo3d.c")
+    source = _native_path("share/halo3d/halo3d.c")
     program = folder / "halo3d"
     progress(f"Compile   {shell_line([mpi.mpicc.name, source.name])} ({mpi.description})")
     mpi.compile(source, program)
