@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Topology
+from toposeat.model.topology import PathClass, Topology
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.facts import (
     BANDWIDTH,
@@ -20,8 +20,10 @@ from toposeat.topology.facts import (
     HostNumbers,
     LaneState,
     MachineFacts,
+    NicFact,
     PairNumbers,
 )
+from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.merge import merge_topologies
 
 BASES = ("dgx-1v", "k80-16", "mi250x-8", "power9-4")
@@ -37,8 +39,58 @@ def machine(seed: int) -> tuple[Topology, list[MachineFacts]]:
     known = [name for name in BASES if name in catalogue_names()]
     topology = read_topology(dice.choice(known))
     devices = tuple(replace(d, pci_bus_id=f"0000:{d.index + 1:02x}:00.0") for d in topology.devices)
-    base = replace(topology, devices=devices)
+    base = with_some_nics(dice, replace(topology, devices=devices))
     return base, [facts_of(dice, base, f"source {n}") for n in range(dice.randint(1, 3))]
+
+
+def with_some_nics(dice: random.Random, topology: Topology) -> Topology:
+    """The machine without some of its NICs, and with bus ids for some of the others."""
+    nics = tuple(
+        replace(nic, name=f"mlx5_{nic.index}", pci_bus_id=nic_bus(nic.index))
+        for nic in topology.nics
+        if dice.random() < 0.6
+    )
+    kept = {nic.id for nic in nics}
+    gone = {nic.id for nic in topology.nics} - kept
+    return replace(
+        topology,
+        nics=nics,
+        links=tuple(link for link in topology.links if not gone.intersection(link.ends)),
+        routes=tuple(r for r in topology.routes if r.target not in gone),
+    )
+
+
+def nic_bus(number: int) -> str:
+    return f"0000:{number + 0xA0:02x}:00.0"
+
+
+def nics_and_relations(
+    dice: random.Random, count: int
+) -> tuple[tuple[NicFact, ...], RelationMatrix | None]:
+    """NICs of any kind of identity, some of them at a place that is told."""
+    numbers = dice.sample(range(8), dice.randint(0, 4))
+    nics = tuple(
+        NicFact(
+            label=f"NIC{i}",
+            name=dice.choice(["", f"mlx5_{n}", f"ib{n}"]),
+            pci_bus_id=dice.choice([None, nic_bus(n)]),
+            numa_node=dice.choice([None, 0, 1, 7]),
+        )
+        for i, n in enumerate(numbers)
+    )
+    if not nics or dice.random() < 0.3:
+        return nics, None
+    classes = (PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS)
+    return nics, RelationMatrix(
+        gpus=tuple(f"GPU{i}" for i in range(count)),
+        nics=tuple(nic.label for nic in nics),
+        relations={
+            (i, count + n): Relation(dice.choice(classes))
+            for i in range(count)
+            for n in range(len(nics))
+            if dice.random() < 0.7
+        },
+    )
 
 
 def facts_of(dice: random.Random, base: Topology, origin: str) -> MachineFacts:
@@ -60,9 +112,12 @@ def facts_of(dice: random.Random, base: Topology, origin: str) -> MachineFacts:
         for n in range(dice.randint(0, 3))
     ]
     host = HostNumbers(what=BANDWIDTH, device=0, to_device=10 ** dice.uniform(8, 11))
+    nics, relations = nics_and_relations(dice, len(chosen))
     return MachineFacts(
         origin=origin,
         devices=devices,
+        nics=nics,
+        pcie_relations=relations,
         peer_access={p: dice.random() < 0.5 for p in pairs if dice.random() < 0.1},
         pairs=tuple(pair_numbers(dice, len(chosen)) for _ in range(dice.randint(0, 3))),
         lanes=tuple(lanes),
@@ -113,9 +168,30 @@ def test_no_device_or_nic_or_link_is_lost(seed: int) -> None:
     merged = merge_topologies([base, *parts], "m")
     assert [d.id for d in merged.devices] == [d.id for d in base.devices]
     assert [d.pci_bus_id for d in merged.devices] == [d.pci_bus_id for d in base.devices]
-    assert [n.id for n in merged.nics] == [n.id for n in base.nics]
+    assert [n.id for n in merged.nics][: len(base.nics)] == [n.id for n in base.nics]
     assert {link.id for link in base.links} <= {link.id for link in merged.links}
-    assert set(merged.route_of_pair) == set(base.route_of_pair)
+    assert set(merged.route_of_pair) >= set(base.route_of_pair)
+
+
+@RELAXED
+@given(seed=SEEDS)
+def test_every_nic_is_joined_drawn_or_reported(seed: int) -> None:
+    base, parts = machine(seed)
+    merged = merge_topologies([base, *parts], "m")
+    names = {n.name for n in merged.nics} | {n.pci_bus_id for n in merged.nics}
+    added = merged.nics[len(base.nics) :]
+    assert len({n.id for n in merged.nics}) == len(merged.nics)
+    for nic in added:
+        links = [link for link in merged.links if nic.id in link.ends]
+        assert len(links) == 1
+        assert any(line.startswith(f"{nic.id} (") for line in merged.report)
+        assert all((d.id, nic.id) in merged.route_of_pair for d in merged.devices)
+    for part in parts:
+        lost = [n for n in part.nics if not names.intersection({n.name, n.pci_bus_id} - {"", None})]
+        reported = [line for line in merged.report if f"NICs of {part.origin} are left" in line]
+        nameless = [n for n in part.nics if not n.name and not n.pci_bus_id]
+        if set(map(id, lost)) - set(map(id, nameless)):
+            assert reported
 
 
 @RELAXED
@@ -131,7 +207,7 @@ def test_pairs_that_nobody_told_of_stay_as_they_were(seed: int) -> None:
         for numbers in part.pairs:
             told |= {(ids[i], ids[j]) for i, j in np.argwhere(numbers.values > 0)}
     for pair, route in merged.route_of_pair.items():
-        if pair not in told:
+        if pair not in told and pair in base.route_of_pair:
             assert route == base.route_of_pair[pair]
 
 
@@ -144,6 +220,7 @@ def test_merging_again_changes_nothing(seed: int) -> None:
         assert again.links == once.links
         assert again.routes == once.routes
         assert again.devices == once.devices
+        assert again.nics == once.nics
         assert again.components == once.components
 
 

@@ -29,11 +29,11 @@ from toposeat.topology.merging.device_fields import (
     device_of_fact,
     merged_device,
     overlaid,
-    overlaid_nics,
 )
 from toposeat.topology.merging.draft import Draft
 from toposeat.topology.merging.facts_graph import graph_of_facts, makes_machine, place_at_nodes
 from toposeat.topology.merging.join import join_devices
+from toposeat.topology.merging.nics import lay_nics
 from toposeat.topology.merging.numbers import Matrix
 from toposeat.topology.merging.overlay import HostMatrix, lay_host_numbers, lay_pair_numbers
 from toposeat.topology.merging.part import Part, Rank, part_of, placed
@@ -202,10 +202,6 @@ def _lay_devices(
         if device.numa_node is None and base.topology is None:
             fact = replace(fact, numa_node=None)  # the graph does not trust its affinities
         draft.devices[i] = overlaid(device, fact)
-    nics, _ = overlaid_nics(
-        draft.nics, [each.part.facts.nics for each in joined if each.part is not base]
-    )
-    draft.nics = list(nics)
     strangers = devices[len(draft.devices) :]
     if strangers:
         builder = draft.builder()
@@ -214,6 +210,7 @@ def _lay_devices(
             builder.devices.append(device)
         place_at_nodes(builder, added)
         draft.reroute(builder)
+    lay_nics(draft, [(each.part, each.position) for each in joined if each.part is not base])
 
 
 def _stranger(fact: DeviceFact, devices: Sequence[Device]) -> Device:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import UnavailableError
-from toposeat.model.quantity import nominal
-from toposeat.model.topology import Nic, Topology
-from toposeat.topology import constants as k
+from toposeat.model.topology import Topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_NVIDIA
-from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
+from toposeat.topology.graph.nics import add_nics
+from toposeat.topology.graph.pci_graph import PciGraphWriter
 from toposeat.topology.live.amd import add_amd_devices, add_xgmi
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.intel import (
@@ -81,7 +80,8 @@ def discover_this(
     if not found.builder.devices:
         hint = _HIDDEN_HINT if found.hidden else _HINT
         raise UnavailableError(f"no GPU found on this machine ({_why(found, reason)})", hint=hint)
-    _add_nics(found)
+    adapters = [(each, machine.pci[each.pci_bus_id]) for each in machine.adapters]
+    found.endpoints += add_nics(found.builder, adapters, pcie_state)
     numa_of = PciGraphWriter(found.builder, machine).write(found.endpoints)
     if snapshot is not None:
         present = {function.pci_bus_id for function in machine.gpus(VENDOR_NVIDIA)}
@@ -98,26 +98,6 @@ def _why(found: Collection, reason: str) -> str:
     """Why there is no GPU: what is hidden matters more than what a library says of it."""
     hidden = [line for line in found.builder.report if "are hidden from this process" in line]
     return "; ".join(dict.fromkeys([*hidden, reason])) if hidden else reason
-
-
-def _add_nics(found: Collection) -> None:
-    for index, adapter in enumerate(found.machine.adapters):
-        function = found.machine.pci[adapter.pci_bus_id]
-        rate = adapter.bytes_per_s
-        found.builder.nics.append(
-            Nic(
-                id=f"nic{index}",
-                index=index,
-                host=found.builder.host,
-                name=adapter.name,
-                pci_bus_id=adapter.pci_bus_id,
-                numa_node=function.numa_node,
-                pcie=pcie_state(function),
-                bytes_per_s=nominal(rate) if rate else None,
-                active=adapter.active,
-            )
-        )
-        found.endpoints.append(Endpoint(f"nic{index}", function, k.DEFAULT_PCIE_GENERATION))
 
 
 def _origin(

@@ -1,16 +1,16 @@
-"""Fields of devices and NICs from several sources: the best that knows one states it."""
+"""Fields of devices from several sources: the best that knows one states it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.topology import Device, Nic, PcieState, Vendor
+from toposeat.model.topology import Device, PcieState, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.facts import DeviceFact, NicFact
+from toposeat.topology.facts import DeviceFact
 
 # What NCCL and RCCL know of a product: its instruction set.
 _NO_NAME = re.compile(r"(sm_\d+|gfx[0-9a-f]+)?", re.ASCII)
@@ -136,49 +136,3 @@ def device_of_fact(fact: DeviceFact, *, index: int, host: str) -> Device:
     """A device of the topology from facts alone."""
     bare = Device(id=f"gpu{index}", index=index, host=host)
     return overlaid(bare, fact)
-
-
-def overlaid_nics(
-    nics: Sequence[Nic], told: Sequence[Sequence[NicFact]]
-) -> tuple[tuple[Nic, ...], list[NicFact]]:
-    """NICs with what other sources know of them, joined by PCI bus id, else by name.
-
-    Returns:
-        The NICs, and those of other sources that are none of them.
-    """
-    result = list(nics)
-    others: list[NicFact] = []
-    for fact in (fact for facts in told for fact in facts):
-        at = _find(result, fact, _by_pci)
-        at = _find(result, fact, _by_name) if at is None else at
-        if at is None:
-            if not any(_same(fact, other) for other in others):
-                others.append(fact)
-            continue
-        nic = result[at]
-        result[at] = replace(
-            nic,
-            name=nic.name or fact.name,
-            pci_bus_id=nic.pci_bus_id or fact.pci_bus_id,
-            numa_node=fact.numa_node if nic.numa_node is None else nic.numa_node,
-        )
-    return tuple(result), others
-
-
-def _find(nics: Sequence[Nic], fact: NicFact, same: Callable[[Nic, NicFact], bool]) -> int | None:
-    return next((i for i, nic in enumerate(nics) if same(nic, fact)), None)
-
-
-def _by_pci(nic: Nic, fact: NicFact) -> bool:
-    """Ports of one adapter share its bus id: then the name decides."""
-    same = fact.pci_bus_id is not None and nic.pci_bus_id == fact.pci_bus_id
-    return same and (nic.name == fact.name or "" in (nic.name, fact.name))
-
-
-def _by_name(nic: Nic, fact: NicFact) -> bool:
-    known = None not in (nic.pci_bus_id, fact.pci_bus_id)
-    return bool(fact.name) and nic.name == fact.name and not known
-
-
-def _same(a: NicFact, b: NicFact) -> bool:
-    return (a.pci_bus_id, a.name) == (b.pci_bus_id, b.name)

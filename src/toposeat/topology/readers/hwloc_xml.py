@@ -17,15 +17,17 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
-from toposeat.model.topology import ANY_HOST, Device, Nic, Topology, Vendor, canonical_pci
+from toposeat.model.topology import ANY_HOST, Device, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import (
     VENDOR_AMD,
     VENDOR_NVIDIA,
     Machine,
+    NetworkAdapter,
     PciDevice,
 )
+from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.hwloc_distances import add_nvlink_distances
@@ -110,7 +112,7 @@ def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
         )
     builder = GraphBuilder(host=contents.host)
     endpoints, id_of_element = _add_gpus(builder, contents, gpus)
-    endpoints += _add_nics(builder, contents)
+    endpoints += add_nics(builder, _fast_adapters(builder, contents))
     machine = _machine(contents)
     numa_of = PciGraphWriter(builder, machine).write(endpoints)
     add_nvlink_distances(builder, root, id_of_element, numa_of, path)
@@ -393,29 +395,19 @@ def _adapters(contents: _Contents) -> Iterator[tuple[str, _Found, bool]]:
             yield name, found, fabric or bool(re.match(r"(mlx|hfi|cxi|efa|bnxt_re|irdma)", name))
 
 
-def _add_nics(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
+def _fast_adapters(
+    builder: GraphBuilder, contents: _Contents
+) -> Iterator[tuple[NetworkAdapter, PciDevice]]:
+    """The adapters for jobs where there are any, else all, each with its PCI function."""
     adapters = list(_adapters(contents))
     fast = [each for each in adapters if each[2]]
-    chosen = fast or adapters
     if fast and len(fast) < len(adapters):
         builder.report.append(
             f"{len(adapters) - len(fast)} network interfaces without RDMA are left out"
         )
-    endpoints = []
-    for index, (name, found, _) in enumerate(chosen):
+    for name, found, _ in fast or adapters:
         located = _located(contents, found)
-        builder.nics.append(
-            Nic(
-                id=f"nic{index}",
-                index=index,
-                host=contents.host,
-                name=name,
-                pci_bus_id=located.pci_bus_id,
-                numa_node=located.numa_node,
-            )
-        )
-        endpoints.append(Endpoint(f"nic{index}", located, k.DEFAULT_PCIE_GENERATION))
-    return endpoints
+        yield NetworkAdapter(name=name, pci_bus_id=located.pci_bus_id), located
 
 
 def _describe(builder: GraphBuilder, contents: _Contents, root: XmlElement) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
-from toposeat.model.topology import Device, LinkKind, Nic, Topology, Vendor, canonical_pci
+from toposeat.model.topology import Device, LinkKind, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -25,9 +25,11 @@ from toposeat.topology.graph.machine import (
     VENDOR_AMD,
     VENDOR_NVIDIA,
     Machine,
+    NetworkAdapter,
     PciDevice,
     pcie_generation,
 )
+from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.xml_tree import XmlElement
@@ -127,7 +129,11 @@ def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
             f"{len(contents.gpus)} GPUs in one node", path=path, line=root.line, hint=_HINT
         )
     builder = GraphBuilder(report=contents.report)
-    endpoints = _add_gpus(builder, contents) + _add_nics(builder, contents)
+    adapters = [
+        (NetworkAdapter(name=name, pci_bus_id=bus), contents.pci[bus])
+        for name, bus in contents.adapters
+    ]
+    endpoints = _add_gpus(builder, contents) + add_nics(builder, adapters)
     machine = Machine(
         pci=contents.pci,
         cpus_of_node=contents.cpus_of_node,
@@ -302,23 +308,6 @@ def _name(gpu: _Gpu) -> str:
         return f"gfx{gcn.removeprefix('gfx')}" if gcn else ""
     sm = _number(gpu.element, "sm", 0, 9999)
     return f"sm_{sm}" if sm else ""
-
-
-def _add_nics(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
-    endpoints = []
-    for index, (name, bus) in enumerate(contents.adapters):
-        function = contents.pci[bus]
-        builder.nics.append(
-            Nic(
-                id=f"nic{index}",
-                index=index,
-                name=name,
-                pci_bus_id=bus,
-                numa_node=function.numa_node,
-            )
-        )
-        endpoints.append(Endpoint(f"nic{index}", function, k.DEFAULT_PCIE_GENERATION))
-    return endpoints
 
 
 def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int, int]]:
