@@ -53,7 +53,7 @@ def refused(
     [
         (lambda text: text[: text.index("GPU3\tSYS") + 9], ["m.txt:5"]),
         (lambda text: "".join(text.splitlines(True)[:3]), ["GPU2"]),
-        (lambda text: text.replace("PIX", "PIZ"), ["PIZ", "m.txt:2"]),
+        (lambda text: text.replace("PIX", "PIZ", 1), ["PIZ", "m.txt:2"]),
         (lambda text: "", ["m.txt"]),
         (lambda text: "NVIDIA-SMI has failed\n", ["m.txt"]),
     ],
@@ -67,6 +67,20 @@ def test_damaged_matrix(
     source.write_text(damage(GOOD_MATRIX))
     refused(capsys, ["discover", "-t", str(source), "-o", str(target)], 1, *words)
     assert not target.exists()
+
+
+def test_a_word_that_both_halves_say_is_a_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """New links get new words: a pair is not known then, and the file is not damaged."""
+    source = tmp_path / "m.txt"
+    source.write_text(GOOD_MATRIX.replace("PIX", "PIZ"))
+    assert main(["discover", "-t", str(source), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert any("2 pairs have a relation that is not known (PIZ)" in x for x in found["report"])
+    classes = {(r["source"], r["target"]): r["path_class"] for r in found["routes"]}
+    assert classes["gpu0", "gpu1"] == classes["gpu3", "gpu2"] == "UNKNOWN"
+    assert classes["gpu0", "gpu2"] == "SYS"
 
 
 def test_the_undamaged_matrix_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

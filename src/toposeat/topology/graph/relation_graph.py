@@ -149,14 +149,16 @@ def _pcie_generation(matrix: RelationMatrix, lane: k.DeviceLink) -> tuple[int, b
 def _stated_classes(
     matrix: RelationMatrix, levels: PcieLevels, ids: list[str]
 ) -> dict[tuple[str, str], PathClass]:
-    """The classes that the source states, except where they carry no information."""
+    """The classes that the source states, except where they carry no information.
+
+    What it states not to know is not known, however the pair is drawn.
+    """
     classes: dict[tuple[str, str], PathClass] = {}
     for (i, j), relation in matrix.relations.items():
         between_gpus = j < len(matrix.gpus)
         if levels.relations_are_empty and between_gpus and relation.path_class is PathClass.SYS:
             continue
-        if relation.path_class is not PathClass.UNKNOWN:
-            classes[ids[i], ids[j]] = classes[ids[j], ids[i]] = relation.path_class
+        classes[ids[i], ids[j]] = classes[ids[j], ids[i]] = relation.path_class
     return classes
 
 

@@ -23,6 +23,7 @@ _VOCABULARY = Vocabulary(
     command="mx-smi topo -m",
     is_cell=lambda cell: cell in _WORDS or relation_of_token(cell) is not None,
     known="X, MX, PIX, PXB, PHB, NODE, SYS, ETH, NA",
+    unknown_is_value=True,
 )
 _BANNER = re.compile(r"MetaX System Management Interface|\bMX\s*=\s*Connection", re.IGNORECASE)
 _ROW = re.compile(r"[ \t|]*GPU\d+\b.*\bMX\b", re.ASCII)

@@ -31,7 +31,8 @@ RELATIONS = Vocabulary(
     command="nvidia-smi topo -m",
     is_cell=lambda word: relation_of_token(word) is not None,
     known=KNOWN_TOKENS,
-    foreign=dict.fromkeys(P2P_WORDS, "nvidia-smi topo -p2p"),
+    foreign={**dict.fromkeys(P2P_WORDS, "nvidia-smi topo -p2p"), "MX": "mx-smi topo -m"},
+    unknown_is_value=True,
 )
 _SAVE = RELATIONS.save
 _FAILED = re.compile(

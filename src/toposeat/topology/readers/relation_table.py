@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from toposeat.errors import InputError
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.topology.graph.relation import Relation, RelationMatrix
+from toposeat.topology.graph.relation import UNKNOWN, Relation, RelationMatrix
 from toposeat.topology.readers.word_table import Row, Table, Vocabulary
 
 Meaning = Callable[[str], Relation | None]
+
+_SHOWN = 3  # words named in one sentence
 
 
 def matrix_of_table(
@@ -27,18 +29,22 @@ def matrix_of_table(
         path: for messages.
 
     Raises:
-        InputError: with file and line: rows missing, asymmetric, damaged affinities.
+        InputError: with file and line: rows missing, asymmetric, damaged affinities, no word that
+        is known.
     """
-    return _Checker(table, meaning, vocabulary.save, path).matrix()
+    return _Checker(table, meaning, vocabulary, path).matrix()
 
 
 class _Checker:
     """Checks and reads one table."""
 
-    def __init__(self, table: Table, meaning: Meaning, save: str, path: str | Path | None) -> None:
+    def __init__(
+        self, table: Table, meaning: Meaning, vocabulary: Vocabulary, path: str | Path | None
+    ) -> None:
         self.table = table
         self.meaning = meaning
-        self.save = save
+        self.vocabulary = vocabulary
+        self.save = vocabulary.save
         self.path = path
         self.report: list[str] = []
         self.gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
@@ -89,23 +95,61 @@ class _Checker:
 
     def _relations(self) -> dict[tuple[str, str], Relation]:
         """Relations by (earlier column, later column), after comparing both halves."""
-        found: dict[tuple[str, str], Relation] = {}
+        found: dict[tuple[str, str], tuple[Relation, str, Row]] = {}
         for row in self.table.rows:
             for column, cell in zip(self.table.columns, row.cells, strict=True):
-                relation = self.meaning(cell)
+                relation = self.meaning(cell) if self.vocabulary.holds(cell) else UNKNOWN
                 if relation is None:
                     continue
                 mirror = found.get((column, row.label))
-                if mirror is not None and mirror != relation:
-                    self._refuse(
-                        f"the matrix is asymmetric: {column} -> {row.label} is {mirror.token}, but"
-                        f" {row.label} -> {column} is {cell}",
-                        row.line,
-                        f"the file was edited or damaged; {self.save}",
-                    )
                 if mirror is None:
-                    found[row.label, column] = relation
-        return found
+                    found[row.label, column] = relation, cell, row
+                elif mirror[0] != relation or (self._is_unknown(cell) and mirror[1] != cell):
+                    self._refuse_asymmetric((column, *mirror[1:]), (row.label, cell, row))
+        self._report_unknown({pair: (cell, row) for pair, (_, cell, row) in found.items()})
+        return {pair: relation for pair, (relation, _, _) in found.items()}
+
+    def _is_unknown(self, cell: str) -> bool:
+        return not self.vocabulary.holds(cell)
+
+    def _refuse_asymmetric(
+        self, first: tuple[str, str, Row], second: tuple[str, str, Row]
+    ) -> NoReturn:
+        """Refuse two cells of one pair; a word that is not known is what was damaged."""
+        (a, one, above), (b, other, below) = first, second
+        hint = f"the file was edited or damaged; {self.save}"
+        for cell, pair, mirror, row in (
+            (one, f"{a} and {b}", f"{b} -> {a} is {other}", above),
+            (other, f"{b} and {a}", f"{a} -> {b} is {one}", below),
+        ):
+            if self._is_unknown(cell):
+                message = f"unknown relation {cell[:20]!r} between {pair}, but {mirror}"
+                self._refuse(message, row.line, hint)
+        stated = self.meaning(one)
+        self._refuse(
+            f"the matrix is asymmetric: {a} -> {b} is {stated.token if stated else one}, but"
+            f" {b} -> {a} is {other}",
+            below.line,
+            hint,
+        )
+
+    def _report_unknown(self, cells: Mapping[tuple[str, str], tuple[str, Row]]) -> None:
+        """Count the words that are not known; without any that is, this is another kind of file."""
+        unknown = {pair: at for pair, at in cells.items() if self._is_unknown(at[0])}
+        if not unknown:
+            return
+        (a, b), (cell, row) = next(iter(unknown.items()))
+        if len(unknown) == len(cells):
+            self._refuse(
+                f"unknown relation {cell[:20]!r} between {a} and {b}, like all there are",
+                row.line,
+                f"known are {self.vocabulary.known}; {self.save}",
+            )
+        words = ", ".join(sorted({cell for cell, _ in unknown.values()})[:_SHOWN])
+        self.report.append(
+            f"{len(unknown)} pairs have a relation that is not known ({words}), first {a} - {b} at"
+            f" line {row.line}: how they are connected is taken as not known"
+        )
 
     def _affinities(self) -> tuple[tuple[str | None, ...], tuple[int | None, ...]]:
         """CPU list and NUMA node of each GPU."""

@@ -24,6 +24,7 @@ _LABEL = re.compile(r"[A-Za-z][\w.\-]*\d\w*", re.ASCII)
 _SHORT_LABELS = re.compile(r"(?:(?:GPU|NIC)\d+|mlx\d+_(?:bond_)?\d+)+", re.ASCII)
 _SHORT_LABEL = re.compile(r"(?:GPU|NIC)\d+|mlx\d+_(?:bond_)?\d+", re.ASCII)
 _AFFINITY_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
+_WORD = re.compile(r"[A-Z][A-Z0-9?*+_]{0,7}", re.ASCII)  # what a relation may look like
 _RULE = re.compile(r"[\s:\-+=]*")
 _HEADER_START = re.compile(
     r"[\s|]*((cpu|numa|node)\s*affinity[\s|]+|gpu\s*numa\s*id[\s|]+)*GPU\d", re.IGNORECASE
@@ -42,12 +43,15 @@ class Vocabulary:
         is_cell: whether an upper-case word stands for a pair.
         known: all such words, for messages.
         foreign: words of other commands' matrices, with the command.
+        unknown_is_value: whether words that are not known stand for pairs that are not known:
+            tools learn words with every generation of links. Else they are damage.
     """
 
     command: str
     is_cell: Callable[[str], bool]
     known: str
     foreign: Mapping[str, str] = field(default_factory=dict)
+    unknown_is_value: bool = False
 
     @property
     def save(self) -> str:
@@ -57,6 +61,11 @@ class Vocabulary:
     def holds(self, token: str) -> bool:
         """Whether a token is a cell of such a matrix, the diagonal's X included."""
         return token.upper() == "X" or self.is_cell(token.upper())
+
+    def may_hold(self, token: str) -> bool:
+        """Whether a token in the place of a cell is one, though its word may not be known."""
+        unknown = self.unknown_is_value and token not in self.foreign and _WORD.fullmatch(token)
+        return bool(unknown) or self.holds(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +291,7 @@ class _Finder:
         place = next(i for i, t in enumerate(tokens) if t in columns)
         label, leading, rest = tokens[place], tokens[:place], tokens[place + 1 :]
         cells = [t.upper() for t in rest[: len(columns)]]
-        good = next((i for i, c in enumerate(cells) if not self.words.holds(c)), len(cells))
+        good = next((i for i, c in enumerate(cells) if not self.words.may_hold(c)), len(cells))
         if good < len(cells) and not _AFFINITY_CELL.fullmatch(cells[good]):
             self._refuse_cell(cells[good], f"{label} and {columns[good]}", line)
         if good < len(columns):
