@@ -7,13 +7,15 @@
  *   devices                                  bus ids of the devices that this process sees
  *   open DEVICE CHUNK DEPTH CACHE            take a device (ordinal)
  *   listen PEER | connect PEER               link with the worker of another rank
- * (FOLDER/RANK-PEER) size BYTES                               room for messages of that size, both
- * ways send PEER BYTES REPEATS START            START: CLOCK_MONOTONIC seconds, 0 for at once
+ * (FOLDER/RANK-PEER)
+ *   size BYTES                               room for messages of that size, both ways
+ *   send PEER BYTES REPEATS START            START: CLOCK_MONOTONIC seconds, 0 for at once
  *   receive PEER PROTOCOL BYTES REPEATS START
  *   host OUT BYTES REPEATS START             device to host (1) or host to device (0)
  *
  * and answers each with "ok WORDS" or "failed CAUSE". A receive answers the protocol that was used
- * and the seconds of each transfer, as this side saw them. All data is checked. */
+ * and the seconds of each transfer, as this side saw them; a host answers if its host memory is
+ * pinned or pageable, and seconds. All data is checked. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -37,6 +39,7 @@ struct worker {
   tdc_link *links[MAX_RANKS];
   uint64_t out, in; /* device memory */
   unsigned char *host;
+  bool pinned; /* the driver knows `host` */
   size_t bytes;
   char answer[LINE];
 };
@@ -154,6 +157,20 @@ static bool fill(struct worker *worker, uint64_t pointer, int rank) {
          driver->stream_synchronize(NULL) == 0;
 }
 
+static void free_host(struct worker *worker) {
+  if (worker->pinned)
+    (void)tdc_load_driver()->unregister_host(worker->host);
+  worker->pinned = false;
+  free(worker->host);
+  worker->host = NULL;
+}
+
+static bool allocate_host(struct worker *worker, size_t bytes) {
+  worker->host = malloc(bytes);
+  worker->pinned = worker->host && tdc_load_driver()->register_host(worker->host, bytes, 0) == 0;
+  return worker->host != NULL;
+}
+
 static bool set_size(struct worker *worker, char **rest) {
   const long bytes = number(rest, 1L << 34);
   if (bytes <= 0 || !worker->context)
@@ -169,10 +186,9 @@ static bool set_size(struct worker *worker, char **rest) {
     if (result != TDC_OK)
       return fail_copy(worker, result);
   }
-  free(worker->host);
+  free_host(worker);
   worker->bytes = 0;
-  worker->host = malloc((size_t)bytes);
-  if (!worker->host)
+  if (!allocate_host(worker, (size_t)bytes))
     return fail(worker, "no host memory");
   tdc_result result = tdc_allocate(worker->context, (size_t)bytes, &worker->out);
   if (result == TDC_OK)
@@ -248,6 +264,7 @@ static bool host_copies(struct worker *worker, char **rest) {
   if (out < 0 || bytes < 0 || (size_t)bytes > worker->bytes || repeats < 1)
     return fail(worker, "bad host");
   wait_until(start_time(rest));
+  (void)snprintf(worker->answer, LINE, "ok %s", worker->pinned ? "pinned" : "pageable");
   for (long i = 0; i < repeats; ++i) {
     const double begin = now();
     const int code = out ? driver->copy_out(worker->host, worker->in, (size_t)bytes, NULL)
@@ -365,8 +382,9 @@ static bool read_line(struct worker *worker, char *line) {
 }
 
 static void close_all(struct worker *worker) {
+  if (worker->context)
+    free_host(worker);
   tdc_close(worker->context);
-  free(worker->host);
   (void)close(worker->control);
 }
 

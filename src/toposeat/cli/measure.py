@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
     Command,
@@ -16,11 +17,12 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.cli.measurement_text import measurement_document, measurement_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
-    from toposeat.topology.measure import PairResults, SharedLink
+    from toposeat.topology.measure import PairResults
 
 
 class MeasureCommand(Command):
@@ -57,6 +59,12 @@ class MeasureCommand(Command):
             help="seconds for pairs alone; every pair is measured whatever it says (default: 60)",
         )
         parser.add_argument(
+            "--raw",
+            metavar="F",
+            type=Path,
+            help="file of all single times, written as they come; if it exists, go on with it",
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="print the rounds of pairs, measure nothing"
         )
 
@@ -74,28 +82,31 @@ class MeasureCommand(Command):
             count = len(devices) or (len(base.devices) if base else 0)
             _print_rounds(count)
             return 0
+        if args.budget != args.budget or args.budget < 0:  # NaN
+            raise UsageError(f"--budget {args.budget}: not a time", hint="seconds, for example 60")
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         with measure.Workers(args.launch or (), devices) as workers:
             tell(f"Measuring {workers.count} GPUs, {', '.join(protocols)}")
-            results = measure.PairResults(workers.count)
-            with progress_bar("pairs alone") as bar:
+            pci, ordinals = list(workers.pci), list(workers.ordinals)
+            with _kept(args.raw, pci) as results, progress_bar("pairs alone") as bar:
                 measure.measure_pairs(workers, protocols, args.budget, results, bar)
-            bandwidth = results.bandwidth(protocols[0])
+            bandwidth, _ = measure.pair_numbers(results, protocols[0])
             with progress_bar("sets at once") as bar:
                 shared = measure.find_shared_links(workers, bandwidth, protocols[0], bar)
-            pci = list(workers.pci)
-        facts = measure.facts_of_measurement(pci, bandwidth, results.latency(protocols[0]))
+            host = measure.measure_host(workers)
+        facts = measure.facts_of_measurement(pci, results, protocols[0], host, ordinals)
         if base is None:
             machine = measure.topology_of_measurement("measured", facts, shared)
         else:
             machine = measure.measured_topology(base, facts, shared)
+        machine = measure.with_curves(machine, pci, results, protocols[0])
         if args.json:
-            print_json(_json(pci, protocols, results, shared))
+            print_json(measurement_document(pci, protocols, results, shared, host))
         else:
-            write_result(_text(protocols, results, shared))
-            for line in machine.report:
-                tell(f"note: {line}")
+            write_result(measurement_text(protocols, results, shared, host))
+        for line in machine.report:
+            tell(f"note: {line}")
         if args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)
             tell(
@@ -103,6 +114,14 @@ class MeasureCommand(Command):
                 f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
             )
         return 0
+
+
+def _kept(path: Path | None, pci: Sequence[str]) -> AbstractContextManager[PairResults]:
+    from toposeat.topology import measure  # noqa: PLC0415
+
+    if path is None:
+        return nullcontext(measure.PairResults(len(pci)))
+    return measure.raw_file(path, pci)
 
 
 def _protocols(text: str) -> list[str]:
@@ -138,70 +157,3 @@ def _print_rounds(count: int) -> None:
         for number, matches in enumerate(tournament(count), 1)
     ]
     write_result("".join(lines))
-
-
-def _json(
-    pci: Sequence[str],
-    protocols: Sequence[str],
-    results: PairResults,
-    shared: Sequence[SharedLink],
-) -> dict[str, Any]:
-    return {
-        "schema": "toposeat/measurement/1",
-        "devices": list(pci),
-        "protocols": {
-            each: {
-                "bandwidth_bytes_per_s": _rows(results.bandwidth(each)),
-                "latency_s": _rows(results.latency(each)),
-            }
-            for each in protocols
-        },
-        "spread": results.spread(),
-        "shared": [
-            {
-                "devices": sorted(each.inside),
-                "out_bytes_per_s": each.out_bytes_per_s,
-                "in_bytes_per_s": each.in_bytes_per_s,
-                "both_bytes_per_s": each.both_bytes_per_s,
-            }
-            for each in shared
-        ],
-    }
-
-
-def _rows(values: Any) -> list[list[float | None]]:
-    return [[None if math.isnan(x) else float(x) for x in row] for row in values]
-
-
-def _text(protocols: Sequence[str], results: PairResults, shared: Sequence[SharedLink]) -> str:
-    parts = []
-    for each in protocols:
-        parts.append(_matrix(f"{each}: GB/s (measured, 1 to 4 MiB)", results.bandwidth(each) / 1e9))
-        parts.append(_matrix(f"{each}: us (measured, 8 bytes)", results.latency(each) * 1e6))
-    if shared:
-        lines = ["GPUs that share a link to the others   out    in  both at once (GB/s, measured)"]
-        for link in shared:
-            names = ", ".join(map(str, sorted(link.inside)))
-            rates = (link.out_bytes_per_s, link.in_bytes_per_s, link.both_bytes_per_s)
-            lines.append(f"{names:<36}" + " ".join(f"{_number(x / 1e9):>5}" for x in rates))
-        parts.append("\n".join(lines) + "\n")
-    else:
-        parts.append("No shared link was found.\n")
-    parts.append(f"Spread of large transfers (median beyond the fastest): {results.spread():.1%}\n")
-    return "\n".join(parts)
-
-
-def _matrix(title: str, values: Any) -> str:
-    cells = [
-        ["X" if i == j else _number(x) for j, x in enumerate(row)] for i, row in enumerate(values)
-    ]
-    width = max(4, *(len(cell) for row in cells for cell in row))
-    head = " " * 4 + " ".join(f"{f'G{j}':>{width}}" for j in range(len(cells)))
-    lines = [title, head]
-    for i, row in enumerate(cells):
-        lines.append(f"{f'G{i}':<4}" + " ".join(f"{cell:>{width}}" for cell in row))
-    return "\n".join(lines) + "\n"
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3g}"

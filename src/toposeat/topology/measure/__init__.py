@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from toposeat.topology.measure.host import measure_host
 from toposeat.topology.measure.learned import (
     facts_of_measurement,
     measured_topology,
+    pair_numbers,
     topology_of_measurement,
+    with_curves,
 )
-from toposeat.topology.measure.pairs import PROTOCOLS, PairResults, measure_pairs, tournament
+from toposeat.topology.measure.pairs import Copiers, measure_pairs, tournament
+from toposeat.topology.measure.raw_file import raw_file
+from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.measure.sharing import SharedLink, find_shared_links
 from toposeat.topology.measure.workers import MeasureError, Workers
 
 __all__ = [
     "PROTOCOLS",
+    "Copiers",
     "MeasureError",
     "PairResults",
     "SharedLink",
     "Workers",
     "facts_of_measurement",
     "find_shared_links",
+    "measure_host",
     "measure_pairs",
     "measured_topology",
+    "pair_numbers",
+    "raw_file",
     "topology_of_measurement",
     "tournament",
+    "with_curves",
 ]

@@ -18,34 +18,115 @@ from toposeat.model.topology import (
     Topology,
     Vendor,
 )
-from toposeat.topology.facts import BANDWIDTH, LATENCY, DeviceFact, MachineFacts, PairNumbers
+from toposeat.topology.facts import (
+    BANDWIDTH,
+    LATENCY,
+    DeviceFact,
+    HostNumbers,
+    MachineFacts,
+    PairNumbers,
+)
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.measure.results import PairResults
 from toposeat.topology.measure.sharing import SharedLink
 from toposeat.topology.merge import merge_topologies
 
 _DRIFT = 0.1  # of an earlier measurement
+_SAME = 0.95  # rates that are this near to each other are of one limit
 
 
 def facts_of_measurement(
-    pci: Sequence[str], bandwidth: NDArray[np.float64], latency: NDArray[np.float64]
+    pci: Sequence[str],
+    results: PairResults,
+    protocol: str,
+    host: Sequence[HostNumbers] = (),
+    ordinals: Sequence[int] | None = None,
 ) -> MachineFacts:
-    """The pair numbers of `toposeat measure`.
+    """The numbers of `toposeat measure`.
+
+    Pairs that could not copy by the protocol went through host memory: theirs are of "staged".
 
     Args:
         pci: bus id of each GPU.
-        bandwidth: shape (n, n), bytes/s from row to column; NaN not measured.
-        latency: shape (n, n), seconds; likewise.
+        results: of pairs alone.
+        protocol: that the numbers are of.
+        host: copies between host memory and the GPUs.
+        ordinals: number of each GPU on this node; None if not known.
     """
+    bandwidth, latency = pair_numbers(results, protocol)
     return MachineFacts(
         origin="toposeat measure",
         devices=tuple(
-            DeviceFact(label=f"GPU{i}", index=i, pci_bus_id=each) for i, each in enumerate(pci)
+            DeviceFact(
+                label=f"GPU{i}", index=None if ordinals is None else ordinals[i], pci_bus_id=each
+            )
+            for i, each in enumerate(pci)
         ),
         pairs=(
             PairNumbers(what=BANDWIDTH, values=bandwidth, engine="ce"),
             PairNumbers(what=LATENCY, values=latency, engine="ce"),
         ),
+        host=tuple(host),
     )
+
+
+def pair_numbers(
+    results: PairResults, protocol: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bandwidth and latency of a protocol, and of "staged" where a pair has no other."""
+    bandwidth, latency = results.bandwidth(protocol), results.latency(protocol)
+    staged, staged_latency = results.bandwidth("staged"), results.latency("staged")
+    return (
+        np.where(np.isnan(bandwidth), staged, bandwidth),
+        np.where(np.isnan(latency), staged_latency, latency),
+    )
+
+
+def with_curves(
+    topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
+) -> Topology:
+    """Latency and bandwidth by message size on every route that was measured."""
+    ids = _ids(topology, pci)
+    curves = {
+        (ids[i], ids[j]): results.curve(i, j, protocol) or results.curve(i, j, "staged")
+        for i, j in results.pairs()
+    }
+    routes = [
+        replace(route, curve=curves.get((route.source, route.target)) or route.curve)
+        for route in topology.routes
+    ]
+    return replace(topology, routes=tuple(routes))
+
+
+def _ids(topology: Topology, pci: Sequence[str | None]) -> list[str]:
+    """The devices of bus ids; in the order of both where some are not known."""
+    order = {d.pci_bus_id: d.id for d in topology.devices}
+    ids = [order[each] for each in pci if each is not None and each in order]
+    return ids if len(ids) == len(pci) else [d.id for d in topology.devices][: len(pci)]
+
+
+def _without_far_limits(facts: MachineFacts, base: Topology | None) -> MachineFacts:
+    """Leave out host copies that are slower than the same GPU's copies over PCIe to peers.
+
+    Their limit lies beyond the GPU's own link, to which a merge would give it.
+    """
+    rates = np.array(facts.pairs[0].values)
+    if base is not None:
+        number = {id: i for i, id in enumerate(_ids(base, [d.pci_bus_id for d in facts.devices]))}
+        for (a, b), route in base.route_of_pair.items():
+            if route.path_class is PathClass.NVL and a in number and b in number:
+                rates[number[a], number[b]] = np.nan
+    rates = np.nan_to_num(rates)
+    kept = [
+        each
+        for each in facts.host
+        if each.what != BANDWIDTH
+        or (
+            (each.from_device or 0.0) > _SAME * rates[each.device].max()
+            and (each.to_device or 0.0) > _SAME * rates[:, each.device].max()
+        )
+    ]
+    return replace(facts, host=tuple(kept))
 
 
 def measured_topology(
@@ -56,11 +137,9 @@ def measured_topology(
     A shared link of the measurement is the link of the graph that the same GPUs' traffic to all
     others crosses. What has no counterpart is said in the report.
     """
+    facts = _without_far_limits(facts, base)
     merged = merge_topologies([base, facts], base.name)
-    order = {d.pci_bus_id: d.id for d in merged.devices}
-    ids = [order[d.pci_bus_id] for d in facts.devices if d.pci_bus_id in order]
-    if len(ids) < len(facts.devices):  # joined by index: in the order of both
-        ids = [d.id for d in merged.devices][: len(facts.devices)]
+    ids = _ids(merged, [d.pci_bus_id for d in facts.devices])
     of_set = _links_by_set(merged, ids)
     links = {link.id: link for link in merged.links}
     report = list(merged.report)
@@ -157,6 +236,7 @@ def topology_of_measurement(
     Raises:
         ValueError: two sets overlap, which no tree shows.
     """
+    facts = _without_far_limits(facts, None)
     builder = GraphBuilder()
     rates = np.nan_to_num(facts.pairs[0].values)
     for i, fact in enumerate(facts.devices):

@@ -1,93 +1,38 @@
-"""Every ordered pair of GPUs alone: seconds by size and protocol, hence latency and bandwidth."""
+"""Every ordered pair of GPUs alone, in the rounds of a tournament and within a budget of time."""
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from toposeat.topology.measure.results import (
+    LARGE_BYTES,
+    LATENCY_SIZES,
+    PROTOCOLS,
+    SIZES,
+    SMALL_BYTES,
+    PairResults,
+    Transfers,
+)
 
-from toposeat.topology.measure.workers import Workers
-
-PROTOCOLS = ("get", "put", "cooperate", "staged")  # numbers 1 to 4 for the worker
-LATENCY_BYTES = 8
-SMALL_BYTES = 1 << 20
-LARGE_BYTES = 4 << 20
 _LEAST_REPEATS = 3
+_LATENCY_REPEATS = 20
 _LEAD_S = 0.02  # between the order and the common start
 
 
-@dataclass(frozen=True)
-class Transfers:
-    """Repeated transfers of one size: seconds of each, as the receiver saw them."""
-
-    source: int
-    target: int
-    protocol: str
-    bytes: int
-    seconds: tuple[float, ...]
+class Copiers(Protocol):
+    """What is needed of the processes that copy: one for each of `count` GPUs."""
 
     @property
-    def best(self) -> float:
-        """The fastest: what the links allow when nothing else happens on the host."""
-        return min(self.seconds)
+    def count(self) -> int:
+        """How many there are."""
 
-    @property
-    def spread(self) -> float:
-        """(median - fastest) / fastest."""
-        return (statistics.median(self.seconds) - self.best) / self.best
+    def link(self, a: int, b: int) -> None:
+        """Join two of them, once."""
 
-
-@dataclass
-class PairResults:
-    """All transfers of all pairs, by (source, target, protocol, bytes)."""
-
-    count: int
-    of: dict[tuple[int, int, str, int], Transfers] = field(default_factory=dict)
-
-    def add(self, each: Transfers) -> None:
-        """Keep a measurement, together with earlier ones of the same kind."""
-        key = (each.source, each.target, each.protocol, each.bytes)
-        old = self.of.get(key)
-        seconds = (*old.seconds, *each.seconds) if old else each.seconds
-        self.of[key] = Transfers(*key, seconds)
-
-    def bandwidth(self, protocol: str) -> NDArray[np.float64]:
-        """Bytes/s of each ordered pair by the slope between two sizes; NaN where not measured.
-
-        T = L + M / Bw: the slope leaves out what every transfer takes, whatever its size.
-        """
-        values = np.full((self.count, self.count), np.nan)
-        for i, j in self.pairs():
-            small = self.of.get((i, j, protocol, SMALL_BYTES))
-            large = self.of.get((i, j, protocol, LARGE_BYTES))
-            if small and large and large.best > small.best:
-                values[i, j] = (LARGE_BYTES - SMALL_BYTES) / (large.best - small.best)
-        return values
-
-    def latency(self, protocol: str) -> NDArray[np.float64]:
-        """Seconds of a transfer of 8 bytes, handshake included; NaN where not measured."""
-        values = np.full((self.count, self.count), np.nan)
-        for i, j in self.pairs():
-            found = self.of.get((i, j, protocol, LATENCY_BYTES))
-            if found:
-                values[i, j] = found.best
-        return values
-
-    def spread(self) -> float:
-        """Median over all large transfers of how far the median is from the fastest."""
-        found = [t.spread for t in self.of.values() if t.bytes >= SMALL_BYTES]
-        return statistics.median(found) if found else float("nan")
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        """All ordered pairs."""
-        for i in range(self.count):
-            for j in range(self.count):
-                if i != j:
-                    yield i, j
+    def ask(self, lines: Mapping[int, str]) -> dict[int, list[str]]:
+        """Give one line to each of some; the words of their answers."""
 
 
 def tournament(count: int) -> list[list[tuple[int, int]]]:
@@ -103,7 +48,7 @@ def tournament(count: int) -> list[list[tuple[int, int]]]:
 
 
 def transfer(
-    workers: Workers,
+    workers: Copiers,
     flows: Sequence[tuple[int, int]],
     protocol: str,
     size: int,
@@ -116,7 +61,7 @@ def transfer(
     """
     for source, target in flows:
         workers.link(source, target)
-    start = time.clock_gettime(time.CLOCK_MONOTONIC) + _LEAD_S
+    start = time.clock_gettime(time.CLOCK_MONOTONIC) + _LEAD_S if len(flows) > 1 else 0.0
     number = PROTOCOLS.index(protocol) + 1
     orders = {}
     for source, target in flows:
@@ -130,7 +75,7 @@ def transfer(
 
 
 def measure_pairs(
-    workers: Workers,
+    workers: Copiers,
     protocols: Sequence[str],
     budget_s: float,
     results: PairResults,
@@ -159,8 +104,8 @@ def measure_pairs(
     ]
     for number, (pair, protocol) in enumerate(todo):
         advance(number, len(todo))
-        for size in (LATENCY_BYTES, SMALL_BYTES, LARGE_BYTES):
-            repeats = 20 if size == LATENCY_BYTES else _LEAST_REPEATS
+        for size in SIZES:  # the largest last: a pair that has it is done
+            repeats = _LATENCY_REPEATS if size in LATENCY_SIZES else _LEAST_REPEATS
             for found in transfer(workers, [pair], protocol, size, repeats):
                 # what could not be done as asked was staged: it is known under that name
                 results.add(found)

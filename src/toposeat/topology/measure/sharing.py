@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.topology.measure.pairs import LARGE_BYTES, transfer
-from toposeat.topology.measure.workers import Workers
+from toposeat.topology.measure.pairs import Copiers, transfer
+from toposeat.topology.measure.results import LARGE_BYTES
 
 _SAME_LEVEL = 0.97  # bandwidths that are this near to each other are of one level
 _SHARED = 0.9  # all together reach less than this share of what they reach one by one
@@ -86,14 +86,14 @@ def crossing_flows(inside: frozenset[int], bandwidth: NDArray[np.float64]) -> li
     return flows
 
 
-def _together(workers: Workers, flows: Sequence[tuple[int, int]], protocol: str) -> float:
+def _together(workers: Copiers, flows: Sequence[tuple[int, int]], protocol: str) -> float:
     """Bytes/s of all flows at once: the sum of their medians, the first of each left out."""
     done = transfer(workers, flows, protocol, LARGE_BYTES, _REPEATS)
     return sum(LARGE_BYTES / statistics.median(each.seconds[1:]) for each in done)
 
 
 def find_shared_links(
-    workers: Workers,
+    workers: Copiers,
     bandwidth: NDArray[np.float64],
     protocol: str,
     advance: Callable[[int, int], None],

@@ -44,6 +44,7 @@ class Workers:
         self._of_rank: dict[int, socket.socket] = {}
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.pci: list[str] = []  # bus id of each rank's device
+        self.ordinals: list[int] = []  # and its number on this node
         self.linked: set[tuple[int, int]] = set()
 
     def __enter__(self) -> Workers:
@@ -195,6 +196,7 @@ class Workers:
                 )
             answer = self.ask({rank: f"open {ordinal} 0 0 64"})[rank]
             self.pci.append(canonical_pci(answer[0]))
+            self.ordinals.append(self._chosen[rank] if self._chosen else rank)
         if len(set(self.pci)) < len(self.pci):
             raise MeasureError(
                 "two processes have the same GPU", hint="one process per GPU, please"

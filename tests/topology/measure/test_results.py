@@ -1,0 +1,55 @@
+"""Curves and ratio matrices from times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.topology.measure.fake_node import FakeWorkers
+from toposeat.model.quantity import Source
+from toposeat.topology import read_topology
+from toposeat.topology.measure import PairResults, measure_pairs
+from toposeat.topology.measure.results import SIZES, Transfers
+
+
+@given(
+    st.lists(st.floats(1e-6, 1e-4), min_size=len(SIZES), max_size=len(SIZES)),
+    st.floats(1e7, 1e11),
+)
+def test_a_curve_gives_back_the_times_it_was_made_of(waits: list[float], rate: float) -> None:
+    times = [wait + size / rate for wait, size in zip(sorted(waits), SIZES, strict=True)]
+    results = PairResults(2)
+    for size, seconds in zip(SIZES, times, strict=True):
+        results.add(Transfers(1, 0, "put", size, (seconds,)))
+    curve = results.curve(1, 0, "put")
+    assert curve is not None
+    assert curve.source is Source.MEASURED
+    slope = float(results.bandwidth("put")[1, 0])
+    for size, seconds in zip(SIZES, times, strict=True):
+        latency, bandwidth = curve.at(size)
+        if latency > 0 or size > 2048:
+            assert latency + size / bandwidth == pytest.approx(seconds)
+        else:  # a small message cannot be faster than its bytes
+            assert seconds <= size / slope * (1 + 1e-9)
+
+
+def test_too_few_sizes_make_no_curve() -> None:
+    results = PairResults(2)
+    assert results.curve(0, 1, "get") is None
+    results.add(Transfers(0, 1, "get", 8, (1e-5,)))
+    assert results.curve(0, 1, "get") is None
+
+
+def test_ratios_of_the_sixteen_gpu_node() -> None:
+    results = PairResults(16)
+    machine = read_topology("k80-16")
+    measure_pairs(FakeWorkers(machine), ["get"], 0.0, results, lambda *_: None)
+    rate, ratio = results.bandwidth("get"), results.bandwidth_ratio("get")
+    assert ratio[0, 8] == pytest.approx(1.0)
+    assert ratio[0, 1] > ratio[0, 2] > ratio[0, 4] > 1.0
+    # below what large messages alone show: small ones of every pair wait as long
+    assert ratio[0, 1] < rate[0, 1] / rate[0, 8]
+    assert results.latency_ratio("get")[0, 8] == pytest.approx(1.0)
+    assert np.isnan(results.bandwidth_ratio("put")).all()
