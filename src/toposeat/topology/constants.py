@@ -44,7 +44,9 @@ NVLINK3 = DeviceLink("NVLink 3", LinkKind.NVLINK, 25e9, 22.9e9, 12)
 NVLINK3_BRIDGE = DeviceLink("NVLink 3 bridge (GA10x)", LinkKind.NVLINK, 14.06e9, 12e9, 4)
 NVLINK4 = DeviceLink("NVLink 4", LinkKind.NVLINK, 25e9, 20.9e9, 18)
 NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
-XGMI_VEGA20 = DeviceLink("xGMI (Vega 20, MI100)", LinkKind.XGMI, 46e9, 24e9, 3)
+XGMI_VEGA20 = DeviceLink("xGMI (Vega 20)", LinkKind.XGMI, 46e9, 24e9, 2)
+# Two MI100 of a hive copy 70 GB/s both ways together over their one link (ROCm issue 2499).
+XGMI_MI100 = DeviceLink("xGMI (MI100)", LinkKind.XGMI, 46e9, 35e9, 3)
 XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
 XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
 XGMI_MI350 = DeviceLink("xGMI (MI350)", LinkKind.XGMI, 76.8e9, 57.6e9, 7)
@@ -60,10 +62,10 @@ XGMI_IN_PACKAGE = 819.2e9
 XGMI_CPU = 36e9
 
 # Xe Link of the Max 1100 and 1550: 24 lanes (6 ports of 4) are 318 GB/s per direction (Intel's
-# bridge card). The two stacks of a Max 1550 talk over MDF: 197 GB/s measured one way (Applencourt
-# et al., "Ponte Vecchio across the Atlantic", 2023).
+# bridge card). The two stacks of a Max 1550 talk over MDF: 196 GB/s one way and 287 GB/s both ways
+# together, measured (ALCF user guide of Aurora, "Single node GPU-Peak benchmarks", Tile2Tile).
 XELINK = DeviceLink("Xe Link", LinkKind.XELINK, 13.25e9, 13.25e9, 32)
-MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 197e9, 197e9, 1)
+MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 196e9, 196e9, 1)
 
 # A device not known by name: 25 GB/s per direction holds for data-centre parts from V100 to H200.
 NVLINK_UNKNOWN = DeviceLink("NVLink of unknown generation", LinkKind.NVLINK, 25e9, 22.9e9, 18)
@@ -88,9 +90,13 @@ PCIE_X16 = {1: 3e9, 2: 6e9, 3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}
 DEFAULT_PCIE_GENERATION = 4
 PCIE_ACHIEVABLE = 0.75  # of the signalling rate: 12 of 16, 24 of 32, 48 of 64 GB/s
 
-# One socket-to-socket connection of the CPU generation that carried this PCIe generation
-# (gen 2 and 3: QPI and Skylake UPI, gen 4: EPYC xGMI, gen 5: Sapphire Rapids UPI).
-SMP_OF_PCIE = {1: 6e9, 2: 6e9, 3: 10e9, 4: 16e9, 5: 22e9, 6: 40e9}
+# One socket-to-socket connection of the CPU generation that carried this PCIe generation: QPI and
+# Skylake UPI for gen 2 and 3. Gen 4, EPYC: one copy from the memory of the other socket's CPU
+# reaches 26.8 GB/s (recorded rocm-bandwidth-test of two MI100). Gen 5: one UPI 2.0 link is 16 GT/s
+# by 24 lanes, 48 GB/s; staged copies of an HGX H100 are as fast between sockets as within one
+# (36.3 to 38 GB/s, NVIDIA/nccl issue 1264), so it carries as much at the least. Gen 6: as gen 5,
+# nothing is published.
+SMP_OF_PCIE = {1: 6e9, 2: 6e9, 3: 10e9, 4: 26.8e9, 5: 48e9, 6: 48e9}
 
 # A single flow against the PCIe links it uses: idgraf (PCIe 2) reaches 6.63 GB/s below one switch
 # and 5.29 above it; sirocco (PCIe 3) 10.2 below one switch and 7.6-8.5 across sockets. Nothing is

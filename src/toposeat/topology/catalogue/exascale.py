@@ -72,9 +72,8 @@ def build_aurora() -> Topology:
         sources=(
             "Argonne Leadership Computing Facility: Aurora node documentation (six Max 1550 of two"
             " tiles, the two Xe Link planes of tiles, two Xeon Max, eight Slingshot endpoints)",
-            "T. Applencourt et al.: Ponte Vecchio across the Atlantic: single-node benchmarking of"
-            " two Intel GPU systems (2023): 197 GB/s between the tiles of a GPU, 15 GB/s between"
-            " tiles of two GPUs",
+            "ALCF user guide of Aurora, Single node GPU-Peak benchmarks: 196 GB/s between the tiles"
+            " of a GPU, 15 GB/s between tiles of two GPUs",
         ),
         description="Aurora node: 6 Max 1550 = 12 tiles in two all-to-all Xe Link planes; the tiles"
         " of a GPU are in different planes and pass traffic on",

@@ -171,7 +171,9 @@ def lane_of_device(device: Device) -> k.DeviceLink:
     if device.vendor.value == "amd":
         if "MI3" in name:
             return k.XGMI_MI300
-        return k.XGMI_VEGA20 if re.search(r"MI100|MI[56]0\b|VEGA", name) else k.XGMI_MI200
+        if "MI100" in name:
+            return k.XGMI_MI100
+        return k.XGMI_VEGA20 if re.search(r"MI[56]0\b|VEGA", name) else k.XGMI_MI200
     if device.vendor.value == "intel":
         return k.XELINK
     return k.nvlink_of_device(device.name) or k.NVLINK_UNKNOWN

@@ -48,7 +48,7 @@ _MAX_DEVICES = 1024  # of one node
 _LANE_OF_SM = {60: k.NVLINK1, 70: k.NVLINK2, 80: k.NVLINK3, 90: k.NVLINK4, 100: k.NVLINK5}
 _LANE_OF_GCN = {
     "906": k.XGMI_VEGA20,
-    "908": k.XGMI_VEGA20,
+    "908": k.XGMI_MI100,
     "90a": k.XGMI_MI200,
     "910": k.XGMI_MI200,  # how older RCCL writes gfx90a
 }
