@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", default="k80-16", help="as given to `toposeat emulate -t`")
     parser.add_argument("--scale", type=float, default=0.05, help="as given to it")
-    parser.add_argument("--budget", type=float, default=40.0, help="seconds for pairs alone")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds for pairs alone")
     options = parser.parse_args()
     machine = read_topology(options.machine)
     print(f"EMULATED {options.machine}, links x {options.scale}\n{describe()}")
@@ -100,7 +100,7 @@ def _print_error(what: str, errors: list[float]) -> None:
 def _print_sets(machine: Topology, found: set[frozenset[int]]) -> None:
     """Links that several GPUs' traffic to all others crosses, beside the sets found."""
     number = {device.id: i for i, device in enumerate(machine.devices)}
-    users: dict[str, set[int]] = {}
+    wanted: dict[frozenset[int], float] = {}
     crossing: dict[str, set[frozenset[int]]] = {}
     for (a, b), route in machine.route_of_pair.items():
         if a in number and b in number:
@@ -109,13 +109,29 @@ def _print_sets(machine: Topology, found: set[frozenset[int]]) -> None:
     everyone = set(number.values())
     for name, pairs in crossing.items():
         near = max(_sides(pairs, everyone), key=len, default=set())
-        users[name] = near if len(near) * 2 <= len(everyone) else everyone - near
-    wanted = {frozenset(side) for side in users.values() if len(side) > 1}
+        side = frozenset(near if len(near) * 2 <= len(everyone) else everyone - near)
+        if len(side) > 1:
+            wanted[side] = machine.link_of_id[name].forward_bytes_per_s.value
     print(f"links that several GPUs share, in the catalogue: {len(wanted)} sets of GPUs")
     for side in sorted(wanted, key=lambda each: (len(each), sorted(each))):
-        print(f"  {'found ' if side in found else 'MISSED'} {sorted(side)}")
-    for side in found - wanted:
+        most = _most_into(side, wanted)
+        if side in found:
+            word = "found"
+        elif most <= wanted[side]:
+            word = f"cannot be filled ({most / 1e9:.2f} of {wanted[side] / 1e9:.2f} GB/s):"
+        else:
+            word = "MISSED"
+        print(f"  {word} {sorted(side)}")
+    for side in found - set(wanted):
         print(f"  NOT IN THE CATALOGUE {sorted(side)}")
+
+
+def _most_into(side: frozenset[int], rates: dict[frozenset[int], float]) -> float:
+    """Bytes/s that the shared links below one can give it at most."""
+    inner = [each for each in rates if each < side]
+    largest = [each for each in inner if not any(each < other for other in inner)]
+    covered = frozenset().union(*largest) == side
+    return sum(rates[each] for each in largest) if covered else float("inf")
 
 
 def _sides(pairs: set[frozenset[int]], everyone: set[int]) -> list[set[int]]:

@@ -63,7 +63,7 @@ class FakeWorkers:
     ) -> None:
         self.topology = topology
         self.count = len(topology.devices)
-        self.pci = [d.pci_bus_id for d in topology.devices]
+        self.pci = [d.pci_bus_id or "" for d in topology.devices]
         self.asked = 0
         self._noise = noise
         self._denied = denied

