@@ -28,6 +28,7 @@ struct options {
   int weights[3];
   int bytes;
   int iterations;
+  int warmup; /* exchanges before the clock starts */
   int wrap;
   int device; /* faces are in GPU memory */
   int run_mode[MODES];
@@ -59,7 +60,8 @@ static void fail(const char *message) {
 }
 
 static void usage(void) {
-  fail("usage: halo3d [--grid 2x2x4] [--weights 3,1,1] [--bytes N] [--iterations N] [--wrap] "
+  fail("usage: halo3d [--grid 2x2x4] [--weights 3,1,1] [--bytes N] [--iterations N] [--warmup N] "
+       "[--wrap] "
        "[--mode isend|persistent|sendrecv|put|neighbor|all] [--truth FILE] [--device] "
        "[--kill-rank R] [--abort-rank R]");
 }
@@ -119,6 +121,8 @@ static struct options parse_options(int argc, char **argv) {
       options.bytes = positive(value);
     else if (strcmp(name, "--iterations") == 0)
       options.iterations = positive(value);
+    else if (strcmp(name, "--warmup") == 0)
+      options.warmup = positive(value);
     else if (strcmp(name, "--mode") == 0)
       parse_mode(value, options.run_mode);
     else if (strcmp(name, "--truth") == 0)
@@ -320,6 +324,12 @@ static void run_modes(struct exchange *e) {
   for (int m = 0; m < MODES; ++m) {
     if (!e->options->run_mode[m])
       continue;
+    struct options warmup = *e->options;
+    struct exchange before = *e;
+    warmup.iterations = warmup.warmup;
+    before.options = &warmup;
+    if (warmup.warmup > 0)
+      run[m](&before);
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();
     run[m](e);

@@ -16,6 +16,7 @@ from toposeat.errors import UnavailableError
 from toposeat.model.topology import Topology
 
 _PREFIX = "toposeat-emulated-"
+_MACHINE = "TOPOSEAT_EMULATED_MACHINE"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class EmulatedNode:
         return {
             **base,
             "LD_LIBRARY_PATH": f"{self.libraries}{os.pathsep + path if path else ''}",
-            "TOPOSEAT_EMULATED_MACHINE": str(self.machine),
+            _MACHINE: str(self.machine),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         }
 
@@ -57,6 +58,19 @@ def emulated_node(
         yield EmulatedNode(machine, libraries)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def emulated_machine(environment: Mapping[str, str]) -> str:
+    """Name of the machine that is emulated for programs with this environment, else empty."""
+    path = environment.get(_MACHINE, "")
+    if not path:
+        return ""
+    try:
+        lines = Path(path).read_text(encoding="ascii", errors="replace").splitlines()[:10]
+    except OSError:
+        return "unknown"
+    names = [line.removeprefix("name ") for line in lines if line.startswith("name ")]
+    return names[0] if names else "unknown"
 
 
 def _shared_memory() -> Path:

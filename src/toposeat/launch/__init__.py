@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
 from toposeat.launch.child import run_child
+from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.launch.installations import (
     MpiInstallation,
     find_installations,
@@ -19,12 +20,14 @@ from toposeat.launch.visibility import visibility_of, visibility_words, with_vis
 __all__ = [
     "VISIBILITIES",
     "ExecOptions",
+    "GpuAwareMpi",
     "LaunchLine",
     "LauncherKind",
     "MpiInstallation",
     "PlacedCommand",
     "RankReports",
     "ReportFolder",
+    "find_gpu_aware_mpi",
     "find_installations",
     "identify_launcher",
     "parse_launch_line",

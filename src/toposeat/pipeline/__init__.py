@@ -5,6 +5,7 @@ from __future__ import annotations
 from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
 from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
 from toposeat.pipeline.bench_smpi import simulate_bench
+from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
 from toposeat.pipeline.gain import possible_gains
@@ -20,6 +21,8 @@ from toposeat.pipeline.tuned import (
 __all__ = [
     "BenchJob",
     "BenchPlan",
+    "Candidate",
+    "ClockPlan",
     "DemoMachine",
     "DemoOutcome",
     "MapOptions",
@@ -27,6 +30,7 @@ __all__ = [
     "assess",
     "bench_lines",
     "cache_folder",
+    "clock_placements",
     "demo",
     "device_positions",
     "once_each",

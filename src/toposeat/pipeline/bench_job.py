@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
-from toposeat import launch, mapping
+from toposeat import emulation, launch, mapping
 from toposeat.errors import MissingProgramError, ToposeatError, UsageError
 from toposeat.launch.microbench import (
     MicrobenchAnswer,
@@ -79,6 +79,9 @@ def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult
                 )
         progress(len(runs), len(runs))
         notes = tuple(dict.fromkeys(runner.notes))
+    emulated = emulation.emulated_machine(os.environ)
+    if emulated:
+        notes = (f"EMULATED: every time is of the stand-in of {emulated}, not of a GPU", *notes)
     assert answer is not None  # repeats >= 1
     return replace(
         result_of(plan, BenchSource.MEASURED, runs, repeats=job.repeats),

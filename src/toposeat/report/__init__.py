@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toposeat.report.bench_json import bench_json
+from toposeat.report.bench_json import bench_json, clocked_json
 from toposeat.report.health_json import health_json
 from toposeat.report.html.page import html_page
 from toposeat.report.html.section import Section
@@ -23,6 +23,7 @@ from toposeat.report.svg.plain import plain_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.text.bench import render_bench_text
 from toposeat.report.text.catalogue import render_catalogue_text
+from toposeat.report.text.clocked import render_clocked_text
 from toposeat.report.text.console import TextStyle, text_style_for
 from toposeat.report.text.health import render_health_text
 from toposeat.report.text.mapping import (
@@ -41,6 +42,7 @@ __all__ = [
     "Section",
     "TextStyle",
     "bench_json",
+    "clocked_json",
     "certificate_words",
     "comparison_json",
     "health_json",
@@ -53,6 +55,7 @@ __all__ = [
     "plain_svg",
     "profile_json",
     "render_bench_text",
+    "render_clocked_text",
     "render_catalogue_text",
     "render_comparison_text",
     "render_health_text",

@@ -98,9 +98,9 @@ def _table(result: BenchResult) -> RenderableType:
             format_seconds(row.placed_s),
             _gain_cell(row),
         ]
-        cells += [_interval(row.placed)] if has_interval else []
-        cells += [_spread(row.control)] if has_control else []
-        cells += [_spread(row.random)] if has_random else []
+        cells += [interval(row.placed)] if has_interval else []
+        cells += [spread(row.control)] if has_control else []
+        cells += [spread(row.random)] if has_random else []
         if has_forecast:
             cells.append("-" if row.predicted is None else percent(row.predicted))
         rows.append(cells)
@@ -114,13 +114,15 @@ def _gain_cell(row: BenchRow) -> Text:
     return Text(percent(gain), style="green" if gain > 0 else "red" if gain < 0 else "")
 
 
-def _interval(gain: Gain) -> str:
+def interval(gain: Gain) -> str:
+    """The 95 % interval, `-` without one."""
     if gain.low is None or gain.high is None:
         return "-"
     return f"{percent(gain.low).removesuffix(' %')} to {percent(gain.high)}"
 
 
-def _spread(gain: Gain | None) -> str:
+def spread(gain: Gain | None) -> str:
+    """Mean and deviation."""
     if gain is None:
         return "-"
     deviation = "" if gain.deviation is None else f" +- {100 * gain.deviation:.1f}"

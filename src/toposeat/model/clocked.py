@@ -1,0 +1,54 @@
+"""What runs of one program took with several placements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toposeat.model.bench import Gain
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockedOrder:
+    """One placement's runs, in the order of the repeats.
+
+    `seconds` are each > 0; `gain` is against the default's runs of the same repeat, `predicted`
+    what the flow model expects of it (link time only).
+    """
+
+    name: str
+    seconds: tuple[float, ...]
+    gain: Gain
+    predicted: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockedResult:
+    """Runs of a launch line that took turns: default, each placement, default again.
+
+    Attributes:
+        what: which time it is, in words.
+        command: the launch line as the user typed it.
+        default_s, again_s: the default's two runs of every repeat.
+        control: the second against the first; whatever differs from 0 is noise.
+        orders: one entry per placement.
+        emulated: name of the stand-in machine the runs were on; empty on a real one.
+        notes: what a reader of the numbers must know.
+    """
+
+    what: str
+    command: tuple[str, ...]
+    host: str
+    started_at: str
+    default_s: tuple[float, ...]
+    again_s: tuple[float, ...]
+    control: Gain
+    orders: tuple[ClockedOrder, ...]
+    emulated: str = ""
+    notes: tuple[str, ...] = ()
+
+    def is_noise(self, order: ClockedOrder) -> bool:
+        """Whether the repeats cannot tell a placement from the default."""
+        gain = order.gain
+        if gain.low is None or gain.high is None:
+            return True
+        return gain.low <= 0 <= gain.high or abs(self.control.mean) >= abs(gain.mean)

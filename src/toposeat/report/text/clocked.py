@@ -1,0 +1,88 @@
+"""Clocked runs of placements as text: seconds, gain with its interval, prediction beside it."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from toposeat.model.clocked import ClockedOrder, ClockedResult
+from toposeat.report.text.bench import interval, percent, spread
+from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.units import clean, format_seconds, plural
+
+
+def render_clocked_text(result: ClockedResult, style: TextStyle | None = None) -> str:
+    """What was run how often, one row per order, and the verdict."""
+    word = "emulated" if result.emulated else "measured"
+    parts: list[RenderableType] = [
+        labelled("Clocked", f"{word}: {result.what}"),
+        labelled("Runs", _runs_words(result)),
+        labelled("Where", _where(result)),
+        labelled("Line", clean(shlex.join(result.command))),
+        "",
+        _table(result, word),
+        "",
+        labelled("Verdict", clocked_verdict(result)),
+    ]
+    parts += sentences(result.notes)
+    return lay_out(parts, style or TextStyle())
+
+
+def clocked_verdict(result: ClockedResult) -> str:
+    """One sentence per placement."""
+    if len(result.default_s) < 2:
+        return "one repeat only: no spread, so no verdict; use --repeats 5"
+    word = "emulated" if result.emulated else "measured"
+    said = []
+    for order in result.orders:
+        if result.is_noise(order):
+            said.append(f"{clean(order.name)}: no measurable difference")
+        else:
+            change = "gain" if order.gain.mean > 0 else "loss"
+            said.append(f"{clean(order.name)}: {word} {change} of {percent(order.gain.mean)}")
+    return "; ".join(said)
+
+
+def _runs_words(result: ClockedResult) -> str:
+    placements = plural(len(result.orders), "placement")
+    return (
+        f"{plural(len(result.default_s), 'repeat')} of default, {placements}, default again, taking"
+        " turns; gain = mean of paired ratios, with its 95 % interval; A/A = the default against"
+        f" itself: {spread(result.control)}"
+    )
+
+
+def _where(result: ClockedResult) -> str:
+    where = f"{clean(result.host)}, {result.started_at}"
+    if not result.emulated:
+        return where
+    return f"{where}; EMULATED: the stand-in of {clean(result.emulated)}, not a GPU"
+
+
+def _table(result: ClockedResult, word: str) -> RenderableType:
+    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}", "gain\npredicted"]
+    both = (*result.default_s, *result.again_s)
+    rows: list[list[str | Text]] = [
+        ["default", format_seconds(statistics.median(both)), "", "", ""]
+    ]
+    rows += [
+        [
+            clean(order.name),
+            format_seconds(statistics.median(order.seconds)),
+            _gain_cell(result, order),
+            interval(order.gain),
+            percent(order.predicted),
+        ]
+        for order in result.orders
+    ]
+    return columns(header, rows, right=range(1, len(header)))
+
+
+def _gain_cell(result: ClockedResult, order: ClockedOrder) -> Text:
+    gain = order.gain.mean
+    if result.is_noise(order):
+        return Text(f"{percent(gain)} ?", style="yellow")
+    return Text(percent(gain), style="green" if gain > 0 else "red")

@@ -1,0 +1,61 @@
+"""Placements by the clock: what is read, what is noise, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toposeat import pipeline
+from toposeat.errors import ToposeatError, UsageError
+from toposeat.launch import find_installations
+from toposeat.mapping import seat_ranks
+from toposeat.model.clocked import ClockedResult
+from toposeat.model.placement_file import save_placement
+from toposeat.report import clocked_json, render_clocked_text
+from toposeat.topology import read_topology
+
+pytestmark = pytest.mark.mpi
+
+
+def clock(tmp_path: Path, *program: str, repeats: int = 2, pattern: str | None) -> ClockedResult:
+    found = find_installations()
+    if not found:
+        pytest.skip("no MPI here")
+    placement = seat_ranks(read_topology("power9-4"), 2, (3, 1), metadata={})
+    path = tmp_path / "p.place"
+    save_placement(placement, path, overwrite=True)
+    candidate = pipeline.Candidate(name="mine", placement=placement, path=path, predicted=0.25)
+    return pipeline.clock_placements(
+        pipeline.ClockPlan(
+            command=(*found[0].launch_words(2), *program), repeats=repeats, pattern=pattern
+        ),
+        [candidate],
+        progress=lambda done, of: None,
+        environment=found[0].environment(),
+    )
+
+
+def test_the_last_time_that_is_printed_counts(tmp_path: Path) -> None:
+    result = clock(tmp_path, "echo", "took 9 s, 0.25 s", pattern=r"([0-9.]+) s")
+    assert result.default_s == result.again_s == result.orders[0].seconds == (0.25, 0.25)
+    assert result.is_noise(result.orders[0])
+    assert result.emulated == ""
+    text = render_clocked_text(result)
+    assert "no measurable difference" in text
+    assert "measured" in text
+    assert "emulated" not in text
+    assert "+25.0 %" in text  # the prediction, in a column of its own
+    assert clocked_json(result)["orders"][0]["is_noise"] is True
+
+
+def test_refused(tmp_path: Path) -> None:
+    for pattern, said in (("(", "regular expression"), ("[0-9]", "groups"), ("(a)(b)", "groups")):
+        with pytest.raises(UsageError, match=said):
+            clock(tmp_path, "true", pattern=pattern)
+    with pytest.raises(UsageError, match="no repeats"):
+        clock(tmp_path, "true", repeats=0, pattern=None)
+    with pytest.raises(ToposeatError, match="no time found"):
+        clock(tmp_path, "echo", "nothing", pattern=r"([0-9.]+) s")
+    with pytest.raises(ToposeatError, match="exit code"):
+        clock(tmp_path, "false", pattern=None)
