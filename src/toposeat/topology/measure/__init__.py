@@ -14,11 +14,12 @@ from toposeat.topology.measure.pairs import Copiers, measure_pairs, tournament
 from toposeat.topology.measure.raw_file import raw_file
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.measure.sharing import SharedLink, find_shared_links
-from toposeat.topology.measure.workers import MeasureError, Workers
+from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 
 __all__ = [
     "PROTOCOLS",
     "Copiers",
+    "Copying",
     "MeasureError",
     "PairResults",
     "SharedLink",

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -27,17 +28,44 @@ class MeasureError(ToposeatError):
     """A worker failed, or did not answer."""
 
 
+@dataclass(frozen=True)
+class Copying:
+    """How the processes copy.
+
+    Args:
+        chunk: bytes of a staged piece; 0: what devcopy takes by itself.
+        depth: pieces in flight, to 64; likewise.
+        cache: buffers of other processes kept open; 0: each transfer opens and closes.
+    """
+
+    chunk: int = 0
+    depth: int = 0
+    cache: int = 64
+
+    @property
+    def words(self) -> str:
+        """As a worker reads them."""
+        return f"{self.chunk} {self.depth} {self.cache}"
+
+
 class Workers:
     """A context: the workers live as long as it does.
 
     Args:
         launch: the user's launcher, e.g. `["mpirun", "-n", "8"]`; () starts one per visible GPU.
         devices: ordinals to take, with () all; only without a launcher.
+        copying: how.
     """
 
-    def __init__(self, launch: Sequence[str] = (), devices: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        launch: Sequence[str] = (),
+        devices: Sequence[int] = (),
+        copying: Copying | None = None,
+    ) -> None:
         self._launch = list(launch)
         self._chosen = list(devices)
+        self._copying = copying or Copying()
         self._folder = Path(tempfile.mkdtemp(prefix="toposeat-measure-"))
         self._program = str(toposeat._native_path("bin/toposeat-measure-worker"))
         self._children: list[subprocess.Popen[bytes]] = []
@@ -194,7 +222,7 @@ class Workers:
                 raise MeasureError(
                     f"rank {rank} sees {len(seen)} GPUs", hint="start one process per GPU"
                 )
-            answer = self.ask({rank: f"open {ordinal} 0 0 64"})[rank]
+            answer = self.ask({rank: f"open {ordinal} {self._copying.words}"})[rank]
             self.pci.append(canonical_pci(answer[0]))
             self.ordinals.append(self._chosen[rank] if self._chosen else rank)
         if len(set(self.pci)) < len(self.pci):
