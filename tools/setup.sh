@@ -87,5 +87,8 @@ say "installing Python packages for $purpose"
 pip_install --group build
 if [ "$purpose" = test ] || [ "$purpose" = lint ]; then pip_install --group "$purpose"; fi
 if [ "$purpose" = lint ] || [ "$purpose" = bench ]; then pip_install --group test; fi
-if [ "$purpose" != lint ]; then install_mpi; fi
+if [ "$purpose" != lint ]; then
+  install_mpi
+  pip_install --group emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
+fi
 touch "$stamp"

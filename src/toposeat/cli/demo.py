@@ -23,6 +23,7 @@ from toposeat.errors import ToposeatError, UsageError
 if TYPE_CHECKING:
     from toposeat import pipeline
     from toposeat.launch import MpiInstallation
+    from toposeat.model.clocked import ClockedResult
 
 DEFAULT_FOLDER = Path("toposeat-demo")
 
@@ -42,6 +43,11 @@ class DemoCommand(Command):
             default=DEFAULT_FOLDER,
             help=f"where to write (default: {DEFAULT_FOLDER})",
         )
+        parser.add_argument(
+            "--predicted-only",
+            action="store_true",
+            help="leave out the gain by the clock on emulated GPUs",
+        )
         add_force_option(parser)
 
     def run(self, args: argparse.Namespace) -> int:
@@ -57,6 +63,7 @@ class DemoCommand(Command):
         installations = launch.require_installations()
         folder.mkdir(parents=True, exist_ok=True)
         outcome = _first_that_works(folder, installations)
+        clocked = None if args.predicted_only else _clocked(folder)
         page = folder / "report.html"
         sections = [report.Section(m.topology, outcome.traffic, m.result) for m in outcome.machines]
         text = page_text(
@@ -69,7 +76,7 @@ class DemoCommand(Command):
         )
         write_atomically(page, text, overwrite=True)
         if args.json:
-            print_json(_document(outcome, page))
+            print_json(_document(outcome, page, clocked))
         else:
             show(sys.stdout, report.render_traffic_text, outcome.traffic)
             write_result(
@@ -79,6 +86,12 @@ class DemoCommand(Command):
             for m in outcome.machines:
                 write_result("\n")
                 show(sys.stdout, report.render_mapping_text, m.result, m.topology, outcome.traffic)
+            if clocked is not None:
+                write_result(
+                    "\nAnd by the clock, on emulated GPUs: real ranks and copies, each as slow as\n"
+                    "the links it takes. No GPU was used, and no time is that of one.\n\n"
+                )
+                show(sys.stdout, report.render_clocked_text, clocked)
         first = quoted(outcome.machines[0].placement_path)
         launch_line = outcome.command[: outcome.command.index(str(folder / "halo3d")) + 1]
         tell(
@@ -117,7 +130,24 @@ def _first_that_works(
     return pipeline.demo(folder, installations[-1], tell)
 
 
-def _document(outcome: pipeline.DemoOutcome, page: Path) -> dict[str, Any]:
+def _clocked(folder: Path) -> ClockedResult | None:
+    """The gain by the clock on emulated GPUs; None, and the reason said, where that cannot be."""
+    from toposeat import pipeline  # noqa: PLC0415
+
+    mpi = pipeline.emulated_mpi()
+    if isinstance(mpi, str):
+        tell(f"Skip      the gain by the clock on emulated GPUs: {mpi}")
+        return None
+    try:
+        return pipeline.emulated_gain(folder, mpi, tell)
+    except ToposeatError as error:
+        tell(f"Skip      the gain by the clock on emulated GPUs: {error.message}")
+        return None
+
+
+def _document(
+    outcome: pipeline.DemoOutcome, page: Path, clocked: ClockedResult | None
+) -> dict[str, Any]:
     from toposeat import report  # noqa: PLC0415
 
     return {
@@ -126,6 +156,7 @@ def _document(outcome: pipeline.DemoOutcome, page: Path) -> dict[str, Any]:
         "command": list(outcome.command),
         "profile": str(outcome.profile_path),
         "report": str(page),
+        "clocked": None if clocked is None else report.clocked_json(clocked),
         "machines": [
             report.mapping_json(m.result, m.topology, outcome.traffic) for m in outcome.machines
         ],

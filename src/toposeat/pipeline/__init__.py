@@ -8,6 +8,7 @@ from toposeat.pipeline.bench_smpi import simulate_bench
 from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
+from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
 from toposeat.pipeline.gain import possible_gains
 from toposeat.pipeline.placing import MapOptions, assess, device_positions, placement_of
 from toposeat.pipeline.tuned import (
@@ -32,6 +33,8 @@ __all__ = [
     "cache_folder",
     "clock_placements",
     "demo",
+    "emulated_gain",
+    "emulated_mpi",
     "device_positions",
     "once_each",
     "placement_of",
