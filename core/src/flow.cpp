@@ -7,6 +7,7 @@
 #include "max_min.hpp"
 #include "message_times.hpp"
 #include "running_flows.hpp"
+#include "sort_by_key.hpp"
 #include "toposeat/assignment.hpp"
 
 namespace toposeat {
@@ -74,11 +75,7 @@ private:
     }
     system_.close();
     least_step_ = flows > exact_flows ? system_.lower_bound() / refills : 0;
-    const auto before = [this](std::uint32_t a, std::uint32_t b) {
-      return start_[a] < start_[b] || (start_[a] == start_[b] && a < b);
-    };
-    if (!std::is_sorted(by_start_.begin(), by_start_.end(), before))
-      std::sort(by_start_.begin(), by_start_.end(), before);
+    sorter_.sort(by_start_, start_);
   }
 
   void add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {
@@ -137,6 +134,7 @@ private:
   std::vector<double> start_;
   std::vector<double> finish_;
   std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
+  KeySorter sorter_;
   RunningFlows running_;
   std::size_t next_start_ = 0;
   double now_ = 0;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "least_of.hpp"
 #include "toposeat/flow.hpp"
@@ -15,8 +14,8 @@ namespace {
 // one round of the filling.
 constexpr double same_level = 1 + 1e-12;
 
-constexpr std::size_t most_rooms = 1U << 16U;                     // kept of all rounds: 1 MiB
-constexpr double least_room = std::numeric_limits<double>::min(); // times infinity: infinity
+constexpr std::size_t few_columns = 8;        // about as many as a variable uses
+constexpr std::size_t most_rooms = 1U << 16U; // kept of all rounds: 1 MiB
 
 } // namespace
 
@@ -94,15 +93,10 @@ void MaxMinSystem::close() {
   const std::size_t columns = capacity_.size();
   most_rounds_ = std::clamp<std::size_t>(most_rooms / (columns + 1), 1, bound_.size() + 1);
   rooms_.resize(std::max(rooms_.size(), columns));
-  room_.resize(columns);
   shares_.resize(columns);
+  full_.resize(columns);
   for (std::size_t c = 0; c < columns; ++c)
     rooms_[c] = {capacity_[c], 0};
-  std::size_t most_users = 0; // more than variables if one uses a link twice
-  for (std::size_t c = 0; c < columns; ++c)
-    most_users = std::max<std::size_t>(most_users, users_begin_[c + 1] - users_begin_[c]);
-  for (std::size_t users = inverse_.size(); users <= most_users; ++users)
-    inverse_.push_back(1 / static_cast<double>(users)); // infinite for none
   rate_.assign(bound_.size(), 0);
   limit_.assign(bound_.size(), no_link);
   growing_.assign(bound_.size(), 0);
@@ -111,6 +105,7 @@ void MaxMinSystem::close() {
   order_.clear();
   changed_.clear();
   valid_ = 0;
+  unsettled_ = 0;
   to_freeze_ = 0;
 }
 
@@ -183,11 +178,7 @@ void MaxMinSystem::list_bounds() {
     if (own_bound_[v] < unlimited)
       by_bound_.push_back(v);
   }
-  const auto before = [this](std::uint32_t a, std::uint32_t b) {
-    return own_bound_[a] < own_bound_[b] || (own_bound_[a] == own_bound_[b] && a < b);
-  };
-  if (!std::is_sorted(by_bound_.begin(), by_bound_.end(), before))
-    std::sort(by_bound_.begin(), by_bound_.end(), before);
+  sorter_.sort(by_bound_, own_bound_);
   bound_place_.assign(bound_.size(), static_cast<std::uint32_t>(by_bound_.size()));
   for (std::uint32_t i = 0; i < by_bound_.size(); ++i)
     bound_place_[by_bound_[i]] = i;
@@ -196,8 +187,9 @@ void MaxMinSystem::list_bounds() {
 /// Adds a variable to, or takes it from, those that grow at the beginning of a round.
 void MaxMinSystem::count(std::uint32_t variable, std::size_t round, bool grows) {
   Room *room = rooms_.data() + round * capacity_.size();
+  const double more = grows ? 1 : -1;
   for (const std::uint32_t c : elements(variable))
-    grows ? ++room[c].growing : --room[c].growing;
+    room[c].growing += more;
 }
 
 /// Whether a variable that starts lowers the level of a round, or is frozen by it.
@@ -219,6 +211,7 @@ void MaxMinSystem::start(std::uint32_t variable) {
     changed_.push_back(variable);
     return;
   }
+  settle();
   for (std::size_t round = 0; round <= valid_; ++round) {
     if (round < valid_ && changes(variable, round))
       valid_ = round;
@@ -242,8 +235,9 @@ void MaxMinSystem::finish(std::uint32_t variable) {
 std::span<const std::uint32_t> MaxMinSystem::fill() {
   resume();
   double level = valid_ > 0 ? rounds_[valid_ - 1].level : 0;
-  while (to_freeze_ > 0) {
-    const double share = smallest_share();
+  for (std::size_t taken_out = capacity_.size(); to_freeze_ > 0;) {
+    const std::size_t frozen_before = order_.size();
+    const double share = smallest_share(taken_out);
     const double cap = smallest_bound();
     // Levels only rise; rounding must not let one fall, or a rate could become negative.
     level = std::max(level, std::min(share, cap));
@@ -251,7 +245,8 @@ std::span<const std::uint32_t> MaxMinSystem::fill() {
     freeze_at_bounds(level);
     if (share <= level * same_level)
       freeze_at_full_columns(level);
-    begin_round();
+    begin_round(frozen_before);
+    taken_out = order_.size() - frozen_before;
   }
   valid_ = rounds_.size() - 1;
   reported_.swap(changed_);
@@ -261,7 +256,7 @@ std::span<const std::uint32_t> MaxMinSystem::fill() {
 
 /// Back to the beginning of the first round that is not valid any more.
 void MaxMinSystem::resume() {
-  const std::size_t columns = capacity_.size();
+  settle();
   const std::size_t first = rounds_[valid_].first;
   for (std::size_t i = first; i < order_.size(); ++i) {
     if (round_[order_[i]] == no_link)
@@ -270,43 +265,39 @@ void MaxMinSystem::resume() {
     ++to_freeze_;
   }
   order_.resize(first);
+  unsettled_ = first;
   rounds_.resize(valid_ + 1);
   next_bound_ = rounds_[valid_].next_bound;
-  const Room *room = rooms_.data() + valid_ * columns;
-  for (std::uint32_t c = 0; c < columns; ++c) {
-    room_[c] = room[c];
-    shares_[c] = about(room[c]);
+  at_ = valid_;
+}
+
+/// Takes out what was frozen; after the last round that is only needed if a variable starts and all
+/// rounds stay valid. Beyond the most that are kept, what follows belongs to the last round.
+void MaxMinSystem::begin_round(std::size_t frozen_before) {
+  unsettled_ = frozen_before;
+  if (to_freeze_ > 0)
+    take_out();
+  if (rounds_.size() < most_rounds_)
+    rounds_.push_back({0, order_.size(), next_bound_});
+}
+
+/// Completes the state after the last round, if it still counts and is not there yet.
+void MaxMinSystem::settle() {
+  if (unsettled_ < order_.size() && rounds_[valid_].first == order_.size())
+    take_out();
+}
+
+/// `taken_out`: how many of the latest frozen variables the shares do not know of yet. Where these
+/// are few, only their columns have other shares now.
+double MaxMinSystem::smallest_share(std::size_t taken_out) {
+  const Room *const room = rooms_at(at_);
+  if (taken_out * few_columns > shares_.size())
+    return share_columns_(room, shares_.size(), shares_.data());
+  for (std::size_t i = order_.size() - taken_out; i < order_.size(); ++i) {
+    for (const std::uint32_t c : elements(order_[i]))
+      shares_[c] = share_of(room[c]);
   }
-}
-
-/// Beyond the most that are kept, what follows belongs to the last round.
-void MaxMinSystem::begin_round() {
-  if (rounds_.size() >= most_rounds_)
-    return;
-  const std::size_t begin = rounds_.size() * room_.size();
-  if (rooms_.size() < begin + room_.size())
-    rooms_.resize(begin + room_.size());
-  std::copy(room_.begin(), room_.end(), rooms_.begin() + static_cast<std::ptrdiff_t>(begin));
-  rounds_.push_back({0, order_.size(), next_bound_});
-}
-
-/// Equal share of what is left, not rounded as a division would: these are many, and in vectors.
-double MaxMinSystem::about(const Room &room) const {
-  return std::max(room.left, least_room) * inverse_[room.growing];
-}
-
-/// Smallest equal share of what is left; lists the columns that have it, and some near it.
-double MaxMinSystem::smallest_share() {
-  const double near = least_of(shares_) * (same_level + 1e-12);
-  full_.clear();
-  double share = unlimited;
-  for (std::uint32_t c = 0; c < shares_.size(); ++c) {
-    if (shares_[c] > near || room_[c].growing == 0)
-      continue;
-    full_.push_back(c);
-    share = std::min(share, room_[c].left / room_[c].growing);
-  }
-  return share;
+  return least_of(shares_);
 }
 
 double MaxMinSystem::smallest_bound() {
@@ -325,13 +316,18 @@ void MaxMinSystem::freeze_at_bounds(double level) {
   }
 }
 
-/// Freezing lowers what the others have left by the level for each, so that a share found full
-/// stays full whatever the order.
+/// Those that were full before any of them was frozen: freezing lowers what the others have left by
+/// the level for each, so that a share found full stays full.
 void MaxMinSystem::freeze_at_full_columns(double level) {
-  for (const std::uint32_t c : full_) {
-    if (room_[c].growing > 0 && room_[c].left <= level * same_level * room_[c].growing)
-      freeze_users(c, level);
+  const double *const shares = shares_.data();
+  std::uint32_t *const full = full_.data();
+  std::size_t count = 0;
+  for (std::uint32_t c = 0; c < shares_.size(); ++c) { // no branch to guess wrong
+    full[count] = c;
+    count += shares[c] <= level * same_level ? 1U : 0U;
   }
+  for (std::size_t i = 0; i < count; ++i)
+    freeze_users(full[i], level);
 }
 
 void MaxMinSystem::freeze_users(std::uint32_t column, double level) {
@@ -361,12 +357,25 @@ void MaxMinSystem::freeze(std::uint32_t variable, double rate, std::uint32_t lim
     rate_[variable] = rate;
     changed_.push_back(variable);
   }
-  Room *const rooms = room_.data();
-  double *const shares = shares_.data();
-  for (const std::uint32_t c : elements(variable)) {
-    rooms[c].left -= rate;
-    --rooms[c].growing;
-    shares[c] = about(rooms[c]);
+}
+
+/// On to the next round, without what the latest frozen variables take of their columns.
+void MaxMinSystem::take_out() {
+  const std::size_t columns = capacity_.size();
+  const std::size_t next = std::min(at_ + 1, most_rounds_);
+  if (rooms_.size() < (next + 1) * columns)
+    rooms_.resize((next + 1) * columns);
+  Room *const room = rooms_at(next);
+  if (next > at_)
+    std::copy_n(rooms_at(at_), columns, room);
+  at_ = next;
+  for (; unsettled_ < order_.size(); ++unsettled_) {
+    const std::uint32_t v = order_[unsettled_];
+    const double rate = rate_[v];
+    for (const std::uint32_t c : elements(v)) {
+      room[c].left -= rate;
+      room[c].growing -= 1;
+    }
   }
 }
 

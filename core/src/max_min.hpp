@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "column_shares.hpp"
+#include "sort_by_key.hpp"
 #include "toposeat/network.hpp"
 
 namespace toposeat {
@@ -62,12 +64,6 @@ private:
     std::uint32_t column = 0; // or no_link if its variables together cannot fill it
   };
 
-  /// What a column has left, and how many of its variables still grow.
-  struct Room {
-    double left = 0;
-    std::uint32_t growing = 0;
-  };
-
   struct Round {
     double level = 0;
     std::size_t first = 0;      // of the variables that it freezes, in order_
@@ -85,14 +81,18 @@ private:
   [[nodiscard]] bool changes(std::uint32_t variable, std::size_t round) const;
   void count(std::uint32_t variable, std::size_t round, bool grows);
   void resume();
-  void begin_round();
-  [[nodiscard]] double about(const Room &room) const;
-  [[nodiscard]] double smallest_share();
+  void begin_round(std::size_t frozen_before);
+  void settle();
   [[nodiscard]] double smallest_bound();
   void freeze_at_bounds(double level);
   void freeze_at_full_columns(double level);
   void freeze_users(std::uint32_t column, double level);
   void freeze(std::uint32_t variable, double rate, std::uint32_t limit);
+  void take_out();
+  [[nodiscard]] Room *rooms_at(std::size_t round) {
+    return rooms_.data() + round * capacity_.size();
+  }
+  [[nodiscard]] double smallest_share(std::size_t taken_out);
   [[nodiscard]] std::span<const std::uint32_t> elements(std::uint32_t variable) const {
     const std::uint32_t *first = elements_.data();
     return {first + elements_begin_[variable], first + elements_begin_[variable + std::size_t{1}]};
@@ -107,7 +107,7 @@ private:
   // Variables.
   std::vector<double> volume_, start_, bound_, rate_;
   std::vector<std::uint32_t> bound_link_, limit_, round_;
-  std::vector<char> growing_;
+  std::vector<std::uint32_t> growing_;     // 0 or 1: as a char it could be part of any other
   std::vector<double> own_bound_;          // as far as no column implies it, else unlimited
   std::vector<std::uint32_t> by_bound_;    // those with an own bound, rising
   std::vector<std::uint32_t> bound_place_; // of a variable in by_bound_, or past its end
@@ -118,17 +118,20 @@ private:
   std::vector<std::uint32_t> column_link_;
   std::vector<std::uint32_t> users_begin_, users_end_,
       users_; // finished ones are dropped when seen
-  std::vector<Room> rooms_, room_;
+  std::vector<Room> rooms_;
   std::vector<double> shares_;      // of what each column has left
-  std::vector<double> inverse_;     // of small whole numbers
-  std::vector<std::uint32_t> full_; // columns with the smallest share
+  std::vector<std::uint32_t> full_; // columns
+  ColumnShares share_columns_ = column_shares();
+  KeySorter sorter_;
 
   // The filling. Rounds beyond the most that are kept belong to the last one.
   std::vector<Round> rounds_;
   std::vector<std::uint32_t> order_; // variables as they were frozen
   std::vector<std::uint32_t> changed_, reported_;
   std::size_t most_rounds_ = 1;
-  std::size_t valid_ = 0; // rounds that the next filling keeps
+  std::size_t at_ = 0;        // of rooms_: where the filling is
+  std::size_t valid_ = 0;     // rounds that the next filling keeps
+  std::size_t unsettled_ = 0; // in order_: from there on not taken out of rooms_ yet
   std::size_t next_bound_ = 0;
   std::size_t to_freeze_ = 0;
 
