@@ -22,7 +22,9 @@ from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
-    from toposeat.topology.measure import PairResults
+    from toposeat.model.topology import Topology
+    from toposeat.topology.facts import MachineFacts
+    from toposeat.topology.measure import PairResults, SharedLink
 
 
 class MeasureCommand(Command):
@@ -87,6 +89,10 @@ class MeasureCommand(Command):
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         with measure.Workers(args.launch or (), devices) as workers:
+            if workers.count < 2:
+                raise measure.MeasureError(
+                    f"{workers.count} GPU makes no pair", hint="see toposeat discover"
+                )
             tell(f"Measuring {workers.count} GPUs, {', '.join(protocols)}")
             pci, ordinals = list(workers.pci), list(workers.ordinals)
             with _kept(args.raw, pci) as results, progress_bar("pairs alone") as bar:
@@ -96,15 +102,12 @@ class MeasureCommand(Command):
                 shared = measure.find_shared_links(workers, bandwidth, protocols[0], bar)
             host = measure.measure_host(workers)
         facts = measure.facts_of_measurement(pci, results, protocols[0], host, ordinals)
-        if base is None:
-            machine = measure.topology_of_measurement("measured", facts, shared)
-        else:
-            machine = measure.measured_topology(base, facts, shared)
-        machine = measure.with_curves(machine, pci, results, protocols[0])
         if args.json:
             print_json(measurement_document(pci, protocols, results, shared, host))
         else:
             write_result(measurement_text(protocols, results, shared, host))
+        machine = _machine(base, facts, shared)
+        machine = measure.with_curves(machine, pci, results, protocols[0])
         for line in machine.report:
             tell(f"note: {line}")
         if args.output is not None:
@@ -114,6 +117,20 @@ class MeasureCommand(Command):
                 f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
             )
         return 0
+
+
+def _machine(base: Topology | None, facts: MachineFacts, shared: Sequence[SharedLink]) -> Topology:
+    from toposeat.topology import measure  # noqa: PLC0415
+
+    if base is not None:
+        return measure.measured_topology(base, facts, shared)
+    try:
+        return measure.topology_of_measurement("measured", facts, shared)
+    except ValueError as error:
+        raise measure.MeasureError(
+            f"no machine can be made of this alone: {error}",
+            hint="say what is known of the node: -t this",
+        ) from error
 
 
 def _kept(path: Path | None, pci: Sequence[str]) -> AbstractContextManager[PairResults]:

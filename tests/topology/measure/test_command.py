@@ -121,6 +121,8 @@ def test_without_a_driver_there_is_a_reason(tmp_path: Path) -> None:
 def test_hidden_gpus_are_not_there(tmp_path: Path) -> None:
     done = toposeat(*emulated("measure", "--devices", "0,15", hide="3"), cwd=tmp_path, code=1)
     assert "there is no GPU 15: 15 are visible" in done.stderr
+    done = toposeat(*emulated("measure", "--devices", "2"), cwd=tmp_path, code=1)
+    assert "1 GPU makes no pair" in done.stderr
 
 
 def test_a_killed_worker_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
