@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -14,15 +15,22 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t small_table = 2500;
+constexpr int most_raises = 8; // of shares: what one more gains is little then
+constexpr double least_raise = 1e-3;
 
 /// How values of separate parts of the tree add up.
 struct Sum {
   static double join(double a, double b) { return a + b; }
   static double share(double value, int size) { return value / size; }
+  static bool settles(double /*value*/, double /*other*/) { return false; }
+  static constexpr bool adds = true;
 };
 struct Max {
   static double join(double a, double b) { return std::max(a, b); }
   static double share(double value, int /*size*/) { return value; }
+  /// Joined with `other`, no value is less than this one.
+  static bool settles(double value, double other) { return value <= other; }
+  static constexpr bool adds = false;
 };
 
 template <class Join> class TreeSolver {
@@ -71,15 +79,16 @@ private:
 
   /// Terms of the node itself; infinite beyond the limit or where pins do not fit.
   double own_terms(const Stage &stage, RankSet set) const {
-    if (stage.has_pins && (set & stages_.all_pinned()) != stage.pinned)
-      return unlimited;
-    return value_of_terms(stage.terms, set);
+    return own_terms(stage, set, stage.terms.empty() ? Crossing{} : border_.of(set));
   }
 
-  double value_of_terms(const std::vector<CutTerm> &terms, RankSet set) const {
-    if (terms.empty())
-      return 0;
-    const Crossing crossing = border_.of(set);
+  double own_terms(const Stage &stage, RankSet set, const Crossing &crossing) const {
+    if (stage.has_pins && (set & stages_.all_pinned()) != stage.pinned)
+      return unlimited;
+    return value_of_terms(stage.terms, crossing);
+  }
+
+  double value_of_terms(const std::vector<CutTerm> &terms, const Crossing &crossing) const {
     double value = 0;
     for (const CutTerm &term : terms) {
       double each = std::max({term.out * crossing.out, term.in * crossing.in,
@@ -94,17 +103,24 @@ private:
   }
 
   double value_of(int number, RankSet set) {
+    const double known = stages_[number].table[numbers_[set]];
+    if (known != unknown_value)
+      return known;
+    return value_of(number, set, own_terms(stages_[number], set));
+  }
+
+  /// The same with the node's own terms at hand.
+  double value_of(int number, RankSet set, double own) {
     // Stages are never added once values are asked for: the reference stays good.
     double &known = stages_[number].table[numbers_[set]];
     if (known == unknown_value) {
       const bool hopeless = maxima_ != nullptr && maxima_->exceeds(number, set, limit_);
-      known = hopeless ? unlimited : compute(stages_[number], set);
+      known = hopeless ? unlimited : compute(stages_[number], set, own);
     }
     return known;
   }
 
-  double compute(const Stage &stage, RankSet set) {
-    const double own = own_terms(stage, set);
+  double compute(const Stage &stage, RankSet set, double own) {
     if (!(own < unlimited))
       return unlimited;
     if (stage.leaf >= 0) {
@@ -116,7 +132,8 @@ private:
     if (stage.left < 0)
       return own;
     const bool known = complete(stage.left) && complete(stage.right);
-    return Join::join(own, known ? best_known_value(stage, set) : best_split(stage, set).first);
+    return Join::join(own,
+                      known ? best_known_value(stage, set) : best_split(stage, set, own).first);
   }
 
   /// Every rank on a leaf with these terms; pins are checked by the flat block for all its leaves.
@@ -124,11 +141,12 @@ private:
     std::vector<double> values;
     values.reserve(static_cast<std::size_t>(ranks_));
     for (int r = 0; r < ranks_; ++r)
-      values.push_back(value_of_terms(terms, RankSet{1} << r));
+      values.push_back(value_of_terms(terms, border_.of(RankSet{1} << r)));
     return values;
   }
 
-  std::pair<double, RankSet> best_split(const Stage &stage, RankSet set) {
+  /// The best split of the set, or one that is as good once joined with `own`.
+  std::pair<double, RankSet> best_split(const Stage &stage, RankSet set, double own = -1) {
     double best = unlimited;
     RankSet best_right = 0;
     const SubsetSpread spread(set);
@@ -142,6 +160,8 @@ private:
       if (value < best) {
         best = value;
         best_right = right;
+        if (Join::settles(best, own))
+          break;
       }
     }
     return {best, best_right};
@@ -201,21 +221,47 @@ private:
     return least;
   }
 
+  /// Shares that no set's value is less than the join of. Sums leave something of most sets: what
+  /// is left of the least sets of each rank is shared out again, unless the sets that `maxima_`
+  /// leaves are few anyway.
   std::vector<double> shares_of(int part) {
-    const int size = stages_[part].size;
     if (!complete(part)) {
       const std::vector<int> parts = stages_[part].parts;
       return parts.empty() ? std::vector<double>(index(ranks_), 0.0) : least_shares(parts);
     }
-    std::vector<double> shares(index(ranks_), unlimited);
+    std::vector<double> shares = raises_of(part, std::vector<double>(index(ranks_), 0.0));
+    const bool again = Join::adds && maxima_ == nullptr;
+    double total = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (int i = 1; again && i < most_raises && total < unlimited; ++i) {
+      const std::vector<double> raises = raises_of(part, shares);
+      const double raised = std::accumulate(raises.begin(), raises.end(), 0.0);
+      if (!(raised > least_raise * total))
+        break;
+      for (std::size_t r = 0; r < shares.size(); ++r)
+        shares[r] += raises[r];
+      total += raised;
+    }
+    return shares;
+  }
+
+  /// For each rank its share of the least that its sets have beyond the shares of their ranks. All
+  /// can be raised at once: none takes more than its part of what a set has left.
+  std::vector<double> raises_of(int part, const std::vector<double> &shares) {
+    const int size = stages_[part].size;
+    std::vector<double> raises(index(ranks_), unlimited);
     for_each_set(ranks_, size, [&](RankSet set) {
-      const double share = Join::share(value_of(part, set), size);
+      double over = value_of(part, set);
+      if (!(over < unlimited))
+        return;
+      for (RankSet rest = set; Join::adds && rest != 0; rest &= rest - 1)
+        over -= shares[index(std::countr_zero(rest))];
+      const double raise = Join::share(std::max(over, 0.0), size);
       for (RankSet rest = set; rest != 0; rest &= rest - 1) {
-        double &least = shares[index(std::countr_zero(rest))];
-        least = std::min(least, share);
+        double &least = raises[index(std::countr_zero(rest))];
+        least = std::min(least, raise);
       }
     });
-    return shares;
+    return raises;
   }
 
   /// Lower bound of a stage's values from its own terms and the least shares of its ranks.
@@ -248,10 +294,19 @@ private:
     return Bound(least_shares(parts));
   }
 
+  /// What no split of the root has less than.
+  double floor_of(const Bound &left, const Bound &right) const {
+    double floor = 0;
+    for (int r = 0; r < ranks_; ++r)
+      floor = Join::join(floor, std::min(left(RankSet{1} << r), right(RankSet{1} << r)));
+    return floor;
+  }
+
   bool best_root_split(const Stage &root, RankSet all, double upper, double &value,
                        RankSet &right_set) {
     const Bound left_bound = bound_below(root.left);
     const Bound right_bound = root.left == root.right ? left_bound : bound_below(root.right);
+    const double least = floor_of(left_bound, right_bound);
     double best = upper;
     bool found = false;
     const SubsetSpread spread(all);
@@ -266,18 +321,24 @@ private:
       double bound = Join::join(left_bound(left), right_bound(right));
       if (!(bound < hopeless))
         continue;
-      bound = Join::join(bound, Join::join(own_terms(stages_[root.left], left),
-                                           own_terms(stages_[root.right], right)));
+      const Crossing leaving = border_.of(left);
+      const double left_own = own_terms(stages_[root.left], left, leaving);
+      const double right_own =
+          own_terms(stages_[root.right], right, {.out = leaving.in, .in = leaving.out});
+      bound = Join::join(bound, Join::join(left_own, right_own));
       if (!(bound < hopeless))
         continue;
-      const double left_value = value_of(root.left, left);
-      if (!(Join::join(left_value, right_bound(right)) < hopeless))
+      const double left_value = value_of(root.left, left, left_own);
+      const double right_least = Join::join(right_bound(right), right_own);
+      if (!(Join::join(left_value, right_least) < hopeless))
         continue;
-      const double whole = Join::join(left_value, value_of(root.right, right));
+      const double whole = Join::join(left_value, value_of(root.right, right, right_own));
       if (whole < best) {
         best = whole;
         right_set = right;
         found = true;
+        if (Join::settles(best, least))
+          break;
       }
     }
     value = best;
