@@ -36,10 +36,11 @@ template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
 class SmallLoads {
 public:
   SmallLoads(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
-             const Deadline &deadline, const Acceptable &acceptable)
+             const Deadline &deadline, const Acceptable &acceptable, double sum_below)
       : problem_(problem), deadline_(deadline), acceptable_(acceptable), known_bound_(known_bound),
-        order_(branching_order(problem)), bytes_(bytes_between(order_, problem.traffic)),
-        terms_(problem.network), symmetry_(problem.network), best_(incumbent),
+        sum_below_(sum_below), order_(branching_order(problem)),
+        bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network),
+        symmetry_(problem.network), best_(incumbent),
         lines_((order_.size() + 1) * terms_.shared(), 0.0),
         rows_((order_.size() + 1) * small_width * terms_.shared(), DeviceLine{}) {
     const Congestion start = congestion(problem.network, problem.traffic, incumbent);
@@ -55,7 +56,8 @@ public:
     }
     const bool proved = !stopped_ && !acceptable_;
     const double bound = proved ? best_max_ : std::min(known_bound_, best_max_);
-    if (!stopped_ && (!acceptable_ || accepted_)) {
+    const bool sum_counts = !proved || less_by_tolerance(best_max_, sum_below_);
+    if (!stopped_ && sum_counts && (!acceptable_ || accepted_)) {
       // Nothing has less: now the least sum of those that have as little.
       PartialSum sum(problem_.network, bytes_, order_.size());
       sum_ = &sum;
@@ -285,6 +287,7 @@ private:
   const Deadline &deadline_;
   const Acceptable &acceptable_;
   double known_bound_;
+  double sum_below_;
   std::vector<std::uint32_t> order_;
   SmallTable bytes_; // [from][to], by places in the order
   LoadTerms terms_;
@@ -310,10 +313,10 @@ private:
 
 BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &incumbent,
                                double known_bound, const Deadline &deadline,
-                               const Acceptable &acceptable) {
+                               const Acceptable &acceptable, double sum_below) {
   if (problem.network.devices > max_small_loads)
     throw std::invalid_argument("too many devices to enumerate");
-  return SmallLoads(problem, incumbent, known_bound, deadline, acceptable).run();
+  return SmallLoads(problem, incumbent, known_bound, deadline, acceptable, sum_below).run();
 }
 
 } // namespace toposeat

@@ -425,11 +425,11 @@ std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffi
 }
 
 std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic,
-                                                   double upper) {
+                                                   double upper, double sum_below) {
   TreeSolver<Max> maxima(tree, traffic, upper);
   std::optional<TreeAnswer> least = maxima.solve(upper);
-  if (!least)
-    return std::nullopt;
+  if (!least || !less_by_tolerance(least->value, sum_below))
+    return least;
   const double limit = least->value * (1 + 1e-12);
   if (auto best = TreeSolver<Sum>(tree, traffic, limit, &maxima).solve(unlimited))
     least->placement = std::move(best->placement);
