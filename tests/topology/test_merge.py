@@ -13,6 +13,7 @@ import pytest
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.mapping import map_traffic
+from toposeat.model.health import Finding
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Link, LinkKind, Route, Topology, Vendor
 from toposeat.profile.pattern.patterns import pattern_traffic
@@ -27,6 +28,7 @@ from toposeat.topology.facts import (
     MachineFacts,
     PairNumbers,
 )
+from toposeat.topology.health.findings import findings_of
 from toposeat.topology.merge import merge_topologies
 
 GB = 1e9
@@ -246,6 +248,30 @@ def test_host_numbers_are_those_of_the_link_above() -> None:
     assert down.source is up.source is Source.MEASURED
 
 
+def of_lanes(topology: Topology) -> list[Finding]:
+    return [f for f in findings_of(topology) if f.code == "lanes-inactive"]
+
+
+def test_a_bond_that_both_ends_state_shorter_is_drawn_so() -> None:
+    base = read_topology("dgx-1v")
+    double = next(r for r in base.routes if base.link_of_id[r.links[0]].count == 2)
+    ends = [d.index for d in base.devices if d.id in (double.source, double.target)]
+    lanes = tuple(
+        LaneState(device=d, lane=n, bytes_per_s=None if d in ends and n == 5 else 25e9)
+        for d in range(8)
+        for n in range(6)
+    )
+    merged = merge_topologies([base, facts(base, lanes=lanes)], "m")
+    bond = merged.link_of_id[double.links[0]]
+    assert (bond.count, bond.forward_bytes_per_s.value) == (1, 25e9)
+    before, after = double.cap_bytes_per_s, merged.route_of_pair[double.source, double.target]
+    assert before is not None
+    assert after.cap_bytes_per_s is not None
+    assert after.cap_bytes_per_s.value == pytest.approx(before.value / 2)
+    assert not any("but" in line and "are drawn" in line for line in merged.report)
+    assert {f.detail[:6] for f in of_lanes(merged)} == {"1 of 6"}
+
+
 def test_lanes_give_rates_and_inactive_links() -> None:
     base = read_topology("dgx-1v")
     lanes = tuple(
@@ -256,6 +282,9 @@ def test_lanes_give_rates_and_inactive_links() -> None:
     merged = merge_topologies([base, facts(base, lanes=lanes)], "m")
     assert [d.inactive_lanes for d in merged.devices] == [0, 0, 1, 0, 0, 0, 0, 0]
     assert any("gpu2 has 5 active device links, but 6 are drawn" in r for r in merged.report)
+    assert [f.detail for f in of_lanes(merged)] == [
+        "1 of 6 device-link lanes are inactive (others of its kind: 0)"
+    ]
     bond = merged.link_of_id[route(merged, 0, 3).links[0]]
     assert bond.forward_bytes_per_s.value == pytest.approx(25.781e9 * bond.count)
 

@@ -17,7 +17,6 @@ from toposeat.topology.graph.relation import RelationMatrix
 from toposeat.topology.graph.staged_routes import with_staged_routes
 from toposeat.topology.merging.bonds import (
     Bonds,
-    apply_lane_states,
     bonds_of_facts,
     bonds_of_topology,
     choose_bonds,
@@ -33,6 +32,7 @@ from toposeat.topology.merging.device_fields import (
 from toposeat.topology.merging.draft import Draft
 from toposeat.topology.merging.facts_graph import graph_of_facts, makes_machine, place_at_nodes
 from toposeat.topology.merging.join import join_devices
+from toposeat.topology.merging.lanes import apply_lane_states
 from toposeat.topology.merging.nics import lay_nics
 from toposeat.topology.merging.numbers import Matrix
 from toposeat.topology.merging.overlay import HostMatrix, lay_host_numbers, lay_pair_numbers

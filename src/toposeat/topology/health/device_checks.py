@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from math import inf
 
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import PcieState, Topology
+from toposeat.topology.constants import nvlink_of_device
 from toposeat.topology.graph.graph_builder import DEVICE_LINKS
 from toposeat.topology.health.names import device_name, few
 from toposeat.topology.health.pairs import Pairs
@@ -59,12 +61,13 @@ def inactive_lanes(topology: Topology, _: Pairs) -> Iterator[Finding]:
         if device.inactive_lanes is not None:
             by_kind[device.name].append((device.id, device.inactive_lanes))
     names = {d.id: device_name(topology, d) for d in topology.devices}
-    for members in by_kind.values():
+    for name, members in by_kind.items():
         usual = min(count for _, count in members)
         for id, count in members:
             if not count:
                 continue
             odd = count > usual
+            total = max(count, min(_most_lanes(name), count + active[id]))
             some = active[id] > 0
             yield Finding(
                 severity=(
@@ -72,7 +75,7 @@ def inactive_lanes(topology: Topology, _: Pairs) -> Iterator[Finding]:
                 ),
                 code="lanes-inactive",
                 subject=names[id],
-                detail=f"{count} of {count + active[id]} device-link lanes are inactive"
+                detail=f"{count} of {total} device-link lanes are inactive"
                 + (f" (others of its kind: {usual})" if odd else ""),
                 hint=(
                     "check bridges and baseboard; nvidia-smi nvlink -e shows errors"
@@ -132,6 +135,12 @@ def _pcie_states(topology: Topology) -> Iterator[tuple[str, PcieState]]:
     for nic in topology.nics:
         if nic.pcie is not None:
             yield nic.name or nic.id, nic.pcie
+
+
+def _most_lanes(name: str) -> float:
+    """How many lanes a device of this name has at most: a drawing may show lanes that are down."""
+    lane = nvlink_of_device(name)
+    return lane.lanes_per_device if lane is not None else inf
 
 
 def _lanes(topology: Topology) -> Counter[str]:

@@ -18,6 +18,7 @@ from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_NVIDIA
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import PciGraphWriter
+from toposeat.topology.graph.staged_routes import with_staged_routes
 from toposeat.topology.live.amd import add_amd_devices, add_xgmi
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.intel import (
@@ -120,7 +121,7 @@ def _finish(
     if snapshot is not None and snapshot.virtual:
         metadata["virtual"] = snapshot.virtual
     builder = found.builder
-    return builder.build(
+    built = builder.build(
         name=re.sub(r"[^\w.-]", "-", builder.host),
         origin=origin,
         classes=stated_classes(builder, snapshot, ids) if snapshot is not None else {},
@@ -128,3 +129,4 @@ def _finish(
         metadata=metadata,
         hidden=found.hidden,
     )
+    return with_staged_routes(built)  # the driver says of every pair whether it has peer access

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.quantity import Source, nominal
 from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.facts import LaneState, LinkFact, MachineFacts
@@ -237,40 +236,3 @@ def redraw_bonds(draft: Draft, bonds: Bonds) -> None:
         )
     draft.reroute(builder)
     draft.report.extend(bonds.report)
-
-
-# ---- states of lanes
-
-
-def apply_lane_states(draft: Draft, origin: str, lanes: Sequence[LaneState]) -> None:
-    """Rates and inactive lanes, as the driver states them, onto the bonds that are drawn.
-
-    Args:
-        draft: with its bonds.
-        origin: of the states.
-        lanes: by position of the draft's devices.
-    """
-    for place, device in enumerate(draft.devices):
-        mine = [lane for lane in lanes if lane.device == place]
-        if not mine:
-            continue
-        rates = [lane.bytes_per_s for lane in mine if lane.bytes_per_s is not None]
-        draft.devices[place] = replace(device, inactive_lanes=len(mine) - len(rates))
-        bonds = [
-            link
-            for link in draft.links.values()
-            if device.id in link.ends
-            and link.kind in _LANE_NAMES
-            and link.forward_bytes_per_s.source is Source.NOMINAL  # measured is better
-        ]
-        drawn = sum(link.count for link in bonds)
-        if bonds and drawn != len(rates):
-            draft.report.append(
-                f"{origin}: {device.id} has {len(rates)} active device links, but {drawn} are drawn"
-            )
-        if rates and len(set(rates)) == 1:
-            for link in bonds:
-                rate = nominal(rates[0] * link.count)
-                draft.links[link.id] = replace(
-                    link, forward_bytes_per_s=rate, backward_bytes_per_s=rate
-                )
