@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.machine import describe
 from benchmarks.mapping.growth_plot import GrowthRow, growth_svg
-from benchmarks.mapping.scale_graphs import Graph, random_graph, rgg, stencil
+from benchmarks.mapping.scale_graphs import Graph, random_graph, rgg, shuffled, stencil
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -100,7 +100,7 @@ def peer_calls(graph: Graph, nodes: int, machine: _core.LargeMachine, seed: int)
 def hierarchy(ranks_list: list[int], seeds: int, slow_seeds: int) -> None:
     for ranks in ranks_list:
         shape = read_shape(f"hierarchy:4:8:{ranks // 32},costs=1:10:100")
-        for kind in ("rgg", "random", "stencil"):
+        for kind in ("rgg", "random", "stencil", "shuffled stencil"):
             rows: dict[str, Row] = {}
             for seed in range(1, seeds + 1):
                 with_slow = seed <= slow_seeds
@@ -111,6 +111,8 @@ def hierarchy(ranks_list: list[int], seeds: int, slow_seeds: int) -> None:
 def _graph(kind: str, ranks: int, seed: int) -> Graph:
     if kind == "stencil":
         return stencil(GRIDS[ranks])
+    if kind == "shuffled stencil":
+        return shuffled(stencil(GRIDS[ranks]), seed)
     return rgg(ranks, seed) if kind == "rgg" else random_graph(ranks, seed)
 
 

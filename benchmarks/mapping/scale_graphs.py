@@ -4,6 +4,7 @@
   at 4096), each edge with a whole weight uniform in 1..100.
 * `random`: 5 n pairs drawn uniformly, weights the same.
 * `stencil`: 27 points in a cube, row-major; faces 64, edges 8, corners 1 (a halo of 8^3 cells).
+* `shuffled`: any of these with its ranks numbered at random.
 
 Weights are bytes in each direction. Vertices of `rgg` are numbered as drawn: in no order.
 """
@@ -98,6 +99,18 @@ def stencil(extents: tuple[int, int, int]) -> Graph:
         weight.append(np.full(source[-1].size, {1: 64, 2: 8, 3: 1}[kinds]))
     return Graph(
         "stencil", number.size, *(np.concatenate(each) for each in (source, target, weight))
+    )
+
+
+def shuffled(graph: Graph, seed: int) -> Graph:
+    """The same graph with its ranks numbered in no order."""
+    name = np.random.default_rng(seed).permutation(graph.ranks)
+    return Graph(
+        f"shuffled {graph.name}",
+        graph.ranks,
+        name[graph.source],
+        name[graph.target],
+        graph.weight,
     )
 
 

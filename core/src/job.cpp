@@ -81,6 +81,11 @@ void Job::remember(const Assignment &placement, double seconds) const {
   timed_.emplace(placement, seconds);
 }
 
+double timing_seconds(const RankTraffic &traffic) {
+  const auto flows = static_cast<double>(traffic.flows.size());
+  return 4e-9 * flows * (flows > 4096 ? 1500 : flows);
+}
+
 double congestion_bound(const Job &job) {
   double bound = job.floor.congestion_s;
   if (const auto tree = link_tree_relaxed(job.machine.network)) {

@@ -49,6 +49,10 @@ private:
   mutable std::map<Assignment, double> timed_;
 };
 
+/// How long one placement takes to time, roughly, on a core of 2024: in proportion to the flows,
+/// and to the events, which the flow model joins above 4096 flows.
+double timing_seconds(const RankTraffic &traffic);
+
 /// A solver's best placement and a bound that holds for every placement.
 struct Found {
   Assignment placement;

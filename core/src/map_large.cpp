@@ -141,21 +141,22 @@ private:
 
   /// Placements by where ranks lie in a process grid, or in one made up. False if time ended it.
   bool take_grid(const Deadline &until, const TakePlacement &take) {
-    const auto grid = recognise_grid(graph_, until);
+    const auto seen = see_grid(graph_, until);
     began_ = thread_seconds();
     if (until.expired())
       return false;
-    regular_ = grid && grid->full;
+    regular_ = seen && seen->grid.full;
     if (!regular_ && !take("coordinates from the graph", embedded_placement(graph_, tree_)))
       return false;
-    if (!grid)
+    if (!seen)
       return true;
     std::string shape;
-    for (const std::uint32_t extent : grid->extents)
+    for (const std::uint32_t extent : seen->grid.extents)
       shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
     if (regular_)
-      answer_.notes.push_back("the traffic is that of a " + shape + " process grid");
-    return grid_placements(*grid, request_.machine, tree_, ranks_, take);
+      answer_.notes.push_back("the traffic is that of a " + shape + " process grid" +
+                              (seen->place.empty() ? "" : ", its ranks in another order"));
+    return grid_placements(*seen, request_.machine, tree_, ranks_, take);
   }
 
   void add_multilevel() {

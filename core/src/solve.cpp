@@ -186,13 +186,6 @@ MapAnswer uniform_answer(const MapRequest &request, const ReducedMachine &machin
   return answer;
 }
 
-/// How long one placement takes to time, roughly, on a core of 2024: in proportion to the flows,
-/// and to the events, which the flow model joins above 4096 flows.
-double timing_seconds(const RankTraffic &traffic) {
-  const auto flows = static_cast<double>(traffic.flows.size());
-  return 4e-9 * flows * (flows > 4096 ? 1500 : flows);
-}
-
 /// Of the search: the guard times two placements after it, and a search for time may have begun one
 /// more as it ends. At least a quarter of the budget is for searching.
 double search_seconds(const MapRequest &request) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "job.hpp"
 #include "toposeat/cost_search.hpp"
@@ -10,6 +12,8 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t branched_devices = 24; // beyond, branching finds nothing in any sane time
+constexpr double few_timings = 64; // in the whole budget: too few for all that a search sees
+constexpr std::uint64_t untimed_moves = 4; // times those of a search that times what it sees
 constexpr double small_gap = 0.01; // what little a longer search could gain is not worth its time
 
 /// How much of each search feeds the pool, and how many placements are timed afterwards.
@@ -29,6 +33,25 @@ Effort effort_of(const Job &job) {
           count(std::min(200 * n, 2e4 * 16 / n))};
 }
 
+/// The placement of least cost, where distances are those of a tree and it can be proved.
+std::optional<Assignment> cheapest_on_tree(const Job &job) {
+  if (!job.may_enumerate() || !tree_scope.covers(job.qap))
+    return std::nullopt;
+  const auto tree = cost_tree(job.qap);
+  if (!tree)
+    return std::nullopt;
+  const auto best = min_sum_on_tree(*tree, job.qap);
+  return best ? std::optional(best->placement) : std::nullopt;
+}
+
+/// The placement of least congestion, where the links are a tree.
+std::optional<Found> least_busy_on_tree(const Job &job) {
+  const bool tree = link_tree(job.machine.network).has_value();
+  if (!job.may_enumerate() || !tree || !(tree_scope.allowed || job.qap.allowed.empty()))
+    return std::nullopt;
+  return solve_congestion(job);
+}
+
 void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
   // Timing one placement of a large job takes a good part of the budget.
   const auto add = [&](const Assignment &placement, double /*cost*/) {
@@ -36,12 +59,8 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
       finalists.add(job.unpadded(placement));
   };
   const Assignment start = job.padded(job.home);
-  if (job.may_enumerate() && tree_scope.covers(job.qap)) {
-    if (const auto tree = cost_tree(job.qap)) {
-      if (const auto best = min_sum_on_tree(*tree, job.qap))
-        add(best->placement, best->value);
-    }
-  }
+  if (const auto best = cheapest_on_tree(job))
+    add(*best, 0);
   SearchOptions options;
   options.seed = job.request.seed;
   options.moves = effort.moves;
@@ -55,10 +74,9 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
 double add_congestion_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
   double bound = congestion_bound(job);
   const bool tree = link_tree(job.machine.network).has_value();
-  if (job.may_enumerate() && tree && (tree_scope.allowed || job.qap.allowed.empty())) {
-    const Found found = solve_congestion(job);
-    finalists.add(found.placement);
-    bound = std::max(bound, found.lower_bound.value_or(0));
+  if (const auto found = least_busy_on_tree(job)) {
+    finalists.add(found->placement);
+    bound = std::max(bound, found->lower_bound.value_or(0));
   }
   SwapOptions options;
   options.seed = job.request.seed;
@@ -119,9 +137,84 @@ Found search_time(const Job &job, Finalists &finalists) {
   return {finalists.best(), bound, open() ? "search" : "search met a bound"};
 }
 
+struct Candidate {
+  double max_s; // of its busiest link: no placement is faster
+  Assignment placement;
+};
+
+/// What searches for cost and congestion end with, least busy links first. None is timed.
+std::vector<Candidate> untimed_candidates(const Job &job, const Deadline &deadline) {
+  const Effort effort = effort_of(job);
+  std::vector<Candidate> found;
+  const auto add = [&](const Assignment &placement) {
+    found.push_back({job.value(Objective::congestion, placement), placement});
+  };
+  if (const auto best = cheapest_on_tree(job))
+    add(job.unpadded(*best));
+  if (const auto best = least_busy_on_tree(job))
+    add(best->placement);
+  SearchOptions by_cost;
+  by_cost.seed = job.request.seed;
+  by_cost.moves = untimed_moves * effort.moves;
+  add(job.unpadded(
+      search_cost(job.qap, job.padded(job.home), by_cost, deadline.within(0.6 * deadline.left()))
+          .placement));
+  SwapOptions by_links;
+  by_links.seed = job.request.seed;
+  by_links.exchanges = effort.exchanges;
+  for (const Assignment &start : {Assignment(found.back().placement), job.home}) {
+    if (!deadline.expired())
+      add(search_congestion(job.loads, start, by_links, deadline.within(0.6 * deadline.left()))
+              .placement);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate &a, const Candidate &b) { return a.max_s < b.max_s; });
+  return found;
+}
+
+/// For jobs of which the budget times only a few placements: it searches first, without timing
+/// any, for as long as leaves time for the default and two more, and then times the likeliest. One
+/// is timed whatever the time, for else the default would be kept for want of looking.
+Found time_the_likeliest(const Job &job) {
+  const double budget_s = job.request.budget_s;
+  const double searched_s =
+      std::max(0.25 * budget_s,
+               std::min(0.5 * budget_s, budget_s - 3 * timing_seconds(job.request.traffic)));
+  const std::vector<Candidate> candidates =
+      untimed_candidates(job, job.deadline.within(searched_s));
+  const double begun = job.deadline.left();
+  Finalists finalists(job.loads, job.home);
+  job.remember(job.home, finalists.best_score().flow_s);
+  const double one_timing = begun - job.deadline.left();
+  // The deadline leaves time for one that begins before it, if it takes as long as was thought.
+  const auto in_time = [&] {
+    return job.deadline.left() + timing_seconds(job.request.traffic) > one_timing;
+  };
+  bool timed = false;
+  for (const Candidate &each : candidates) {
+    const bool hopeless = !less_by_tolerance(each.max_s, finalists.best_score().flow_s);
+    if (hopeless || job.deadline.stopped() || (timed && !in_time()))
+      break;
+    finalists.add(each.placement);
+    timed = true;
+  }
+  const double bound = std::max(job.floor.time_s, time_bound(job, congestion_bound(job)));
+  const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
+  if (open() && in_time()) {
+    const std::uint64_t timings = effort_of(job).timings;
+    finalists.refine(3, timings, job.deadline);
+    finalists.iterate(job.request.seed, bound * (1 + small_gap), timings, job.deadline);
+  }
+  job.remember(finalists.best(), finalists.best_score().flow_s);
+  return {finalists.best(), bound, open() ? "search" : "search met a bound"};
+}
+
 } // namespace
 
 Found solve_time(const Job &job) {
+  if (job.devices() > branched_devices &&
+      job.request.budget_s < few_timings * timing_seconds(job.request.traffic))
+    return time_the_likeliest(job);
   Finalists finalists(job.loads, job.home);
   job.remember(job.home, finalists.best_score().flow_s);
   Found found = search_time(job, finalists);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 
 #include "catch.hpp"
@@ -410,4 +411,49 @@ TEST_CASE("the latencies of routes tighten the bound of the flow time, never too
       solved(machine.network, three, random_cost(4, rng), Objective::time, Method::keep_default);
   CHECK(answer.lower_bound.value_or(0) == Approx(16));
   CHECK(answer.proved);
+}
+
+TEST_CASE("a job of which the budget times few placements does not keep a slow default", "[map]") {
+  // Ten nodes of eight behind a slow link each; all pairs talk, groups of eight most of all.
+  constexpr std::uint32_t devices = 80;
+  NetworkBuilder builder(devices);
+  std::vector<std::uint32_t> port;
+  for (std::uint32_t d = 0; d < devices; ++d)
+    port.push_back(builder.link(50, 50));
+  for (std::uint32_t node = 0; node < devices / 8; ++node)
+    port.push_back(builder.link(50, 50));
+  for (std::uint32_t a = 0; a < devices; ++a) {
+    for (std::uint32_t b = 0; b < devices; ++b) {
+      if (a == b)
+        continue;
+      std::vector<LinkUse> uses{{port[a], false}, {port[b], true}};
+      if (a / 8 != b / 8)
+        uses.insert(uses.begin() + 1,
+                    {{port[devices + a / 8], false}, {port[devices + b / 8], true}});
+      builder.route(a, b, uses);
+    }
+  }
+  const Network network = builder.build();
+  Rng rng(11);
+  const std::vector<std::uint32_t> group = rng.permutation(devices);
+  std::vector<Flow> flows;
+  Matrix cost(devices, devices);
+  for (std::uint32_t a = 0; a < devices; ++a) {
+    for (std::uint32_t b = 0; b < devices; ++b) {
+      if (a == b)
+        continue;
+      flows.push_back({a, b, (group[a] / 8 == group[b] / 8 ? 1e4 : 50.0) + rng.below(50), 1});
+      cost(a, b) = a / 8 == b / 8 ? 1 : 10;
+    }
+  }
+  const RankTraffic traffic = traffic_of(devices, flows);
+  Assignment home(devices);
+  std::iota(home.begin(), home.end(), 0U);
+  const MapAnswer answer =
+      solve({network, traffic, cost, {}, {}, Objective::time, Method::automatic, 1.0, 1});
+  CHECK_FALSE(answer.kept_default);
+  CHECK(answer.value < 0.5 * flow_time(network, traffic, home));
+  CHECK(
+      std::set<std::uint32_t>(answer.device_of_rank.begin(), answer.device_of_rank.end()).size() ==
+      devices);
 }
