@@ -437,7 +437,7 @@ TEST_CASE("a job of which the budget times few placements does not keep a slow d
   Rng rng(11);
   const std::vector<std::uint32_t> group = rng.permutation(devices);
   std::vector<Flow> flows;
-  Matrix cost(devices, devices);
+  Matrix cost(devices);
   for (std::uint32_t a = 0; a < devices; ++a) {
     for (std::uint32_t b = 0; b < devices; ++b) {
       if (a == b)
