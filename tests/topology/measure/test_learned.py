@@ -135,3 +135,15 @@ def test_drift_names_the_pair_that_moved_most() -> None:
     assert line.startswith("1 pairs differ by more than 10%")
     assert "gpu0 -> gpu1 most: -50%" in line
     assert drift(base, after) == []  # nothing was measured before
+
+
+def test_measured_again_the_new_numbers_count_and_the_drift_is_said() -> None:
+    base = read_topology("k80-16")
+    workers, results = measured(base)
+    before = measured_topology(base, facts_of_measurement(workers.pci, results, "get"), [])
+    _, again = measured(slower(base, 0.7))
+    after = measured_topology(before, facts_of_measurement(workers.pci, again, "get"), [])
+    cap = after.route_of_pair["gpu0", "gpu1"].cap_bytes_per_s
+    assert cap is not None
+    assert cap.value == pytest.approx(again.bandwidth("get")[0, 1], rel=1e-6)
+    assert any("pairs differ by more than 10%" in line for line in after.report)

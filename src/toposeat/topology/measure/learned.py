@@ -129,6 +129,25 @@ def _without_far_limits(facts: MachineFacts, base: Topology | None) -> MachineFa
     return replace(facts, host=tuple(kept))
 
 
+def _without_old(base: Topology, facts: MachineFacts) -> Topology:
+    """The machine without earlier measurements of pairs that have been measured again."""
+    number = {id: i for i, id in enumerate(_ids(base, [d.pci_bus_id for d in facts.devices]))}
+    rates = facts.pairs[0].values
+    routes = []
+    for route in base.routes:
+        i, j = number.get(route.source), number.get(route.target)
+        if i is not None and j is not None and not np.isnan(rates[i, j]):
+            cap, latency, curve = route.cap_bytes_per_s, route.latency_s, route.curve
+            route = replace(  # noqa: PLW2901
+                route,
+                cap_bytes_per_s=None if cap and cap.source is Source.MEASURED else cap,
+                latency_s=None if latency and latency.source is Source.MEASURED else latency,
+                curve=None if curve and curve.source is Source.MEASURED else curve,
+            )
+        routes.append(route)
+    return replace(base, routes=tuple(routes))
+
+
 def measured_topology(
     base: Topology, facts: MachineFacts, shared: Sequence[SharedLink]
 ) -> Topology:
@@ -138,7 +157,7 @@ def measured_topology(
     others crosses. What has no counterpart is said in the report.
     """
     facts = _without_far_limits(facts, base)
-    merged = merge_topologies([base, facts], base.name)
+    merged = merge_topologies([_without_old(base, facts), facts], base.name)
     ids = _ids(merged, [d.pci_bus_id for d in facts.devices])
     of_set = _links_by_set(merged, ids)
     links = {link.id: link for link in merged.links}
