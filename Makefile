@@ -74,10 +74,11 @@ bench: setup-test setup-bench build ## print the tables of benchmarks/, the long
 	@python -m benchmarks.mapping.qaplib --quick
 	@python -m benchmarks.mapping.scale --quick --svg build/growth.svg
 
-FUZZ ?= 100000
+COUNT ?= 100000
+FORMATS ?=
 .PHONY: fuzz
-fuzz: setup-test build ## damaged files for every topology reader; FUZZ=1000 for a short run
-	@nice python -m tests.fuzz.fuzz_readers --count $(FUZZ) --processes $(JOBS)
+fuzz: setup-test build ## damaged files for every topology reader; COUNT=1000 for a short run, FORMATS=nvidia for some
+	@nice python -m tests.fuzz.fuzz_readers --count $(COUNT) --only '$(FORMATS)' --processes $(JOBS)
 
 .PHONY: papers
 papers: ## rewrite docs/explanation/papers.md: published figures beside ours
