@@ -236,10 +236,10 @@ SlotTree ClusterMachine::tree() const {
   const std::vector<std::vector<std::uint32_t>> levels = grouping();
   std::vector<std::uint32_t> order(hosts_);
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const auto other = std::find_if(levels.begin(), levels.end(),
                                     [&](const auto &level) { return level[a] != level[b]; });
-    return other != levels.end() && (*other)[a] < (*other)[b];
+    return other != levels.end() ? (*other)[a] < (*other)[b] : a < b;
   });
   const SlotTree inner = [&] {
     const std::vector<std::uint32_t> ones(node_.devices, 1);

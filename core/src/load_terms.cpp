@@ -48,8 +48,9 @@ bool LoadTerms::reaches(const Term &one, const Term &other) {
 LoadTerms::LoadTerms(const Network &network) {
   std::vector<Term> all = terms_of(network);
   // Those that reach most come first: what is reached need not be compared with the others.
-  std::stable_sort(all.begin(), all.end(), [](const Term &a, const Term &b) {
-    return std::popcount(a.pairs) > std::popcount(b.pairs);
+  std::sort(all.begin(), all.end(), [](const Term &a, const Term &b) {
+    const int more = std::popcount(a.pairs) - std::popcount(b.pairs);
+    return more != 0 ? more > 0 : a.pairs != b.pairs ? a.pairs < b.pairs : a.pace < b.pace;
   });
   std::vector<Term> kept;
   for (Term &term : all) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -59,12 +60,16 @@ private:
 /// Calls `visit(set)` for every set of `size` of the first `ranks` ranks, in increasing order.
 template <class Visit> void for_each_set(int ranks, int size, Visit visit) {
   const std::uint64_t end = std::uint64_t{1} << ranks;
+  if (size == 0) {
+    visit(RankSet{0});
+    return;
+  }
   for (std::uint64_t set = (std::uint64_t{1} << size) - 1; set < end;) {
     visit(static_cast<RankSet>(set));
     // Gosper: the next larger number with as many bits.
     const std::uint64_t low = set & (~set + 1);
     const std::uint64_t ripple = set + low;
-    set = (((ripple ^ set) >> 2U) / low) | ripple;
+    set = ((ripple ^ set) >> (2U + static_cast<unsigned>(std::countr_zero(set)))) | ripple;
   }
 }
 

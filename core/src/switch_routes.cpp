@@ -96,8 +96,9 @@ void SwitchRoutes::find_ways() {
       }
       begin_.push_back(static_cast<std::uint32_t>(next_.size()));
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return length[a] < length[b]; });
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return length[a] != length[b] ? length[a] < length[b] : a < b;
+    });
   }
 }
 

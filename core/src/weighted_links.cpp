@@ -108,6 +108,7 @@ std::vector<LinkMean> link_means(const Network &network) {
 LinkMean least_total(const Network &network) {
   const std::vector<Uses> uses = uses_of_links(network);
   std::vector<Pace> paces;
+  paces.reserve(uses.size());
   for (std::size_t i = 0; i < uses.size(); ++i)
     paces.push_back(pace_of(network.links[i], uses[i]));
   return mean_of(network, paces, std::vector<double>(uses.size(), 1.0));
