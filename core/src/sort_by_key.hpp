@@ -49,8 +49,9 @@ private:
         kinds[known++] = {key, 0};
       ++kinds[k].count;
     }
-    std::sort(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(known),
-              [](const Kind &a, const Kind &b) { return a.key < b.key; });
+    for (std::size_t k = 1; k < known; ++k) // of so few, by insertion
+      for (std::size_t at = k; at > 0 && kinds[at].key < kinds[at - 1].key; --at)
+        std::swap(kinds[at], kinds[at - 1]);
     std::size_t place = 0;
     for (Kind &kind : kinds)
       place += std::exchange(kind.count, place);
