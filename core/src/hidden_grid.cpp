@@ -201,8 +201,9 @@ std::optional<std::vector<Axis>> axes_of(const AxisGraph &graph) {
   }
   if (places != graph.size())
     return std::nullopt;
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis &a, const Axis &b) { return a.extent > b.extent; });
+  std::sort(axes.begin(), axes.end(), [](const Axis &a, const Axis &b) {
+    return a.extent != b.extent ? a.extent > b.extent : a.coordinate < b.coordinate;
+  });
   return axes;
 }
 

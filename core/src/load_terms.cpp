@@ -25,10 +25,10 @@ std::vector<LoadTerms::Term> LoadTerms::terms_of(const Network &network) {
   }
   for (std::uint32_t a = 0; a < network.devices; ++a) {
     for (std::uint32_t b = 0; b < network.devices; ++b) {
-      const std::size_t pair = a * small_width + b;
+      const std::size_t pair = std::size_t{a} * small_width + b;
       for (const LinkUse &use : network.route(a, b)) {
         for (const std::size_t each : {std::size_t{use.reverse}, std::size_t{2}}) {
-          Term &term = terms[3 * use.link + each];
+          Term &term = terms[3 * std::size_t{use.link} + each];
           if ((term.pairs & bit_of(pair)) != 0)
             term.again.push_back(pair);
           term.pairs |= bit_of(pair);

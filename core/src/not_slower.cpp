@@ -59,7 +59,7 @@ std::optional<Assignment> best_not_slower(const Job &job, double least, const De
   if (job.devices() > enumerated_devices)
     return std::nullopt;
   NotSlower not_slower(job, deadline);
-  const Assignment best =
+  Assignment best =
       job.request.objective == Objective::cost
           ? least_cost(job, least, not_slower)
           : least_congestion(job.loads, job.home, 0, deadline, std::ref(not_slower)).placement;

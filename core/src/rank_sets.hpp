@@ -69,7 +69,8 @@ template <class Visit> void for_each_set(int ranks, int size, Visit visit) {
     // Gosper: the next larger number with as many bits.
     const std::uint64_t low = set & (~set + 1);
     const std::uint64_t ripple = set + low;
-    set = ((ripple ^ set) >> (2U + static_cast<unsigned>(std::countr_zero(set)))) | ripple;
+    const unsigned zeros = static_cast<unsigned>(std::countr_zero(set)) & 63U; // a set is not empty
+    set = (((ripple ^ set) >> 2U) >> zeros) | ripple;
   }
 }
 

@@ -62,6 +62,7 @@ public:
       PartialSum sum(problem_.network, bytes_, order_.size());
       sum_ = &sum;
       search();
+      sum_ = nullptr;
     }
     return {best_, best_max_, bound, proved};
   }

@@ -167,8 +167,9 @@ std::vector<Candidate> untimed_candidates(const Job &job, const Deadline &deadli
       add(search_congestion(job.loads, start, by_links, deadline.within(0.6 * deadline.left()))
               .placement);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Candidate &a, const Candidate &b) { return a.max_s < b.max_s; });
+  std::sort(found.begin(), found.end(), [](const Candidate &a, const Candidate &b) {
+    return a.max_s != b.max_s ? a.max_s < b.max_s : a.placement < b.placement;
+  });
   return found;
 }
 
