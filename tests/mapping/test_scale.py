@@ -212,12 +212,12 @@ def test_a_stencil_gets_blocks_whether_its_grid_can_be_seen_or_not():
     assert any("8x8x8 process grid" in note for note in seen.notes)
     shuffled = relabelled(traffic, np.random.default_rng(1).permutation(512))
     hidden = map_to_shape(shape, shuffled, objective="cost", solver="multilevel")
-    assert not any("process grid" in note for note in hidden.notes)
+    assert any("8x8x8 process grid" in note for note in hidden.notes)  # found from the graph
     # Blocks of 4x4x2 ranks per node and 2x2x1 per group: counted by hand, both directions.
     across_nodes = 2 * (64 + 64 + 3 * 64)
     across_groups = 2 * (2 * 2 * 64 + 2 * 64 + 64) + 2 * 64 * 1
     assert seen.placed.cost <= 2**20 * (100 * across_nodes + 10 * across_groups + 2 * 64 * 21)
-    assert hidden.placed.cost <= 1.15 * seen.placed.cost
+    assert hidden.placed.cost == seen.placed.cost
 
 
 def test_a_budget_that_is_gone_still_gives_a_placement():
@@ -230,9 +230,11 @@ def test_a_budget_that_is_gone_still_gives_a_placement():
 
 
 @pytest.mark.parametrize("stage", ["orders", "multilevel", "swaps"])
-def test_ctrl_c_returns_the_best_so_far(stage: str):
+def test_ctrl_c_returns_the_best_so_far(stage: str, request: pytest.FixtureRequest):
     """As for a topology: the search ends, the process does not, and the next Ctrl-C is normal."""
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.default_int_handler  # shells start background jobs with the signal ignored
+    outside = signal.signal(signal.SIGINT, before)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, outside))
 
     def press(now: str, _share: float) -> None:
         if now == stage and not pressed:

@@ -44,7 +44,8 @@ def is_network(source: str) -> bool:
     if text == JOB or prefix is not None:
         return True
     path = Path(_options(rest)[0])
-    if not path_exists(path) or path.is_dir():
+    # A pipe can be read once only, and then by whoever reads the machine.
+    if not path_exists(path) or not path.is_file():
         return False
     try:
         return network_format_of(read_file(path)) is not None
