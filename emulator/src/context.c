@@ -75,15 +75,11 @@ static void destroy(CUcontext context) {
   free(context);
 }
 
-static bool is_ordinal(CUdevice device) {
-  return device >= 0 && (unsigned)device < emu_driver.visible.count;
-}
-
 EMU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   EMU_NEEDS_INIT();
   if (!context)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   emu_lock();
   if (!primary[device])
@@ -98,7 +94,7 @@ EMU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 
 static CUresult give_up_primary(CUdevice device, bool all) {
   EMU_NEEDS_INIT();
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   emu_lock();
   CUcontext context = primary[device];
@@ -127,7 +123,7 @@ EMU_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 
 EMU_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
   EMU_NEEDS_INIT();
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   if (!flags || !active)
     return CUDA_ERROR_INVALID_VALUE;
@@ -140,7 +136,7 @@ EMU_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags,
 
 EMU_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
   EMU_NEEDS_INIT();
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   emu_lock();
   if (primary[device])
@@ -153,7 +149,7 @@ EMU_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice 
   EMU_NEEDS_INIT();
   if (!context)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   if (depth == STACK_DEPTH)
     return CUDA_ERROR_UNKNOWN;

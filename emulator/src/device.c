@@ -8,8 +8,15 @@
 
 #include "driver.h"
 
-static bool is_ordinal(CUdevice device) {
+bool emu_is_ordinal(CUdevice device) {
   return device >= 0 && (unsigned)device < emu_driver.visible.count;
+}
+
+int emu_ordinal_of(unsigned physical) {
+  for (unsigned i = 0; i < emu_driver.visible.count; ++i)
+    if (emu_driver.visible.physical[i] == physical)
+      return (int)i;
+  return -1;
 }
 
 static const struct emu_device *described(CUdevice device) {
@@ -28,7 +35,7 @@ EMU_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
   EMU_NEEDS_INIT();
   if (!device)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(ordinal))
+  if (!emu_is_ordinal(ordinal))
     return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
@@ -38,7 +45,7 @@ EMU_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
   EMU_NEEDS_INIT();
   if (!name || length <= 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   (void)snprintf(name, (size_t)length, "%s (emulated)", described(device)->name);
   return CUDA_SUCCESS;
@@ -48,7 +55,7 @@ EMU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   EMU_NEEDS_INIT();
   if (!bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   *bytes = described(device)->memory_bytes;
   return CUDA_SUCCESS;
@@ -59,7 +66,7 @@ EMU_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   EMU_NEEDS_INIT();
   if (!uuid)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   memset(uuid, 0, sizeof *uuid);
   const char *text = described(device)->uuid;
@@ -143,7 +150,7 @@ EMU_EXPORT CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
   EMU_NEEDS_INIT();
   if (!value || which <= 0 || which > 255)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   *value = attribute(described(device), which);
   return CUDA_SUCCESS;
@@ -153,7 +160,7 @@ EMU_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
   EMU_NEEDS_INIT();
   if (!major || !minor)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   *major = described(device)->capability / 10;
   *minor = described(device)->capability % 10;
@@ -164,7 +171,7 @@ EMU_EXPORT CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
   EMU_NEEDS_INIT();
   if (!text || length <= 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device))
+  if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
   (void)snprintf(text, (size_t)length, "%s", described(device)->pci);
   for (char *at = text; *at; ++at)
@@ -188,7 +195,7 @@ EMU_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice pe
   EMU_NEEDS_INIT();
   if (!can)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(device) || !is_ordinal(peer))
+  if (!emu_is_ordinal(device) || !emu_is_ordinal(peer))
     return CUDA_ERROR_INVALID_DEVICE;
   *can = device != peer && emu_way(emu_driver.machine, emu_driver.visible.physical[device],
                                    emu_driver.visible.physical[peer])
@@ -201,7 +208,7 @@ EMU_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, int which, CUdevice from
   if (!value || which < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
       which > CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_ordinal(from) || !is_ordinal(to) || from == to)
+  if (!emu_is_ordinal(from) || !emu_is_ordinal(to) || from == to)
     return CUDA_ERROR_INVALID_DEVICE;
   const unsigned a = emu_driver.visible.physical[from];
   const unsigned b = emu_driver.visible.physical[to];

@@ -33,6 +33,10 @@ void emu_unlock(void);
       return CUDA_ERROR_NOT_INITIALIZED;                                                           \
   } while (0)
 
+bool emu_is_ordinal(CUdevice device);
+/* The ordinal of a device in this process; -1 if it is not visible here. */
+int emu_ordinal_of(unsigned physical);
+
 /* ---- contexts */
 
 struct CUctx_st {
@@ -86,6 +90,8 @@ void emu_remove(struct emu_memory *memory);
 unsigned emu_allocations(void);
 struct emu_memory *emu_allocation(unsigned number);
 
+/* Addresses without memory, aligned; NULL if there are none left. */
+void *emu_new_addresses(uint64_t size, uint64_t align);
 /* Maps `size` bytes of a file twice: unreachable for the program, and for the copy engine. */
 bool emu_map_twice(int file, uint64_t mapped, uint64_t at, uint64_t *base, char **alias);
 void emu_unmap_twice(uint64_t base, char *alias, uint64_t mapped);

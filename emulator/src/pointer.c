@@ -4,12 +4,11 @@
 
 #include "driver.h"
 
-/* The ordinal of a device in this process; -2 if it is not visible here. */
-static int ordinal_of(unsigned physical) {
-  for (unsigned i = 0; i < emu_driver.visible.count; ++i)
-    if (emu_driver.visible.physical[i] == physical)
-      return (int)i;
-  return -2;
+enum { NOT_VISIBLE = -2 }; /* the driver's ordinal of a device that the process does not see */
+
+static int ordinal_or_none(unsigned physical) {
+  const int ordinal = emu_ordinal_of(physical);
+  return ordinal < 0 ? NOT_VISIBLE : ordinal;
 }
 
 static void put(void *data, const void *value, size_t size) { memcpy(data, value, size); }
@@ -49,7 +48,7 @@ static CUresult answer(void *data, int which, uint64_t pointer, const struct emu
     return put_flag(data, memory->kind == EMU_MANAGED);
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
     return put_int(data, on_host && memory->context ? memory->context->device
-                                                    : ordinal_of(memory->physical));
+                                                    : ordinal_or_none(memory->physical));
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     return put_flag(data, memory->kind == EMU_DEVICE && !memory->is_virtual && !memory->imported);
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -116,7 +115,7 @@ EMU_EXPORT CUresult cuPointerGetAttributes(unsigned count, int *which, void **da
     if (!memory || answer(data[i], which[i], pointer, memory) != CUDA_SUCCESS) {
       memset(data[i], 0, size_of(which[i]));
       if (which[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-        (void)put_int(data[i], -2);
+        (void)put_int(data[i], NOT_VISIBLE);
     }
   emu_unlock();
   return CUDA_SUCCESS;

@@ -11,6 +11,8 @@
 
 #include "driver.h"
 
+static const uint64_t device_alignment = 2U << 20; /* as the driver gives memory */
+
 static struct emu_memory **sorted;
 static unsigned count, capacity;
 
@@ -94,9 +96,7 @@ int emu_new_file(const char *name, uint64_t size) {
   return file;
 }
 
-/* Room aligned to 2 MiB, as the driver gives it. */
-static void *reserve(uint64_t size) {
-  const uint64_t align = 2U << 20;
+void *emu_new_addresses(uint64_t size, uint64_t align) {
   char *room =
       mmap(NULL, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED)
@@ -110,7 +110,7 @@ static void *reserve(uint64_t size) {
 }
 
 bool emu_map_twice(int file, uint64_t mapped, uint64_t at, uint64_t *base, char **alias) {
-  char *view = at ? (char *)(uintptr_t)at : reserve(mapped);
+  char *view = at ? (char *)(uintptr_t)at : emu_new_addresses(mapped, device_alignment);
   if (!view)
     return false;
   void *side = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

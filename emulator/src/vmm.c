@@ -62,7 +62,7 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
   if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
       properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
-  if (properties->location.id < 0 || (unsigned)properties->location.id >= emu_driver.visible.count)
+  if (!emu_is_ordinal(properties->location.id))
     return CUDA_ERROR_INVALID_DEVICE;
   return properties->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
              ? CUDA_ERROR_NOT_SUPPORTED
@@ -126,27 +126,21 @@ EMU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_
   if (!pointer || !size || size % GRANULARITY || flags || (alignment & (alignment - 1)))
     return CUDA_ERROR_INVALID_VALUE;
   const uint64_t align = alignment > GRANULARITY ? alignment : GRANULARITY;
-  char *room =
-      mmap(NULL, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED)
+  void *room = emu_new_addresses(size, align);
+  if (!room)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  const uint64_t skip = (align - (uint64_t)(uintptr_t)room % align) % align;
-  if (skip)
-    (void)munmap(room, skip);
-  if (align - skip)
-    (void)munmap(room + skip + size, align - skip);
   emu_lock();
   unsigned slot = 0;
   while (slot < MAX_HANDLES && ranges[slot].size)
     ++slot;
   if (slot < MAX_HANDLES)
-    ranges[slot] = (struct range){(uint64_t)(uintptr_t)(room + skip), size};
+    ranges[slot] = (struct range){(uint64_t)(uintptr_t)room, size};
   emu_unlock();
   if (slot == MAX_HANDLES) {
-    (void)munmap(room + skip, size);
+    (void)munmap(room, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  *pointer = (uint64_t)(uintptr_t)(room + skip);
+  *pointer = (uint64_t)(uintptr_t)room;
   return CUDA_SUCCESS;
 }
 
@@ -249,7 +243,7 @@ EMU_EXPORT CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmem
                                                                          : CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; result == CUDA_SUCCESS && i < count; ++i) {
     const int device = access[i].location.id;
-    const bool seen = device >= 0 && (unsigned)device < emu_driver.visible.count;
+    const bool seen = emu_is_ordinal(device);
     const unsigned physical = seen ? emu_driver.visible.physical[device] : 0;
     if (!seen || (physical != memory->physical &&
                   !emu_way(emu_driver.machine, physical, memory->physical)->peer))
@@ -351,9 +345,8 @@ EMU_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
     properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties->requestedHandleTypes = physical->handle_types;
     properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    for (unsigned i = 0; i < emu_driver.visible.count; ++i)
-      if (emu_driver.visible.physical[i] == physical->device)
-        properties->location.id = (int)i;
+    const int ordinal = emu_ordinal_of(physical->device);
+    properties->location.id = ordinal < 0 ? 0 : ordinal;
   }
   emu_unlock();
   return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
