@@ -73,10 +73,15 @@ void exchange_close(struct exchange *exchange);
 /// options.c: returns 0, or 2 after `refuse`.
 int options_parse(struct options *options, int argc, char **argv);
 
-/// main.c: rank 0 reports why nothing is measured; returns 2, for the program to end with.
+/// output.c: one JSON object a line, by rank 0; `device` is the driver's name for it or "".
+void print_head(const struct exchange *exchange, const char *device);
+void print_samples(long long size, const double *seconds, int count);
+void print_done(void);
+
+/// output.c: rank 0 reports why nothing is measured; returns 2, for the program to end with.
 int refuse(const char *cause);
 
-/// main.c: one line of cause, then the end of the job.
+/// output.c: one line of cause, then the end of the job.
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif
