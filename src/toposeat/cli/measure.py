@@ -108,6 +108,7 @@ class MeasureCommand(Command):
             write_result(measurement_text(protocols, results, shared, host))
         machine = _machine(base, facts, shared)
         machine = measure.with_curves(machine, pci, results, protocols[0])
+        machine = measure.with_protocols(machine, pci, results)
         for line in machine.report:
             tell(f"note: {line}")
         if args.output is not None:

@@ -104,6 +104,27 @@ class RouteCurve:
         return max(point.bytes_per_s for point in self.points)
 
 
+class CopyProtocol(str, Enum):
+    """How the bytes of a message get from one device to another (Ji et al. 2012)."""
+
+    GET = "get"  # the receiver opens the sender's memory and reads
+    PUT = "put"  # the sender opens the receiver's memory and writes
+    COOPERATE = "cooperate"  # each of them copies one half
+    STAGED = "staged"  # piece by piece through a buffer in host memory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProtocolRoute:
+    """What one protocol was measured to reach on a route, and the links that it uses.
+
+    `links` is None where they are those of the route; a staged copy may go back over a link.
+    """
+
+    protocol: CopyProtocol
+    curve: RouteCurve
+    links: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
     """The links a transfer from one device to another device or NIC uses, in order.
@@ -117,7 +138,9 @@ class Route:
     other in both directions together (one of the two routes may state it for both; the smaller
     counts). `latency_s` is what one message waits (None: the sum over the links). `curve` states
     latency and bandwidth by message size: its latency is instead of `latency_s`, its bandwidth
-    within the cap.
+    within the cap. `protocols` are the ways to copy that were measured, each at most once; the
+    other members are of one of them, and predictions use only those unless a protocol is asked for
+    (`evaluate.under_rule`).
     """
 
     source: str
@@ -130,10 +153,15 @@ class Route:
     combined_bytes_per_s: Quantity | None = None
     staged: bool = False
     curve: RouteCurve | None = None
+    protocols: tuple[ProtocolRoute, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.source == self.target:
             raise ValueError(f"a route from {self.source!r} to itself")
+        names = [each.protocol.value for each in self.protocols or ()]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise PartError(f"protocol {name!r} appears twice", "protocols", number)
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
         check_latency(self.latency_s)

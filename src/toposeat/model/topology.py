@@ -23,7 +23,14 @@ from toposeat.model.number_checks import (
 )
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
-from toposeat.model.route import CurvePoint, PathClass, Route, RouteCurve
+from toposeat.model.route import (
+    CopyProtocol,
+    CurvePoint,
+    PathClass,
+    ProtocolRoute,
+    Route,
+    RouteCurve,
+)
 
 __all__ = [
     "ANY_HOST",
@@ -31,6 +38,7 @@ __all__ = [
     "MAX_PCIE_NUMBER",
     "Component",
     "ComponentKind",
+    "CopyProtocol",
     "CurvePoint",
     "Device",
     "Link",
@@ -38,6 +46,7 @@ __all__ = [
     "Nic",
     "PathClass",
     "PcieState",
+    "ProtocolRoute",
     "Route",
     "RouteCurve",
     "Topology",
@@ -319,13 +328,20 @@ def _fault_of_route(route: Route, links: Mapping[str, Link], known: set[str]) ->
     fault = _fault_of_walk(route, links)
     if not fault and not route.staged and len(set(route.links)) < len(route.links):
         return "uses a link twice: only a staged route may go back over a link"
+    for way in route.protocols or ():
+        if not fault and way.links is not None:
+            fault = _fault_of_walk(route, links, way.links)
+            fault = fault and f"by {way.protocol.value} {fault}"
     return fault
 
 
-def _fault_of_walk(route: Route, links: Mapping[str, Link]) -> str:
+def _fault_of_walk(
+    route: Route, links: Mapping[str, Link], way: tuple[str, ...] | None = None
+) -> str:
+    """What is wrong with the route's links, or with those of one of its protocols."""
     here = route.source
     walked: set[tuple[str, str]] = set()  # links, and the end they were walked from
-    for link_id in route.links:
+    for link_id in route.links if way is None else way:
         link = links.get(link_id)
         if link is None:
             return f"uses unknown link {link_id!r}"

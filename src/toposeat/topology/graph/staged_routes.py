@@ -28,7 +28,7 @@ def with_staged_routes(topology: Topology) -> Topology:
     refused = [r for r in refused if r.source in ids and r.target in ids]
     if not refused:
         return topology
-    ways = _ways_to_memory(topology)
+    ways = ways_to_memory(topology)
     links = {link.id: link for link in topology.links}
     new = {
         (r.source, r.target): _staged(r, way, links)
@@ -60,9 +60,14 @@ def _staged(route: Route, way: Sequence[str], links: dict[str, Link]) -> Route:
     )
 
 
-def _ways_to_memory(topology: Topology) -> dict[tuple[str, str], list[str]]:
-    """For each ordered pair the links from the source to the target's memory node, and down."""
-    nodes = [c.id for c in topology.components if c.kind is ComponentKind.NUMA]
+def ways_to_memory(
+    topology: Topology, kind: ComponentKind = ComponentKind.NUMA
+) -> dict[tuple[str, str], list[str]]:
+    """For each ordered pair the links from the source to the target's memory node, and down.
+
+    Memory is taken to be at the components of one kind.
+    """
+    nodes = [c.id for c in topology.components if c.kind is kind]
     vertices = [
         *(d.id for d in topology.devices),
         *(c.id for c in topology.components),

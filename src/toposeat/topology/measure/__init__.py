@@ -11,6 +11,7 @@ from toposeat.topology.measure.learned import (
     with_curves,
 )
 from toposeat.topology.measure.pairs import Copiers, measure_pairs, tournament
+from toposeat.topology.measure.protocol_routes import with_protocols
 from toposeat.topology.measure.raw_file import raw_file
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.measure.sharing import SharedLink, find_shared_links
@@ -34,4 +35,5 @@ __all__ = [
     "topology_of_measurement",
     "tournament",
     "with_curves",
+    "with_protocols",
 ]

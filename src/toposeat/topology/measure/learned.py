@@ -86,7 +86,7 @@ def with_curves(
     topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
 ) -> Topology:
     """Latency and bandwidth by message size on every route that was measured."""
-    ids = _ids(topology, pci)
+    ids = device_ids(topology, pci)
     curves = {
         (ids[i], ids[j]): results.curve(i, j, protocol) or results.curve(i, j, "staged")
         for i, j in results.pairs()
@@ -98,7 +98,7 @@ def with_curves(
     return replace(topology, routes=tuple(routes))
 
 
-def _ids(topology: Topology, pci: Sequence[str | None]) -> list[str]:
+def device_ids(topology: Topology, pci: Sequence[str | None]) -> list[str]:
     """The devices of bus ids; in the order of both where some are not known."""
     order = {d.pci_bus_id: d.id for d in topology.devices}
     ids = [order[each] for each in pci if each is not None and each in order]
@@ -112,7 +112,9 @@ def _without_far_limits(facts: MachineFacts, base: Topology | None) -> MachineFa
     """
     rates = np.array(facts.pairs[0].values)
     if base is not None:
-        number = {id: i for i, id in enumerate(_ids(base, [d.pci_bus_id for d in facts.devices]))}
+        number = {
+            id: i for i, id in enumerate(device_ids(base, [d.pci_bus_id for d in facts.devices]))
+        }
         for (a, b), route in base.route_of_pair.items():
             if route.path_class is PathClass.NVL and a in number and b in number:
                 rates[number[a], number[b]] = np.nan
@@ -131,7 +133,7 @@ def _without_far_limits(facts: MachineFacts, base: Topology | None) -> MachineFa
 
 def _without_old(base: Topology, facts: MachineFacts) -> Topology:
     """The machine without earlier measurements of pairs that have been measured again."""
-    number = {id: i for i, id in enumerate(_ids(base, [d.pci_bus_id for d in facts.devices]))}
+    number = {id: i for i, id in enumerate(device_ids(base, [d.pci_bus_id for d in facts.devices]))}
     rates = facts.pairs[0].values
     routes = []
     for route in base.routes:
@@ -158,7 +160,7 @@ def measured_topology(
     """
     facts = _without_far_limits(facts, base)
     merged = merge_topologies([_without_old(base, facts), facts], base.name)
-    ids = _ids(merged, [d.pci_bus_id for d in facts.devices])
+    ids = device_ids(merged, [d.pci_bus_id for d in facts.devices])
     of_set = _links_by_set(merged, ids)
     links = {link.id: link for link in merged.links}
     report = list(merged.report)

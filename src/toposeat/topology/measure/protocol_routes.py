@@ -1,0 +1,55 @@
+"""What each protocol was measured to reach, kept with the routes of a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, Route, Topology
+from toposeat.topology.graph.staged_routes import ways_to_memory
+from toposeat.topology.measure.learned import device_ids
+from toposeat.topology.measure.results import PROTOCOLS, PairResults
+
+# Where host memory may be, the likeliest first.
+_MEMORY = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
+
+
+def with_protocols(topology: Topology, pci: Sequence[str], results: PairResults) -> Topology:
+    """The curves of all protocols that were measured, on every route.
+
+    Those of protocols that were measured earlier, and not now, stay. Staged copies use the links
+    to the host memory near the receiver and down from there, where the graph shows that way.
+
+    Args:
+        topology: whose routes take them.
+        pci: bus id of each GPU of `results`.
+        results: of pairs alone.
+    """
+    ids = device_ids(topology, pci)
+    kinds = {component.kind for component in topology.components}
+    memory = next((kind for kind in _MEMORY if kind in kinds), ComponentKind.NUMA)
+    ways = ways_to_memory(topology, memory)
+    found: dict[tuple[str, str], list[ProtocolRoute]] = {}
+    for i, j in results.pairs():
+        pair = (ids[i], ids[j])
+        for name in PROTOCOLS:
+            curve = results.curve(i, j, name)
+            if curve is None:
+                continue
+            protocol = CopyProtocol(name)
+            way = tuple(ways.get(pair, ())) if protocol is CopyProtocol.STAGED else ()
+            found.setdefault(pair, []).append(
+                ProtocolRoute(protocol=protocol, curve=curve, links=way or None)
+            )
+    routes = [
+        _with(route, found.get((route.source, route.target), [])) for route in topology.routes
+    ]
+    return replace(topology, routes=tuple(routes))
+
+
+def _with(route: Route, new: Sequence[ProtocolRoute]) -> Route:
+    if not new:
+        return route
+    known = {each.protocol: each for each in (*(route.protocols or ()), *new)}
+    order = [protocol for protocol in CopyProtocol if protocol in known]
+    return replace(route, protocols=tuple(known[protocol] for protocol in order))
