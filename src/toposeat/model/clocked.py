@@ -1,4 +1,4 @@
-"""What runs of one program took with several placements."""
+"""What runs of one program took with several placements or settings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from toposeat.model.bench import Gain
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClockedOrder:
-    """One placement's runs, in the order of the repeats.
+    """One candidate's runs, in the order of the repeats.
 
-    `seconds` are each > 0; `gain` is against the default's runs of the same repeat, `predicted`
+    `seconds` are each > 0; `gain` is against the baseline's runs of the same repeat, `predicted`
     what the flow model expects of it (link time only).
     """
 
@@ -23,16 +23,17 @@ class ClockedOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class ClockedResult:
-    """Runs of a launch line that took turns: default, each placement, default again.
+    """Runs of a launch line that took turns: baseline, each candidate, baseline again.
 
     Attributes:
         what: which time it is, in words.
         command: the launch line as the user typed it.
-        default_s, again_s: the default's two runs of every repeat.
+        default_s, again_s: the baseline's two runs of every repeat.
         control: the second against the first; whatever differs from 0 is noise.
-        orders: one entry per placement.
+        orders: one entry per candidate.
         emulated: name of the stand-in machine the runs were on; empty on a real one.
         notes: what a reader of the numbers must know.
+        baseline: name of what the candidates are compared with.
     """
 
     what: str
@@ -45,9 +46,10 @@ class ClockedResult:
     orders: tuple[ClockedOrder, ...]
     emulated: str = ""
     notes: tuple[str, ...] = ()
+    baseline: str = "default"
 
     def is_noise(self, order: ClockedOrder) -> bool:
-        """Whether the repeats cannot tell a placement from the default."""
+        """Whether the repeats cannot tell a candidate from the baseline."""
         gain = order.gain
         if gain.low is None or gain.high is None:
             return True

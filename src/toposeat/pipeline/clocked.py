@@ -1,4 +1,4 @@
-"""`compare` with clocked times: the default and placements of one launch line take turns."""
+"""Clocked times: a baseline and candidates of one launch line take turns (`compare`, `advise`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -26,19 +26,21 @@ _PRINTED = "seconds that the program prints"
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A placement to be clocked.
+    """A placement to be clocked, and the environment it is to run in.
 
     Attributes:
         name: for the table.
         placement: the content of `path`.
         path: what toposeat-exec reads.
-        predicted: share of the default's link time that it is predicted to save.
+        predicted: share of the baseline's link time that it is predicted to save.
+        variables: on top of the environment of all runs.
     """
 
     name: str
     placement: Placement
     path: Path
     predicted: float
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +67,16 @@ def clock_placements(
     *,
     progress: Progress,
     environment: Mapping[str, str] | None = None,
+    baseline: Candidate | None = None,
 ) -> ClockedResult:
-    """Run every repeat and compare each placement with the default's runs of the same repeat.
+    """Run every repeat and compare each candidate with the baseline's runs of the same repeat.
+
+    Args:
+        plan: how runs are started and timed.
+        candidates: what is compared.
+        progress: is called with what is done and how much there is in all.
+        environment: of all runs; this process's own by default.
+        baseline: what it is compared with; none: the line as it is, the default order.
 
     Raises:
         UsageError: a pattern that is none, no repeats, or a line that cannot be taken apart.
@@ -83,7 +93,7 @@ def clock_placements(
         for done, at in enumerate(turns):
             progress(repeat * count + done, plan.repeats * count)
             inner = 0 < at < count - 1
-            times[at].append(clock.run(candidates[at - 1] if inner else None))
+            times[at].append(clock.run(candidates[at - 1] if inner else baseline))
     progress(plan.repeats * count, plan.repeats * count)
     first, again = times[0], times[-1]
     base = [(a + b) / 2 for a, b in zip(first, again, strict=True)]
@@ -106,6 +116,7 @@ def clock_placements(
         ),
         emulated=emulation.emulated_machine(clock.environment),
         notes=tuple(dict.fromkeys(clock.notes)),
+        baseline="default" if baseline is None else baseline.name,
     )
 
 
@@ -133,7 +144,7 @@ class _Clock:
                     candidate.placement,
                     candidate.path,
                     visibility=mode,
-                    environment=self.environment,
+                    environment={**self.environment, **candidate.variables},
                     stdout=output,
                 )
                 code, wall_s = record.exit_code, record.wall_s

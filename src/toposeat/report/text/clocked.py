@@ -32,7 +32,7 @@ def render_clocked_text(result: ClockedResult, style: TextStyle | None = None) -
 
 
 def clocked_verdict(result: ClockedResult) -> str:
-    """One sentence per placement."""
+    """One sentence per candidate."""
     if len(result.default_s) < 2:
         return "one repeat only: no spread, so no verdict; use --repeats 5"
     word = "emulated" if result.emulated else "measured"
@@ -47,11 +47,12 @@ def clocked_verdict(result: ClockedResult) -> str:
 
 
 def _runs_words(result: ClockedResult) -> str:
-    placements = plural(len(result.orders), "placement")
+    base = clean(result.baseline)
+    what = "placement" if base == "default" else "candidate"
     return (
-        f"{plural(len(result.default_s), 'repeat')} of default, {placements}, default again, taking"
-        " turns; gain = mean of paired ratios, with its 95 % interval; A/A = the default against"
-        f" itself: {spread(result.control)}"
+        f"{plural(len(result.default_s), 'repeat')} of {base}, {plural(len(result.orders), what)},"
+        f" {base} again, taking turns; gain = mean of paired ratios, with its 95 % interval; A/A ="
+        f" the {base} against itself: {spread(result.control)}"
     )
 
 
@@ -66,7 +67,7 @@ def _table(result: ClockedResult, word: str) -> RenderableType:
     header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}", "gain\npredicted"]
     both = (*result.default_s, *result.again_s)
     rows: list[list[str | Text]] = [
-        ["default", format_seconds(statistics.median(both)), "", "", ""]
+        [clean(result.baseline), format_seconds(statistics.median(both)), "", "", ""]
     ]
     rows += [
         [
