@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "count.h"
+#include "counters.h"
 
 #define DIRECTORY_VARIABLE "TOPOSEAT_PROFILE_DIR"
 #define TIME_VARIABLE "TOPOSEAT_PROFILE_TIME"
@@ -93,7 +93,7 @@ static void configure(void) {
   tps__process.concurrent =
       !tps__world_model() || (tps__mpi.Query_thread(&level) == 0 && level == ABI_THREAD_MULTIPLE);
   tps__phases_configure();
-  bool windows = tps__phase_mode() == TPS_PHASES_WINDOWS;
+  bool windows = tps__process.phase_mode == TPS_PHASES_WINDOWS;
   tps__process.calls_per_beat = windows ? 1 : UNTIMED_CALLS_PER_BEAT;
 }
 
@@ -184,6 +184,7 @@ void tps__end_of_run(void) {
   tps__phases_finish(now);
 }
 
-void tps__finish(enum tps_state state) {
-  __atomic_store_n(&tps__process.header->state, (uint32_t)state, __ATOMIC_RELEASE);
+bool tps__thread_enter(void) {
+  bool closed = __atomic_load_n(&tps__process.epoch, __ATOMIC_ACQUIRE) == TPS_EPOCH_CLOSED;
+  return (!closed || tps__attach()) && tps__thread_join();
 }

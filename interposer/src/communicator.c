@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "count.h"
+#include "counters.h"
 
 #define HANDLE_BUCKETS 1024u
 #define GROUP_BUCKETS 256u

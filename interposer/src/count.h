@@ -4,67 +4,14 @@
 #ifndef TOPOSEAT_COUNT_H
 #define TOPOSEAT_COUNT_H
 
-#include <time.h>
-
-#include "interposer.h"
-
-/* Inlined for good: the compiler would make calls of what hundreds of wrappers have in common. */
-#define TPS_FAST static inline __attribute__((always_inline))
+#include "counters.h"
+#include "slots.h"
 
 /* How often the clocks are stamped and GPU runtimes looked for: 2^24 ticks, 4 to 17 ms. */
 #define TPS_BEAT_TICKS (UINT64_C(1) << 24)
 
-static inline uint64_t tps__nanoseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-TPS_FAST uint64_t tps__ticks(void) {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#else
-  return tps__nanoseconds();
-#endif
-}
-
 /* When a call began; 0 when calls are not timed. */
 TPS_FAST uint64_t tps__start(void) { return tps__process.timed ? tps__ticks() : 0; }
-
-TPS_FAST void tps__add(uint64_t *counter, uint64_t amount, bool shared) {
-  if (tps__unlikely(shared)) {
-    __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
-  } else {
-    uint64_t before = __atomic_load_n(counter, __ATOMIC_RELAXED);
-    __atomic_store_n(counter, before + amount, __ATOMIC_RELAXED);
-  }
-}
-
-/* Adds to a counter of this thread's segment (see toposeat_record.h on threads). */
-TPS_FAST void tps__bump(uint64_t *counter, uint64_t amount) {
-  tps__add(counter, amount, tps__thread.shared);
-}
-
-/* enum tps_gpu */
-TPS_FAST int tps__gpu(void) { return __atomic_load_n(&tps__process.gpu, __ATOMIC_ACQUIRE); }
-
-TPS_FAST bool tps__guarded(void) {
-  return __atomic_load_n(&tps__process.guarded, __ATOMIC_RELAXED);
-}
-
-static inline bool tps__recording(void) {
-  return __atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE);
-}
-
-/* The real function behind a wrapper, looked up once; NULL as long as the MPI has none. */
-TPS_FAST tps_function *tps__real(tps_function **found, const char *name) {
-  tps_function *real = __atomic_load_n(found, __ATOMIC_RELAXED);
-  if (tps__unlikely(real == NULL)) {
-    real = tps__find(name);
-    __atomic_store_n(found, real, __ATOMIC_RELAXED);
-  }
-  return real;
-}
 
 TPS_FAST bool tps__enter(void) {
   struct tps_thread *thread = &tps__thread;
@@ -138,10 +85,6 @@ TPS_FAST int64_t tps__type_size(abi_handle datatype) {
   return size;
 }
 
-TPS_FAST unsigned tps__comm_cache_index(tps_word word) {
-  return (unsigned)(word ^ (word >> 4) ^ (word >> 9)) % TPS_COMM_CACHE;
-}
-
 /* The live communicator (or window) behind a handle; NULL if it cannot be understood. */
 TPS_FAST struct tps_comm *tps__comm_of(tps_word argument, bool window) {
   tps_word word = ABI_WORD(ABI_HANDLE(argument));
@@ -151,52 +94,6 @@ TPS_FAST struct tps_comm *tps__comm_of(tps_word argument, bool window) {
                       __atomic_load_n(&tps__process.generation, __ATOMIC_ACQUIRE)))
     return tps__thread.comms[index].comm;
   return tps__comm_find(word, window);
-}
-
-TPS_FAST unsigned tps__bucket(uint64_t bytes) {
-  return bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
-}
-
-/* Keys of one peer lie side by side; phases are scattered. */
-TPS_FAST uint64_t tps__slot_home(uint64_t key, uint64_t mask) {
-  uint64_t peer = key & 0xffffffffu;
-  uint64_t space = (key >> 32) & 1u;
-  uint64_t kind = (key >> 40) & 3u;
-  uint64_t phase = (key >> TPS_KEY_PHASE_SHIFT) & (TPS_MAX_PHASES - 1);
-  return (peer * 8 + kind * 2 + space + phase * 0x9e3779b8u) & mask;
-}
-
-/* The call could not be attributed: no memory, or a handle that is not understood. */
-static inline void tps__lost(uint64_t bytes) {
-  struct tps_header *header = tps__thread.segment->header;
-  tps__bump(&header->lost_messages, 1);
-  tps__bump(&header->lost_bytes, bytes);
-}
-
-/* One message of `bytes` under a slot key without its phase. */
-TPS_FAST void tps__count_key(uint64_t key, uint64_t bytes) {
-  const struct tps_segment *segment = tps__thread.segment;
-  key |= tps__thread.phase_key;
-  uint64_t home = tps__slot_home(key, segment->slot_mask);
-  struct tps_slot *slot = &segment->slots[home];
-  if (tps__unlikely(__atomic_load_n(&segment->keys[home], __ATOMIC_ACQUIRE) != key)) {
-    slot = tps__slot_insert(key);
-    if (slot == NULL) {
-      tps__lost(bytes);
-      return;
-    }
-  }
-  tps__bump(&slot->messages, 1);
-  tps__bump(&slot->bytes, bytes);
-  tps__bump(&slot->histogram[tps__bucket(bytes)], 1);
-}
-
-/* The current call uses a buffer of this device, with `bytes` of traffic. */
-static inline void tps__use_device(int device, uint64_t bytes) {
-  struct tps_device *used = &tps__thread.segment->devices[device];
-  tps__thread.on_device = true;
-  tps__bump(&used->uses, 1);
-  tps__bump(&used->bytes, bytes);
 }
 
 /* Where a buffer of `bytes` lies that the call sends from, or one-sidedly reads into. */

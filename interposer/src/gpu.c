@@ -11,20 +11,19 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "count.h"
+#include "counters.h"
 #include "gpu.h"
 
 #define TPS_ANSWER_TICKS (UINT64_C(1) << 26)
 #define PAGE_SHIFT 12
 
 static const struct tps_runtime *runtime;
-static unsigned long long looked_at; /* the libraries that were there at the last look */
 static pthread_mutex_t look_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void tps__gpu_look(void) {
   static const struct tps_runtime *const runtimes[] = {&tps__cuda, &tps__hip, &tps__level_zero};
   unsigned long long loaded = tps__libraries_loaded();
-  if (__atomic_exchange_n(&looked_at, loaded, __ATOMIC_RELAXED) == loaded)
+  if (__atomic_exchange_n(&tps__process.libraries_seen, loaded, __ATOMIC_RELAXED) == loaded)
     return; /* nothing new; looking for libraries is not for every few milliseconds */
   if (pthread_mutex_trylock(&look_mutex) != 0)
     return; /* another thread is at it */
@@ -34,13 +33,12 @@ void tps__gpu_look(void) {
   if (runtime != NULL && tps__gpu() == TPS_GPU_NONE) {
     __atomic_fetch_or(&tps__process.header->flags, (uint32_t)TPS_FLAG_GPU_RUNTIME,
                       __ATOMIC_RELAXED);
-    tps__guard_start(runtime->kind);
+    if (tps__mpi_refuses(runtime->kind))
+      __atomic_store_n(&tps__process.guarded, true, __ATOMIC_RELEASE);
     __atomic_store_n(&tps__process.gpu, (int)runtime->kind, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&look_mutex);
 }
-
-void tps__gpu_look_again(void) { __atomic_store_n(&looked_at, 0, __ATOMIC_RELAXED); }
 
 /* Writes ordinal and bus id of a new device. Under the lock. */
 static void describe(struct tps_device *device, int ordinal) {

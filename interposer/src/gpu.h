@@ -42,4 +42,9 @@ static inline void tps__gpu_forget(void) {
   __atomic_fetch_add(&tps__process.gpu_generation, 1, __ATOMIC_ACQ_REL);
 }
 
+/* What a look for runtimes depends on has changed. */
+static inline void tps__gpu_look_again(void) {
+  __atomic_store_n(&tps__process.libraries_seen, 0, __ATOMIC_RELAXED);
+}
+
 #endif

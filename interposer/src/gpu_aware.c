@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The most common accident of GPU programs: device memory handed to an MPI that was not built for
- * it, which then reads it like host memory and crashes. Whether the MPI is GPU-aware is asked of
- * the MPI itself; if it does not say, nothing is said here either.
- */
+/* Whether the MPI is GPU-aware, asked of the MPI itself. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "count.h"
+#include "interposer.h"
 
 enum awareness { UNKNOWN, AWARE, NOT_AWARE };
 
@@ -53,7 +49,7 @@ static enum awareness awareness_of(enum tps_gpu gpu) {
   return ask_library((int)gpu - TPS_GPU_CUDA);
 }
 
-static const char *remedy(void) {
+const char *tps__refusal_remedy(void) {
   const char *version = tps__process.header->library;
   if (strstr(version, "Intel(R) MPI") != NULL)
     return "set I_MPI_OFFLOAD=1";
@@ -64,25 +60,4 @@ static const char *remedy(void) {
   return "use an MPI built for this GPU, or copy to host memory before the call";
 }
 
-void tps__guard_start(enum tps_gpu gpu) {
-  if (awareness_of(gpu) == NOT_AWARE)
-    __atomic_store_n(&tps__process.guarded, true, __ATOMIC_RELEASE);
-}
-
-void tps__guard_buffers(const char *call, const void *const *buffers, int count) {
-  static bool said;
-  for (int i = 0; i < count; ++i) {
-    int device = buffers[i] != NULL ? tps__gpu_device(buffers[i]) : TPS_NO_DEVICE;
-    if (device == TPS_NO_DEVICE)
-      continue;
-    __atomic_store_n(&tps__process.guarded, false, __ATOMIC_RELAXED);
-    __atomic_fetch_or(&tps__process.header->flags, (uint32_t)TPS_FLAG_NOT_GPU_AWARE,
-                      __ATOMIC_RELAXED);
-    tps__warn(&said,
-              "%s gets memory of GPU %.31s, but this MPI (%.60s) says that it is not GPU-aware; it "
-              "may crash now. Remedy: %s",
-              call, tps__main_segment()->devices[device].pci, tps__process.header->library,
-              remedy());
-    return;
-  }
-}
+bool tps__mpi_refuses(enum tps_gpu gpu) { return awareness_of(gpu) == NOT_AWARE; }

@@ -66,13 +66,15 @@ struct tps_process {
   int gpu;                 /* enum tps_gpu; read in the fast path */
   bool guarded;            /* the MPI is not GPU-aware, and no device buffer has been met yet */
   uint64_t gpu_generation; /* changes whenever device memory is freed */
-  uint64_t generation;     /* changes whenever a communicator or window handle dies */
+  unsigned long long libraries_seen; /* loaded at the last look for a GPU runtime; 0: look again */
+  uint64_t generation;               /* changes whenever a communicator or window handle dies */
   bool recording;
   bool concurrent;           /* MPI_THREAD_MULTIPLE */
   struct tps_header *header; /* of the main segment; set once, before `recording` */
   uint32_t phase;            /* or TPS_NO_PHASE */
   uint32_t calls_per_beat;   /* untimed: how many calls a thread makes between two beats */
   int mode;
+  enum tps_phase_mode phase_mode; /* set once, before the main segment is created */
 };
 extern struct tps_process tps__process;
 
@@ -130,7 +132,9 @@ bool tps__attach(void);
 /* Stamps the clocks, looks for a GPU runtime, and begins the next time window. */
 void tps__beat(uint64_t now);
 void tps__end_of_run(void); /* stamps the clocks and ends the phase: before MPI_Finalize */
-void tps__finish(enum tps_state state);
+/* Makes this thread count from now on, if anything is recorded: its epoch is not the process's.
+ * False: this call is not recorded. */
+bool tps__thread_enter(void);
 /* Stops recording for good. */
 void tps__stop(void);
 
@@ -181,13 +185,23 @@ struct tps_mpi {
 };
 extern struct tps_mpi tps__mpi;
 
-/* ---- MPI Sessions (session.c) ---- */
+/* ---- whether MPI is there, and since when (presence.c) ---- */
 
 /* Between MPI_Init and MPI_Finalize. False: MPI may still be there, by sessions. */
 bool tps__world_model(void);
-void tps__world_model_begin(void); /* after MPI_Init */
 /* The processes of MPI_COMM_WORLD, from there or from an open session. False: neither is there. */
 bool tps__world_group(abi_handle *group);
+void tps__presence_of_world(bool begun);   /* after MPI_Init; or it ends while sessions go on */
+int tps__presence_add(abi_handle session); /* how many sessions are open now */
+/* How many are left; `*first`: whether it was the one that the world's group is from. */
+int tps__presence_drop(abi_handle session, bool *first);
+int tps__presence_count(void);
+/* Writes into the record whether any session is open. */
+void tps__presence_record(void);
+
+/* ---- MPI Sessions (session.c) ---- */
+
+void tps__world_model_begin(void); /* after MPI_Init */
 void tps__session_begin(abi_handle session);
 void tps__session_end(abi_handle session); /* before MPI_Session_finalize */
 void tps__session_ended(void);             /* after it */
@@ -237,6 +251,8 @@ void tps__worlds_assign(abi_handle group, int size, int *to);
 void tps__world_add(abi_handle group, int size, enum tps_world_origin origin, uint64_t key,
                     const char *name);
 void tps__world_parent(void);
+/* The group at the other side of an inter-communicator, and its size. */
+bool tps__remote_group(abi_handle inter, abi_handle *group, int *size);
 
 /* ---- segment files (record.c) ---- */
 
@@ -250,13 +266,14 @@ bool tps__segment_create_sink(struct tps_segment *segment);
 bool tps__populate(const void *start, size_t length);
 /* Everything in the header is in place. */
 void tps__record_publish(struct tps_header *header);
+void tps__record_finish(enum tps_state state);
 
 /* ---- who counts where (segment.c) ---- */
 
 bool tps__main_segment_start(const char *directory, int rank, int size);
 struct tps_segment *tps__main_segment(void);
-/* The thread's epoch is not the process's. False: this call is not recorded. */
-bool tps__thread_enter(void);
+/* Takes a segment for this thread, and the current phase. False: nothing is being recorded. */
+bool tps__thread_join(void);
 
 /* ---- tables of a segment (tables.c) ---- */
 
@@ -275,7 +292,6 @@ uint32_t tps__communicator_add(const struct tps_group *group, const char *name);
 /* ---- phases (phase.c) ---- */
 
 void tps__phases_configure(void); /* from the environment; before the main segment is created */
-enum tps_phase_mode tps__phase_mode(void);
 void tps__phases_start(uint64_t now);
 void tps__phases_beat(uint64_t ticks, uint64_t nanoseconds);
 /* The current phase has ended: MPI_Finalize, MPI_Abort. */
@@ -286,18 +302,18 @@ void tps__phases_finish(uint64_t now);
 /* Whether an ancestor of this process is a rank that records into `directory`. */
 bool tps__is_inside_rank(const char *directory);
 
-/* ---- device or host (gpu.c, gpu_free.c, gpu_aware.c) ---- */
+/* ---- device or host (gpu.c, gpu_free.c, gpu_aware.c, gpu_guard.c) ---- */
 
 enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP, TPS_GPU_LEVEL_ZERO };
-void tps__gpu_look(void);       /* is a GPU runtime loaded by now? Never loads one */
-void tps__gpu_look_again(void); /* what it depends on has changed */
+void tps__gpu_look(void); /* is a GPU runtime loaded by now? Never loads one */
 /* Number of the device that holds the buffer, or TPS_NO_DEVICE. */
 #define TPS_NO_DEVICE (-1)
 int tps__gpu_device(const void *buffer);
 /* The runtime's own function behind one that this library exports; NULL: there is none. */
 tps_function *tps__gpu_real(const char *name, const void *caller);
-/* Watches for device buffers from now on, if the MPI says that it is not GPU-aware. */
-void tps__guard_start(enum tps_gpu gpu);
+/* Whether the MPI says that it cannot use this runtime's memory. */
+bool tps__mpi_refuses(enum tps_gpu gpu);
+const char *tps__refusal_remedy(void);
 /* Warns, once, if a buffer of a call that is about to be made is in device memory. */
 void tps__guard_buffers(const char *call, const void *const *buffers, int count);
 

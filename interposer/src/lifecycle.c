@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Where MPI begins and ends: the wrappers that calls.tsv calls `byhand`. */
-#include "count.h"
+#include "counters.h"
 
 #define ALIAS(name) __attribute__((alias(name)))
 
@@ -62,7 +62,7 @@ int MPI_Finalize(void) {
   tps__thread.depth -= 1;
   if (code == 0 && tps__thread.depth == 0 && last) {
     if (recorded)
-      tps__finish(TPS_STATE_FINALIZED);
+      tps__record_finish(TPS_STATE_FINALIZED);
     tps__stop(); /* the mapping stays: another thread may still be inside a wrapper */
   }
   return code;
@@ -74,7 +74,7 @@ int MPI_Abort(tps_word comm, int errorcode) {
   real_call *real = (real_call *)tps__real(&found, "PMPI_Abort");
   if (tps__recording()) {
     tps__end_of_run();
-    tps__finish(TPS_STATE_ABORTED);
+    tps__record_finish(TPS_STATE_ABORTED);
   }
   if (real == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;

@@ -16,18 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "count.h"
+#include "counters.h"
 
 #define PHASES_VARIABLE "TOPOSEAT_PROFILE_PHASES"
 #define MIN_WINDOW_S 0.05 /* windows change with the beat, which comes every 4 to 17 ms */
 #define MAX_WINDOW_S 1e9
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static enum tps_phase_mode mode;
 static uint64_t window_ns;
 static uint32_t known = 1; /* phases in the table */
-
-enum tps_phase_mode tps__phase_mode(void) { return mode; }
 
 void tps__phases_configure(void) {
   static bool said;
@@ -35,7 +32,7 @@ void tps__phases_configure(void) {
   if (text == NULL || *text == '\0')
     return;
   if (strcmp(text, "pcontrol") == 0) {
-    mode = TPS_PHASES_PCONTROL;
+    tps__process.phase_mode = TPS_PHASES_PCONTROL;
     return;
   }
   char *end = NULL;
@@ -48,14 +45,14 @@ void tps__phases_configure(void) {
                 text, MIN_WINDOW_S);
     return;
   }
-  mode = TPS_PHASES_WINDOWS;
+  tps__process.phase_mode = TPS_PHASES_WINDOWS;
   window_ns = (uint64_t)(seconds * 1e9);
 }
 
 void tps__phases_start(uint64_t now) {
   struct tps_header *header = tps__process.header;
   struct tps_phase *phase = tps__main_segment()->phases;
-  header->phase_mode = mode;
+  header->phase_mode = tps__process.phase_mode;
   header->window_ns = window_ns;
   header->entered_ticks = now;
   phase->begin_ticks = now;
@@ -109,7 +106,7 @@ static void enter(uint32_t index, uint64_t now) {
 
 /* Time windows: called with every beat, in a call that has just ended. */
 void tps__phases_beat(uint64_t ticks, uint64_t nanoseconds) {
-  if (mode != TPS_PHASES_WINDOWS)
+  if (tps__process.phase_mode != TPS_PHASES_WINDOWS)
     return;
   pthread_mutex_lock(&mutex);
   uint64_t since = nanoseconds - tps__process.header->start_ns;
@@ -118,7 +115,7 @@ void tps__phases_beat(uint64_t ticks, uint64_t nanoseconds) {
     enter(index_of((int64_t)window), ticks);
   pthread_mutex_unlock(&mutex);
   if (__atomic_load_n(&tps__process.epoch, __ATOMIC_RELAXED) != tps__thread.epoch)
-    tps__thread_enter();
+    tps__thread_join();
 }
 
 void tps__phases_finish(uint64_t now) {
@@ -135,7 +132,7 @@ int MPI_Pcontrol(int level, ...) {
   typedef int real_call(int, ...);
   static tps_function *found;
   real_call *real = (real_call *)tps__real(&found, "PMPI_Pcontrol");
-  if (mode == TPS_PHASES_PCONTROL && tps__recording()) {
+  if (tps__process.phase_mode == TPS_PHASES_PCONTROL && tps__recording()) {
     uint64_t now = tps__ticks();
     pthread_mutex_lock(&mutex);
     enter(level == 0 ? TPS_NO_PHASE : index_of(level > 0 ? level : 0), now);

@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "count.h"
+#include "counters.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL */
@@ -68,7 +68,7 @@ static uint64_t slots_for(int size, bool phases) {
 
 /* The header of segment `thread`; the file's length goes to `*end`. */
 static struct tps_header layout_of(int thread, uint64_t *end) {
-  bool phases = tps__phase_mode() != TPS_PHASES_OFF;
+  bool phases = tps__process.phase_mode != TPS_PHASES_OFF;
   bool is_main = thread == TPS_MAIN_SEGMENT;
   struct tps_header layout = {.version = TPS_RECORD_VERSION,
                               .byte_order = TPS_BYTE_ORDER_MARK,
@@ -188,6 +188,10 @@ void tps__record_publish(struct tps_header *header) {
   uint64_t magic;
   memcpy(&magic, TPS_RECORD_MAGIC, sizeof magic);
   __atomic_store_n((uint64_t *)(void *)header->magic, magic, __ATOMIC_RELEASE);
+}
+
+void tps__record_finish(enum tps_state state) {
+  __atomic_store_n(&tps__process.header->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
 bool tps__segment_create(struct tps_segment *segment, int thread) {

@@ -8,7 +8,7 @@
  */
 #include <pthread.h>
 
-#include "count.h"
+#include "interposer.h"
 
 static struct tps_segment main_segment;
 static struct tps_segment sink;
@@ -38,7 +38,7 @@ bool tps__main_segment_start(const char *directory, int rank, int size) {
   if (!tps__record_start(directory, rank, size) ||
       !tps__segment_create(&main_segment, TPS_MAIN_SEGMENT))
     return false;
-  if (tps__phase_mode() == TPS_PHASES_PCONTROL && !tps__segment_create_sink(&sink))
+  if (tps__process.phase_mode == TPS_PHASES_PCONTROL && !tps__segment_create_sink(&sink))
     sink = main_segment; /* then a pause does not pause */
   main_segment.shared = sink.shared = tps__process.concurrent;
   has_key = tps__process.concurrent && pthread_key_create(&own_key, give_back) == 0;
@@ -74,16 +74,11 @@ static struct tps_segment *own_segment(void) {
   return own;
 }
 
-bool tps__thread_enter(void) {
+bool tps__thread_join(void) {
   struct tps_thread *thread = &tps__thread;
   uint64_t epoch = __atomic_load_n(&tps__process.epoch, __ATOMIC_ACQUIRE);
-  if (epoch == TPS_EPOCH_CLOSED) {
-    if (!tps__attach())
-      return false;
-    epoch = __atomic_load_n(&tps__process.epoch, __ATOMIC_ACQUIRE);
-    if (epoch == TPS_EPOCH_CLOSED)
-      return false;
-  }
+  if (epoch == TPS_EPOCH_CLOSED)
+    return false;
   uint32_t phase = __atomic_load_n(&tps__process.phase, __ATOMIC_RELAXED);
   struct tps_segment *segment = phase == TPS_NO_PHASE ? &sink : own_segment();
   if (phase == TPS_NO_PHASE)

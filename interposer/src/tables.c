@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "count.h"
+#include "counters.h"
 
 struct tps_slot *tps__slot_insert(uint64_t key) {
   struct tps_segment *segment = tps__thread.segment;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actions.h"
+#include "interposer.h"
 
 struct world {
   abi_handle group;
@@ -103,7 +103,7 @@ void tps__worlds_assign(abi_handle group, int size, int *to) {
   free(room);
 }
 
-static bool remote_group(abi_handle inter, abi_handle *group, int *size) {
+bool tps__remote_group(abi_handle inter, abi_handle *group, int *size) {
   return tps__mpi.Comm_remote_group(inter, group) == 0 && tps__mpi.Group_size(*group, size) == 0;
 }
 
@@ -113,61 +113,6 @@ void tps__world_parent(void) {
   int size = 0;
   if (tps__world_model() && tps__mpi.Comm_get_parent != NULL &&
       tps__mpi.Comm_get_parent(&parent) == 0 && parent != tps__comm_null() &&
-      remote_group(parent, &group, &size))
+      tps__remote_group(parent, &group, &size))
     tps__world_add(group, size, TPS_WORLD_PARENT, 1, NULL);
-}
-
-/* The key of the next connection that the members of `comm` make together; 0 if unknown. */
-static uint64_t next_key(tps_word comm) {
-  const struct tps_comm *over = tps__comm_of(comm, false);
-  if (over == NULL)
-    return 0;
-  uint64_t count = over->peers->connections++;
-  return ((over->peers->hash ^ count) * UINT64_C(0x9e3779b97f4a7c15)) | 2u; /* neither 0 nor 1 */
-}
-
-/* The command is there at the root only. */
-static bool is_root(int root, tps_word comm) {
-  const struct tps_comm *over = tps__comm_of(comm, false);
-  return over != NULL && over->my_rank == root;
-}
-
-void tps__on_spawn(const char *command, int root, tps_word comm, abi_handle made) {
-  abi_handle group;
-  int size = 0;
-  uint64_t key = next_key(comm);
-  if (made == tps__comm_null() || !remote_group(made, &group, &size))
-    return;
-  const char *name = is_root(root, comm) ? command : NULL;
-  tps__lock();
-  tps__world_add(group, size, TPS_WORLD_SPAWNED, key, name);
-  tps__unlock();
-}
-
-void tps__on_spawn_multiple(char *const *commands, int root, tps_word comm, abi_handle made) {
-  tps__on_spawn(is_root(root, comm) ? commands[0] : NULL, root, comm, made);
-}
-
-/* As `origin`, those at the other side that are in no known world. */
-static void meet(abi_handle made, enum tps_world_origin origin, uint64_t key) {
-  const struct tps_header *header = tps__process.header;
-  uint32_t before = header->worlds_used;
-  if (tps__comm_of(ABI_WORD(made), false) == NULL || header->worlds_used == before)
-    return;
-  struct tps_world *entry =
-      (struct tps_world *)(void *)((char *)(void *)tps__process.header + header->worlds.offset) +
-      before;
-  entry->origin = (uint32_t)origin;
-  entry->key = key;
-}
-
-void tps__on_connection(tps_word comm, abi_handle made) {
-  uint64_t key = next_key(comm);
-  if (made != tps__comm_null())
-    meet(made, TPS_WORLD_CONNECTED, key);
-}
-
-void tps__on_join(abi_handle made) {
-  if (made != tps__comm_null())
-    meet(made, TPS_WORLD_JOINED, 0);
 }
