@@ -249,6 +249,17 @@ void bind_machine(nb::module_ &module) {
             });
           },
           "link"_a)
+      .def_prop_ro(
+          "capacities",
+          [](const Machine &m) {
+            return as_array(of_links<std::vector<double>>(m, [](const auto &k) {
+              std::vector<double> bytes_per_s(k.links());
+              for (std::uint32_t link = 0; link < k.links(); ++link)
+                bytes_per_s[link] = k.capacity(link);
+              return bytes_per_s;
+            }));
+          },
+          nb::rv_policy::move, "Bytes per second of every link.")
       .def(
           "link_name",
           [](const Machine &m, std::uint32_t link) {
@@ -332,5 +343,18 @@ void bind_scale(nb::module_ &module) {
         return as_array(
             toposeat::link_bytes(traffic, machine.kind, checked(machine, traffic, slots)));
       },
-      "machine"_a, "traffic"_a, "slots"_a, "Bytes over each link; no rank may share a slot.");
+      "machine"_a, "traffic"_a, "slots"_a, "Bytes over each link.");
+  module.def(
+      "large_loads",
+      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
+        const Assignment placement = checked(machine, traffic, slots);
+        toposeat::LargeLoads loads = toposeat::link_loads(traffic, machine.kind, placement);
+        LargeCandidate candidate;
+        candidate.name = "given";
+        candidate.cost = toposeat::directed_cost(traffic, machine.kind, placement);
+        candidate.prediction = loads.prediction;
+        return std::tuple{candidate, as_array(std::move(loads.bytes))};
+      },
+      "machine"_a, "traffic"_a, "slots"_a,
+      "Cost and predicted times of one placement, and the bytes over each link.");
 }

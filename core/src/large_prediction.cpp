@@ -2,6 +2,7 @@
 #include "toposeat/large_prediction.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace toposeat {
 namespace {
@@ -11,18 +12,19 @@ std::vector<double> bytes_on(const RankTraffic &traffic, const Machine &machine,
                              const Assignment &slots) {
   std::vector<double> bytes(machine.links(), 0);
   for (const Flow &flow : traffic.flows) {
-    machine.route(slots[flow.source], slots[flow.target],
-                  [&](std::uint32_t link) { bytes[link] += flow.bytes; });
+    const std::uint32_t from = slots[flow.source];
+    const std::uint32_t to = slots[flow.target];
+    if (from != to)
+      machine.route(from, to, [&](std::uint32_t link) { bytes[link] += flow.bytes; });
   }
   return bytes;
 }
 
 template <class Machine>
 LargePrediction predict_on(const RankTraffic &traffic, const Machine &machine,
-                           const Assignment &slots) {
+                           const Assignment &slots, const std::vector<double> &bytes) {
   LargePrediction result;
   result.known = true;
-  const std::vector<double> bytes = bytes_on(traffic, machine, slots);
   for (std::uint32_t link = 0; link < bytes.size(); ++link) {
     const double seconds = bytes[link] / machine.capacity(link);
     result.mean_s += seconds / static_cast<double>(bytes.size());
@@ -32,6 +34,8 @@ LargePrediction predict_on(const RankTraffic &traffic, const Machine &machine,
     }
   }
   for (const Flow &flow : traffic.flows) {
+    if (slots[flow.source] == slots[flow.target])
+      continue;
     const double latency = machine.latency(slots[flow.source], slots[flow.target]);
     result.latency_s = std::max(result.latency_s, flow.messages * latency);
     if constexpr (requires { machine.pace(0, 0); })
@@ -44,28 +48,29 @@ LargePrediction predict_on(const RankTraffic &traffic, const Machine &machine,
 
 } // namespace
 
-std::vector<double> link_bytes(const RankTraffic &traffic, const LargeMachine &machine,
-                               const Assignment &slots) {
+LargeLoads link_loads(const RankTraffic &traffic, const LargeMachine &machine,
+                      const Assignment &slots) {
   return std::visit(
-      [&]<class Machine>(const Machine &each) -> std::vector<double> {
-        if constexpr (std::is_same_v<Machine, GroupedMachine>)
+      [&]<class Machine>(const Machine &each) -> LargeLoads {
+        if constexpr (std::is_same_v<Machine, GroupedMachine>) {
           return {};
-        else
-          return bytes_on(traffic, each, slots);
+        } else {
+          std::vector<double> bytes = bytes_on(traffic, each, slots);
+          const LargePrediction prediction = predict_on(traffic, each, slots, bytes);
+          return {prediction, std::move(bytes)};
+        }
       },
       machine);
 }
 
+std::vector<double> link_bytes(const RankTraffic &traffic, const LargeMachine &machine,
+                               const Assignment &slots) {
+  return link_loads(traffic, machine, slots).bytes;
+}
+
 LargePrediction predict(const RankTraffic &traffic, const LargeMachine &machine,
                         const Assignment &slots) {
-  return std::visit(
-      [&]<class Machine>(const Machine &each) -> LargePrediction {
-        if constexpr (std::is_same_v<Machine, GroupedMachine>)
-          return {};
-        else
-          return predict_on(traffic, each, slots);
-      },
-      machine);
+  return link_loads(traffic, machine, slots).prediction;
 }
 
 } // namespace toposeat

@@ -25,6 +25,16 @@ struct LargePrediction {
   std::uint32_t busiest_link = 0;
 };
 
+/// A prediction and the bytes over each link that it rests on.
+struct LargeLoads {
+  LargePrediction prediction;
+  std::vector<double> bytes; // empty for a GroupedMachine
+};
+
+/// Ranks that share a slot use no links with each other.
+LargeLoads link_loads(const RankTraffic &traffic, const LargeMachine &machine,
+                      const Assignment &slots);
+
 /// Bytes over each link under the machine's own routing; empty for a GroupedMachine.
 std::vector<double> link_bytes(const RankTraffic &traffic, const LargeMachine &machine,
                                const Assignment &slots);

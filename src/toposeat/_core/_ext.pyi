@@ -309,6 +309,10 @@ class LargeMachine:
 
     def capacity(self, link: int) -> float: ...
 
+    @property
+    def capacities(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Bytes per second of every link."""
+
     def link_name(self, link: int) -> str: ...
 
 class LargeCandidate:
@@ -404,7 +408,12 @@ def large_prediction(machine: LargeMachine, traffic: RankTraffic, slots: Annotat
     """Cost and predicted times of one placement."""
 
 def large_link_bytes(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """Bytes over each link; no rank may share a slot."""
+    """Bytes over each link."""
+
+def large_loads(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[LargeCandidate, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    Cost and predicted times of one placement, and the bytes over each link.
+    """
 
 class SearchRecord:
     """Result of search_pairwise()."""

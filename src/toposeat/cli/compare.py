@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from toposeat.cli.command import Command, add_topology_option, print_json, show, write_result
+from toposeat.cli.command import (
+    Command,
+    add_network_options,
+    add_topology_option,
+    print_json,
+    show,
+    write_result,
+)
+from toposeat.cli.large_machine import is_large, large_machine
 from toposeat.cli.progress import progress_bar
+from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
     from toposeat.model.clocked import ClockedResult
+    from toposeat.model.placement import Placement
     from toposeat.pipeline import Candidate
+    from toposeat.report import TextStyle
+
+    # What to clock, the text for a style, and the JSON document: predictions on either machine.
+    _Compared = tuple[list[Candidate], Callable[[TextStyle], str], Callable[[], dict[str, Any]]]
 
 
 class CompareCommand(Command):
@@ -30,6 +43,7 @@ class CompareCommand(Command):
 
         parser.add_argument("placements", metavar="PLACE", nargs="+", type=Path)
         add_topology_option(parser)
+        add_network_options(parser)
         parser.add_argument(
             "--traffic", metavar="F", required=True, help="a profile, CSV matrix or pattern"
         )
@@ -56,41 +70,104 @@ class CompareCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Evaluate each placement, print one table, and clock where a line is given."""
-        from toposeat import evaluate, pipeline, profile, report, topology  # noqa: PLC0415
-        from toposeat.model.placement_file import load_placement  # noqa: PLC0415
-
-        machine = topology.read_topology(args.topology)
-        traffic = profile.read_traffic(args.traffic)
-        default = evaluate.default_placement(traffic.ranks, machine)
-        evaluator = evaluate.Evaluator(machine, traffic, metric=args.metric)
-        evaluations = [("default", evaluator.evaluate(default))]
-        candidates = []
-        for path in args.placements:
-            placement = load_placement(path)
-            devices = pipeline.device_positions(placement, machine, traffic, path)
-            evaluations.append((str(path), evaluator.evaluate(devices)))
-            before, after = (evaluations[at][1].predicted_s for at in (0, -1))
-            candidates.append(
-                pipeline.Candidate(
-                    name=str(path),
-                    placement=placement,
-                    path=path,
-                    predicted=1 - after / before if before > 0 else 0.0,
-                )
-            )
+        if is_large(args):
+            candidates, text, document = _on_network(args)
+        else:
+            candidates, text, document = _on_topology(args)
         clocked = None if args.launch is None else _clocked(args, candidates)
         if args.json:
-            document = report.comparison_json(evaluations, machine, traffic, metric=args.metric)
-            if clocked is not None:
-                document["clocked"] = report.clocked_json(clocked)
-            print_json(document)
+            _print_document(document(), clocked)
         else:
-            render = partial(report.render_comparison_text, metric=args.metric)
-            show(sys.stdout, render, evaluations, machine, traffic)
+            show(sys.stdout, text)
             if clocked is not None:
+                from toposeat import report  # noqa: PLC0415
+
                 write_result("\n")
                 show(sys.stdout, report.render_clocked_text, clocked)
         return 0
+
+
+def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> None:
+    from toposeat import report  # noqa: PLC0415
+
+    if clocked is not None:
+        document["clocked"] = report.clocked_json(clocked)
+    print_json(document)
+
+
+def _on_topology(args: argparse.Namespace) -> _Compared:
+    """On a machine whose devices and routes are listed."""
+    from toposeat import evaluate, pipeline, profile, report, topology  # noqa: PLC0415
+    from toposeat.model.placement_file import load_placement  # noqa: PLC0415
+
+    machine = topology.read_topology(args.topology)
+    traffic = profile.read_traffic(args.traffic)
+    evaluator = evaluate.Evaluator(machine, traffic, metric=args.metric)
+    default = evaluator.evaluate(evaluate.default_placement(traffic.ranks, machine))
+    evaluations, candidates = [("default", default)], []
+    for path in args.placements:
+        placement = load_placement(path)
+        devices = pipeline.device_positions(placement, machine, traffic, path)
+        evaluations.append((str(path), evaluator.evaluate(devices)))
+        times = default.predicted_s, evaluations[-1][1].predicted_s
+        candidates.append(_candidate(path, placement, *times))
+    return (
+        candidates,
+        lambda style: report.render_comparison_text(
+            evaluations, machine, traffic, style, metric=args.metric
+        ),
+        lambda: report.comparison_json(evaluations, machine, traffic, metric=args.metric),
+    )
+
+
+def _on_network(args: argparse.Namespace) -> _Compared:
+    """On hosts of a network, or the shape of a large machine."""
+    from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
+    from toposeat.model.placement_file import load_placement  # noqa: PLC0415
+
+    if args.metric != "bandwidth":
+        raise UsageError(
+            f"--metric {args.metric} needs a topology with devices, not a large machine",
+            hint="leave it out: the cost is bytes x distance on the machine",
+        )
+    shape = large_machine(args)
+    traffic = profile.read_traffic(args.traffic)
+    evaluator = mapping.SlotEvaluator(shape, traffic)
+    default = evaluator.evaluate(evaluator.default, "default")
+    evaluations, candidates = [("default", default)], []
+    for path in args.placements:
+        placement = load_placement(path)
+        slots = pipeline.slots_of_placement(placement, shape, traffic, path)
+        evaluations.append((str(path), evaluator.evaluate(slots, str(path))))
+        times = default.predicted_s or 0.0, evaluations[-1][1].predicted_s or 0.0
+        candidates.append(_candidate(path, placement, *times))
+    machine = f"{shape.text}: {shape.words}"
+    labels = ["default", *_labels(args.placements)]
+    named = [(label, each) for label, (_, each) in zip(labels, evaluations, strict=True)]
+    return (
+        candidates,
+        lambda style: report.render_scale_comparison_text(
+            named, machine, traffic, style, notes=shape.notes
+        ),
+        lambda: report.scale_comparison_json(evaluations, machine, traffic, notes=shape.notes),
+    )
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """File names as column headings: without folders, unless that would make two alike."""
+    short = [path.name for path in paths]
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def _candidate(path: Path, placement: Placement, before: float, after: float) -> Candidate:
+    from toposeat import pipeline  # noqa: PLC0415
+
+    return pipeline.Candidate(
+        name=str(path),
+        placement=placement,
+        path=path,
+        predicted=1 - after / before if before > 0 else 0.0,
+    )
 
 
 def _clocked(args: argparse.Namespace, candidates: Sequence[Candidate]) -> ClockedResult:

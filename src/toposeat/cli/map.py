@@ -18,7 +18,8 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
-from toposeat.cli.map_scale import is_large, map_onto_shape
+from toposeat.cli.large_machine import is_large
+from toposeat.cli.map_scale import map_onto_shape
 from toposeat.cli.page import page_text
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 from toposeat.cli.command import print_json, quoted, show, tell
+from toposeat.cli.large_machine import large_machine
+from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
-
-if TYPE_CHECKING:
-    from toposeat.mapping import Shape
 
 DEFAULT_BUDGET_S = 10.0
 _PARTS = 1000  # of the progress bar
@@ -21,13 +19,14 @@ _PARTS = 1000  # of the progress bar
 def map_onto_shape(args: argparse.Namespace) -> int:
     """Map, show, save; the arguments are those of `toposeat map`."""
     from toposeat import mapping, profile, report  # noqa: PLC0415
-    from toposeat.model.files import check_writable  # noqa: PLC0415
+    from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
     from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
     _refuse_what_needs_devices(args)
-    if args.output is not None:
-        check_writable(args.output, overwrite=args.force)
-    shape = _large_machine(args)
+    for target in (args.output, args.html):
+        if target is not None:
+            check_writable(target, overwrite=args.force)
+    shape = large_machine(args)
     traffic = profile.read_traffic(args.traffic)
     with progress_bar(f"mapping {traffic.ranks} ranks") as advance:
         result = mapping.map_to_shape(
@@ -50,6 +49,12 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         }
         placement = mapping.seat_slots(result, metadata=metadata, node=shape.node)
         save_placement(placement, args.output, overwrite=args.force)
+    if args.html is not None:
+        section = report.Section(traffic=traffic, scale=result)
+        title = f"{traffic.ranks} ranks on {shape.text}"
+        page = page_text([section], title=title, subtitle=f"traffic: {args.traffic}")
+        write_atomically(args.html, page, overwrite=args.force)
+        tell(f"Wrote {args.html}")
     # The file is safe before the result is shown: its reader may be gone.
     if args.json:
         print_json(report.scale_json(result, traffic))
@@ -63,36 +68,9 @@ def map_onto_shape(args: argparse.Namespace) -> int:
     return 0
 
 
-def is_large(args: argparse.Namespace) -> bool:
-    """Whether `-t` is the shape of a large machine, or a network of hosts."""
-    from toposeat import topology  # noqa: PLC0415
-    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
-
-    asked = args.node is not None or args.hosts is not None
-    return asked or is_shape(args.topology) or topology.is_network(args.topology)
-
-
-def _large_machine(args: argparse.Namespace) -> Shape:
-    """A shape alone, or a network with what is inside its hosts."""
-    from toposeat import mapping, topology  # noqa: PLC0415
-    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
-
-    if args.node is None:
-        if is_shape(args.topology) and args.hosts is None:
-            return mapping.read_shape(args.topology)
-        raise UsageError(
-            f"{args.topology} is a network of hosts: what is inside each of them?",
-            hint="say it with --node: this, a topology file of one node, or a catalogue name",
-        )
-    network = topology.read_network(args.topology)
-    if args.hosts is not None:
-        network = topology.allocated(network, topology.hosts_of(args.hosts))
-    return mapping.shape_of_network(network, topology.read_topology(args.node))
-
-
 def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
     """Options that name devices or draw links have no meaning on a shape."""
-    defaults = {"html": None, "metric": "bandwidth", **dict.fromkeys(_CONSTRAINTS)}
+    defaults = {"metric": "bandwidth", **dict.fromkeys(_CONSTRAINTS)}
     for name, default in defaults.items():
         if getattr(args, name, default) not in (default, [], None, False):
             raise UsageError(

@@ -10,6 +10,7 @@ from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic
 from toposeat.mapping.problem import Constraints, problem_of
 from toposeat.mapping.scale import map_to_shape, seat_slots
 from toposeat.mapping.shapes import Shape, is_shape, read_shape
+from toposeat.mapping.slot_evaluation import SlotEvaluator
 
 __all__ = [
     "METRICS",
@@ -17,6 +18,7 @@ __all__ = [
     "SOLVERS",
     "Constraints",
     "Shape",
+    "SlotEvaluator",
     "is_shape",
     "map_to_shape",
     "map_traffic",

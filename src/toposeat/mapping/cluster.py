@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from toposeat import _core
 from toposeat.errors import InputError, UsageError
 from toposeat.evaluate import network_arrays, walk
 from toposeat.mapping.binding import nearest_nics
+from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.network import Network, NetworkHost, NetworkKind, NetworkLink
-from toposeat.model.topology import Link, Route, Topology
+from toposeat.model.topology import Link, LinkKind, Route, Topology
 
 # Where nothing is known: an adapter of 200 Gb/s, and the latencies of InfiniBand: about a
 # microsecond from one host to another on a switch, 0.2 more per switch.
@@ -59,6 +61,7 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
         hosts=network.host_names,
         words=f"{len(network.hosts)} hosts of {devices} devices ({node.name})"
         f" on {len(network.switches)} switches",
+        link_levels=partial(_link_levels, network, node, plan.ports),
         node=node,
         notes=(*network.report, *plan.assumed),
     )
@@ -222,6 +225,31 @@ def _directed(network: Network, plan: _Plan) -> list[_core.SwitchLink]:
                 )
             )
     return links
+
+
+def _link_levels(network: Network, node: Topology, ports: int) -> LinkLevels:
+    """In the core's order: links of switches, ports of hosts, links inside each host."""
+    names = _level_names(network)
+    cables = [Level(name=names[link.level]) for link in network.links for _ in range(2)]
+    adapters = Level(name="host ports", kind=LinkKind.NIC)
+    inside = []
+    for link in node.links:
+        within = partial(Level, name=f"{link.kind.value} in hosts", kind=link.kind)
+        inside += [within(), within()]
+        inside += [] if link.combined_bytes_per_s is None else [within(is_hop=False)]
+    hosts = len(network.hosts)
+    return LinkLevels.of_runs([(cables, 1), ([adapters], 2 * hosts * ports), (inside, hosts)])
+
+
+def _level_names(network: Network) -> dict[int, str]:
+    """What the links of each level are called, by what the network looks like."""
+    levels = sorted({link.level for link in network.links})
+    if network.kind is NetworkKind.TORUS and levels and levels[-1] <= len("XYZW"):
+        return {level: f"{'XYZW'[level - 1]} links" for level in levels}
+    if network.kind is NetworkKind.DRAGONFLY:
+        named = {1: "local links", 2: "global links"}
+        return {level: named.get(level, f"level {level} links") for level in levels}
+    return {level: "leaf uplinks" if level == 1 else f"level {level} uplinks" for level in levels}
 
 
 @dataclass

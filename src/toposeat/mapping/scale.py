@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
-from toposeat.evaluate import compile_traffic
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.shapes import Shape
+from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.topology import Topology
@@ -88,10 +88,11 @@ def map_to_shape(
             hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
         )
     begin = time.perf_counter()
+    evaluator = SlotEvaluator(shape, traffic)
     try:
         answer = _core.map_large(
             shape.machine,
-            compile_traffic(traffic),
+            evaluator.flows,
             objective=objective,
             solver=solver,
             budget_s=budget_s,
@@ -107,8 +108,8 @@ def map_to_shape(
         slots_per_host=shape.slots_per_host,
         hosts=shape.hosts,
         slot_of_rank=answer.slot_of_rank,
-        default=_evaluation(shape, answer.default),
-        placed=_evaluation(shape, answer.placed),
+        default=_in_full(answer.default, evaluator.evaluate(evaluator.default)),
+        placed=_in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank)),
         candidates=tuple(_evaluation(shape, each) for each in answer.candidates),
         kept_default=answer.kept_default,
         objective=objective,
@@ -168,6 +169,12 @@ def _seats_in_nodes(result: ScaleResult, node: Topology, metadata: Mapping[str, 
         vendor=any_host.vendor,
         metadata=metadata,
     )
+
+
+def _in_full(candidate: _core.LargeCandidate, loads: ScaleEvaluation) -> ScaleEvaluation:
+    """What a candidate does to the links, under its own name."""
+    also = tuple(candidate.also)
+    return replace(loads, name=candidate.name, cpu_s=candidate.cpu_s, also=also)
 
 
 def _evaluation(shape: Shape, candidate: _core.LargeCandidate) -> ScaleEvaluation:

@@ -26,10 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from toposeat import _core
 from toposeat.errors import UsageError
+from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.model.shape_text import MAX_SLOTS, SHAPE_HINT, ShapeText, is_shape, parse_shape
 from toposeat.model.topology import Topology
 
@@ -47,6 +49,7 @@ class Shape:
     slots_per_host: int
     hosts: tuple[str, ...]
     words: str  # "128 nodes of 8 groups of 4 devices"
+    link_levels: Callable[[], LinkLevels]  # of the machine's links, made when asked for
     node: Topology | None = None  # what is inside each host, where it is known
     notes: tuple[str, ...] = ()  # what had to be assumed
 
@@ -87,7 +90,9 @@ def _hierarchy(request: ShapeText) -> Shape:
     if not costs:
         costs = _costs_of(below, bandwidths) if given else assumed
     node = request.count("node", max(1, levels - 1), levels)
-    return _nested(request, costs, bandwidths, request.latencies(levels, [1.0] * levels), node)
+    names = ["device uplinks", *(f"level {level} uplinks" for level in range(1, levels))]
+    latencies = request.latencies(levels, [1.0] * levels)
+    return _nested(request, costs, bandwidths, latencies, node_levels=node, names=names)
 
 
 def _fat_tree(request: ShapeText) -> Shape:
@@ -104,7 +109,10 @@ def _fat_tree(request: ShapeText) -> Shape:
         # More links cost more even where none is scarce: one step per switch level.
         costs = [c + 0.5 * level for level, c in enumerate(_costs_of(below, bandwidths))]
     default_us = [1.0] + [1.0 + 0.5 * level for level in range(1, levels)]
-    return _nested(request, costs, bandwidths, request.latencies(levels, default_us), 1)
+    names = ["device uplinks", "node uplinks", "leaf uplinks"]
+    names += [f"level {level} uplinks" for level in range(3, levels)]
+    latencies = request.latencies(levels, default_us)
+    return _nested(request, costs, bandwidths, latencies, node_levels=1, names=names)
 
 
 def _costs_of(devices_below: Sequence[int], bandwidths: Sequence[float]) -> list[float]:
@@ -122,18 +130,25 @@ def _nested(
     costs: list[float],
     bandwidths: list[float],
     latencies: list[float],
+    *,
     node_levels: int,
+    names: Sequence[str],
 ) -> Shape:
     machine = _core.LargeMachine.hierarchy(list(request.sizes), costs, bandwidths, latencies)
     per_host = prod(request.sizes[:node_levels])
     count = machine.slots // per_host
     words = f"{count} nodes of {per_host} devices"
+    runs = [
+        ([Level(name=names[level])], 2 * (machine.slots // prod(request.sizes[:level])))
+        for level in range(len(request.sizes))
+    ]
     return Shape(
         text=request.text,
         machine=machine,
         slots_per_host=per_host,
         hosts=request.hosts(count),
         words=words,
+        link_levels=partial(LinkLevels.of_runs, runs),
     )
 
 
@@ -170,12 +185,15 @@ def _torus(request: ShapeText) -> Shape:
     count = machine.slots // devices
     grid = "torus" if ends == "joined" else "open mesh"
     extents = "x".join(map(str, request.sizes))
+    both_ways = [Level(name=f"{name} links") for name in "XYZW"[:dimensions] for _ in range(2)]
+    runs = [(both_ways, prod(request.sizes)), *_below_routers(machine.slots, count)]
     return Shape(
         text=request.text,
         machine=machine,
         slots_per_host=devices,
         hosts=request.hosts(count),
         words=f"{extents} {grid}, {nodes} nodes per router, {devices} devices per node",
+        link_levels=partial(LinkLevels.of_runs, runs),
     )
 
 
@@ -193,14 +211,25 @@ def _dragonfly(request: ShapeText) -> Shape:
         bandwidths=bandwidths,
         latencies=request.latencies(3, [1.0, 0.2, 0.5]),
     )
+    among = [
+        ([Level(name="local links")], groups * routers * routers),
+        ([Level(name="global links")], groups * groups),
+    ]
+    below = _below_routers(machine.slots, machine.slots // devices)
     return Shape(
         text=request.text,
         machine=machine,
         slots_per_host=devices,
         hosts=request.hosts(machine.slots // devices),
+        link_levels=partial(LinkLevels.of_runs, [*among, *below]),
         words=f"dragonfly of {groups} groups of {routers} routers, {nodes} nodes per router,"
         f" {devices} devices per node",
     )
+
+
+def _below_routers(slots: int, nodes: int) -> list[tuple[list[Level], int]]:
+    """The links of slots and of nodes, in the core's order (node_links.hpp)."""
+    return [([Level(name="device links")], 2 * slots), ([Level(name="node links")], 2 * nodes)]
 
 
 _KINDS: dict[str, Callable[[ShapeText], Shape]] = {

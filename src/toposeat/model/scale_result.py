@@ -7,6 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.topology import LinkKind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LevelLoad:
+    """Predicted use of the links at one level: a direction of a cable is a link of its own.
+
+    So is what the two directions of a cable share, which carries no `bytes` of its own.
+    """
+
+    level: str
+    links: int
+    bytes: float
+    max_congestion_s: float
+    mean_congestion_s: float  # over all of them, idle ones included
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedLinkLoad:
+    """Predicted use of one link of a large machine; the name says which hosts or switches."""
+
+    link: str
+    level: str
+    kind: LinkKind
+    bytes: float
+    congestion_s: float
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaleEvaluation:
@@ -27,6 +54,9 @@ class ScaleEvaluation:
     busiest_link: str | None = None
     cpu_s: float = 0.0
     also: tuple[str, ...] = ()
+    hop_bytes: float | None = None
+    levels: tuple[LevelLoad, ...] = ()
+    links: tuple[NamedLinkLoad, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,6 +11,7 @@ from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
 from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
 from toposeat.pipeline.gain import possible_gains
 from toposeat.pipeline.placing import MapOptions, assess, device_positions, placement_of
+from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
 from toposeat.pipeline.tuned import (
     Tuned,
     cache_folder,
@@ -29,6 +30,7 @@ __all__ = [
     "MapOptions",
     "Tuned",
     "assess",
+    "assess_slots",
     "bench_lines",
     "cache_folder",
     "clock_placements",
@@ -45,6 +47,7 @@ __all__ = [
     "run_bench",
     "shell_line",
     "simulate_bench",
+    "slots_of_placement",
     "tune",
     "tuned_placement_path",
     "tuned_topology",

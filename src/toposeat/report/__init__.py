@@ -17,10 +17,11 @@ from toposeat.report.json_form import (
 )
 from toposeat.report.matrix_form import matrix_file
 from toposeat.report.network_json import network_json
-from toposeat.report.scale_json import scale_json
+from toposeat.report.scale_json import scale_comparison_json, scale_json
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.plain import plain_svg
 from toposeat.report.svg.profile import traffic_svg
+from toposeat.report.svg.scale import scale_svg
 from toposeat.report.text.bench import render_bench_text
 from toposeat.report.text.catalogue import render_catalogue_text
 from toposeat.report.text.clocked import render_clocked_text
@@ -33,7 +34,7 @@ from toposeat.report.text.mapping import (
 )
 from toposeat.report.text.network import render_network_text
 from toposeat.report.text.run import render_run_text
-from toposeat.report.text.scale import render_scale_text
+from toposeat.report.text.scale import render_scale_comparison_text, render_scale_text
 from toposeat.report.text.topology import render_topology_text
 from toposeat.report.text.traffic import render_traffic_text
 from toposeat.report.words import certificate_words, verdict_words
@@ -63,11 +64,14 @@ __all__ = [
     "render_network_text",
     "render_placement_text",
     "render_run_text",
+    "render_scale_comparison_text",
     "render_scale_text",
     "render_topology_text",
     "render_traffic_text",
     "run_json",
+    "scale_comparison_json",
     "scale_json",
+    "scale_svg",
     "text_style_for",
     "topology_json",
     "topology_svg",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from toposeat import __version__
-from toposeat.model.scale_result import ScaleResult
+from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
 
 SCALE_SCHEMA = "toposeat/scale/1"
+SCALE_COMPARISON_SCHEMA = "toposeat/scale-comparison/1"
 
 
 def scale_json(result: ScaleResult, traffic: Traffic) -> dict[str, Any]:
-    """`map -t SHAPE --json`. Slot s is device s % slots_per_host of host s // slots_per_host."""
+    """`map -t SHAPE --json`. Slot s is device s % slots_per_host of host s // slots_per_host.
+
+    `levels` are those of the machine, `links` its busiest few: the others are too many to list.
+    """
     return {
         "schema": SCALE_SCHEMA,
         "version": __version__,
@@ -35,4 +40,23 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> dict[str, Any]:
         "peak_memory_bytes": result.peak_memory_bytes,
         "seed": result.seed,
         "notes": list(result.notes),
+    }
+
+
+def scale_comparison_json(
+    evaluations: Sequence[tuple[str, ScaleEvaluation]],
+    machine: str,
+    traffic: Traffic,
+    *,
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Several placements on a large machine side by side, all predicted."""
+    return {
+        "schema": SCALE_COMPARISON_SCHEMA,
+        "version": __version__,
+        "topology": machine,
+        "traffic": traffic.origin,
+        "ranks": traffic.ranks,
+        "predicted": [{**msgspec.to_builtins(each), "name": name} for name, each in evaluations],
+        "notes": list(notes),
     }

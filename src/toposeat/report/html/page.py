@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from toposeat import __version__
 from toposeat.model.topology import Topology
-from toposeat.report.html import figures, profile_parts, tables
+from toposeat.report.html import figures, profile_parts, scale_parts, tables
 from toposeat.report.html.section import Section
 from toposeat.report.svg.element import Child, Markup, element, joined
 from toposeat.report.svg.machine import style_sheet
@@ -109,6 +109,8 @@ def _section(section: Section, key: str) -> Markup:
         parts += _mapping_parts(section, key)
     elif section.topology is not None:
         parts += [element("h3", {}, "The machine"), figures.machine_plain(section.topology)]
+    if section.scale is not None:
+        parts += scale_parts.scale_parts(section.scale)
     parts += _traffic_parts(section)
     parts += _run_parts(section)
     if section.placement is not None:
@@ -135,6 +137,9 @@ def _facts(section: Section) -> Markup:
         ]
         if section.topology.description:
             rows += [element("dt", {}, ""), element("dd", {}, section.topology.description)]
+    if section.scale is not None:
+        words = scale_parts.machine_words(section.scale)
+        rows += [element("dt", {}, "Machine"), element("dd", {}, words)]
     if section.traffic is not None:
         rows += [element("dt", {}, "Traffic"), element("dd", {}, traffic_sentence(section.traffic))]
         if section.traffic.metadata.get("pattern"):

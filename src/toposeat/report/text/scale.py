@@ -2,44 +2,143 @@
 
 from __future__ import annotations
 
-from rich.console import RenderableType
+from collections.abc import Sequence
 
-from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
+from rich.console import RenderableType
+from rich.text import Text
+
+from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
-from toposeat.report.units import clean, format_bytes, format_change, format_seconds, plural
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_change,
+    format_count,
+    format_seconds,
+    plural,
+    three_digits,
+)
 from toposeat.report.words import traffic_sentence
 
 _SHOWN_CANDIDATES = 8
 _SHOWN_NAMES = 3  # of the same placement
+_SHOWN_LINKS = 3
 
 
 def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle | None = None) -> str:
-    """What was asked, the predicted before/after table, and the candidates that were tried."""
+    """What was asked, the predicted before/after tables, and the candidates that were tried."""
     parts: list[RenderableType] = [
         labelled("Machine", f"{clean(result.shape)}: {plural(result.slots, 'slot')}"),
         labelled("Traffic", traffic_sentence(traffic)),
-        labelled(
-            "Mapping",
-            f"objective {clean(result.objective)}, solver {clean(result.solver)},"
-            f" {format_seconds(result.solve_seconds)},"
-            f" {format_bytes(result.peak_memory_bytes)} of memory",
-        ),
+        labelled("Mapping", mapping_words(result)),
         "",
-        columns(("predicted", "default", "placed", "change"), _rows(result), right=(1, 2, 3)),
+        columns(("predicted", "default", "placed", "change"), figure_rows(result), right=(1, 2, 3)),
+        *levels_and_links([("default", result.default), ("placed", result.placed)]),
         "",
-        labelled("Verdict", _verdict(result)),
-        "",
-        columns(("candidate", "time", "cost", "CPU"), _candidates(result), right=(1, 2, 3)),
+        labelled("Verdict", scale_verdict(result)),
     ]
+    if result.candidates:
+        rows = _candidates(result)
+        parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
     return lay_out([*parts, *sentences(result.notes)], style or TextStyle())
 
 
-def _rows(result: ScaleResult) -> list[list[str]]:
+def render_scale_comparison_text(
+    evaluations: Sequence[tuple[str, ScaleEvaluation]],
+    machine: str,
+    traffic: Traffic,
+    style: TextStyle | None = None,
+    *,
+    notes: Sequence[str] = (),
+) -> str:
+    """Several placements side by side; the first is the one the others are compared with."""
+    base = evaluations[0][1].predicted_s or 0.0
+    rows = []
+    for name, each in evaluations:
+        relative = (each.predicted_s or 0.0) / base if base > 0 else 1.0
+        rows.append([name, _seconds(each.predicted_s), three_digits(relative), *_figures(each)])
+    header = ("predicted", "time", "relative", "worst link", "mean link", "hop-bytes", "cost")
+    parts: list[RenderableType] = [
+        labelled("Machine", clean(machine)),
+        labelled("Traffic", traffic_sentence(traffic)),
+        "",
+        columns(header, rows, right=range(1, 7)),
+        *levels_and_links(evaluations),
+        Text(f"relative: time over that of {clean(evaluations[0][0])}; nothing was measured"),
+    ]
+    return lay_out([*parts, *sentences(notes)], style or TextStyle())
+
+
+def _figures(each: ScaleEvaluation) -> list[str]:
+    hops = "-" if each.hop_bytes is None else format_bytes(each.hop_bytes)
+    seconds = [_seconds(each.max_congestion_s), _seconds(each.mean_congestion_s)]
+    return [*seconds, hops, format_bytes(each.cost)]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else format_seconds(value)
+
+
+def levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[RenderableType]:
+    """Congestion per level of the machine, and the busiest links of each placement by name."""
+    names = [name for name, _ in evaluations]
+    header = ["worst / mean link", "links", *names]
+    right = range(1, len(header))
+    parts: list[RenderableType] = []
+    rows = level_rows([each for _, each in evaluations])
+    if rows:
+        parts += ["", columns(header, rows, right=right)]
+    links = [
+        [name if at == 0 else "", load.link, load.level, *_load(load)]
+        for name, each in evaluations
+        for at, load in enumerate(each.links[:_SHOWN_LINKS])
+    ]
+    if links:
+        header = ["busiest links", "link", "level", "bytes", "congestion"]
+        parts += ["", columns(header, links, right=(3, 4))]
+    return parts
+
+
+def _load(load: NamedLinkLoad) -> list[str]:
+    return [format_bytes(load.bytes), format_seconds(load.congestion_s)]
+
+
+def level_rows(evaluations: Sequence[ScaleEvaluation]) -> list[list[str]]:
+    """Of each level its name, its number of links, and worst / mean congestion by evaluation.
+
+    Levels that nobody uses are left out.
+    """
+    rows = []
+    for loads in zip(*(each.levels for each in evaluations), strict=True):
+        if max(load.max_congestion_s for load in loads) > 0:
+            words = [_worst_and_mean(load) for load in loads]
+            rows.append([loads[0].level, format_count(loads[0].links), *words])
+    return rows
+
+
+def _worst_and_mean(load: LevelLoad) -> str:
+    return f"{format_seconds(load.max_congestion_s)} / {format_seconds(load.mean_congestion_s)}"
+
+
+def mapping_words(result: ScaleResult) -> str:
+    """How the placement was found."""
+    if result.solver == "given":
+        return "given, not searched for"
+    return (
+        f"objective {clean(result.objective)}, solver {clean(result.solver)},"
+        f" {format_seconds(result.solve_seconds)},"
+        f" {format_bytes(result.peak_memory_bytes)} of memory"
+    )
+
+
+def figure_rows(result: ScaleResult) -> list[list[str]]:
+    """Figures of the whole machine: name, default, placed, change."""
     rows = [
         ("time", "predicted_s", format_seconds),
         ("worst link congestion", "max_congestion_s", format_seconds),
         ("mean link congestion", "mean_congestion_s", format_seconds),
+        ("hop-bytes", "hop_bytes", format_bytes),
         ("cost (bytes x distance)", "cost", format_bytes),
     ]
     table = []
@@ -51,7 +150,10 @@ def _rows(result: ScaleResult) -> list[list[str]]:
     return table
 
 
-def _verdict(result: ScaleResult) -> str:
+def scale_verdict(result: ScaleResult) -> str:
+    """What changed, in one sentence."""
+    if result.kept_default and result.solver == "given":
+        return "the default order"
     if result.kept_default:
         return "the default order is kept: nothing better was found"
     link = result.placed.busiest_link

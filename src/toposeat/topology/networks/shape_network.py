@@ -116,7 +116,7 @@ def _torus(shape: ShapeText) -> Network:
     builder = NetworkBuilder()
     cells = add_torus(builder, "router", shape.sizes)
     builder.links = [
-        replace(link, bytes_per_s=Quantity(links[link.level - 1], Source.USER), level=1)
+        replace(link, bytes_per_s=Quantity(links[link.level - 1], Source.USER))
         for link in builder.links
     ]
     places = [place for place in cells for _ in range(nodes)]

@@ -1,0 +1,49 @@
+"""`-t NETWORK --node SRC --hosts LIST`, `-t SHAPE`: machines too large to list device by device."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.mapping import Shape
+
+
+def is_large(args: argparse.Namespace) -> bool:
+    """Whether `-t` is the shape of a large machine, or a network of hosts."""
+    from toposeat import topology  # noqa: PLC0415
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    if args.node is not None or args.hosts is not None:
+        return True
+    return args.topology is not None and (
+        is_shape(args.topology) or topology.is_network(args.topology)
+    )
+
+
+def large_machine(args: argparse.Namespace) -> Shape:
+    """A shape alone, or a network with what is inside its hosts.
+
+    Raises:
+        UsageError: a network without `--node`, or `--node` and `--hosts` without a network.
+    """
+    from toposeat import mapping, topology  # noqa: PLC0415
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    if args.topology is None:
+        raise UsageError(
+            "--node and --hosts say what is on a network", hint="name the network with -t"
+        )
+    if args.node is None:
+        if is_shape(args.topology) and args.hosts is None:
+            return mapping.read_shape(args.topology)
+        raise UsageError(
+            f"{args.topology} is a network of hosts: what is inside each of them?",
+            hint="say it with --node: this, a topology file of one node, or a catalogue name",
+        )
+    network = topology.read_network(args.topology)
+    if args.hosts is not None:
+        network = topology.allocated(network, topology.hosts_of(args.hosts))
+    return mapping.shape_of_network(network, topology.read_topology(args.node))

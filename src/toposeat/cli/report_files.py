@@ -1,0 +1,144 @@
+"""What the files of `toposeat report` hold, and what follows from them together."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toposeat.cli.large_machine import is_large, large_machine
+from toposeat.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from toposeat.mapping import Shape
+    from toposeat.model.evaluation import MappingResult
+    from toposeat.model.placement import Placement
+    from toposeat.model.scale_result import ScaleResult
+    from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
+    from toposeat.report import Section
+
+
+class ReportFiles:
+    """What the command line names: nouns in files, a machine, a traffic."""
+
+    def __init__(self) -> None:
+        self.topology: Topology | None = None
+        self.shape: Shape | None = None
+        self.traffic: Traffic | None = None
+        self.placements: list[tuple[Path, Placement]] = []
+        self.runs: list[Any] = []
+        self.results: list[tuple[Path, MappingResult]] = []
+
+    @staticmethod
+    def load(args: argparse.Namespace) -> ReportFiles:
+        """From the options of `report`."""
+        from toposeat import profile, topology  # noqa: PLC0415
+
+        found = ReportFiles()
+        for path in args.files:
+            found.add(path)
+        if is_large(args):
+            found.shape = large_machine(args)
+        elif args.topology is not None:
+            found.topology = topology.read_topology(args.topology)
+        if args.traffic is not None:
+            found.traffic = profile.read_traffic(args.traffic)
+        return found
+
+    def add(self, path: Path) -> None:
+        """Take what one file holds, by its first bytes.
+
+        Raises:
+            InputError: an empty file, a report page, or a file of no known form.
+        """
+        from toposeat import profile, topology  # noqa: PLC0415
+        from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
+
+        if profile.holds_traffic(path):
+            self.traffic = profile.read_traffic(path)
+            return
+        text = files.read_text(path)  # once: it may be a pipe
+        head = text[:4096]
+        if result_file.MAPPING_SCHEMA in head:
+            self.results.append((path, result_file.parse_mapping(text, path)))
+        elif result_file.RUN_SCHEMA in head:
+            self.runs.append(result_file.parse_run(text, path))
+        elif head.startswith("# toposeat/placement/"):
+            self.placements.append((path, placement_file.parse_placement(text, path=path)))
+        elif head.lstrip()[:14].lower() == "<!doctype html":
+            raise InputError(
+                "a report page: it cannot be read back", path=path, hint="open it in a browser"
+            )
+        elif not head.strip():
+            raise InputError("an empty file", path=path, hint="make it again")
+        else:
+            self.topology = topology.parse_topology_text(text, path)
+
+    def scale_results(self) -> list[ScaleResult]:
+        """Given placements on a large machine beside its default."""
+        from toposeat import mapping, pipeline  # noqa: PLC0415
+
+        if self.shape is None or self.traffic is None:
+            return []
+        evaluator = mapping.SlotEvaluator(self.shape, self.traffic)
+        return [
+            pipeline.assess_slots(
+                self.shape,
+                evaluator,
+                pipeline.slots_of_placement(placement, self.shape, self.traffic, path),
+            )
+            for path, placement in self.placements
+        ]
+
+    def mapping_results(self) -> list[Any]:
+        """Results to show: saved ones, and given placements assessed on the given machine."""
+        from toposeat import pipeline  # noqa: PLC0415
+
+        for path, result in self.results:
+            self._check_result(path, result)
+        results = [result for _, result in self.results]
+        if self.topology is not None and self.traffic is not None:
+            for path, placement in self.placements:
+                devices = pipeline.device_positions(placement, self.topology, self.traffic, path)
+                results.append(pipeline.assess(self.topology, self.traffic, devices))
+        return results
+
+    def _check_result(self, path: Path, result: MappingResult) -> None:
+        """A saved result knows devices and links by number only: refuse another machine's."""
+        if self.topology is None or self.traffic is None:
+            raise UsageError(
+                f"{path}: a mapping is shown on its machine, with its traffic",
+                hint="add -t SRC and --traffic F, those that were given to `toposeat map`",
+            )
+        if len(result.device_of_rank) != self.traffic.ranks:
+            raise InputError(
+                f"a mapping of {len(result.device_of_rank)} ranks; the traffic has "
+                f"{self.traffic.ranks}",
+                path=path,
+                hint="give the traffic that was mapped",
+            )
+        links = {link.id for link in self.topology.links}
+        used = {load.link for load in (*result.default.links, *result.placed.links)}
+        inside = range(len(self.topology.devices))
+        if not used <= links or any(at not in inside for at in result.device_of_rank):
+            raise InputError(
+                f"a mapping on another machine than {self.topology.name}",
+                path=path,
+                hint="give the machine that was mapped on with -t SRC",
+            )
+
+    def sections(self) -> list[Section]:
+        """What the page shows: machine, traffic and each result, then the runs."""
+        from toposeat.report import Section  # noqa: PLC0415
+
+        machine = self.topology if self.topology is not None else self.shape
+        complete = machine is not None and self.traffic is not None
+        results = self.mapping_results()
+        sections = [Section(self.topology, self.traffic, result) for result in results]
+        sections += [Section(traffic=self.traffic, scale=scale) for scale in self.scale_results()]
+        if not sections and (self.topology is not None or self.traffic is not None):
+            sections.append(Section(self.topology, self.traffic))
+        if not complete:
+            sections += [Section(placement=placement) for _, placement in self.placements]
+        return sections + [Section(run=record) for record in self.runs]

@@ -1,0 +1,124 @@
+"""What a placement of a large job does to the links: thin over `_core.large_loads`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.errors import InputError
+from toposeat.evaluate import compile_traffic
+from toposeat.mapping.link_levels import LinkLevels
+from toposeat.mapping.shapes import Shape
+from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation
+from toposeat.model.traffic import Traffic
+
+BUSIEST_LINKS = 20
+
+
+class SlotEvaluator:
+    """One large machine and one traffic, compiled once for any number of placements.
+
+    Attributes:
+        flows: the compiled traffic.
+
+    Raises:
+        InputError: more ranks than slots.
+    """
+
+    def __init__(self, shape: Shape, traffic: Traffic) -> None:
+        if traffic.ranks > shape.slots:
+            raise InputError(
+                f"{traffic.ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
+                hint="name more hosts, or give the traffic of fewer ranks",
+            )
+        self._shape = shape
+        self._ranks = traffic.ranks
+        self.flows = compile_traffic(traffic)
+        self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
+
+    @property
+    def default(self) -> NDArray[np.uint32]:
+        """Rank i on slot i: hosts in order, devices in order."""
+        return np.arange(self._ranks, dtype=np.uint32)
+
+    def evaluate(
+        self, slots: Sequence[int] | NDArray[np.uint32], name: str = "given"
+    ) -> ScaleEvaluation:
+        """Predict what a placement costs; time and memory grow with pairs that talk and links.
+
+        Args:
+            slots: for each rank a slot of the shape; ranks that share one use no links together.
+            name: what the evaluation is called.
+
+        Returns:
+            Levels in the machine's order of links; `links` are the busiest `BUSIEST_LINKS`.
+        """
+        candidate, nbytes = _core.large_loads(
+            self._shape.machine, self.flows, np.asarray(slots, np.uint32)
+        )
+        if not candidate.predicted:  # pragma: no cover - every shape has a link model
+            return ScaleEvaluation(name=name, cost=candidate.cost)
+        links, capacities = self._known_links()
+        seconds = nbytes / capacities
+        is_hop = np.array([level.is_hop for level in links.levels])
+        return ScaleEvaluation(
+            name=name,
+            cost=candidate.cost,
+            max_congestion_s=candidate.busiest_s,
+            mean_congestion_s=candidate.mean_s,
+            latency_s=candidate.latency_s,
+            predicted_s=candidate.predicted_s,
+            hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
+            busiest_link=self._shape.machine.link_name(candidate.busiest_link),
+            levels=_levels(links, nbytes, seconds),
+            links=self._busiest(links, nbytes, seconds),
+        )
+
+    def _known_links(self) -> tuple[LinkLevels, NDArray[np.float64]]:
+        if self._links is None:
+            self._links = self._shape.link_levels(), self._shape.machine.capacities
+        return self._links
+
+    def _busiest(
+        self, links: LinkLevels, nbytes: NDArray[np.float64], seconds: NDArray[np.float64]
+    ) -> tuple[NamedLinkLoad, ...]:
+        """The first of the order by seconds, then by number; idle ones left out."""
+        most = min(BUSIEST_LINKS, len(seconds))
+        floor = np.partition(seconds, -most)[-most]
+        found = np.flatnonzero((seconds >= floor) & (seconds > 0))
+        found = found[np.argsort(-seconds[found], kind="stable")][:most]
+        return tuple(
+            NamedLinkLoad(
+                link=self._shape.machine.link_name(int(link)),
+                level=links.levels[links.level_of_link[link]].name,
+                kind=links.levels[links.level_of_link[link]].kind,
+                bytes=float(nbytes[link]),
+                congestion_s=float(seconds[link]),
+            )
+            for link in found
+        )
+
+
+def _levels(
+    links: LinkLevels, nbytes: NDArray[np.float64], seconds: NDArray[np.float64]
+) -> tuple[LevelLoad, ...]:
+    """Sums over the links of each name; what both directions share counts as congestion only."""
+    names = links.names
+    loads = []
+    for name in names:
+        here = [at for at, level in enumerate(links.levels) if level.name == name]
+        hops = [at for at in here if links.levels[at].is_hop]
+        within = seconds[np.isin(links.level_of_link, here)]
+        loads.append(
+            LevelLoad(
+                level=name,
+                links=int(within.size),
+                bytes=float(nbytes[np.isin(links.level_of_link, hops)].sum()),
+                max_congestion_s=float(within.max(initial=0.0)),
+                mean_congestion_s=float(within.mean()) if within.size else 0.0,
+            )
+        )
+    return tuple(loads)

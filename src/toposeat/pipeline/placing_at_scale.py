@@ -1,0 +1,76 @@
+"""Placement files on a large machine: hosts on a network, or the shape of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import mapping
+from toposeat.errors import InputError
+from toposeat.model.placement import Placement
+from toposeat.model.scale_result import ScaleResult
+from toposeat.model.traffic import Traffic
+
+
+def slots_of_placement(
+    placement: Placement, shape: mapping.Shape, traffic: Traffic, path: Path
+) -> NDArray[np.uint32]:
+    """Slot of each rank: its host by name, its device by PCI bus id, else by index.
+
+    Raises:
+        InputError: another rank count, or a host or device that the machine does not have.
+    """
+    if placement.ranks != traffic.ranks:
+        raise InputError(
+            f"a placement for {placement.ranks} ranks; the traffic has {traffic.ranks}",
+            path=path,
+            hint="map this traffic again: toposeat map TRAFFIC -t NETWORK --node SRC -o F",
+        )
+    devices = shape.node.devices if shape.node is not None else ()
+    by_pci = {device.pci_bus_id: at for at, device in enumerate(devices) if device.pci_bus_id}
+    by_index = (
+        {device.index: at for at, device in enumerate(devices)}
+        if devices
+        else {index: index for index in range(shape.slots_per_host)}
+    )
+    host_number = {name: at for at, name in enumerate(shape.hosts)}
+    slots = np.empty(placement.ranks, np.uint32)
+    for seat in placement.seats:
+        host = host_number.get(seat.host)
+        device = by_pci.get(seat.pci_bus_id) if seat.pci_bus_id is not None else None
+        device = by_index.get(seat.index) if device is None else device
+        if host is None or device is None:
+            what = f"host {seat.host}" if host is None else f"device {seat.index}"
+            raise InputError(
+                f"rank {seat.rank}: {shape.text} has no {what}",
+                path=path,
+                hint="name the hosts of the placement with --hosts, and their node with --node",
+            )
+        slots[seat.rank] = host * shape.slots_per_host + device
+    return slots
+
+
+def assess_slots(
+    shape: mapping.Shape, evaluator: mapping.SlotEvaluator, slots: NDArray[np.uint32]
+) -> ScaleResult:
+    """A given placement beside the default, in the form of a mapping result."""
+    default = evaluator.default
+    return ScaleResult(
+        shape=shape.text,
+        slots=shape.slots,
+        slots_per_host=shape.slots_per_host,
+        hosts=shape.hosts,
+        slot_of_rank=slots,
+        default=evaluator.evaluate(default, "default"),
+        placed=evaluator.evaluate(slots, "given"),
+        candidates=(),
+        kept_default=bool((slots == default).all()),
+        objective="time",
+        solver="given",
+        solve_seconds=0.0,
+        peak_memory_bytes=0,
+        seed=0,
+        notes=shape.notes,
+    )

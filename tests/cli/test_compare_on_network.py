@@ -1,0 +1,85 @@
+"""`toposeat compare` and `report` of placements over the hosts of a network."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from toposeat.cli.main import main
+
+CONF = "SwitchName=top Switches=l[1-2]\nSwitchName=l1 Nodes=n[1-3]\nSwitchName=l2 Nodes=n[4-5]\n"
+TRAFFIC = "stencil2d:4x6"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    conf = tmp_path / "topology.conf"
+    conf.write_text(CONF)
+    return ["-t", f"slurm:{conf},taper=2", "--node", "dgx-1v", "--hosts", "n5,n[1-2]"]
+
+
+@pytest.fixture
+def places(machine, tmp_path, capsys):
+    paths = []
+    for solver in ("auto", "random"):
+        paths.append(str(tmp_path / f"{solver}.place"))
+        assert main(["map", TRAFFIC, *machine, "--solver", solver, "-o", paths[-1]]) == 0
+    capsys.readouterr()
+    return paths
+
+
+def test_compare_says_what_map_said(machine, places, tmp_path, capsys):
+    assert main(["map", TRAFFIC, *machine, "--solver", "random", "--json"]) == 0
+    mapped = json.loads(capsys.readouterr().out)
+    assert main(["compare", *places, *machine, "--traffic", TRAFFIC, "--json"]) == 0
+    default, _, random = json.loads(capsys.readouterr().out)["predicted"]
+    for name in ("predicted_s", "max_congestion_s", "hop_bytes", "levels", "links", "cost"):
+        assert default[name] == mapped["default"][name]
+        assert random[name] == mapped["placed"][name]
+
+
+def test_compare_text_names_levels_and_hosts(machine, places, capsys):
+    assert main(["compare", *places, *machine, "--traffic", TRAFFIC]) == 0
+    out = capsys.readouterr().out
+    assert "leaf uplinks" in out
+    assert "nvlink in hosts" in out
+    assert "nothing was measured" in out
+    assert re.search(r"n[125] (port|nic|gpu|switch)", out)
+    assert "n3" not in out  # no host of the job
+
+
+def test_a_shape_is_compared_too(tmp_path, capsys):
+    place, shape = str(tmp_path / "a.place"), "fattree:8:2:2"
+    assert main(["map", TRAFFIC, "-t", shape, "--solver", "random", "-o", place]) == 0
+    assert main(["compare", place, "-t", shape, "--traffic", TRAFFIC]) == 0
+    assert "node uplinks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html", "svg"])
+def test_report_in_every_form(form, machine, places, capsys):
+    command = ["report", places[1], *machine, "--traffic", TRAFFIC, "--format", form]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "leaf uplinks" in out
+    assert {"html": "<!DOCTYPE html>", "svg": "<?xml", "json": "{", "text": "Traffic"}[form] in out
+
+
+def test_hosts_of_another_job_are_refused(machine, places, capsys):
+    others = [*machine[:-1], "n[1-3]"]
+    assert main(["compare", places[1], *others, "--traffic", TRAFFIC]) == 1
+    error = capsys.readouterr().err
+    assert "has no host n5" in error
+    assert "--hosts" in error
+
+
+def test_a_network_needs_its_node(machine, places, capsys):
+    assert main(["compare", places[0], *machine[:2], "--traffic", TRAFFIC]) == 2
+    assert "what is inside each of them" in capsys.readouterr().err
+
+
+def test_metrics_of_pairs_are_refused(machine, places, capsys):
+    command = ["compare", places[0], *machine, "--traffic", TRAFFIC, "--metric", "latency"]
+    assert main(command) == 2
+    assert "--metric latency needs" in capsys.readouterr().err
