@@ -17,7 +17,8 @@ CUresult emu_resolve(uint64_t pointer, uint64_t bytes, struct emu_place *place) 
   place->bytes = memory->alias + offset;
   place->on_device = memory->kind != EMU_HOST;
   place->physical = memory->physical;
-  place->reachable_by_peers = memory->imported || memory->is_virtual;
+  place->reachable_by_peers =
+      memory->pool ? emu_pool_is_shared(memory->pool) : memory->imported || memory->is_virtual;
   return CUDA_SUCCESS;
 }
 

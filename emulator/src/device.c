@@ -121,7 +121,7 @@ static int attribute(const struct emu_device *device, int which) {
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
     return 1;
   case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-    return 2;
+    return emu_driver.machine->engines ? (int)emu_driver.machine->engines : 2;
   case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
   case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
   case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
@@ -130,7 +130,10 @@ static int attribute(const struct emu_device *device, int which) {
   case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
   case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
   case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     return 1;
+  case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+    return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
     return (int)pci[0];
   case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:

@@ -72,9 +72,11 @@ struct emu_memory {
   uint64_t buffer_id;
   int file; /* of device memory; -1 */
   uint64_t inode;
-  bool imported;   /* by IPC from another process, or */
+  bool imported;   /* from another process, by IPC or through a pool, or */
   bool is_virtual; /* mapped with cuMemMap */
   bool registered; /* host memory that was there before */
+  bool freeing;    /* cuMemFreeAsync is queued */
+  CUmemoryPool pool;
   unsigned references;
   pid_t owner;         /* of imported memory: who exported it, */
   uint64_t owner_base; /* and where it is there */
@@ -98,6 +100,56 @@ void emu_unmap_twice(uint64_t base, char *alias, uint64_t mapped);
 uint64_t emu_new_buffer_id(void);
 uint64_t emu_inode(int file);
 int emu_new_file(const char *name, uint64_t size);
+
+/* Gives memory back and forgets it: of this process, or that of another one. */
+void emu_release(struct emu_memory *memory);
+/* New device memory of a context's device, reachable at *result. Call with the lock held. */
+CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size, bool managed,
+                             struct emu_memory **result);
+
+/* ---- what one process tells another */
+
+enum { EMU_MEMORY_MAGIC = 0x74707345, EMU_EVENT_MAGIC = 0x74707346, EMU_POOL_MAGIC = 0x74707347 };
+
+/* Names a file that a process holds open: memory, or the mark of an event. */
+struct emu_handle {
+  uint32_t magic;
+  int32_t process;
+  int32_t file;
+  uint32_t physical;
+  uint64_t base, size, mapped, inode, pool;
+};
+
+_Static_assert(sizeof(struct emu_handle) <= sizeof(CUipcMemHandle), "a handle has 64 bytes");
+
+/* A handle of this process's memory. */
+struct emu_handle emu_handle_of(const struct emu_memory *memory, uint32_t magic);
+/* The exporter's file, if it is still the one that the handle names; -1. */
+int emu_open_exported(const struct emu_handle *handle);
+/* Maps another process's memory. */
+CUresult emu_open_memory(CUcontext context, const struct emu_handle *handle,
+                         struct emu_memory **result);
+
+/* ---- pools */
+
+struct CUmemPoolHandle_st {
+  uint64_t id; /* of the pool that a file names, in all processes */
+  unsigned physical;
+  int handle_types;
+  int file;                /* names the pool for other processes; -1 */
+  bool imported, standing; /* standing: the device's own, which is never destroyed */
+  uint64_t used, most_used, threshold;
+  int reuse[3];
+  uint8_t access[EMU_MAX_DEVICES];
+  struct CUmemPoolHandle_st *next;
+};
+
+bool emu_pool_lives(CUmemoryPool pool);
+CUmemoryPool emu_new_pool(unsigned physical, int handle_types);
+/* Takes from and gives back to a pool's count. */
+void emu_pool_count(CUmemoryPool pool, int64_t bytes);
+/* Whether devices other than its own may reach the pool's memory. */
+bool emu_pool_is_shared(CUmemoryPool pool);
 
 /* ---- streams */
 

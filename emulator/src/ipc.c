@@ -11,17 +11,17 @@
 
 #include "driver.h"
 
-enum { HANDLE_MAGIC = 0x74707345 };
-
-struct handle {
-  uint32_t magic;
-  int32_t process;
-  int32_t file;
-  uint32_t physical;
-  uint64_t base, size, mapped, inode, buffer_id;
-};
-
-_Static_assert(sizeof(struct handle) <= sizeof(CUipcMemHandle), "a handle has 64 bytes");
+struct emu_handle emu_handle_of(const struct emu_memory *memory, uint32_t magic) {
+  return (struct emu_handle){.magic = magic,
+                             .process = (int32_t)getpid(),
+                             .file = memory->file,
+                             .physical = memory->physical,
+                             .base = memory->base,
+                             .size = memory->size,
+                             .mapped = memory->mapped,
+                             .inode = memory->inode,
+                             .pool = memory->pool ? memory->pool->id : 0};
+}
 
 EMU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointer) {
   EMU_NEEDS_INIT();
@@ -29,19 +29,11 @@ EMU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointe
     return CUDA_ERROR_INVALID_VALUE;
   emu_lock();
   const struct emu_memory *memory = emu_find(pointer);
-  const bool good =
-      memory && memory->kind == EMU_DEVICE && !memory->imported && !memory->is_virtual;
-  struct handle handle = {.magic = HANDLE_MAGIC};
-  if (good) {
-    handle.process = (int32_t)getpid();
-    handle.file = memory->file;
-    handle.physical = memory->physical;
-    handle.base = memory->base;
-    handle.size = memory->size;
-    handle.mapped = memory->mapped;
-    handle.inode = memory->inode;
-    handle.buffer_id = memory->buffer_id;
-  }
+  const bool good = memory && memory->kind == EMU_DEVICE && !memory->imported &&
+                    !memory->is_virtual && !memory->pool;
+  struct emu_handle handle = {0};
+  if (good)
+    handle = emu_handle_of(memory, EMU_MEMORY_MAGIC);
   emu_unlock();
   if (!good)
     return CUDA_ERROR_INVALID_VALUE;
@@ -50,8 +42,7 @@ EMU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *result, CUdeviceptr pointe
   return CUDA_SUCCESS;
 }
 
-/* The exporter's file, if it is still the one that the handle names; -1. */
-static int open_exported(const struct handle *handle) {
+int emu_open_exported(const struct emu_handle *handle) {
   char path[64];
   (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)handle->process, (int)handle->file);
   const int file = open(path, O_RDWR | O_CLOEXEC);
@@ -69,10 +60,10 @@ static void take_time(int64_t nanoseconds) {
 }
 
 /* A buffer that is open already; *stale if memory that has gone is still open at its place. */
-static struct emu_memory *opened(const struct handle *handle, bool *stale) {
+static struct emu_memory *opened(const struct emu_handle *handle, bool *stale) {
   for (unsigned i = 0; i < emu_allocations(); ++i) {
     struct emu_memory *each = emu_allocation(i);
-    if (!each->imported || each->owner != handle->process)
+    if (!each->imported || each->pool || each->owner != handle->process)
       continue;
     if (each->inode == handle->inode && each->owner_base == handle->base)
       return each;
@@ -83,8 +74,8 @@ static struct emu_memory *opened(const struct handle *handle, bool *stale) {
   return NULL;
 }
 
-static CUresult check(CUcontext context, const struct handle *handle) {
-  if (handle->magic != HANDLE_MAGIC || handle->physical >= emu_driver.machine->devices)
+static CUresult check(CUcontext context, const struct emu_handle *handle) {
+  if (handle->magic != EMU_MEMORY_MAGIC || handle->physical >= emu_driver.machine->devices)
     return CUDA_ERROR_INVALID_VALUE;
   if (!context || handle->process == (int32_t)getpid())
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -97,8 +88,9 @@ static CUresult check(CUcontext context, const struct handle *handle) {
   return CUDA_SUCCESS;
 }
 
-static CUresult open_new(CUcontext context, const struct handle *handle, CUdeviceptr *pointer) {
-  const int file = open_exported(handle);
+CUresult emu_open_memory(CUcontext context, const struct emu_handle *handle,
+                         struct emu_memory **result) {
+  const int file = emu_open_exported(handle);
   if (file < 0)
     return CUDA_ERROR_INVALID_VALUE;
   struct emu_memory memory = {.size = handle->size,
@@ -117,13 +109,12 @@ static CUresult open_new(CUcontext context, const struct handle *handle, CUdevic
     (void)close(file);
     return CUDA_ERROR_MAP_FAILED;
   }
-  if (!emu_add(&memory)) {
-    emu_unmap_twice(memory.base, memory.alias, memory.mapped);
-    (void)close(file);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *pointer = memory.base;
-  return CUDA_SUCCESS;
+  *result = emu_add(&memory);
+  if (*result)
+    return CUDA_SUCCESS;
+  emu_unmap_twice(memory.base, memory.alias, memory.mapped);
+  (void)close(file);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EMU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle given,
@@ -131,7 +122,7 @@ EMU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle g
   EMU_NEEDS_INIT();
   if (!pointer || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
     return CUDA_ERROR_INVALID_VALUE;
-  struct handle handle;
+  struct emu_handle handle;
   memcpy(&handle, &given, sizeof handle);
   bool is_new = false;
   emu_lock();
@@ -146,8 +137,11 @@ EMU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle g
     } else if (stale)
       result = CUDA_ERROR_ALREADY_MAPPED;
     else {
-      result = open_new(context, &handle, pointer);
+      struct emu_memory *made = NULL;
+      result = emu_open_memory(context, &handle, &made);
       is_new = result == CUDA_SUCCESS;
+      if (is_new)
+        *pointer = made->base;
     }
   }
   emu_unlock();
@@ -161,7 +155,7 @@ EMU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   emu_drain_all();
   emu_lock();
   struct emu_memory *memory = emu_find(pointer);
-  const bool good = memory && memory->imported && memory->base == pointer;
+  const bool good = memory && memory->imported && !memory->pool && memory->base == pointer;
   if (good && --memory->references == 0)
     emu_remove(memory);
   emu_unlock();

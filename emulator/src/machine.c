@@ -69,15 +69,35 @@ static void read_path(struct reader *reader, struct emu_path *path) {
     path->channel[i] = (uint16_t)whole(reader, reader->machine->channels - 1);
 }
 
-static struct emu_way *way_here(struct reader *reader) {
+static uint32_t pair_number(struct reader *reader) {
+  const unsigned from = device_number(reader);
+  return emu_pair(reader->machine, from, device_number(reader));
+}
+
+/* A limit of what two devices exchange with each other. */
+static void read_both(struct reader *reader) {
+  struct emu_machine *machine = reader->machine;
   const unsigned from = device_number(reader);
   const unsigned to = device_number(reader);
-  return &reader->machine->way[(size_t)from * reader->machine->devices + to];
+  const double bytes_per_ns = rate(reader, 1);
+  machine->way[emu_pair(machine, from, to)].direct.both_bytes_per_ns = bytes_per_ns;
+  machine->way[emu_pair(machine, to, from)].direct.both_bytes_per_ns = bytes_per_ns;
+}
+
+enum stage { DIRECT, UP, DOWN };
+
+static void read_way(struct reader *reader, enum stage stage) {
+  const uint32_t pair = pair_number(reader);
+  struct emu_way *way = &reader->machine->way[pair];
+  struct emu_path *path = &way->direct;
+  if (stage != DIRECT)
+    path = stage == UP ? &way->stage_up : &way->stage_down;
+  read_path(reader, path);
+  path->pair = pair;
 }
 
 static uint8_t *pair_here(struct reader *reader, uint8_t *table) {
-  const unsigned from = device_number(reader);
-  return &table[(size_t)from * reader->machine->devices + device_number(reader)];
+  return &table[pair_number(reader)];
 }
 
 static void read_sizes(struct reader *reader) {
@@ -127,6 +147,8 @@ static void read_line(struct reader *reader, const char *what) {
     copy_word(reader, machine->name, sizeof machine->name);
   else if (strcmp(what, "ipc-open-ns") == 0)
     machine->ipc_open_ns = (int64_t)number(reader, 0, 1e10);
+  else if (strcmp(what, "engines") == 0)
+    machine->engines = whole(reader, EMU_MAX_ENGINES);
   else if (strcmp(what, "sizes") == 0)
     read_sizes(reader);
   else if (!machine->devices)
@@ -140,13 +162,15 @@ static void read_line(struct reader *reader, const char *what) {
   else if (strcmp(what, "from-host") == 0)
     read_path(reader, &machine->device[device_number(reader)].from_host);
   else if (strcmp(what, "direct") == 0)
-    read_path(reader, &way_here(reader)->direct);
+    read_way(reader, DIRECT);
   else if (strcmp(what, "stage-up") == 0)
-    read_path(reader, &way_here(reader)->stage_up);
+    read_way(reader, UP);
   else if (strcmp(what, "stage-down") == 0)
-    read_path(reader, &way_here(reader)->stage_down);
+    read_way(reader, DOWN);
+  else if (strcmp(what, "both") == 0)
+    read_both(reader);
   else if (strcmp(what, "peer") == 0)
-    way_here(reader)->peer = true;
+    machine->way[pair_number(reader)].peer = true;
   else if (strcmp(what, "ancestor") == 0) {
     uint8_t *entry = pair_here(reader, machine->ancestor);
     *entry = (uint8_t)whole(reader, 255);

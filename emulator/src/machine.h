@@ -7,17 +7,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EMU_MAX_DEVICES = 128, EMU_MAX_CHANNELS = 4096, EMU_MAX_PATH = 64 };
+enum {
+  EMU_MAX_DEVICES = 128,
+  EMU_MAX_CHANNELS = 4096,
+  EMU_MAX_PATH = 64,
+  EMU_MAX_PAIRS = EMU_MAX_DEVICES * EMU_MAX_DEVICES,
+  EMU_MAX_ENGINES = 8,
+};
 
 /* One direction of a link, both together, or a copy engine: serves one chunk after the other. */
 struct emu_channel {
   double bytes_per_ns;
 };
 
-/* What one way of moving bytes occupies. `cap` is the limit of a single flow, 0 without one. */
+/* What one way of moving bytes occupies. `cap` is a limit, 0 without one, that all copies of the
+   same ordered pair of devices share; a device and itself are a pair. `both` is one that both
+   directions of a pair share. */
 struct emu_path {
   int64_t latency_ns;
-  double cap_bytes_per_ns;
+  double cap_bytes_per_ns, both_bytes_per_ns;
+  uint32_t pair;
   uint32_t count;
   uint16_t channel[EMU_MAX_PATH];
 };
@@ -51,6 +60,7 @@ struct emu_machine {
   uint64_t digest; /* of the file's text */
   int64_t ipc_open_ns;
   unsigned devices, channels;
+  unsigned engines; /* copy engines of a device, each drives one copy at a time; 0: no limit */
   struct emu_device device[EMU_MAX_DEVICES];
   struct emu_channel channel[EMU_MAX_CHANNELS];
   struct emu_way *way; /* devices x devices, row = source */
@@ -61,6 +71,11 @@ struct emu_machine {
 
 /* The machine, read once; NULL with one line on stderr if there is none. */
 const struct emu_machine *emu_machine(void);
+
+/* The number of an ordered pair. */
+static inline uint32_t emu_pair(const struct emu_machine *machine, unsigned from, unsigned to) {
+  return from * machine->devices + to;
+}
 
 /* The way from one physical device to another. */
 const struct emu_way *emu_way(const struct emu_machine *machine, unsigned from, unsigned to);

@@ -12,12 +12,12 @@ static const uint64_t page = 4096;
 
 static uint64_t whole_pages(uint64_t size) { return (size + page - 1) / page * page; }
 
-static CUresult allocate_device(CUcontext context, uint64_t size, bool managed,
-                                CUdeviceptr *result) {
+CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size, bool managed,
+                             struct emu_memory **result) {
   struct emu_memory memory = {.size = size,
                               .mapped = whole_pages(size),
                               .kind = managed ? EMU_MANAGED : EMU_DEVICE,
-                              .physical = context->physical,
+                              .physical = physical,
                               .context = context,
                               .buffer_id = emu_new_buffer_id(),
                               .file = -1,
@@ -36,10 +36,9 @@ static CUresult allocate_device(CUcontext context, uint64_t size, bool managed,
       memory.alias = NULL;
     memory.inode = memory.file >= 0 ? emu_inode(memory.file) : 0;
   }
-  if (memory.alias && emu_add(&memory)) {
-    *result = memory.base;
+  *result = memory.alias ? emu_add(&memory) : NULL;
+  if (*result)
     return CUDA_SUCCESS;
-  }
   if (memory.alias && managed)
     (void)munmap(memory.alias, memory.mapped);
   else if (memory.alias)
@@ -56,8 +55,12 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool managed) {
     return bytes && pointer ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
   emu_lock();
   CUcontext context = emu_current();
-  const CUresult result =
-      context ? allocate_device(context, bytes, managed, pointer) : CUDA_ERROR_INVALID_CONTEXT;
+  struct emu_memory *made = NULL;
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  if (context)
+    result = emu_allocate_device(context, context->physical, bytes, managed, &made);
+  if (made)
+    *pointer = made->base;
   emu_unlock();
   return result;
 }
@@ -81,6 +84,14 @@ EMU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size
                                                : allocate(pointer, *pitch * height, false);
 }
 
+void emu_release(struct emu_memory *memory) {
+  if (memory->pool)
+    emu_pool_count(memory->pool, -(int64_t)memory->size);
+  if (!memory->imported)
+    (void)emu_take_memory(emu_driver.machine, memory->physical, -(int64_t)memory->mapped);
+  emu_remove(memory);
+}
+
 /* Freeing waits for the work that may use the memory, as the real driver does. */
 EMU_EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   EMU_NEEDS_INIT();
@@ -90,11 +101,9 @@ EMU_EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   emu_lock();
   struct emu_memory *memory = emu_find(pointer);
   const bool ours = memory && memory->base == pointer && memory->kind != EMU_HOST &&
-                    !memory->imported && !memory->is_virtual;
-  if (ours) {
-    (void)emu_take_memory(emu_driver.machine, memory->physical, -(int64_t)memory->mapped);
-    emu_remove(memory);
-  }
+                    (!memory->imported || memory->pool) && !memory->is_virtual && !memory->freeing;
+  if (ours)
+    emu_release(memory);
   emu_unlock();
   return ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

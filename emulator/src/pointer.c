@@ -50,7 +50,8 @@ static CUresult answer(void *data, int which, uint64_t pointer, const struct emu
     return put_int(data, on_host && memory->context ? memory->context->device
                                                     : ordinal_or_none(memory->physical));
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    return put_flag(data, memory->kind == EMU_DEVICE && !memory->is_virtual && !memory->imported);
+    return put_flag(data, memory->kind == EMU_DEVICE && !memory->is_virtual && !memory->imported &&
+                              !memory->pool);
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
   case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
     return put_word(data, memory->base);
@@ -60,13 +61,15 @@ static CUresult answer(void *data, int which, uint64_t pointer, const struct emu
   case CU_POINTER_ATTRIBUTE_MAPPED:
     return put_flag(data, true);
   case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    if (memory->pool)
+      return put_word(data, (uint64_t)memory->pool->handle_types);
     return put_word(data, memory->is_virtual ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0);
   case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     return put_flag(data, false);
   case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
     return put_int(data, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-    return put_word(data, 0);
+    return put_word(data, (uint64_t)(uintptr_t)memory->pool);
   case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
     return put_word(data, memory->buffer_id);
   default:

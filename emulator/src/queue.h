@@ -3,6 +3,8 @@
 #ifndef TOPOSEAT_EMULATOR_QUEUE_H
 #define TOPOSEAT_EMULATOR_QUEUE_H
 
+#include <stdatomic.h>
+
 #include "driver.h"
 #include "transfer.h"
 
@@ -13,6 +15,7 @@ enum task_kind {
   TASK_WAIT_EVENT,
   TASK_WAIT_STREAM,
   TASK_CALL,
+  TASK_FREE,
   TASK_NOTHING
 };
 
@@ -44,6 +47,7 @@ struct task {
     struct call call;
     CUevent event;
     CUstream stream;
+    struct emu_memory *memory;
   } of;
 };
 
@@ -57,13 +61,30 @@ struct CUstream_st {
   struct CUstream_st *next;
 };
 
+/* How often an event was recorded, by all processes that have it. */
+struct event_mark {
+  _Atomic uint64_t recorded, reached; /* numbers of the last record queued and taken */
+  _Atomic int64_t time_ns;
+  _Atomic int32_t recorder; /* the process that recorded it last */
+};
+
 struct CUevent_st {
   CUcontext context;
   unsigned flags;
-  uint64_t recorded, reached; /* numbers of the last record queued and taken */
-  int64_t time_ns;
+  struct event_mark *mark; /* `own`, or that of a file which other processes map as well */
+  struct event_mark own;
+  int file; /* -1 without one */
+  uint64_t inode;
+  bool imported;
   struct CUevent_st *next;
 };
+
+/* How long a wait for another process's event rests between two looks. */
+enum { EMU_LOOK_AGAIN_NS = 50000 };
+
+/* Says that a record's turn has come, and asks whether that of one has, and when it is done. */
+void emu_event_reach(CUevent event, uint64_t number, int64_t time_ns);
+bool emu_event_is_reached(CUevent event, uint64_t number, int64_t *time_ns);
 
 /* All streams of this process. */
 extern CUstream emu_streams;
@@ -74,7 +95,9 @@ struct task *emu_queue(CUstream named, enum task_kind kind, CUstream *stream, CU
 /* Ends a queueing call: unlocks, and waits if the call is a blocking one. */
 CUresult emu_finish(CUstream stream, CUresult result, bool wait);
 
-/* Takes all whose turn has come. Returns when to look again. */
+/* Takes all whose turn has come, in all streams. Returns when to look again. Host functions are run
+   by the worker only: the program's own threads may hold what they wait for. */
+int64_t emu_take_tasks(bool may_call);
 int64_t emu_progress(void);
 
 /* Rests, without the lock, until about `due_ns`. */

@@ -15,10 +15,12 @@ bool emu_state_open(const struct emu_machine *machine);
 /* Whether no other process has said the banner yet. */
 bool emu_state_first_here(void);
 
-/* Sends `bytes` along `path` as soon as `start_ns` allows and the channels are free. Returns when
-   the last byte arrives (without the path's latency). */
-int64_t emu_reserve(const struct emu_machine *machine, const struct emu_path *path, uint64_t bytes,
-                    int64_t start_ns);
+/* Sends `bytes` along `path` as soon as `start_ns` allows and the channels, the pair's limit and a
+   copy engine of `device` are free. Returns when the last byte arrives (without the path's
+   latency).
+ */
+int64_t emu_reserve(const struct emu_machine *machine, const struct emu_path *path, unsigned device,
+                    uint64_t bytes, int64_t start_ns);
 
 /* Takes memory of a device; false if there is not that much. `bytes` < 0 gives it back. */
 bool emu_take_memory(const struct emu_machine *machine, unsigned device, int64_t bytes);

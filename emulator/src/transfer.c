@@ -18,18 +18,24 @@ static bool goes_direct(const struct emu_copy *copy, const struct emu_way *way) 
          emu_peer_enabled(copy->from.physical, copy->to.physical);
 }
 
-static void choose_paths(struct transfer *transfer) {
+static void choose_paths(struct transfer *transfer, unsigned device) {
   const struct emu_machine *machine = emu_driver.machine;
   const struct emu_place *from = &transfer->copy.from;
   const struct emu_place *to = &transfer->copy.to;
+  transfer->engine[0] = transfer->engine[1] = device;
   if (from->on_device && to->on_device && from->physical == to->physical) {
     transfer->local.cap_bytes_per_ns = machine->device[from->physical].copy_bytes_per_ns;
+    transfer->local.pair = emu_pair(machine, from->physical, from->physical);
     transfer->path[0] = &transfer->local;
   } else if (from->on_device && to->on_device) {
     const struct emu_way *way = emu_way(machine, from->physical, to->physical);
     const bool direct = goes_direct(&transfer->copy, way);
     transfer->path[0] = direct ? &way->direct : &way->stage_up;
     transfer->path[1] = direct ? NULL : &way->stage_down;
+    if (!direct) { /* each device drives its own link */
+      transfer->engine[0] = from->physical;
+      transfer->engine[1] = to->physical;
+    }
   } else if (from->on_device)
     transfer->path[0] = &machine->device[from->physical].to_host;
   else if (to->on_device)
@@ -52,8 +58,8 @@ static uint64_t chunk_of(const struct transfer *transfer) {
   return bytes < (double)least_chunk ? least_chunk : (uint64_t)bytes;
 }
 
-void emu_transfer_begin(struct transfer *transfer, int64_t start_ns) {
-  choose_paths(transfer);
+void emu_transfer_begin(struct transfer *transfer, unsigned device, int64_t start_ns) {
+  choose_paths(transfer, device);
   transfer->chunk = chunk_of(transfer);
   transfer->moved = 0;
   for (int stage = 0; stage < 2; ++stage) {
@@ -93,8 +99,8 @@ bool emu_transfer_advance(struct transfer *transfer, int64_t now_ns, int64_t *du
     for (int stage = 0; stage < 2 && transfer->path[stage]; ++stage) {
       if (transfer->clock_ns[stage] < arrived)
         transfer->clock_ns[stage] = arrived; /* store and forward */
-      arrived =
-          emu_reserve(emu_driver.machine, transfer->path[stage], bytes, transfer->clock_ns[stage]);
+      arrived = emu_reserve(emu_driver.machine, transfer->path[stage], transfer->engine[stage],
+                            bytes, transfer->clock_ns[stage]);
       transfer->clock_ns[stage] = arrived;
     }
   }

@@ -241,3 +241,86 @@ def two_hosts() -> Topology:
 def test_every_kind_of_machine(name: str) -> None:
     program = "driver.do('cuInit', c_uint(0)); print(len(driver.devices()))"
     assert int(output_of(program, machine=name)) == len(read_topology(name).devices)
+
+
+BOTH_WAYS = """
+import socket
+size, rounds = 1 << 20, int(os.environ.get("ROUNDS", 12))
+roles = json.loads(os.environ["ROLES"])            # [own device, other device, pushes]
+ends = [socket.socketpair() for _ in roles]
+def child(number):
+    own, other, pushes = roles[number]
+    end = ends[number][1]
+    driver.start(own)
+    mine = driver.allocate(size)
+    driver.put(mine, bytes([7]) * size)
+    end.sendall(bytes(driver.export(mine)))
+    result, theirs = driver.open(Handle.from_buffer_copy(end.recv(64)))
+    assert result == 0
+    end.recv(1)
+    begin = time.monotonic()
+    for _ in range(0 if pushes is None else rounds):
+        assert driver.copy(*((theirs, mine) if pushes else (mine, theirs)), size) == 0
+    done = 0 if pushes is None else rounds * size
+    end.sendall(str(done / (time.monotonic() - begin)).encode())
+    end.recv(1)
+    os._exit(0)
+for number in range(len(roles)):
+    if os.fork() == 0:
+        child(number)
+handles = [end[0].recv(64) for end in ends]
+for number, (own, other, _) in enumerate(roles):
+    owner = next(k for k, role in enumerate(roles) if role[0] == other and k != number)
+    ends[number][0].sendall(handles[owner])
+time.sleep(0.3)
+for end in ends:
+    end[0].sendall(b"g")
+rates = [float(end[0].recv(100)) for end in ends]
+for end in ends:
+    end[0].sendall(b"x")
+for _ in ends:
+    assert os.wait()[1] == 0
+print(json.dumps(rates))
+"""
+
+
+def together(
+    roles: list[tuple[int, int, bool | None]], text: str, folder: Path, **more: str
+) -> float:
+    """Bytes/s of all copies at once: each of a process on `own`, from or (pushing) to `other`, or None."""
+    path = folder / "machine"
+    path.write_text(text)
+    words = {"ROLES": json.dumps(roles), "TOPOSEAT_EMULATED_MACHINE": str(path), **more}
+    return sum(json.loads(output_of(BOTH_WAYS, environment=words)))
+
+
+def test_two_engines_on_a_pair_stay_under_its_limit(tmp_path: Path) -> None:
+    topology = read_topology("k80-16")
+    route = topology.route_of_pair["gpu0", "gpu8"]
+    assert route.cap_bytes_per_s is not None
+    limit = 0.05 * route.cap_bytes_per_s.value
+    text = machine_text(topology, scale=0.05)
+    # one half pushed by the owner, the other half pulled: what COOPERATE does
+    rate = together([(0, 8, True), (8, 0, False)], text, tmp_path)
+    assert rate <= limit * 1.05
+
+
+def test_a_limit_of_both_directions_is_shared_by_them(tmp_path: Path) -> None:
+    text = machine_text(read_topology("k80-16"), scale=0.05)
+    text = text.replace("peer 0 1\n", "peer 0 1\nboth 0 1 1e8\n")
+    rate = together([(0, 1, True), (1, 0, True)], text, tmp_path)
+    assert rate <= 1.05e8
+
+
+def test_one_engine_drives_one_copy_at_a_time(tmp_path: Path) -> None:
+    machine, scale = read_topology("dgx-a100"), 0.0003
+    port = scale * 300e9
+    # GPU 0 pushes to 1 and pulls from 2: two directions of its port, but one engine
+    roles = [(0, 1, True), (0, 2, False), (1, 0, None), (2, 0, None)]
+    one = together(roles, machine_text(machine, scale=scale, engines=1), tmp_path)
+    assert one <= 1.05 * port
+    (tmp_path / "machine.state").unlink()
+    any_number = together(roles, machine_text(machine, scale=scale), tmp_path)
+    assert any_number > 1.2 * port
+    with pytest.raises(UsageError, match="9 copy engines"):
+        machine_text(machine, engines=9)

@@ -131,7 +131,7 @@ def test_calls_are_found_by_name() -> None:
         driver.do('cuGetProcAddress_v2', name, byref(found), version, flags, byref(status))
         assert found.value and status.value == 0, name
     assert driver.code('cuGetProcAddress', b"cuNoSuchCall", byref(found), version, flags) == 500
-    print(driver.code('cuMemPoolCreate'))
+    print(driver.code('cuMemAdvise'))
     """
     assert output_of(program) == "801"
 

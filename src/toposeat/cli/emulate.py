@@ -26,6 +26,13 @@ class EmulateCommand(Command):
             help="factor on every bandwidth, so that copies on this CPU keep pace (default: 0.01)",
         )
         parser.add_argument(
+            "--engines",
+            metavar="N",
+            type=int,
+            default=0,
+            help="copy engines per GPU; each drives one copy at a time (default: 0, no limit)",
+        )
+        parser.add_argument(
             "--hide",
             metavar="LIST",
             default="",
@@ -42,10 +49,10 @@ class EmulateCommand(Command):
 
         machine = topology.read_topology(args.topology)
         if args.dry_run:
-            write_result(emulation.machine_text(machine, scale=args.scale))
+            write_result(emulation.machine_text(machine, scale=args.scale, engines=args.engines))
             return 0
         command = require_launch(args, self.name)
-        with emulation.emulated_node(machine, scale=args.scale) as node:
+        with emulation.emulated_node(machine, scale=args.scale, engines=args.engines) as node:
             environment = node.environment(os.environ)
             if args.hide:
                 environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide

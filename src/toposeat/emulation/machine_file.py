@@ -1,8 +1,9 @@
 """A Topology as the text that the stand-in driver reads (`emulator/src/machine.c`).
 
 The stand-in has a model of its own: it serves chunks of bytes one after the other on every
-*channel* (one direction of a link, or both together where the link has a combined capacity). It
-takes from the topology only what a machine has: links, routes, caps, peer access.
+*channel* (one direction of a link, or both together where the link has a combined capacity); a
+pair's cap is one more, which all copies of the pair share. It takes from the topology only what a
+machine has: links, routes, caps, peer access.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from toposeat.model.topology import (
 MAX_DEVICES = 128
 MAX_CHANNELS = 4096
 MAX_PATH = 64
+MAX_ENGINES = 8
 IPC_OPEN_S = 90e-6  # Open MPI's notes on opening a CUDA IPC handle
 DEFAULT_MEMORY_BYTES = 16 * 2**30
 DEFAULT_COPY_BYTES_PER_S = 200e9
@@ -55,20 +57,25 @@ _ANCESTOR = {  # nvmlGpuTopologyLevel_t
 _Hops = list[tuple[Link, bool]]
 
 
-def machine_text(topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S) -> str:
+def machine_text(
+    topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S, engines: int = 0
+) -> str:
     """The machine file of a topology of one node.
 
     Args:
         topology: what to emulate. Pairs whose peer access is not known are taken to have it.
         scale: factor on every bandwidth; far below 1 so that real copies on the CPU keep pace.
         ipc_open_s: what opening another process's memory takes.
+        engines: copy engines of a device; each drives one copy at a time. 0: no limit.
 
     Raises:
         InputError: several hosts, devices that reach no host memory, or too many parts.
-        UsageError: a scale that is not positive.
+        UsageError: a scale that is not positive, or a wrong number of engines.
     """
     if not 0 < scale < 1e6:
         raise UsageError(f"a scale of {scale:g} is not above 0", hint="for example --scale 0.01")
+    if not 0 <= engines <= MAX_ENGINES:
+        raise UsageError(f"{engines} copy engines", hint=f"1 to {MAX_ENGINES}, or 0 for no limit")
     if len(topology.hosts) > 1:
         raise InputError(
             f"{topology.name} has {len(topology.hosts)} hosts; the stand-in is one node",
@@ -86,6 +93,7 @@ def machine_text(topology: Topology, *, scale: float = 1.0, ipc_open_s: float = 
         "toposeat-emulated-machine 1",
         f"name {name}",
         f"ipc-open-ns {round(ipc_open_s * 1e9)}",
+        f"engines {engines}",
         f"sizes {writer.channels} {len(topology.devices)}",
         *writer.lines(),
         "end",
@@ -159,6 +167,11 @@ class _Writer:
         up, down = self._stages(route, a, b, homes)
         cap = route.cap_bytes_per_s.value if route.cap_bytes_per_s else None
         yield f"direct {i} {j} {self._path(self._hops(route), cap)}"
+        if route.combined_bytes_per_s is not None:  # the smaller of two routes' counts
+            back = self.topology.route_of_pair.get((b.id, a.id))
+            other = back.combined_bytes_per_s if back else None
+            both = min(x.value for x in (route.combined_bytes_per_s, other) if x is not None)
+            yield f"both {i} {j} {both * self.scale:.17g}"
         yield f"stage-up {i} {j} {self._path(up, cap)}"
         yield f"stage-down {i} {j} {self._path(down, None)}"
         if route.peer_access is not False and not route.staged:
@@ -212,7 +225,3 @@ class _Writer:
             yield self.channel_of[link.id, "backward" if backward else "forward"]
             if (link.id, "combined") in self.channel_of:
                 yield self.channel_of[link.id, "combined"]
-
-
-def _made_up_uuid(machine: str, number: int) -> str:
-    return f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{machine}/{number}')}"

@@ -39,16 +39,16 @@ class EmulatedNode:
 
 @contextmanager
 def emulated_node(
-    topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S
+    topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S, engines: int = 0
 ) -> Iterator[EmulatedNode]:
     """An emulated node that exists as long as the block.
 
     Raises:
         InputError: the topology cannot be emulated.
-        UsageError: a scale that is not positive.
+        UsageError: a scale that is not positive, or a wrong number of engines.
         UnavailableError: this package was built without the stand-in.
     """
-    text = machine_text(topology, scale=scale, ipc_open_s=ipc_open_s)
+    text = machine_text(topology, scale=scale, ipc_open_s=ipc_open_s, engines=engines)
     libraries = toposeat._native_path("emulator/libcuda.so.1").parent
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_shared_memory()))
