@@ -89,16 +89,6 @@ static void open_ring(struct exchange *e) {
                                   .tag_in = TAG});
 }
 
-/// Ranks that share all coordinates but the first are one communicator.
-static void open_alltoall(struct exchange *e) {
-  int members = e->options->grid[0];
-  int stride = e->size / members;
-  MPI_Comm_split(MPI_COMM_WORLD, e->rank % stride, e->rank, &e->comm);
-  size_t block = (size_t)largest_message(e->options);
-  e->out = memory_new(block * (size_t)members);
-  e->in = memory_new(block * (size_t)members);
-}
-
 void exchange_open(struct exchange *e, const struct options *options) {
   *e = (struct exchange){.options = options, .comm = MPI_COMM_WORLD};
   MPI_Comm_rank(MPI_COMM_WORLD, &e->rank);
@@ -115,9 +105,8 @@ void exchange_open(struct exchange *e, const struct options *options) {
   case PATTERN_RING:
     open_ring(e);
     break;
-  case PATTERN_ALLTOALL:
-    open_alltoall(e);
-    break;
+  default:
+    collective_open(e, (size_t)largest_message(options));
   }
 }
 
@@ -136,9 +125,8 @@ void exchange_close(struct exchange *e) {
 }
 
 void exchange_run(struct exchange *e, long long size) {
-  if (e->options->pattern == PATTERN_ALLTOALL) {
-    int bytes = (int)message_bytes(e->options, 0, size);
-    MPI_Alltoall(e->out, bytes, MPI_BYTE, e->in, bytes, MPI_BYTE, e->comm);
+  if (e->options->pattern >= PATTERN_ALLTOALL) {
+    collective_run(e, size);
     return;
   }
   for (int m = 0; m < e->count; ++m) {
@@ -158,7 +146,7 @@ void exchange_run(struct exchange *e, long long size) {
 
 /// The byte at `at` of the message with `tag` from `sender`: no two messages are alike, nor are
 /// those of two sizes, so that nothing left over from before passes for the right data.
-static unsigned char data_byte(int sender, int tag, long long size, size_t at) {
+unsigned char data_byte(int sender, int tag, long long size, size_t at) {
   uint64_t key = (uint64_t)sender * 0x9e3779b97f4a7c15U + (uint64_t)tag * 0xc2b2ae3d27d4eb4fU +
                  (uint64_t)size * 0x165667b19e3779f9U + at;
   key ^= key >> 29;
@@ -173,8 +161,8 @@ static unsigned char *staging(size_t bytes) {
   return host;
 }
 
-static void fill(const struct exchange *e, unsigned char *buffer, int tag, long long size,
-                 size_t bytes, int is_first) {
+void data_fill(const struct exchange *e, unsigned char *buffer, int tag, long long size,
+               size_t bytes, int is_first) {
   unsigned char *host = staging(bytes);
   for (size_t at = 0; at < bytes; ++at)
     host[at] = data_byte(e->rank, tag, size, at);
@@ -184,7 +172,7 @@ static void fill(const struct exchange *e, unsigned char *buffer, int tag, long 
   free(host);
 }
 
-static void check(const unsigned char *buffer, int sender, int tag, long long size, size_t bytes) {
+void data_check(const unsigned char *buffer, int sender, int tag, long long size, size_t bytes) {
   unsigned char *host = staging(bytes);
   memory_read(host, buffer, bytes);
   for (size_t at = 0; at < bytes; ++at)
@@ -193,31 +181,21 @@ static void check(const unsigned char *buffer, int sender, int tag, long long si
   free(host);
 }
 
-/// World ranks of the members of this rank's all-to-all, in the communicator's order.
-static int member_rank(const struct exchange *e, int member) {
-  int stride = e->size / e->options->grid[0];
-  return e->rank % stride + member * stride;
-}
-
 void exchange_fill(struct exchange *e, long long size) {
-  size_t block = (size_t)message_bytes(e->options, 0, size);
-  if (e->options->pattern == PATTERN_ALLTOALL)
-    for (int member = 0; member < e->options->grid[0]; ++member)
-      fill(e, e->out + block * (size_t)member, member_rank(e, member), size, block, member == 0);
+  if (e->options->pattern >= PATTERN_ALLTOALL)
+    collective_fill(e, size);
   for (int m = 0; m < e->count; ++m) {
     size_t bytes = (size_t)message_bytes(e->options, e->messages[m].is_weighted, size);
-    fill(e, e->messages[m].out, e->messages[m].tag_out, size, bytes, m == 0);
+    data_fill(e, e->messages[m].out, e->messages[m].tag_out, size, bytes, m == 0);
   }
 }
 
 void exchange_check(const struct exchange *e, long long size) {
-  size_t block = (size_t)message_bytes(e->options, 0, size);
-  if (e->options->pattern == PATTERN_ALLTOALL)
-    for (int member = 0; member < e->options->grid[0]; ++member)
-      check(e->in + block * (size_t)member, member_rank(e, member), e->rank, size, block);
+  if (e->options->pattern >= PATTERN_ALLTOALL)
+    collective_check(e, size);
   for (int m = 0; m < e->count; ++m) {
     const struct message *message = &e->messages[m];
     size_t bytes = (size_t)message_bytes(e->options, message->is_weighted, size);
-    check(message->in, message->from, message->tag_in, size, bytes);
+    data_check(message->in, message->from, message->tag_in, size, bytes);
   }
 }

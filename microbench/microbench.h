@@ -12,7 +12,16 @@
 
 enum { MAX_DIMENSIONS = 6, MAX_SIZES = 64 };
 
-enum pattern { PATTERN_NEIGHBOURS, PATTERN_ALLTOALL, PATTERN_RING };
+/// Those from PATTERN_ALLTOALL on are collectives of sub-communicators.
+enum pattern {
+  PATTERN_NEIGHBOURS,
+  PATTERN_RING,
+  PATTERN_ALLTOALL,
+  PATTERN_ALLGATHER,
+  PATTERN_ALLREDUCE,
+  PATTERN_BCAST,
+  PATTERN_COUNT
+};
 
 /// The command line. Grids are row-major: the first dimension varies slowest.
 struct options {
@@ -44,13 +53,13 @@ struct message {
 
 struct exchange {
   const struct options *options;
-  MPI_Comm comm; // sub-communicator of an all-to-all, else the world
+  MPI_Comm comm; // sub-communicator of a collective, else the world
   int rank, size;
   struct message *messages;
   int count;
   MPI_Request *requests;
   MPI_Status *statuses;
-  unsigned char *out, *in; // of an all-to-all: one block for each member
+  unsigned char *out, *in; // of a collective: one block for each member
 };
 
 /// memory.c: buffers on the host, or on the device that local rank i takes (i modulo devices).
@@ -69,6 +78,18 @@ void exchange_fill(struct exchange *exchange, long long size);
 void exchange_run(struct exchange *exchange, long long size);
 void exchange_check(const struct exchange *exchange, long long size);
 void exchange_close(struct exchange *exchange);
+
+/// collective.c: the same for the collectives; exchange.c calls these.
+void collective_open(struct exchange *exchange, size_t block);
+void collective_fill(struct exchange *exchange, long long size);
+void collective_run(struct exchange *exchange, long long size);
+void collective_check(const struct exchange *exchange, long long size);
+
+/// exchange.c: data that is told apart by sender, tag, size and place.
+unsigned char data_byte(int sender, int tag, long long size, size_t at);
+void data_fill(const struct exchange *exchange, unsigned char *buffer, int tag, long long size,
+               size_t bytes, int is_first);
+void data_check(const unsigned char *buffer, int sender, int tag, long long size, size_t bytes);
 
 /// options.c: returns 0, or 2 after `refuse`.
 int options_parse(struct options *options, int argc, char **argv);

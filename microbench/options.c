@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const pattern_names[] = {"neighbours", "alltoall", "ring"};
+static const char *const pattern_names[PATTERN_COUNT] = {"neighbours", "ring",      "alltoall",
+                                                         "allgather",  "allreduce", "bcast"};
 
 static int complain(const char *option, const char *value) {
   char text[200];
@@ -62,7 +63,7 @@ static int parse_grid(const char *text, struct options *options) {
 }
 
 static int parse_pattern(const char *text, struct options *options) {
-  for (int p = 0; p < 3; ++p) {
+  for (int p = 0; p < PATTERN_COUNT; ++p) {
     if (strcmp(text, pattern_names[p]) == 0) {
       options->pattern = (enum pattern)p;
       return 0;

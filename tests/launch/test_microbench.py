@@ -54,7 +54,7 @@ def run(
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 def test_every_size_is_reported(mpi: MpiToolchain, cache: Path) -> None:
-    arguments = microbench_arguments(grid_exchange("alltoall:2x2"), QUICK)
+    arguments = microbench_arguments(grid_exchange("allreduce:2x2"), QUICK)
     done = run(mpi, cache, 4, *arguments)
     assert done.returncode == 0, done.stderr
     answer = parse_microbench("noise\n" + done.stdout, QUICK)
@@ -89,6 +89,21 @@ def test_it_sends_what_the_pattern_says(
     for name in ("dense_bytes", "dense_messages"):
         sent = getattr(seen, name)(exchange.ranks)
         assert np.array_equal(sent, (1 + exchanges) * getattr(expected, name)(exchange.ranks)), name
+
+
+@pytest.mark.parametrize("pattern", ["allgather:2x2", "allreduce:4x1", "bcast:2x2"])
+@ONE_MPI
+def test_collectives_deliver_what_they_promise(
+    mpi: MpiToolchain, cache: Path, pattern: str
+) -> None:
+    """Every byte is checked; and a spoiled one is found, so the check can fail."""
+    arguments = microbench_arguments(grid_exchange(pattern), QUICK)
+    done = run(mpi, cache, 4, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert parse_microbench(done.stdout, QUICK).sizes == QUICK.sizes
+    done = run(mpi, cache, 4, *arguments, "--corrupt", "0")
+    assert done.returncode != 0
+    assert "wrong data" in done.stderr
 
 
 @pytest.mark.parametrize("pattern", ["alltoall:2x2", "stencil2d:2x2", "ring:4"])

@@ -10,7 +10,10 @@ from toposeat.model.schedule import Schedule
 from toposeat.profile import (
     ALGORITHMS,
     collective_schedule,
+    exchange_schedule,
+    grid_exchange,
     pattern_traffic,
+    schedule_traffic,
     traffic_schedule,
 )
 
@@ -42,9 +45,22 @@ def test_ring_allreduce_by_hand() -> None:
 
 def test_communicators_run_at_the_same_time_in_their_own_ranks() -> None:
     schedule = collective_schedule("bcast", "binomial", [[4, 2, 0], [1, 5]], 7, repeats=3)
-    assert steps(schedule) == [[(1, 5, 7), (4, 2, 7)], [(4, 0, 7)]]
+    assert steps(schedule) == [[(1, 5, 7), (4, 0, 7)], [(4, 2, 7)]]
     assert (schedule.ranks, schedule.repeats) == (6, 3)
     assert schedule.table().bytes.sum() == 3 * 3 * 7
+
+
+def test_an_exchange_is_the_collective_of_its_lines() -> None:
+    exchange = grid_exchange("allreduce:2x3")
+    assert exchange.groups == ((0, 3), (1, 4), (2, 5))
+    schedule = exchange_schedule(exchange, "recursive-doubling", 10)
+    both = [(0, 3, 10), (1, 4, 10), (2, 5, 10), (3, 0, 10), (4, 1, 10), (5, 2, 10)]
+    assert steps(schedule) == [both]
+    assert exchange_schedule(exchange, None, 10).origin.startswith("allreduce (ring)")
+    traffic = schedule_traffic(schedule)
+    assert (traffic.mapped_table().bytes.sum(), traffic.ranks) == (60, 6)
+    with pytest.raises(UsageError, match="no collective"):
+        exchange_schedule(grid_exchange("ring:4"), None, 10)
 
 
 @pytest.mark.parametrize("members", [2, 3, 4, 7, 8, 16])

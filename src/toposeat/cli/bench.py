@@ -36,8 +36,9 @@ class BenchCommand(Command):
         parser.add_argument(
             "pattern",
             metavar="PATTERN",
-            help="stencil2d:4x4, stencil3d:2x2x4, halo:2x2x4, alltoall:4x2x2 or ring:16, with "
-            "options as for `map`: ,wrap ,weight=3 ,diagonals ,layers=4",
+            help="stencil2d:4x4, stencil3d:2x2x4, halo:2x2x4, ring:16, or a collective of "
+            "sub-communicators, alltoall:4x2x2, allgather: allreduce: bcast:, with options as for "
+            "`map`: ,wrap ,weight=3 ,diagonals ,layers=4",
         )
         add_topology_option(parser, required=False)
         parser.add_argument(
@@ -62,6 +63,7 @@ class BenchCommand(Command):
             program_options(args),
             options=pipeline.MapOptions.from_namespace(args),
             randoms=args.random,
+            algorithm=args.algorithm,
         )
         if args.dry_run:
             return _print_lines(plan, job)

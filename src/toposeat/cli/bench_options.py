@@ -9,7 +9,9 @@ from toposeat.cli.command import natural, require_launch
 from toposeat.errors import UsageError
 from toposeat.launch import VISIBILITIES
 from toposeat.launch.microbench import BUFFERS, MAX_SIZES, MicrobenchOptions
+from toposeat.model.exchange import COLLECTIVES
 from toposeat.pipeline import BenchJob
+from toposeat.profile import ALGORITHMS
 
 DEFAULT_SIZES = "1..16M"
 PLACES = ("real", "smpi", "model")
@@ -110,6 +112,14 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         default=DEFAULT_SIZES,
         help=f"message sizes, 1,1K,1M or a range in steps of four (default: {DEFAULT_SIZES})",
+    )
+    group.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        default=None,
+        help="of a collective, for the flow model and the simulator; a real MPI chooses its own. "
+        + "; ".join(f"{name}: {', '.join(ALGORITHMS[name])}" for name in COLLECTIVES)
+        + " (default: the first)",
     )
     group.add_argument(
         "--buffers",

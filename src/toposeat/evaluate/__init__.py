@@ -7,10 +7,11 @@ from toposeat.evaluate.metrics import HYBRID, METRICS, PairCosts, cost_matrix, p
 from toposeat.evaluate.network import compile_network, compile_traffic, network_arrays
 from toposeat.evaluate.referee import Referee
 from toposeat.evaluate.route_numbers import walk
-from toposeat.evaluate.schedule import ScheduleTime, schedule_time
+from toposeat.evaluate.schedule import ScheduleEvaluator, ScheduleTime, schedule_time
 from toposeat.evaluate.simgrid import (
     compile_for_smpi,
     run_on_smpi,
+    smpi_collective,
     smpi_platform,
     smpi_version,
     why_no_smpi,
@@ -22,6 +23,7 @@ __all__ = [
     "Evaluator",
     "PairCosts",
     "Referee",
+    "ScheduleEvaluator",
     "ScheduleTime",
     "compile_for_smpi",
     "compile_network",
@@ -33,6 +35,7 @@ __all__ = [
     "pair_costs",
     "run_on_smpi",
     "schedule_time",
+    "smpi_collective",
     "smpi_platform",
     "smpi_version",
     "walk",

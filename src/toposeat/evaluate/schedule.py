@@ -10,6 +10,7 @@ import numpy as np
 from toposeat import _core
 from toposeat.evaluate.evaluation import check_placement
 from toposeat.evaluate.network import compile_network
+from toposeat.model.pair_table import PairTable
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 
@@ -22,6 +23,57 @@ class ScheduleTime:
     phase_end_s: tuple[float, ...]
 
 
+class ScheduleEvaluator:
+    """One machine and one schedule, compiled once for any number of placements.
+
+    Args:
+        topology: the machine.
+        schedule: phases of messages. A rank's messages to itself take no time.
+        network: the compiled machine, where the caller has it.
+
+    Raises:
+        InputError: if the topology lacks a route or a capacity.
+    """
+
+    def __init__(
+        self, topology: Topology, schedule: Schedule, *, network: _core.Network | None = None
+    ) -> None:
+        self._topology = topology
+        self._ranks = schedule.ranks
+        self._repeats = schedule.repeats
+        self._network = compile_network(topology) if network is None else network
+        self._phases = [_compiled(phase, schedule.ranks) for phase in schedule.phases]
+
+    def time(self, device_of_rank: Sequence[int], *, barrier: bool = False) -> ScheduleTime:
+        """Predict the schedule under a placement; core/include/toposeat/schedule.hpp has the model.
+
+        Args:
+            device_of_rank: for each rank a position in `topology.devices`.
+            barrier: a phase begins when the whole phase before it is done. Without, a rank goes on
+                when all its own messages are, as programs without barriers do.
+
+        Raises:
+            InputError: if the placement does not fit.
+        """
+        placement = tuple(int(device) for device in device_of_rank)
+        check_placement(self._topology, self._ranks, placement)
+        seconds, ends = _core.schedule_times(
+            self._network, self._phases, self._repeats, placement, barrier
+        )
+        return ScheduleTime(seconds=seconds, phase_end_s=tuple(ends.tolist()))
+
+
+def _compiled(phase: PairTable, ranks: int) -> _core.RankTraffic:
+    keep = phase.source != phase.target
+    return _core.RankTraffic(
+        ranks=ranks,
+        source=phase.source[keep].astype(np.uint32),
+        target=phase.target[keep].astype(np.uint32),
+        bytes=phase.bytes[keep].astype(np.float64),
+        messages=phase.messages[keep].astype(np.float64),
+    )
+
+
 def schedule_time(
     topology: Topology,
     schedule: Schedule,
@@ -29,32 +81,10 @@ def schedule_time(
     *,
     barrier: bool = False,
 ) -> ScheduleTime:
-    """Predict a schedule under a placement; core/include/toposeat/schedule.hpp states the model.
-
-    Args:
-        topology: the machine.
-        schedule: phases of messages. A rank's messages to itself take no time.
-        device_of_rank: for each rank a position in `topology.devices`.
-        barrier: a phase begins when the whole phase before it is done. Without, a rank goes on when
-            all its own messages are, as programs without barriers do.
+    """Predict a schedule under one placement; for several, see `ScheduleEvaluator`.
 
     Raises:
         InputError: if the placement does not fit, or the topology lacks a route or a capacity.
     """
-    placement = tuple(int(device) for device in device_of_rank)
-    check_placement(topology, schedule.ranks, placement)
-    phases = []
-    for phase in schedule.phases:
-        keep = phase.source != phase.target
-        phases.append(
-            _core.RankTraffic(
-                ranks=schedule.ranks,
-                source=phase.source[keep].astype(np.uint32),
-                target=phase.target[keep].astype(np.uint32),
-                bytes=phase.bytes[keep].astype(np.float64),
-                messages=phase.messages[keep].astype(np.float64),
-            )
-        )
-    network = compile_network(topology)
-    seconds, ends = _core.schedule_times(network, phases, schedule.repeats, placement, barrier)
-    return ScheduleTime(seconds=seconds, phase_end_s=tuple(ends.tolist()))
+    check_placement(topology, schedule.ranks, [int(device) for device in device_of_rank])
+    return ScheduleEvaluator(topology, schedule).time(device_of_rank, barrier=barrier)

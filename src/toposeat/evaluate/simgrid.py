@@ -47,6 +47,18 @@ _OPTIONS = {
     "smpi/iprobe": "0",
 }
 _OLD_OPTIONS = {"surf/precision": "1e-12", "smpi/bw-factor": "0:1", "smpi/lat-factor": "0:1"}
+# Which of SMPI's variants of a collective sends the same messages in the same steps as ours.
+_COLLECTIVES = {
+    ("alltoall", "linear"): "basic_linear",
+    ("alltoall", "pairwise"): "ring",
+    ("alltoall", "bruck"): "bruck",
+    ("allgather", "ring"): "NTSLR",
+    ("allgather", "bruck"): "bruck",
+    ("allgather", "recursive-doubling"): "rdb",
+    ("allreduce", "ring"): "lr",
+    ("allreduce", "recursive-doubling"): "rdb",
+    ("bcast", "binomial"): "binomial_tree",
+}
 _NEW_OPTIONS = {"precision/timing": "1e-12"}
 
 
@@ -81,6 +93,12 @@ def smpi_options(version: tuple[int, int]) -> tuple[str, ...]:
             "--log=root.thres:critical")  # fmt: skip
 
 
+def smpi_collective(operation: str, algorithm: str) -> tuple[str, ...]:
+    """The option that makes SMPI run a collective by this algorithm; none where it has no such."""
+    name = _COLLECTIVES.get((operation, algorithm))
+    return () if name is None else (f"--cfg=smpi/{operation}:{name}",)
+
+
 def compile_for_smpi(sources: Sequence[Path], program: Path, flags: Sequence[str] = ()) -> None:
     """Compile C sources with `smpicc`.
 
@@ -106,6 +124,7 @@ def run_on_smpi(
     *,
     latency_s: float | None = None,
     message_bytes: float | None = None,
+    options: Sequence[str] = (),
     timeout_s: float = _TIMEOUT_S,
 ) -> str:
     """What an MPI program, compiled for SMPI, prints when its ranks sit on these devices.
@@ -120,6 +139,7 @@ def run_on_smpi(
         latency_s: of every pair, instead of their own. SimGrid gives flows of shorter latency a
             larger share; with equal latencies it shares as our model does.
         message_bytes: routes with a curve are taken at this message size; without, at their best.
+        options: more of the simulator's, such as `smpi_collective`.
         timeout_s: of wall time.
 
     Raises:
@@ -137,6 +157,7 @@ def run_on_smpi(
             *("smpirun", "-np", str(len(device_of_rank))),
             *("-platform", "platform.xml", "-hostfile", "hosts"),
             *smpi_options(version),
+            *options,
             str(program.resolve()),
             *arguments,
         ]

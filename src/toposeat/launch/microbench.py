@@ -21,13 +21,13 @@ from toposeat.launch.compiling import (
     run_compiler,
 )
 from toposeat.launch.launch_line import LaunchLine
-from toposeat.model.exchange import GridExchange
+from toposeat.model.exchange import COLLECTIVES, GridExchange
 
 PROGRAM = "toposeat-microbench"
 BUFFERS = ("host", "device")
 MAX_SIZES = 64  # of the program, microbench/microbench.h
 _MARK = '{"toposeat_microbench"'
-_PROGRAM_PATTERN = {"alltoall": "alltoall", "ring": "ring"}  # all others are neighbours
+_PROGRAM_PATTERN = {name: name for name in (*COLLECTIVES, "ring")}  # all others are neighbours
 FLAGS = ("-std=c11", "-O2", "-D_GNU_SOURCE")
 
 

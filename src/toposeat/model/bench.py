@@ -61,7 +61,10 @@ class BenchRow:
     placed: Gain
     random: Gain | None = None
     control: Gain | None = None
-    predicted: float | None = None  # gain by the flow model, beside measured or simulated times
+    # By the flow model, beside measured or simulated times: the gain, and seconds of both orders.
+    predicted: float | None = None
+    predicted_default_s: float | None = None
+    predicted_placed_s: float | None = None
 
     @property
     def is_noise(self) -> bool:
@@ -91,6 +94,7 @@ class BenchResult:
     repeats: int
     randoms: int
     buffers: str = ""
+    algorithm: str = ""  # of a collective, by the flow model (and the simulator)
     mpi: str = ""
     host: str = ""
     started_at: str = ""

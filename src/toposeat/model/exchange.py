@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+COLLECTIVES = ("alltoall", "allgather", "allreduce", "bcast")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridExchange:
     """A pattern string taken apart. The grid is row-major: the first dimension varies slowest.
 
+    A collective (`COLLECTIVES`) runs in every line of the grid along its first dimension at once.
     `name` is the pattern's, `bytes` the message size that its text asks for. A message of a halo is
     `layers` times the size; messages along the first dimension are `weight` times it.
     """
@@ -26,6 +29,17 @@ class GridExchange:
     def ranks(self) -> int:
         """How many ranks take part."""
         return prod(self.grid)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether an MPI's own algorithm decides who sends what to whom."""
+        return self.name in COLLECTIVES
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each line along the first dimension, in the order of its communicator."""
+        stride = self.ranks // self.grid[0]
+        return tuple(tuple(range(first, self.ranks, stride)) for first in range(stride))
 
     def text(self, size: int | None = None) -> str:
         """The pattern string, with `bytes=size` if a size is given."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.bench import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
 from toposeat.model.exchange import GridExchange
 from toposeat.model.topology import Topology
+from toposeat.model.traffic import Traffic
 from toposeat.pipeline.placing import MapOptions
 
 Devices = tuple[int, ...]
@@ -26,7 +28,10 @@ _SAME = 1e-9  # relative: predicted times that differ by less are equal
 
 @dataclass(frozen=True, kw_only=True)
 class BenchPlan:
-    """What will be compared: one exchange on one machine in several orders of its devices."""
+    """What will be compared: one exchange on one machine in several orders of its devices.
+
+    `times[i]` predicts one exchange of size i. `algorithm` is that of a collective, else "".
+    """
 
     exchange: GridExchange
     machine: Topology
@@ -34,11 +39,12 @@ class BenchPlan:
     default: Devices
     placed: Devices
     randoms: tuple[Devices, ...]
-    evaluators: tuple[evaluate.Evaluator, ...] = field(repr=False)  # one per size
+    times: tuple[Callable[[Devices], float], ...] = field(repr=False)
+    algorithm: str = ""
 
     def predicted(self, order: Devices) -> tuple[float, ...]:
         """Seconds of one exchange of each size, by the flow model."""
-        return tuple(each.evaluate(order).predicted_s for each in self.evaluators)
+        return tuple(time(order) for time in self.times)
 
 
 def plan_bench(
@@ -48,15 +54,17 @@ def plan_bench(
     *,
     options: MapOptions,
     randoms: int,
+    algorithm: str | None = None,
 ) -> BenchPlan:
     """Take the pattern apart and choose the orders.
 
     One placement serves all sizes, as it would in an application: of those found for a few of the
     sizes, the one with the least predicted time (geometric mean over the sizes) that is predicted
-    slower than the default at no size.
+    slower than the default at no size. A collective is predicted step by step by its algorithm, and
+    placed for the bytes of all its steps; anything else is one phase.
 
     Raises:
-        UsageError: a pattern that no microbenchmark runs.
+        UsageError: a pattern that no microbenchmark runs, an algorithm that it has not.
         ToposeatError: the ranks do not fit.
     """
     exchange = profile.grid_exchange(pattern)
@@ -66,7 +74,7 @@ def plan_bench(
             f"{len(machine.devices)} devices",
             hint="a benchmark of devices needs one for each rank: use a smaller grid",
         )
-    traffics = [profile.pattern_traffic(exchange.text(size)) for size in program.sizes]
+    traffics, times = _model(exchange, machine, program.sizes, algorithm)
     generator = np.random.default_rng(options.seed)
     plan = BenchPlan(
         exchange=exchange,
@@ -78,11 +86,44 @@ def plan_bench(
             tuple(int(d) for d in generator.permutation(len(machine.devices))[: exchange.ranks])
             for _ in range(randoms)
         ),
-        evaluators=tuple(evaluate.Evaluator(machine, traffic) for traffic in traffics),
+        times=times,
+        algorithm=_algorithm(exchange, algorithm),
     )
     few = sorted({round(at) for at in np.linspace(0, len(traffics) - 1, _MAPPED_SIZES)})
     found = [options.map(machine, traffics[at]).device_of_rank for at in few]
     return _with_placed(plan, found)
+
+
+_Model = tuple[list[Traffic], tuple[Callable[[Devices], float], ...]]
+
+
+def _model(
+    exchange: GridExchange, machine: Topology, sizes: Sequence[int], algorithm: str | None
+) -> _Model:
+    """For each size the traffic that is placed, and what predicts its time."""
+    if not exchange.is_collective and algorithm is None:
+        traffics = [profile.pattern_traffic(exchange.text(size)) for size in sizes]
+        evaluators = [evaluate.Evaluator(machine, traffic) for traffic in traffics]
+        return traffics, tuple(partial(_flow_time, each) for each in evaluators)
+    network = evaluate.compile_network(machine)
+    schedules = [profile.exchange_schedule(exchange, algorithm, size) for size in sizes]
+    timers = [evaluate.ScheduleEvaluator(machine, each, network=network) for each in schedules]
+    traffics = [profile.schedule_traffic(each) for each in schedules]
+    return traffics, tuple(partial(_schedule_time, each) for each in timers)
+
+
+def _flow_time(evaluator: evaluate.Evaluator, order: Devices) -> float:
+    return evaluator.evaluate(order).predicted_s
+
+
+def _schedule_time(timer: evaluate.ScheduleEvaluator, order: Devices) -> float:
+    return timer.time(order).seconds
+
+
+def _algorithm(exchange: GridExchange, algorithm: str | None) -> str:
+    if not exchange.is_collective:
+        return ""
+    return algorithm or profile.default_algorithm(exchange.name)
 
 
 def _with_placed(plan: BenchPlan, candidates: Sequence[Devices]) -> BenchPlan:
@@ -95,15 +136,7 @@ def _with_placed(plan: BenchPlan, candidates: Sequence[Devices]) -> BenchPlan:
         score = math.fsum(math.log(ratio) for ratio in ratios if ratio > 0)
         if max(ratios) <= 1 + _SAME and score < best_score - _SAME:
             best, best_score = order, score
-    return BenchPlan(
-        exchange=plan.exchange,
-        machine=plan.machine,
-        program=plan.program,
-        default=plan.default,
-        placed=best,
-        randoms=plan.randoms,
-        evaluators=plan.evaluators,
-    )
+    return replace(plan, placed=best)
 
 
 def predict_bench(plan: BenchPlan) -> BenchResult:
@@ -130,8 +163,7 @@ def result_of(
     """Rows from runs: each order against the mean of the default's runs of the same repeat."""
     forecast = None
     if source is not BenchSource.PREDICTED:
-        pair = zip(plan.predicted(plan.default), plan.predicted(plan.placed), strict=True)
-        forecast = [1 - after / before if before > 0 else 0.0 for before, after in pair]
+        forecast = list(zip(plan.predicted(plan.default), plan.predicted(plan.placed), strict=True))
     rows = []
     for at, size in enumerate(plan.program.sizes):
         times = _times_at(runs, at)
@@ -144,7 +176,7 @@ def result_of(
                 placed=_gain(base, times[BenchOrder.PLACED]) or Gain(mean=0.0),
                 random=_gain(base, times[BenchOrder.RANDOM]),
                 control=_gain(dict(times[BenchOrder.DEFAULT]), times[BenchOrder.AGAIN]),
-                predicted=None if forecast is None else forecast[at],
+                **({} if forecast is None else _forecast(*forecast[at])),
             )
         )
     return BenchResult(
@@ -157,7 +189,17 @@ def result_of(
         runs=tuple(runs),
         repeats=repeats,
         randoms=len(plan.randoms),
+        algorithm=plan.algorithm,
     )
+
+
+def _forecast(before: float, after: float) -> dict[str, float]:
+    """The fields of `BenchRow` that say what the flow model expects."""
+    return {
+        "predicted": 1 - after / before if before > 0 else 0.0,
+        "predicted_default_s": before,
+        "predicted_placed_s": after,
+    }
 
 
 _Times = dict[BenchOrder, list[tuple[int, float]]]  # (repeat, seconds) of each run

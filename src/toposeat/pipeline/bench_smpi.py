@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from toposeat.evaluate import compile_for_smpi, run_on_smpi, smpi_version
+from toposeat.evaluate import compile_for_smpi, run_on_smpi, smpi_collective, smpi_version
 from toposeat.launch.microbench import (
     FLAGS,
     PROGRAM,
@@ -25,7 +25,8 @@ def simulate_bench(plan: BenchPlan, progress: Progress) -> BenchResult:
     """Every order once: the simulator's clock has no noise.
 
     Latencies are those of the topology. SimGrid gives a flow of shorter latency a larger share of a
-    link, which the flow model does not: up to some percent where latencies differ.
+    link, which the flow model does not: up to some percent where latencies differ. A collective is
+    run by the same algorithm as the model has.
 
     Raises:
         UnavailableError: there is no SimGrid.
@@ -63,7 +64,14 @@ def _run(
     plan: BenchPlan, program: Path, order: Devices, message_bytes: float | None
 ) -> tuple[float, ...]:
     arguments = microbench_arguments(plan.exchange, plan.program)
-    text = run_on_smpi(plan.machine, order, program, arguments, message_bytes=message_bytes)
+    text = run_on_smpi(
+        plan.machine,
+        order,
+        program,
+        arguments,
+        message_bytes=message_bytes,
+        options=smpi_collective(plan.exchange.name, plan.algorithm) if plan.algorithm else (),
+    )
     answer = parse_microbench(text, plan.program)
     return tuple(statistics.median(samples) for samples in answer.seconds)
 

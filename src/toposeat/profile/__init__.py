@@ -15,7 +15,14 @@ from toposeat.profile.recording.run import (
     profile_run,
 )
 from toposeat.profile.records.merge import read_records
-from toposeat.profile.schedules import ALGORITHMS, collective_schedule, traffic_schedule
+from toposeat.profile.schedules import (
+    ALGORITHMS,
+    collective_schedule,
+    default_algorithm,
+    exchange_schedule,
+    schedule_traffic,
+    traffic_schedule,
+)
 from toposeat.profile.sources import holds_traffic, read_traffic
 
 __all__ = [
@@ -28,13 +35,16 @@ __all__ = [
     "choose_abi",
     "choose_library",
     "collective_schedule",
-    "merge_records",
+    "default_algorithm",
+    "exchange_schedule",
     "grid_exchange",
     "holds_traffic",
+    "merge_records",
     "pattern_traffic",
     "profile_line",
     "profile_run",
     "read_records",
     "read_traffic",
+    "schedule_traffic",
     "traffic_schedule",
 ]

@@ -8,9 +8,10 @@ from types import MappingProxyType
 import numpy as np
 
 from toposeat.errors import UsageError
+from toposeat.model.exchange import GridExchange
 from toposeat.model.pair_table import PairTable
 from toposeat.model.schedule import Schedule
-from toposeat.model.traffic import Int64Array, Traffic
+from toposeat.model.traffic import Int64Array, MemorySpace, Traffic, TrafficKind
 from toposeat.profile.algorithms import Algorithm, Call, Messages, exchange, reduction
 from toposeat.profile.algorithms.messages import doublings
 
@@ -55,10 +56,10 @@ def _at_once(algorithm: Algorithm) -> Callable[[Call], Rounds]:
 
 
 def _bcast_binomial(call: Call) -> Rounds:
-    """In step k everybody who has the vector passes it 2^k members on."""
+    """Everybody who has the vector passes it on, the farthest first: half of all members away."""
     out = Messages()
-    for distance in doublings(call.members):
-        senders = np.arange(min(distance, call.members - distance))
+    for distance in reversed(doublings(call.members)):
+        senders = np.arange(0, call.members - distance, 2 * distance)
         out.add(call.at(senders), call.at(senders + distance), call.size)
     return out.rounds()
 
@@ -124,6 +125,42 @@ def collective_schedule(
         origin=f"{operation} ({algorithm}) of {len(groups)} x {len(groups[0])} ranks",
         phases=tuple(_table(step) for step in steps),
         repeats=repeats,
+    )
+
+
+def exchange_schedule(exchange: GridExchange, algorithm: str | None, size: int) -> Schedule:
+    """The collective of an exchange with messages of `size` bytes.
+
+    Args:
+        exchange: one that `is_collective`.
+        algorithm: a key of `ALGORITHMS`; None is the first, which MPIs take for large messages.
+        size: as `Call.size` has it.
+
+    Raises:
+        UsageError: not a collective, or no such algorithm.
+    """
+    if not exchange.is_collective:
+        raise UsageError(
+            f"{exchange.name} is no collective: there is no algorithm to choose",
+            hint=f"collectives are {', '.join(ALGORITHMS)}",
+        )
+    named = algorithm or default_algorithm(exchange.name)
+    return collective_schedule(exchange.name, named, exchange.groups, size)
+
+
+def default_algorithm(operation: str) -> str:
+    """What stands for an operation where nobody says which algorithm."""
+    return next(iter(ALGORITHMS[operation]))
+
+
+def schedule_traffic(schedule: Schedule) -> Traffic:
+    """The messages of a schedule without their order, as device memory's collective traffic."""
+    return Traffic(
+        ranks=schedule.ranks,
+        origin=schedule.origin,
+        tables={(TrafficKind.COLLECTIVE, MemorySpace.DEVICE): schedule.table()},
+        collective_model=schedule.origin,
+        timed=False,
     )
 
 

@@ -1,9 +1,9 @@
-"""Pattern strings that the microbenchmark program can run: grids, rings and all-to-all."""
+"""Pattern strings that the microbenchmark program can run: grids, rings and collectives."""
 
 from __future__ import annotations
 
 from toposeat.errors import UsageError
-from toposeat.model.exchange import GridExchange
+from toposeat.model.exchange import COLLECTIVES, GridExchange
 from toposeat.profile.pattern.pattern_text import PatternText
 from toposeat.profile.pattern.patterns import DEFAULT_BYTES, DEFAULT_LAYERS
 
@@ -14,6 +14,9 @@ EXCHANGE_FORMS = (
     "stencil3d:2x2x4[,diagonals][,wrap][,weight=W][,bytes=N]",
     "halo:2x2x4[,layers=L][,bytes=N]",
     "alltoall:4x2x2[,bytes=N]",
+    "allgather:4x2x2[,bytes=N]",
+    "allreduce:4x2x2[,bytes=N]",
+    "bcast:4x2x2[,bytes=N]",
     "ring:N[,bytes=N]",
 )
 
@@ -45,7 +48,7 @@ def _take(parts: PatternText, name: str) -> GridExchange:
         return GridExchange(name=name, grid=(ranks,), bytes=_size(parts))
     dimensions = {"stencil2d": 2, "stencil3d": 3}.get(name)
     grid = parts.take_grid(dimensions=dimensions, max_ranks=MAX_RANKS)
-    if name == "alltoall":
+    if name in COLLECTIVES:
         return GridExchange(name=name, grid=grid, bytes=_size(parts))
     if name == "halo":
         layers = parts.take_integer("layers", DEFAULT_LAYERS, minimum=1, maximum=1024)

@@ -25,6 +25,8 @@ def render_bench_text(result: BenchResult, style: TextStyle | None = None) -> st
         labelled("Bench", f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}"),
         labelled("Times", _TIMES[result.source]),
     ]
+    if result.algorithm:
+        parts.append(labelled("Algorithm", _algorithm_words(result)))
     if result.source is BenchSource.MEASURED:
         parts += [
             labelled("Runs", _runs_words(result)),
@@ -71,6 +73,16 @@ def percent(share: float) -> str:
     return "0.0 %" if value == 0 else f"{value:+.1f} %"
 
 
+def _algorithm_words(result: BenchResult) -> str:
+    """Whose steps the times are of."""
+    whose = {
+        BenchSource.MEASURED: "in the prediction; the MPI chose its own",
+        BenchSource.SIMULATED: "in the prediction and in the simulation",
+        BenchSource.PREDICTED: "step by step; a rank goes on when its own messages are done",
+    }
+    return f"{clean(result.algorithm)} {whose[result.source]}"
+
+
 def _runs_words(result: BenchResult) -> str:
     again = "default, placed, random, default again" if result.randoms else "default, placed, again"
     return (
@@ -89,6 +101,8 @@ def _table(result: BenchResult) -> RenderableType:
     header += [f"95 % interval\n{word}"] if has_interval else []
     header += [f"A/A\n{word}"] if has_control else []
     header += [f"{result.randoms} random\n{word}"] if has_random else []
+    has_model = result.source is BenchSource.SIMULATED and has_forecast
+    header += ["default\npredicted", "placed\npredicted"] if has_model else []
     header += ["gain\npredicted"] if has_forecast else []
     rows = []
     for row in result.rows:
@@ -101,6 +115,9 @@ def _table(result: BenchResult) -> RenderableType:
         cells += [interval(row.placed)] if has_interval else []
         cells += [spread(row.control)] if has_control else []
         cells += [spread(row.random)] if has_random else []
+        if has_model:
+            model = row.predicted_default_s, row.predicted_placed_s
+            cells += ["-" if each is None else format_seconds(each) for each in model]
         if has_forecast:
             cells.append("-" if row.predicted is None else percent(row.predicted))
         rows.append(cells)
