@@ -77,7 +77,7 @@ bench: setup-test setup-bench build ## print the tables of benchmarks/, the long
 COUNT ?= 100000
 FORMATS ?=
 .PHONY: fuzz
-fuzz: setup-test build ## damaged files for every topology reader; COUNT=1000 for a short run, FORMATS=nvidia for some
+fuzz: setup-test build ## damaged inputs for every reader, resumed where it stopped; COUNT=1000 for a short run, FORMATS=Slurm,hwloc for some
 	@nice python -m tests.fuzz.fuzz_readers --count $(COUNT) --only '$(FORMATS)' --processes $(JOBS)
 
 .PHONY: papers

@@ -38,6 +38,9 @@ def test_cpu_lists_round_trip(cpus: set[int]) -> None:
 def test_bad_cpu_list() -> None:
     with pytest.raises(ValueError, match="not a CPU list"):
         parse_cpu_list("7-3")
+    assert parse_cpu_list("0-65535,0-3,8") == tuple(range(65536))
+    with pytest.raises(ValueError, match="not a CPU list"):  # a short text, minutes of work
+        parse_cpu_list(",".join(["0-65535"] * 1000))
 
 
 @given(pools)

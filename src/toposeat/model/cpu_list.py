@@ -7,19 +7,23 @@ from collections.abc import Sequence
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 MAX_CPU = 65535
+_MAX_NAMED = 4 * (MAX_CPU + 1)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """The CPUs of a Linux CPU list, ascending, each once; people may write them in any order.
 
     Raises:
-        ValueError: not a list, a falling range, or a number beyond `MAX_CPU`.
+        ValueError: not a list, a falling range, a number beyond `MAX_CPU`, or so many overlapping
+            ranges that nobody can mean it.
     """
     cpus: set[int] = set()
+    named = 0
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not low <= high <= MAX_CPU:
+        named += high - low + 1
+        if not low <= high <= MAX_CPU or named > _MAX_NAMED:
             raise ValueError(f"not a CPU list: {text[:80]!r}")
         cpus.update(range(low, high + 1))
     return tuple(sorted(cpus))

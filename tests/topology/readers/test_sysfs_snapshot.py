@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.topology.live.fake_machine import AMD, GPU_CLASS, FakeSysfs
+from tests.topology.live.fake_machine import AMD, GPU_CLASS, NVIDIA, FakeSysfs
 from tests.topology.readers import amd_samples as samples
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind, PathClass, Vendor
@@ -153,3 +154,26 @@ def test_partitions_of_a_whole_tree_share_bonds_and_pcie(tmp_path: Path) -> None
     assert len(between) == 32
     (shared,) = set.intersection(*between)
     assert topology.link_of_id[shared].forward_bytes_per_s.value == 64e9
+
+
+def test_pipes_and_circles_in_a_saved_tree_are_not_waited_for(tmp_path: Path) -> None:
+    """Both were found by fuzzing: whoever sends a tree decides what its names stand for."""
+    sysfs = FakeSysfs(tmp_path / "sys")
+    sysfs.pci("pci0000:00/0000:01:00.0", vendor=NVIDIA, pci_class=GPU_CLASS, node=0, cpus="0-7")
+    sysfs.pci("pci0000:00/0000:02:00.0", vendor=NVIDIA, pci_class=GPU_CLASS, node=0, cpus="0-7")
+    for name in ("numa_node", "vendor"):
+        pipe = tmp_path / "sys/devices/pci0000:00/0000:02:00.0" / name
+        pipe.unlink()
+        os.mkfifo(pipe)
+    os.mkfifo(tmp_path / "sys/devices/hwloc-nofile-info")
+    (tmp_path / "sys/bus/pci/devices/0000:03:00.0").symlink_to("0000:04:00.0")
+    (tmp_path / "sys/bus/pci/devices/0000:04:00.0").symlink_to("0000:03:00.0")
+    topology = read_topology(tmp_path)
+    assert [d.pci_bus_id for d in topology.devices] == ["0000:01:00.0"]  # the other has no vendor
+
+
+def test_a_pipe_among_the_nodes_of_kfd_is_not_waited_for(tmp_path: Path) -> None:
+    write_nodes(samples.kfd_mi250x(), tmp_path / "nodes")
+    (tmp_path / "nodes/11/properties").unlink()
+    os.mkfifo(tmp_path / "nodes/11/properties")
+    assert len(read_topology(tmp_path).devices) == 7

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from toposeat import _core
 from toposeat.model.quantity import Quantity, nominal
@@ -246,6 +247,7 @@ class GraphBuilder:
     ) -> tuple[list[Route], list[tuple[str, str]]]:
         paths = self._paths()
         kinds = {c.id: c.kind for c in self.components}
+        flows = self._flows()
         targets = [*(d.id for d in self.devices), *(n.id for n in self.nics)]
         routes: list[Route] = []
         unrouted: list[tuple[str, str]] = []
@@ -265,7 +267,7 @@ class GraphBuilder:
                         target=target,
                         links=tuple(link.id for link in links),
                         path_class=path_class,
-                        cap_bytes_per_s=caps.get(pair) or self._cap(path_class, links),
+                        cap_bytes_per_s=caps.get(pair) or self._cap(path_class, path, flows),
                         peer_access=peer_access.get(pair),
                     )
                 )
@@ -290,35 +292,55 @@ class GraphBuilder:
         targets = list(range(len(self.devices) + len(self.nics)))
         return _core.shortest_routes(len(vertices), links, forwards, sources, targets)
 
-    def _cap(self, path_class: PathClass, links: Sequence[Link]) -> Quantity | None:
+    def _flows(self) -> _Flows:
+        flow = [self.flow_of_link.get(x.id, x.forward_bytes_per_s.value) for x in self.links]
+        pcie = [x.kind is LinkKind.PCIE for x in self.links]
+        return _Flows(
+            narrowest=[
+                min(x.forward_bytes_per_s.value, x.backward_bytes_per_s.value) for x in self.links
+            ],
+            pcie=[f if is_pcie else inf for f, is_pcie in zip(flow, pcie, strict=True)],
+            other=[inf if is_pcie else f for f, is_pcie in zip(flow, pcie, strict=True)],
+        )
+
+    def _cap(self, path_class: PathClass, path: Sequence[int], flows: _Flows) -> Quantity | None:
         """What a single flow reaches, where that is less than the narrowest link."""
-        narrowest = min(
-            min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value) for link in links
-        )
+        narrowest = min(map(flows.narrowest.__getitem__, path))
         fraction = self.pair_fraction.get(path_class, 1.0)
-        flow = min(
-            self.flow_of_link.get(link.id, link.forward_bytes_per_s.value)
-            * (fraction if link.kind is LinkKind.PCIE else 1.0)
-            for link in links
-        )
+        over_pcie = min(map(flows.pcie.__getitem__, path)) * fraction
+        over_others = min(map(flows.other.__getitem__, path))
+        flow = min(over_pcie, over_others)
         return nominal(flow) if flow < narrowest else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Flows:
+    """By number of link, in bytes/s: what it carries, and what one flow reaches on it.
+
+    The latter apart for PCIe (infinite for other links), of which some paths reach a fraction only.
+    """
+
+    narrowest: list[float]
+    pcie: list[float]
+    other: list[float]
+
+
 def class_of_route(
-    source: str, links: Iterable[Link], kinds: Mapping[str, ComponentKind]
+    source: str, links: Sequence[Link], kinds: Mapping[str, ComponentKind]
 ) -> PathClass:
     """The nvidia-smi word for a route, from what it passes through."""
-    walk = [source]
-    used: set[LinkKind] = set()
-    for link in links:
-        walk.append(link.ends[1] if walk[-1] == link.ends[0] else link.ends[0])
-        used.add(link.kind)
-    passed = [kinds[v] for v in walk[1:-1] if v in kinds]
-    relays = len(walk) - 2 - len(passed)  # devices that forward
+    used = {link.kind for link in links}
     if LinkKind.NETWORK in used:
         return PathClass.NET
     if LinkKind.SMP in used:
         return PathClass.SYS
+    if not kinds and used <= DEVICE_LINKS:  # a ring of 256 has 4 million steps to walk
+        return PathClass.NVL
+    walk = [source]
+    for link in links:
+        walk.append(link.ends[1] if walk[-1] == link.ends[0] else link.ends[0])
+    passed = [kinds[v] for v in walk[1:-1] if v in kinds]
+    relays = len(walk) - 2 - len(passed)  # devices that forward
     if used <= DEVICE_LINKS and not set(passed) - {ComponentKind.NVSWITCH}:
         return PathClass.NVL
     if used <= {LinkKind.C2C}:

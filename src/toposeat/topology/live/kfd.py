@@ -9,6 +9,7 @@ from pathlib import Path
 from toposeat.model.topology import canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology.graph.kfd_node import FORWARDING_GFX, LANE_OF_GFX, PARTITIONED_GFX
+from toposeat.topology.live.small_file import read_small
 from toposeat.topology.live.sysfs import read_line
 
 _XGMI = 11  # CRAT link type; 2 is PCIe
@@ -40,7 +41,7 @@ def unreadable_nodes(root: Path = Path("/sys")) -> int:
     count = 0
     for entry in _nodes(root):
         try:
-            (entry / "properties").read_bytes()
+            read_small(entry / "properties", 1)
         except OSError:
             count += 1
     return count
@@ -98,7 +99,7 @@ def _xgmi_links(entry: Path) -> list[dict[str, int]]:
 
 def _properties(path: Path) -> dict[str, int]:
     try:
-        text = path.read_text(encoding="ascii", errors="replace")
+        text = read_small(path).decode("ascii", "replace")
     except OSError:
         return {}
-    return {key: int(n) for key, n in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+    return {key: int(n) for key, n in re.findall(r"^(\w+) (\d{1,20})$", text, re.MULTILINE)}

@@ -17,6 +17,7 @@ from toposeat.topology.graph.machine import (
     PciDevice,
     pcie_generation,
 )
+from toposeat.topology.live.small_file import read_small
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
@@ -57,7 +58,7 @@ def _pci_devices(root: Path, cpus_of_node: dict[int, str]) -> dict[str, PciDevic
 
 
 def _pci_device(entry: Path, cpus_of_node: dict[int, str]) -> PciDevice:
-    path = entry.resolve()
+    path = _target(entry) or entry
     bus_id = canonical_pci(entry.name)
     roots = [part for part in path.parts if _ROOT.fullmatch(part)]
     chain = [canonical_pci(part) for part in path.parts if _BDF.fullmatch(part)]
@@ -91,7 +92,7 @@ def _identity(path: Path) -> tuple[int, int]:
     vendor, device = _number(path / "vendor"), _number(path / "device")
     if vendor is None:
         try:
-            head = (path / "config").read_bytes()[:4]
+            head = read_small(path / "config", 4)
         except OSError:
             head = b""
         if len(head) == 4:
@@ -194,21 +195,24 @@ def _adapter(entry: Path, bus: str) -> NetworkAdapter:
 def _physical_function(root: Path, bus: str) -> str | None:
     """The bus id of the physical function that a virtual one belongs to."""
     link = root / "bus" / "pci" / "devices" / bus / "physfn"
-    try:
-        return canonical_pci(link.resolve().name) if link.exists() else None
-    except (OSError, ValueError):
-        return None
+    target = _target(link) if link.exists() else None
+    return canonical_pci(target.name) if target and _BDF.fullmatch(target.name) else None
 
 
 def _parent_function(entry: Path, pci: dict[str, PciDevice]) -> str | None:
-    try:
-        target = (entry / "device").resolve()
-    except OSError:
-        return None
-    if not _BDF.fullmatch(target.name):
+    target = _target(entry / "device")
+    if target is None or not _BDF.fullmatch(target.name):
         return None
     bus = canonical_pci(target.name)
     return bus if bus in pci else None
+
+
+def _target(link: Path) -> Path | None:
+    """What a link leads to; None if that is nothing, or a circle."""
+    try:
+        return link.resolve()
+    except (OSError, RuntimeError):  # the latter for circles, before Python 3.13
+        return None
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -221,9 +225,10 @@ def _entries(folder: Path) -> list[Path]:
 def read_line(path: Path) -> str | None:
     """The first line of a small file; None if it cannot be read."""
     try:
-        return path.read_text(encoding="ascii", errors="replace").strip().partition("\n")[0]
-    except OSError:
+        text = read_small(path).decode("ascii", "replace")
+    except (OSError, ValueError):
         return None
+    return text.strip().partition("\n")[0]
 
 
 def _number(path: Path) -> int | None:

@@ -16,7 +16,8 @@ from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.kfd_graph import topology_of_kfd
 from toposeat.topology.live.discover import discover_this
-from toposeat.topology.readers.archive import MAX_FILE_BYTES, looks_like_archive, opened
+from toposeat.topology.live.small_file import read_small
+from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.kfd_tree import (
     SAVE,
@@ -129,9 +130,7 @@ def _small_files(nodes: Path) -> Iterator[tuple[str, str]]:
                 continue
             file = Path(parent, name)
             try:
-                if file.stat().st_size > MAX_FILE_BYTES:
-                    continue
-                text = file.read_text(encoding="utf-8", errors="replace")
+                text = read_small(file).decode("utf-8", "replace")
             except OSError:
                 continue
             yield f"nodes/{file.relative_to(nodes).as_posix()}", text
@@ -177,7 +176,7 @@ def _host_name(folder: Path) -> str:
     """What hwloc's gathering noted of the machine."""
     for top in _tops(folder):
         try:
-            text = (top / "proc" / "hwloc-nofile-info").read_text(errors="replace")
+            text = read_small(top / "proc" / "hwloc-nofile-info").decode("utf-8", "replace")
         except OSError:
             continue
         return next(

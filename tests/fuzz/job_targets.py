@@ -1,0 +1,184 @@
+"""What describes jobs: placements, traffic of every kind, results; and the patterns users type."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from tests.fuzz.target import Seed, Target, text_seeds
+from tests.profile.importers import test_nccl_inspector as inspector
+from tests.profile.importers import test_pytorch_trace as pytorch
+from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
+from tests.profile.importers.soundness import reads_or_refuses
+from tests.profile.importers.test_open_mpi_monitoring import RANK0
+from tests.profile.records.records import write_record
+from toposeat.errors import ToposeatError
+from toposeat.model.placement_file import format_placement, parse_placement
+from toposeat.model.traffic import Traffic
+from toposeat.model.traffic_file import save_traffic
+from toposeat.profile import read_traffic
+from toposeat.profile.pattern.patterns import PATTERN_FORMS, pattern_traffic
+
+_PLACEMENT = """\
+# toposeat/placement/1
+# vendor: nvidia
+# devices node1: 0=0000:31:00.0=GPU-1,1=0000:b1:00.0=-
+# objective: time
+rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic
+0\tnode1\t0\t0000:b1:00.0\t-\t1\t16-31\t1\tmlx5_0
+1\tnode1\t1\t0000:31:00.0\tGPU-1\t0\t-\t-\t-
+"""
+_MATRICES = {
+    "m.csv": "# bytes\n0,5,1e3\n7,0,0\n1,2,0\n",
+    "labels.csv": "rank,r0,r1\nr0,0,5\nr1,7.0,0\n",
+}
+_TREEMATCH = "# LU\n0 1000 1e3\n1000 0 10.0\n1 2 0\n"
+_NO_BRACKETS = str.maketrans("", "", "[]")
+_PAIRS = {
+    "pairs.csv": "# ranks=10\nsource,target,bytes,messages\n0,1,5,2\n2,0,7,1\n",
+    "b.csv": "src;dst;bytes\n0;1;5\n1;0;6e3\n".replace(";", ","),
+}
+
+
+def job_targets() -> list[Target]:
+    """Placements, every importer of traffic, profiles, patterns."""
+    four = [LoggedProcess("node07", device) for device in range(4)]
+    log = init_lines(four, 0, rings=[(0, 2, 1, 3)])
+    log += [call_line(process, 0, 4, "AllReduce", 1000) for process in four]
+    records = [inspector.collective(rank, 2, "AllReduce", 4096) for rank in range(2)]
+    records += [inspector.message(0, 2, "Send", 1, 64), inspector.message(1, 2, "Recv", 0, 64)]
+    calls = [pytorch.event("allreduce", 100, 100), pytorch.event("all_to_all", 40, 40, "1")]
+    traces = {"rank0.json": json.dumps(pytorch.trace(0, calls))}
+    return [
+        Target("placement", tuple(text_seeds({"p.place": _PLACEMENT})), _read_placement,
+               group="job"),
+        _traffic("CSV matrix", text_seeds(_MATRICES)),
+        _traffic("CSV pair list", text_seeds(_PAIRS)),
+        _traffic("NumPy matrix (npy, npz)", _numpy_seeds()),
+        _traffic("TreeMatch matrix", text_seeds({"c.mat": _TREEMATCH})),
+        _traffic("Open MPI monitoring", text_seeds({"run.0.prof": RANK0})),
+        _traffic("NCCL debug log", text_seeds({"nccl.log": "\n".join(log) + "\n"})),
+        _traffic("NCCL Inspector", text_seeds(
+            {"node07.log": "\n".join(json.dumps(each) for each in records) + "\n"})),
+        _traffic("PyTorch trace", text_seeds(traces)),
+        _traffic("profile (SQLite)", [_profile_seed()]),
+        Target("rank record", (_record_seed(),), _read_record, group="job"),
+        Target("traffic patterns", _pattern_seeds(), _read_pattern, group="string"),
+    ]  # fmt: skip
+
+
+def _traffic(name: str, seeds: list[Seed]) -> Target:
+    return Target(name, tuple(seeds), _read_traffic, group="job")
+
+
+def _read_placement(name: Path, data: bytes) -> None:
+    placement = parse_placement(data.decode("utf-8", "replace"), path=name)
+    again = format_placement(placement)
+    assert parse_placement(again, path=name) == placement, "written and read as another one"
+
+
+@cache
+def _folder(_pid: int) -> Path:
+    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="toposeat-fuzz-", dir=base))
+    REMOVE.append(folder)
+    return folder
+
+
+REMOVE: list[Path] = []  # folders of this process, for whoever ends it
+
+
+def scratch() -> Path:
+    """A folder in memory of this process's own."""
+    return _folder(os.getpid())
+
+
+def _read_file(name: Path, data: bytes, read: Callable[[Path], Traffic]) -> None:
+    """Sound, or refused with a hint; the file goes under its own name."""
+    path = scratch() / name.name
+    path.write_bytes(data)
+    refused: list[ToposeatError] = []
+
+    def once() -> Traffic:
+        try:
+            return read(path)
+        except ToposeatError as error:
+            refused.append(error)
+            raise
+
+    try:
+        reads_or_refuses(once)
+    finally:
+        path.unlink()
+    if refused:
+        raise refused[0]
+
+
+def _read_traffic(name: Path, data: bytes) -> None:
+    _read_file(name, data, read_traffic)
+
+
+def _read_record(name: Path, data: bytes) -> None:
+    _read_file(name, data, lambda path: read_traffic(path.parent))
+
+
+def _read_pattern(_: Path, data: bytes) -> None:
+    reads: list[ToposeatError] = []
+
+    def once() -> Traffic:
+        try:
+            return pattern_traffic(data.decode("utf-8", "replace"))
+        except ToposeatError as error:
+            reads.append(error)
+            raise
+
+    reads_or_refuses(once)
+    if reads:
+        raise reads[0]
+
+
+def _pattern_seeds() -> tuple[Seed, ...]:
+    """The documented forms, each with what stands in brackets and without."""
+    words = [
+        "stencil2d:4x4", "stencil3d:2x2x4,weight=3,wrap", "halo:2x2x4,layers=4", "ring:16",
+        "alltoall:4x2x2", "llm:tp=2,pp=2,dp=2", "random:8,seed=3",
+    ]  # fmt: skip
+    words += [re.sub("=[A-Z]+", "=2", form.translate(_NO_BRACKETS)) for form in PATTERN_FORMS]
+    return tuple((Path("pattern"), word.encode()) for word in dict.fromkeys(words))
+
+
+def _numpy_seeds() -> list[Seed]:
+    matrix = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
+    plain, packed, raw = BytesIO(), BytesIO(), BytesIO()
+    np.save(plain, matrix)
+    np.savez_compressed(packed, bytes=matrix, messages=np.minimum(matrix, 1))
+    np.savez(raw, bytes=matrix.astype("f4"))
+    return [
+        (Path("m.npy"), plain.getvalue()),
+        (Path("m.npz"), packed.getvalue()),
+        (Path("raw.npz"), raw.getvalue()),
+    ]
+
+
+def _profile_seed() -> Seed:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "job.tps")
+        save_traffic(pattern_traffic("stencil2d:2x2"), path)
+        return Path(path.name), path.read_bytes()
+
+
+def _record_seed() -> Seed:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_record(
+            Path(folder), 0, 2, pairs=[(0, 0, 1, 100, 7), (1, 1, 1, 8, 1)],
+            events=[(0, 13, 0, -1, 64, 3)], communicators=[(0, [(0, 1, 2)])],
+        )  # fmt: skip
+        return Path(path.name), path.read_bytes()

@@ -1,0 +1,126 @@
+"""Every format of one machine's description: texts and XML, by the registry of the readers."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from tests.fuzz.target import SEEDS, Seed, Target, chosen, text_seeds
+from tests.topology.readers import amd_samples as amd
+from tests.topology.readers import test_hwloc_xml, test_nccl_xml
+from tests.topology.readers.render import RENDERERS
+from toposeat.errors import InputError, ToposeatError
+from toposeat.model.files import encode_json
+from toposeat.model.topology import Topology
+from toposeat.model.topology_file import TOPOLOGY_SCHEMA, parse_topology
+from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.facts import MachineFacts
+from toposeat.topology.formats import FORMATS, UNUSABLE, Format, Parsed, format_of, parse_outputs
+from toposeat.topology.merge import makes_machine, merge_topologies
+from toposeat.topology.readers.file_text import decoded
+
+_ROUND_TRIP = 16  # one input of so many goes through a topology file as well
+
+
+def machine_targets(shared: Path, max_bytes: int) -> list[Target]:
+    """One target for every registered format of text."""
+    found: dict[str, list[Seed]] = {each.name: [] for each in (*FORMATS, *UNUSABLE)}
+    for path, data in chain(_recorded(SEEDS), _samples(), _recorded(shared)):
+        try:
+            found[format_of(decoded(data, path)).name].append((path, data))
+        except ToposeatError:  # of a network, or refused by every reader
+            continue
+    return [
+        Target(each.name, chosen(found[each.name], max_bytes), _reader_of(each))
+        for each in (*FORMATS, *UNUSABLE)
+        if found[each.name]
+    ]
+
+
+def _recorded(folder: Path) -> Iterator[Seed]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != "INDEX.tsv":
+            yield path, path.read_bytes()
+
+
+def _samples() -> Iterator[Seed]:
+    """What the readers' own tests write: the tools of AMD and Intel, matrices, our own files."""
+    bus = amd.MI250X_BUS[:3]
+
+    def kind(i: int, j: int) -> str:
+        return "XGMI" if (i, j) in ((0, 1), (1, 0)) else "PCIE"
+
+    def number(i: int, j: int) -> float:
+        return 10.0 + 10 * i + j
+
+    texts = {
+        "rocm-smi": amd.rocm_smi_mi250x(),
+        "rocm-smi.json": amd.rocm_smi_json(3, kind, amd.mi250x_weight),
+        "amd-smi": _amd_smi(bus),
+        "amd-smi-8": amd.amd_smi_mi250x(),
+        "amd-smi.json": amd.amd_smi_json(bus, amd.mi250x_weight, kind),
+        "transferbench": amd.transferbench(2, 3, number),
+        "transferbench.csv": amd.transferbench(1, 2, number, csv=True, read=True),
+        "xpu-smi": amd.xpu_smi(2, 2, amd.max1550, ["0-15", "16-31"]),
+        "kfd": amd.kfd_mi300a(1).text(),
+        "kfd-grep": amd.kfd_mi300a(1).grep(),
+        "kfd-parts": amd.kfd_mi300a(3).text(),
+        "hwloc2.xml": test_hwloc_xml.SAMPLE,
+        "nccl.xml": test_nccl_xml.SAMPLE,
+    }
+    cells = [["X", "NV2", "SYS"], ["NV2", "X", "SYS"], ["SYS", "SYS", "X"]]
+    for name, render in RENDERERS.items():
+        texts[f"topo-{name}"] = render(cells, 2, ["0-7", "8-15"])
+    yield from text_seeds(texts)
+    for name in catalogue_names():
+        topology = read_topology(name)
+        yield Path(name), encode_json(topology, schema=TOPOLOGY_SCHEMA).encode()
+
+
+def _amd_smi(bus: Sequence[str]) -> str:
+    """Every table of a few GPUs: what takes a reader 5 ms with eight of them."""
+    cells: dict[str, Callable[[int, int], object]] = {
+        "ACCESS": lambda i, j: "ENABLED",
+        "WEIGHT": amd.mi250x_weight,
+        "HOPS": lambda i, j: int(i != j),
+        "LINK TYPE": lambda i, j: "SELF" if i == j else "XGMI",
+        "NUMA BW": lambda i, j: "N/A" if i == j else "50000-200000",
+    }
+    return "".join(amd.amd_smi_table(f"{name} TABLE", bus, cell) for name, cell in cells.items())
+
+
+def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
+    """Reads as a user's file is read, but by this reader wherever it would take the file."""
+
+    def parsed(name: Path, data: bytes) -> list[Parsed]:
+        file = decoded(data, name)
+        if not of.looks_like(file):
+            return parse_outputs(file)
+        try:
+            return [of.parse(file)]
+        except ValueError as error:
+            raise InputError(str(error), path=name, hint="as parse_outputs does") from error
+
+    def read(name: Path, data: bytes) -> None:
+        parts = parsed(name, data)
+        if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parts):
+            topology = _merged(parts)
+            if zlib.crc32(data) % _ROUND_TRIP == 0:
+                check_round_trip(topology)
+
+    return read
+
+
+def _merged(parts: list[Parsed]) -> Topology:
+    try:
+        return merge_topologies(parts, "fuzzed")
+    except ValueError as error:  # as `sources` takes it
+        raise InputError(str(error), path="fuzzed", hint="as sources does") from error
+
+
+def check_round_trip(topology: Topology) -> None:
+    """What was read can be saved, and read again as the same."""
+    text = encode_json(topology, schema=TOPOLOGY_SCHEMA)
+    assert parse_topology(text, "again") == topology, "a saved topology is read as another one"

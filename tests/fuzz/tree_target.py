@@ -1,0 +1,389 @@
+"""Saved machine trees: members of sysfs and KFD changed one by one, as folders and as archives.
+
+An input is JSON: each path of the tree with its content, `{"link": target}` for a link, `null` for
+an empty folder, `{"pipe": 1}` for what never answers. One process keeps one folder and writes only
+what differs from the input before.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fuzz.job_targets import scratch
+from tests.fuzz.machine_targets import check_round_trip
+from tests.fuzz.target import Seed, Target
+from tests.support.mutations import HOSTILE_BYTES, HOSTILE_NUMBERS, damage
+from tests.topology.live.fake_machine import (
+    AMD,
+    GPU_CLASS,
+    INTEL,
+    MELLANOX,
+    NIC_CLASS,
+    NVIDIA,
+    FakeSysfs,
+)
+from tests.topology.readers import amd_samples as amd
+from toposeat.topology import read_topology
+
+Entry = str | dict[str, object] | None
+Tree = dict[str, Entry]
+_TARGETS_OF_LINKS = (
+    "..", ".", "/", "/etc/passwd", "/proc/self/fd", "../../../../..", "nowhere", "/sys/devices",
+)  # fmt: skip
+
+
+def tree_targets() -> list[Target]:
+    """Folders, archives of damaged members, and archives damaged as bytes."""
+    trees = [_seed(name, write) for name, write in _MACHINES.items()]
+    seeds = tuple((Path(name), encoded(tree)) for name, tree in trees)
+    tars = tuple((Path(name + ".tar"), _tar(tree)) for name, tree in trees)
+    return [
+        Target("saved tree, as a folder", seeds, read_folder, _drawn(trees)),
+        Target("saved tree, as an archive", seeds, _read_tar_of_tree, _drawn(trees), share=0.2),
+        Target("saved tree, archive's bytes", tars, _read_tar, share=0.1),
+    ]
+
+
+def encoded(tree: Tree) -> bytes:
+    """A tree as an input."""
+    return json.dumps(tree).encode()
+
+
+# ---- machines to start from
+
+
+def _nvidia(sysfs: FakeSysfs) -> None:
+    for socket, bus in ((0, 0x10), (1, 0x80)):
+        cpus = f"{socket * 8}-{socket * 8 + 7}"
+        ends = [
+            (f"0000:{bus + 4:02x}:00.0", NVIDIA, GPU_CLASS),
+            (f"0000:{bus + 5:02x}:00.0", NVIDIA, GPU_CLASS),
+            (f"0000:{bus + 6:02x}:00.0", MELLANOX, NIC_CLASS),
+        ]
+        root = f"pci0000:{bus:02x}/0000:{bus:02x}:01.0"
+        paths = sysfs.switch(root, bus + 1, ends, node=socket, cpus=cpus)
+        sysfs.adapter("infiniband", f"mlx5_{socket}", paths[2])
+        sysfs.numa(socket, cpus, socket)
+
+
+def _amd(sysfs: FakeSysfs) -> None:
+    machine = amd.KfdMachine(cpus=2)
+    nodes = []
+    for i in range(3):
+        bus = f"0000:{0x10 * (i + 1):02x}:00.0"
+        path = f"pci0000:{0x10 * i:02x}/0000:{0x10 * i:02x}:01.0/{bus}"
+        sysfs.pci(
+            path,
+            vendor=AMD,
+            pci_class=GPU_CLASS,
+            node=i // 2,
+            cpus=f"{i // 2 * 8}-{i // 2 * 8 + 7}",
+        )
+        nodes.append(machine.gpu(0x10 * (i + 1) << 8, gfx=90008, device=0x738C, cpu=i // 2))
+    for a, b in ((0, 1), (1, 2)):
+        machine.xgmi(nodes[a], nodes[b], most=46000)
+    _kfd_files(sysfs, machine)
+    for node in (0, 1):
+        sysfs.numa(node, f"{node * 8}-{node * 8 + 7}", node)
+
+
+def _partitions(sysfs: FakeSysfs) -> None:
+    machine = amd.KfdMachine(cpus=1)
+    for board in (1, 2):
+        path = f"pci0000:{board}0/0000:{board}0:01.0/0000:0{board}:00.0"
+        sysfs.pci(path, vendor=AMD, pci_class=GPU_CLASS, node=0, cpus="0-7")
+        first = machine.gpu(board << 8, gfx=90402, device=0x74A1, cpu=0)
+        second = machine.gpu(board << 8 | 1, gfx=90402, device=0x74A1, cpu=0)
+        machine.xgmi(first, second, weight=13)
+    machine.xgmi(1, 3, weight=41)
+    _kfd_files(sysfs, machine)
+    sysfs.numa(0, "0-7", 0)
+
+
+def _intel(sysfs: FakeSysfs) -> None:
+    for i in (0, 1):
+        path = f"pci0000:{i}0/0000:{i}0:01.0/0000:{i}a:00.0"
+        sysfs.pci(path, vendor=INTEL, pci_class="0x038000", node=0, cpus="0-7")
+        for tile in (0, 1):
+            sysfs.write(f"devices/{path}/drm/card{i}/gt/gt{tile}/id", str(tile))
+        card = sysfs.root / "class/drm" / f"card{i}"
+        card.parent.mkdir(parents=True, exist_ok=True)
+        card.symlink_to(f"../../devices/{path}/drm/card{i}")
+        (sysfs.root / f"devices/{path}/drm/card{i}/device").symlink_to("../..")
+    sysfs.numa(0, "0-7", 0)
+
+
+def _kfd_only(sysfs: FakeSysfs) -> None:
+    machine = amd.KfdMachine(cpus=1)
+    a = machine.gpu(0x100, gfx=90010, device=0x7408, cpu=0)
+    b = machine.gpu(0x200, gfx=90010, device=0x7408, cpu=0)
+    machine.xgmi(a, b, most=200000, least=50000)
+    _kfd_files(sysfs, machine)
+
+
+def _kfd_files(sysfs: FakeSysfs, machine: amd.KfdMachine) -> None:
+    for name, text in machine.files().items():
+        sysfs.write(f"class/kfd/kfd/topology/nodes/{name}", text)
+
+
+_MACHINES: dict[str, Callable[[FakeSysfs], None]] = {
+    "nvidia": _nvidia, "amd": _amd, "partitions": _partitions, "intel": _intel, "kfd": _kfd_only,
+}  # fmt: skip
+
+
+def _seed(name: str, write: Callable[[FakeSysfs], None]) -> tuple[str, Tree]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "sys")
+        root.mkdir()
+        write(FakeSysfs(root))
+        return name, _tree_of(Path(folder))
+
+
+def _tree_of(folder: Path) -> Tree:
+    tree: Tree = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            target = path.readlink()
+            if target.is_absolute():
+                target = Path(os.path.relpath(target, path.parent))
+            tree[name] = {"link": str(target)}
+        elif path.is_file():
+            tree[name] = path.read_text(encoding="latin-1")
+        elif not any(path.iterdir()):
+            tree[name] = None
+    return tree
+
+
+# ---- damage
+
+
+def _drawn(trees: list[tuple[str, Tree]]) -> Callable[[random.Random], Seed]:
+    def draw(source: random.Random) -> Seed:
+        name, tree = source.choice(trees)
+        tree = dict(tree)
+        for _ in range(source.randint(1, 4)):
+            if tree:
+                source.choice(_WAYS)(source, tree)
+        return Path(name), encoded(tree)
+
+    return draw
+
+
+def _any(source: random.Random, tree: Tree) -> str:
+    return source.choice(list(tree))
+
+
+def _any_text(source: random.Random, tree: Tree) -> str | None:
+    found = [name for name, entry in tree.items() if isinstance(entry, str)]
+    return source.choice(found) if found else None
+
+
+def _part(source: random.Random, name: str) -> str:
+    """The path itself or a folder above it."""
+    parts = name.split("/")
+    return "/".join(parts[: source.randint(1, len(parts))])
+
+
+def _value(source: random.Random, tree: Tree) -> None:
+    name = _any_text(source, tree)
+    if name is not None:
+        hostile = source.choice((*HOSTILE_NUMBERS, *HOSTILE_BYTES))
+        tree[name] = hostile.decode("latin-1") + "\n"
+
+
+def _edited(source: random.Random, tree: Tree) -> None:
+    name = _any_text(source, tree)
+    entry = tree[name] if name is not None else None
+    if name is not None and isinstance(entry, str):
+        tree[name] = damage(source, entry.encode("latin-1"))[:70_000].decode("latin-1")
+
+
+def _copied_value(source: random.Random, tree: Tree) -> None:
+    """The value of one file in another, of the same name half of the time."""
+    one, other = _any_text(source, tree), _any_text(source, tree)
+    if one is None or other is None:
+        return
+    if source.random() < 0.5:
+        same = [n for n in tree if n.rsplit("/", 1)[-1] == one.rsplit("/", 1)[-1]]
+        other = source.choice(same)
+    tree[one] = tree[other]
+
+
+def _dropped(source: random.Random, tree: Tree) -> None:
+    top = _part(source, _any(source, tree))
+    for name in [n for n in tree if n == top or n.startswith(top + "/")]:
+        del tree[name]
+
+
+def _doubled(source: random.Random, tree: Tree) -> None:
+    """A folder once more under another name: a second device, another index, a second address."""
+    top = _part(source, _any(source, tree))
+    new = (
+        damage(source, top.encode()).decode("latin-1")
+        if source.random() < 0.5
+        else _part(source, _any(source, tree))
+    )
+    _move(source, tree, top, new, keep=True)
+
+
+def _renamed(source: random.Random, tree: Tree) -> None:
+    top = _part(source, _any(source, tree))
+    last = top.rsplit("/", 1)[-1]
+    new = top[: len(top) - len(last)] + damage(source, last.encode()).decode("latin-1")
+    _move(source, tree, top, new, keep=False)
+
+
+def _move(source: random.Random, tree: Tree, top: str, new: str, *, keep: bool) -> None:
+    new = "/".join(p[:200] for p in new.replace("\0", "").split("/") if p not in ("", ".", ".."))
+    if not new or len(new) > 1000 or new == top:
+        return
+    for name in [n for n in tree if n == top or n.startswith(top + "/")]:
+        entry = tree[name] if keep else tree.pop(name)
+        tree[new + name[len(top) :]] = entry
+
+
+def _relinked(source: random.Random, tree: Tree) -> None:
+    """A link that leads elsewhere: to itself, in circles, out, to another device, to nothing."""
+    links = [n for n, entry in tree.items() if isinstance(entry, dict)]
+    name = source.choice(links) if links and source.random() < 0.8 else _any(source, tree)
+    if source.random() < 0.4:
+        target = source.choice(_TARGETS_OF_LINKS)
+    else:
+        other = _part(source, _any(source, tree))
+        target = os.path.relpath("/" + other, "/" + name.rpartition("/")[0])
+    tree[name] = {"link": target}
+
+
+def _other_kind(source: random.Random, tree: Tree) -> None:
+    """A folder where a file was, a file where a folder was, a pipe."""
+    name = _any(source, tree)
+    way = source.randrange(4)
+    if way == 0:
+        tree[name] = None
+    elif way == 1:
+        tree[name] = {"pipe": 1}
+    else:
+        top = _part(source, name)
+        for each in [n for n in tree if n.startswith(top + "/")]:
+            del tree[each]
+        tree[top] = "1\n" if way == 2 else {"link": "."}
+
+
+_WAYS: tuple[Callable[[random.Random, Tree], None], ...] = (
+    _value, _value, _edited, _edited, _copied_value, _copied_value, _dropped, _dropped, _doubled,
+    _renamed, _relinked, _relinked, _other_kind,
+)  # fmt: skip
+
+
+# ---- reading
+
+
+_NOW: dict[Path, Tree] = {}  # what each folder of this process holds
+
+
+def read_folder(name: Path, data: bytes) -> None:
+    """As `discover -t FOLDER`."""
+    folder = scratch() / "tree"
+    _write(folder, json.loads(data))
+    check_round_trip(read_topology(folder))
+
+
+def _write(folder: Path, tree: Tree) -> None:
+    """Make the folder hold the tree, touching only what differs.
+
+    Nothing is written or removed below a link or file: it would be done where the link leads to.
+    """
+    tree = {name: entry for name, entry in tree.items() if not _below_a_leaf(name, tree)}
+    before = _NOW.get(folder, {})
+    _NOW[folder] = {}  # until it is done: the folder is begun anew after a failure
+    if not before:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    for name, entry in before.items():
+        if tree.get(name, 0) != entry:
+            _remove(folder, name)
+    for name, entry in tree.items():
+        if before.get(name, 0) != entry:
+            _put(folder, name, entry)
+    _NOW[folder] = tree
+
+
+def _below_a_leaf(name: str, tree: Tree) -> bool:
+    parts = name.split("/")
+    return any(tree.get("/".join(parts[:n])) is not None for n in range(1, len(parts)))
+
+
+def _remove(folder: Path, name: str) -> None:
+    path = folder / name
+    _check_inside(folder, path)
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+    while path != folder:
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError:  # others are still in it
+            return
+        path = path.parent
+
+
+def _put(folder: Path, name: str, entry: Entry) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_inside(folder, path)
+    if entry is None:
+        path.mkdir(exist_ok=True)
+    elif isinstance(entry, str):
+        path.write_bytes(entry.encode("latin-1"))
+    elif "pipe" in entry:
+        os.mkfifo(path)
+    else:
+        path.symlink_to(str(entry["link"]))
+
+
+def _check_inside(folder: Path, path: Path) -> None:
+    if not path.parent.resolve().is_relative_to(folder.resolve()):
+        raise RuntimeError(f"{path} leads out of {folder}")
+
+
+def _tar(tree: Tree) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, entry in tree.items():
+            member = tarfile.TarInfo(name)
+            content = b""
+            if entry is None:
+                member.type = tarfile.DIRTYPE
+            elif isinstance(entry, str):
+                content = entry.encode("latin-1")
+                member.size = len(content)
+            elif "pipe" in entry:
+                member.type = tarfile.FIFOTYPE
+            else:
+                member.type, member.linkname = tarfile.SYMTYPE, str(entry["link"])
+            tar.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+def _read_tar_of_tree(name: Path, data: bytes) -> None:
+    _read_tar(Path(name.name + ".tar"), _tar(json.loads(data)))
+
+
+def _read_tar(name: Path, data: bytes) -> None:
+    path = scratch() / name.name
+    path.write_bytes(data)
+    tempfile.tempdir = str(scratch())  # where archives are unpacked
+    try:
+        check_round_trip(read_topology(path))
+    finally:
+        path.unlink()
