@@ -23,10 +23,13 @@ static bool make(tdc_link *link) {
   return false;
 }
 
-void *tdc_attach(tdc_link *link) {
+void *tdc_attach(tdc_link *link, int *device) {
   const struct tdc_driver *driver = link->context->driver;
-  if ((link->attached || make(link)) && driver->set_current(link->attached) == 0)
+  if ((link->attached || make(link)) && driver->set_current(link->attached) == 0) {
+    *device = link->attached_device;
     return link->attached_stream;
+  }
+  *device = link->context->device;
   (void)driver->set_current(link->context->primary);
   return link->context->stream;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Links: the hello, in which the two sides exchange what they are and their rings. */
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,44 +7,7 @@
 
 #include "link.h"
 
-enum { VERSION = 1, HELLO_MAGIC = 0x74646331 };
-
-/* A message and a file in one piece. */
-static bool send_hello(tdc_link *link, const struct tdc_message *message, int file) {
-  union {
-    struct cmsghdr head;
-    char bytes[CMSG_SPACE(sizeof(int))];
-  } control = {0};
-  struct iovec part = {(void *)message, sizeof *message};
-  struct msghdr envelope = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control.bytes};
-  struct cmsghdr *head = CMSG_FIRSTHDR(&envelope);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof file);
-  memcpy(CMSG_DATA(head), &file, sizeof file);
-  return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t)sizeof *message;
-}
-
-static bool receive_hello(tdc_link *link, struct tdc_message *message, int *file) {
-  union {
-    struct cmsghdr head;
-    char bytes[CMSG_SPACE(sizeof(int))];
-  } control = {0};
-  struct iovec part = {message, sizeof *message};
-  struct msghdr envelope = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control.bytes};
-  *file = -1;
-  const ssize_t got = recvmsg(link->socket, &envelope, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-  const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&envelope) : NULL;
-  if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *file))
-    memcpy(file, CMSG_DATA(head), sizeof *file);
-  return got == (ssize_t)sizeof *message;
-}
+enum { VERSION = 2, HELLO_MAGIC = 0x74646331 };
 
 static tdc_result exchange(tdc_link *link, int ring_file, struct tdc_message *theirs,
                            int *their_file) {
@@ -58,14 +19,11 @@ static tdc_result exchange(tdc_link *link, int ring_file, struct tdc_message *th
                              .depth = context->options.depth,
                              .chunk = context->options.chunk};
   memcpy(mine.pci, context->pci, TDC_PCI_LENGTH);
-  if (!send_hello(link, &mine, ring_file))
-    return TDC_PEER_GONE;
-  struct pollfd end = {.fd = link->socket, .events = POLLIN};
-  const int ready = poll(&end, 1, (int)(context->options.timeout_s * 1e3));
-  if (ready <= 0)
-    return TDC_TIMEOUT;
-  if (!receive_hello(link, theirs, their_file))
-    return TDC_PEER_GONE;
+  tdc_result result = tdc_move_out(link, &mine, sizeof mine, ring_file);
+  if (result == TDC_OK)
+    result = tdc_move_in(link, theirs, sizeof *theirs, their_file);
+  if (result != TDC_OK)
+    return result;
   if (theirs->magic != HELLO_MAGIC || theirs->kind != TDC_HELLO || theirs->flags != VERSION ||
       *their_file < 0 || !memchr(theirs->pci, 0, TDC_PCI_LENGTH))
     return TDC_PROTOCOL;
@@ -106,6 +64,7 @@ tdc_result tdc_connect(tdc_context *context, int socket, tdc_link **result) {
   link->context = context;
   link->socket = socket;
   link->direct_below = SIZE_MAX;
+  link->file = -1;
   link->next = context->links;
   context->links = link;
   const tdc_result said = say_hello(link);
@@ -128,6 +87,7 @@ void tdc_disconnect(tdc_link *link) {
     *at = link->next;
   tdc_close_all(context, link);
   tdc_detach(link);
+  tdc_drop_file(link);
   tdc_unmap_ring(context, &link->out);
   tdc_unmap_ring(context, &link->in);
   (void)close(link->socket);

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "link.h"
 
@@ -122,7 +123,10 @@ tdc_result tdc_free(tdc_context *context, uint64_t pointer) {
   if (!grown)
     return TDC_MEMORY;
   context->freed = grown;
-  const tdc_result result = tdc_describe(context, pointer, &grown[context->freed_count]);
+  int file = -1; /* what is allocated here has a handle */
+  const tdc_result result = tdc_describe(context, pointer, &grown[context->freed_count], &file);
+  if (file >= 0)
+    (void)close(file);
   if (result != TDC_OK)
     return result;
   ++context->freed_count;
@@ -136,7 +140,7 @@ static void ask_to_close(tdc_context *context) {
     for (unsigned i = context->asked_count; i < context->freed_count && link->fault == TDC_OK;
          ++i) {
       struct tdc_message message = {.kind = TDC_FREE, .shared = context->freed[i]};
-      if (tdc_say(link, &message) == TDC_OK)
+      if (tdc_say(link, &message, -1) == TDC_OK)
         ++link->unanswered_frees;
     }
   context->asked_count = context->freed_count;

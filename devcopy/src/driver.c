@@ -44,15 +44,37 @@ static const struct name names[] = {
     CALL(unregister_host, "cuMemHostUnregister", "hipHostUnregister"),
 };
 
-/* A library that lacks one call is not used at all. */
-static bool fill(struct tdc_driver *driver, void *library, bool is_hip) {
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
-    void *found = dlsym(library, is_hip ? names[i].hip : names[i].cuda);
+static const struct name virtual_names[] = {
+    CALL(retain_handle, "cuMemRetainAllocationHandle", "hipMemRetainAllocationHandle"),
+    CALL(export_handle, "cuMemExportToShareableHandle", "hipMemExportToShareableHandle"),
+    CALL(import_handle, "cuMemImportFromShareableHandle", "hipMemImportFromShareableHandle"),
+    CALL(release_handle, "cuMemRelease", "hipMemRelease"),
+    CALL(reserve, "cuMemAddressReserve", "hipMemAddressReserve"),
+    CALL(free_addresses, "cuMemAddressFree", "hipMemAddressFree"),
+    CALL(map, "cuMemMap", "hipMemMap"),
+    CALL(unmap, "cuMemUnmap", "hipMemUnmap"),
+    CALL(set_access, "cuMemSetAccess", "hipMemSetAccess"),
+};
+
+/* Looks all calls up; false if one is missing. */
+static bool look_up(struct tdc_driver *driver, void *library, bool is_hip,
+                    const struct name *wanted, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    void *found = dlsym(library, is_hip ? wanted[i].hip : wanted[i].cuda);
     if (!found)
       return false;
     /* POSIX promises that a pointer from dlsym holds a function's address. */
-    memcpy((char *)driver + names[i].offset, (const void *)&found, sizeof found);
+    memcpy((char *)driver + wanted[i].offset, (const void *)&found, sizeof found);
   }
+  return true;
+}
+
+/* A library that lacks one call is not used at all, but for those of virtual memory. */
+static bool fill(struct tdc_driver *driver, void *library, bool is_hip) {
+  if (!look_up(driver, library, is_hip, names, sizeof names / sizeof names[0]))
+    return false;
+  driver->has_virtual = look_up(driver, library, is_hip, virtual_names,
+                                sizeof virtual_names / sizeof virtual_names[0]);
   driver->is_hip = is_hip;
   int count = 0;
   return driver->init(0) == 0 && driver->device_count(&count) == 0 && count > 0;

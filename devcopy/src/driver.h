@@ -17,8 +17,14 @@ enum {
   TDC_DRIVER_ALREADY_MAPPED = 208,
 };
 
+/* CUmemAccessDesc and hipMemAccessDesc. */
+struct tdc_access {
+  int type, device, flags;
+};
+
 struct tdc_driver {
   bool is_hip;
+  bool has_virtual; /* all of the last group are there */
   int (*init)(unsigned flags);
   int (*device_count)(int *count);
   int (*can_access_peer)(int *can, int device, int peer);
@@ -48,6 +54,18 @@ struct tdc_driver {
   int (*copy_out)(void *to, uint64_t from, size_t bytes, void *stream);
   int (*register_host)(void *pointer, size_t bytes, unsigned flags);
   int (*unregister_host)(void *pointer);
+  /* virtual memory management */
+  int (*retain_handle)(uint64_t *handle, void *pointer);
+  int (*export_handle)(void *shareable, uint64_t handle, int type, unsigned long long flags);
+  int (*import_handle)(uint64_t *handle, void *shareable, int type);
+  int (*release_handle)(uint64_t handle);
+  int (*reserve)(uint64_t *pointer, size_t size, size_t align, uint64_t at,
+                 unsigned long long flags);
+  int (*free_addresses)(uint64_t pointer, size_t size);
+  int (*map)(uint64_t pointer, size_t size, size_t offset, uint64_t handle,
+             unsigned long long flags);
+  int (*unmap)(uint64_t pointer, size_t size);
+  int (*set_access)(uint64_t pointer, size_t size, const struct tdc_access *access, size_t count);
 };
 
 /* The driver of this process, loaded once; NULL if there is none with a device. */

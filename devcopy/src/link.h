@@ -23,9 +23,11 @@ enum tdc_kind {
   TDC_FREED,
 };
 
-/* A device buffer as another process can open it. */
+/* A device buffer as another process can open it: by a handle of its whole allocation or, where
+   that is virtual memory, by a file that comes along with the message. */
 struct tdc_shared {
-  tdc_handle handle; /* of its whole allocation */
+  tdc_handle handle;
+  uint64_t by_file;
   uint64_t base, size, offset, buffer_id;
 };
 
@@ -42,7 +44,7 @@ struct tdc_message {
   char pci[TDC_PCI_LENGTH];
 };
 
-enum { TDC_ON_DEVICE = 1, TDC_SIZE_REFUSED = 2, TDC_FELL_BACK = 4 };
+enum { TDC_ON_DEVICE = 1, TDC_SIZE_REFUSED = 2, TDC_FELL_BACK = 4, TDC_WITH_FILE = 8 };
 
 /* ---- rings */
 
@@ -64,6 +66,7 @@ struct tdc_ring {
 struct tdc_opened {
   const tdc_link *link;
   struct tdc_shared shared;
+  int device; /* ordinal of the device that may reach it */
   uint64_t pointer;
   uint64_t last_used;
 };
@@ -81,6 +84,7 @@ struct tdc_link {
   size_t direct_below;
   bool has_message; /* one that nobody has asked for yet */
   struct tdc_message message;
+  int file; /* that came along with a message of this transfer; -1 */
   unsigned unanswered_frees;
   void *attached; /* a context on the peer's device, for host memory of this side; NULL */
   void *attached_stream;
@@ -110,8 +114,13 @@ struct tdc_context {
 bool tdc_good(tdc_context *context, int code);
 double tdc_now(void);
 
-/* wire.c */
-tdc_result tdc_say(tdc_link *link, const struct tdc_message *message);
+/* wire.c: `file` comes along, -1 for none. */
+tdc_result tdc_say(tdc_link *link, const struct tdc_message *message, int file);
+/* All bytes of something, or an error; with them at most one file. */
+tdc_result tdc_move_out(tdc_link *link, const void *bytes, size_t size, int file);
+tdc_result tdc_move_in(tdc_link *link, void *bytes, size_t size, int *file);
+/* Closes the file that came along. */
+void tdc_drop_file(tdc_link *link);
 /* The next message for this link's user; frees of all links are answered meanwhile. */
 tdc_result tdc_hear(tdc_link *link, enum tdc_kind kind, enum tdc_kind or_kind,
                     struct tdc_message *message);
@@ -130,17 +139,25 @@ tdc_result tdc_push_ring(tdc_link *link, uint64_t pointer, size_t bytes, bool on
 tdc_result tdc_pull_ring(tdc_link *link, uint64_t pointer, size_t bytes, bool on_device);
 
 /* opened.c */
-tdc_result tdc_describe(tdc_context *context, uint64_t pointer, struct tdc_shared *shared);
-/* TDC_DRIVER if it cannot be opened. */
-tdc_result tdc_open_shared(tdc_link *link, const struct tdc_shared *shared, uint64_t *pointer,
-                           bool *was_open);
+/* What another process needs to open memory; `*file` is for the caller to close, -1 without one. */
+tdc_result tdc_describe(tdc_context *context, uint64_t pointer, struct tdc_shared *shared,
+                        int *file);
+/* Opens memory for a device of this process; TDC_DRIVER if that cannot be. */
+tdc_result tdc_open_shared(tdc_link *link, const struct tdc_shared *shared, int device,
+                           uint64_t *pointer, bool *was_open);
 void tdc_close_shared(tdc_context *context, uint64_t pointer);
 void tdc_close_buffer(tdc_link *link, uint64_t base, uint64_t buffer_id);
 void tdc_close_all(tdc_context *context, const tdc_link *link);
 
+/* virtual.c: allocations that have no IPC handle, as files */
+int tdc_export_virtual(tdc_context *context, uint64_t pointer);
+tdc_result tdc_map_virtual(tdc_context *context, int device, int file, size_t size,
+                           uint64_t *pointer);
+void tdc_unmap_virtual(tdc_context *context, uint64_t pointer, size_t size);
+
 /* attach.c: makes a context on the peer's device current, or the own one where that is not visible.
-   Returns the stream to copy with. */
-void *tdc_attach(tdc_link *link);
+   Returns the stream to copy with, and the device that it is of. */
+void *tdc_attach(tdc_link *link, int *device);
 void tdc_detach(tdc_link *link);
 
 bool tdc_is_device_memory(tdc_context *context, uint64_t pointer);

@@ -13,9 +13,11 @@ bool tdc_is_device_memory(tdc_context *context, uint64_t pointer) {
   return code == 0 && type == (context->driver->is_hip ? HIP_TYPE_DEVICE : TYPE_DEVICE);
 }
 
-tdc_result tdc_describe(tdc_context *context, uint64_t pointer, struct tdc_shared *shared) {
+tdc_result tdc_describe(tdc_context *context, uint64_t pointer, struct tdc_shared *shared,
+                        int *file) {
   const struct tdc_driver *driver = context->driver;
   size_t size = 0;
+  *file = -1;
   memset(shared, 0, sizeof *shared);
   if (!tdc_good(context, driver->address_range(&shared->base, &size, pointer)))
     return TDC_DRIVER;
@@ -23,12 +25,19 @@ tdc_result tdc_describe(tdc_context *context, uint64_t pointer, struct tdc_share
   shared->offset = pointer - shared->base;
   if (!tdc_good(context, driver->pointer_attribute(&shared->buffer_id, POINTER_BUFFER_ID, pointer)))
     return TDC_DRIVER;
-  /* Virtual and pool memory has no handle of this kind. */
-  return tdc_good(context, driver->ipc_get(&shared->handle, shared->base)) ? TDC_OK : TDC_DRIVER;
+  if (tdc_good(context, driver->ipc_get(&shared->handle, shared->base)))
+    return TDC_OK;
+  *file = tdc_export_virtual(context, pointer); /* memory of pools has neither */
+  shared->by_file = *file >= 0;
+  return *file >= 0 ? TDC_OK : TDC_DRIVER;
 }
 
 static void forget(tdc_context *context, unsigned number) {
-  (void)context->driver->ipc_close(context->opened[number].pointer);
+  const struct tdc_opened *each = &context->opened[number];
+  if (each->shared.by_file)
+    tdc_unmap_virtual(context, each->pointer, (size_t)each->shared.size);
+  else
+    (void)context->driver->ipc_close(each->pointer);
   context->opened[number] = context->opened[--context->opened_count];
 }
 
@@ -56,30 +65,47 @@ static void close_oldest(tdc_context *context) {
   forget(context, oldest);
 }
 
-tdc_result tdc_open_shared(tdc_link *link, const struct tdc_shared *shared, uint64_t *pointer,
-                           bool *was_open) {
+/* What is open already; NULL if it is not. */
+static struct tdc_opened *find(tdc_link *link, const struct tdc_shared *shared, int device) {
   tdc_context *context = link->context;
-  *was_open = false;
   for (unsigned i = 0; i < context->opened_count; ++i) {
     struct tdc_opened *each = &context->opened[i];
-    if (each->link == link && each->shared.buffer_id == shared->buffer_id &&
-        each->shared.base == shared->base && each->shared.size == shared->size) {
-      each->last_used = ++context->use;
-      *pointer = each->pointer + shared->offset;
-      *was_open = true;
-      return TDC_OK;
-    }
+    if (each->link == link && each->device == device &&
+        each->shared.buffer_id == shared->buffer_id && each->shared.base == shared->base &&
+        each->shared.size == shared->size)
+      return each;
   }
-  (void)close_stale(link, shared);
-  if (context->opened_count == context->options.cache_size)
-    close_oldest(context);
-  uint64_t base = 0;
-  const int code = context->driver->ipc_open(&base, shared->handle, LAZY_PEER_ACCESS);
-  if (!tdc_good(context, code))
-    return TDC_DRIVER;
-  context->opened[context->opened_count++] = (struct tdc_opened){
-      .link = link, .shared = *shared, .pointer = base, .last_used = ++context->use};
-  *pointer = base + shared->offset;
+  return NULL;
+}
+
+static tdc_result open_new(tdc_link *link, const struct tdc_shared *shared, int device,
+                           uint64_t *base) {
+  tdc_context *context = link->context;
+  if (shared->by_file)
+    return tdc_map_virtual(context, device, link->file, (size_t)shared->size, base);
+  const int code = context->driver->ipc_open(base, shared->handle, LAZY_PEER_ACCESS);
+  return tdc_good(context, code) ? TDC_OK : TDC_DRIVER;
+}
+
+tdc_result tdc_open_shared(tdc_link *link, const struct tdc_shared *shared, int device,
+                           uint64_t *pointer, bool *was_open) {
+  tdc_context *context = link->context;
+  struct tdc_opened *found = find(link, shared, device);
+  *was_open = found != NULL;
+  if (!found) {
+    uint64_t base = 0;
+    (void)close_stale(link, shared);
+    if (context->opened_count == context->options.cache_size)
+      close_oldest(context);
+    const tdc_result result = open_new(link, shared, device, &base);
+    if (result != TDC_OK)
+      return result;
+    found = &context->opened[context->opened_count++];
+    *found =
+        (struct tdc_opened){.link = link, .shared = *shared, .device = device, .pointer = base};
+  }
+  found->last_used = ++context->use;
+  *pointer = found->pointer + shared->offset;
   return TDC_OK;
 }
 

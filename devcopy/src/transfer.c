@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* One transfer: what the sender offers, what the receiver decides, and who copies. */
 #include <string.h>
+#include <unistd.h>
 
 #include "link.h"
 
@@ -33,12 +34,46 @@ static tdc_result begin(struct transfer *transfer, tdc_link *link, uint64_t poin
 }
 
 static tdc_result say(struct transfer *transfer, enum tdc_kind kind, tdc_protocol protocol,
-                      uint32_t flags, const struct tdc_shared *shared, uint64_t split) {
-  struct tdc_message message = {
-      .kind = kind, .bytes = transfer->bytes, .protocol = protocol, .flags = flags, .split = split};
-  if (shared)
-    message.shared = *shared;
-  return tdc_say(transfer->link, &message);
+                      uint32_t flags) {
+  const struct tdc_message message = {
+      .kind = kind, .bytes = transfer->bytes, .protocol = protocol, .flags = flags};
+  return tdc_say(transfer->link, &message, -1);
+}
+
+/* What the other side needs to open this side's memory. */
+struct offer {
+  struct tdc_shared shared;
+  int file;
+};
+
+/* TDC_DRIVER if the memory cannot be offered: virtual memory that spans several allocations cannot.
+   TDC_ARGUMENT if the transfer runs over the end of its memory. */
+static tdc_result describe(struct transfer *transfer, struct offer *offer) {
+  const struct tdc_shared *shared = &offer->shared;
+  const tdc_result result =
+      tdc_describe(transfer->context, transfer->pointer, &offer->shared, &offer->file);
+  if (result != TDC_OK ||
+      (shared->offset <= shared->size && transfer->bytes <= shared->size - shared->offset))
+    return result;
+  if (!shared->by_file)
+    return TDC_ARGUMENT;
+  (void)close(offer->file);
+  return TDC_DRIVER;
+}
+
+/* Says it together with an offer, which ends with that. */
+static tdc_result say_offer(struct transfer *transfer, enum tdc_kind kind, tdc_protocol protocol,
+                            const struct offer *offer, uint64_t split) {
+  const struct tdc_message message = {.kind = kind,
+                                      .bytes = transfer->bytes,
+                                      .protocol = protocol,
+                                      .flags = TDC_ON_DEVICE,
+                                      .split = split,
+                                      .shared = offer->shared};
+  const tdc_result result = tdc_say(transfer->link, &message, offer->file);
+  if (offer->file >= 0)
+    (void)close(offer->file);
+  return result;
 }
 
 /* Copies between the own buffer and memory that is open here, and waits. */
@@ -64,8 +99,10 @@ static tdc_result copy(struct transfer *transfer, uint64_t theirs, size_t first,
 
 static tdc_result open_theirs(struct transfer *transfer, const struct tdc_shared *shared,
                               uint64_t *pointer) {
-  transfer->stream = transfer->on_device ? transfer->context->stream : tdc_attach(transfer->link);
-  return tdc_open_shared(transfer->link, shared, pointer, &transfer->report.was_open);
+  int device = transfer->context->device;
+  transfer->stream =
+      transfer->on_device ? transfer->context->stream : tdc_attach(transfer->link, &device);
+  return tdc_open_shared(transfer->link, shared, device, pointer, &transfer->report.was_open);
 }
 
 /* Without a cache nothing stays open. */
@@ -87,13 +124,13 @@ static tdc_result push(struct transfer *transfer, const struct tdc_message *cts,
   const bool whole = cts->protocol == TDC_PUT;
   *refused = open_theirs(transfer, &cts->shared, &theirs) != TDC_OK;
   if (*refused)
-    return say(transfer, TDC_REFUSED, TDC_PUT, 0, NULL, 0);
+    return say(transfer, TDC_REFUSED, TDC_PUT, 0);
   const size_t part = whole || cts->split > transfer->bytes ? transfer->bytes : cts->split;
   tdc_result result = copy(transfer, theirs, 0, part, true);
   close_theirs(transfer, theirs);
   if (result != TDC_OK)
     return tdc_break(transfer->link, result);
-  result = say(transfer, TDC_DONE, TDC_PUT, 0, NULL, 0);
+  result = say(transfer, TDC_DONE, TDC_PUT, 0);
   return result == TDC_OK && !whole ? hear_done(transfer) : result;
 }
 
@@ -118,32 +155,43 @@ static tdc_result follow(struct transfer *transfer, const struct tdc_message *ct
   }
 }
 
+/* Announces the transfer, with the memory if that can be opened. */
+static tdc_result announce(struct transfer *transfer) {
+  struct offer offer;
+  const tdc_result described = transfer->on_device ? describe(transfer, &offer) : TDC_DRIVER;
+  if (described == TDC_ARGUMENT)
+    return described;
+  return described == TDC_OK ? say_offer(transfer, TDC_RTS, TDC_AUTO, &offer, 0)
+                             : say(transfer, TDC_RTS, TDC_AUTO, 0);
+}
+
+static tdc_result send_announced(struct transfer *transfer) {
+  struct tdc_message heard;
+  for (bool again = true; again;) {
+    again = false;
+    tdc_result result = tdc_hear(transfer->link, TDC_CTS, TDC_DONE, &heard);
+    if (result == TDC_OK && heard.kind == TDC_CTS)
+      result = follow(transfer, &heard, &again);
+    if (result != TDC_OK)
+      return result;
+  }
+  if (heard.kind == TDC_DONE) { /* the receiver has pulled */
+    transfer->report.protocol = TDC_GET;
+    transfer->report.fell_back = heard.flags & TDC_FELL_BACK;
+  }
+  return TDC_OK;
+}
+
 tdc_result tdc_send(tdc_link *link, uint64_t pointer, size_t bytes, tdc_report *report) {
   struct transfer transfer;
-  struct tdc_shared shared = {0};
-  struct tdc_message heard;
   tdc_result result = begin(&transfer, link, pointer, bytes);
-  if (result != TDC_OK)
-    return result;
-  const bool offered =
-      transfer.on_device && tdc_describe(transfer.context, pointer, &shared) == TDC_OK;
-  if (offered && (shared.offset > shared.size || bytes > shared.size - shared.offset))
-    return TDC_ARGUMENT;
-  result =
-      say(&transfer, TDC_RTS, TDC_AUTO, offered ? TDC_ON_DEVICE : 0, offered ? &shared : NULL, 0);
-  for (bool again = true; result == TDC_OK && again;) {
-    again = false;
-    result = tdc_hear(link, TDC_CTS, TDC_DONE, &heard);
-    if (result != TDC_OK)
-      break;
-    if (heard.kind == TDC_CTS)
-      result = follow(&transfer, &heard, &again);
-    else { /* the receiver has pulled */
-      transfer.report.protocol = TDC_GET;
-      transfer.report.fell_back = heard.flags & TDC_FELL_BACK;
-    }
-  }
-  if (report)
+  if (result == TDC_OK)
+    result = announce(&transfer);
+  if (result == TDC_OK)
+    result = send_announced(&transfer);
+  if (link)
+    tdc_drop_file(link);
+  if (report && result != TDC_ARGUMENT)
     *report = transfer.report;
   return result;
 }
@@ -171,10 +219,10 @@ static tdc_protocol decide(const struct transfer *transfer, const struct tdc_mes
 
 static tdc_result receive_staged(struct transfer *transfer, uint32_t flags) {
   transfer->report.protocol = TDC_STAGED;
-  tdc_result result = say(transfer, TDC_CTS, TDC_STAGED, flags, NULL, 0);
+  tdc_result result = say(transfer, TDC_CTS, TDC_STAGED, flags);
   if (result == TDC_OK)
     result = tdc_pull_ring(transfer->link, transfer->pointer, transfer->bytes, transfer->on_device);
-  return result == TDC_OK ? say(transfer, TDC_DONE, TDC_STAGED, 0, NULL, 0) : result;
+  return result == TDC_OK ? say(transfer, TDC_DONE, TDC_STAGED, 0) : result;
 }
 
 static tdc_result fall_back(struct transfer *transfer) {
@@ -192,16 +240,16 @@ static tdc_result receive_get(struct transfer *transfer, const struct tdc_shared
   close_theirs(transfer, pointer);
   if (result != TDC_OK)
     return tdc_break(transfer->link, result);
-  return say(transfer, TDC_DONE, TDC_GET, flags, NULL, 0);
+  return say(transfer, TDC_DONE, TDC_GET, flags);
 }
 
 static tdc_result receive_put(struct transfer *transfer) {
-  struct tdc_shared mine;
+  struct offer mine;
   struct tdc_message heard;
-  if (tdc_describe(transfer->context, transfer->pointer, &mine) != TDC_OK)
+  if (describe(transfer, &mine) != TDC_OK)
     return fall_back(transfer);
   transfer->report.protocol = TDC_PUT;
-  tdc_result result = say(transfer, TDC_CTS, TDC_PUT, 0, &mine, 0);
+  tdc_result result = say_offer(transfer, TDC_CTS, TDC_PUT, &mine, 0);
   if (result == TDC_OK)
     result = tdc_hear(transfer->link, TDC_DONE, TDC_REFUSED, &heard);
   if (result == TDC_OK && heard.kind == TDC_REFUSED)
@@ -211,15 +259,14 @@ static tdc_result receive_put(struct transfer *transfer) {
 
 /* The sender pushes the lower half while this side pulls the upper one. */
 static tdc_result receive_together(struct transfer *transfer, const struct tdc_shared *theirs) {
-  struct tdc_shared mine;
+  struct offer mine;
   struct tdc_message heard;
   uint64_t pointer = 0;
   const uint64_t split = transfer->bytes / 2;
-  if (tdc_describe(transfer->context, transfer->pointer, &mine) != TDC_OK ||
-      open_theirs(transfer, theirs, &pointer) != TDC_OK)
+  if (open_theirs(transfer, theirs, &pointer) != TDC_OK || describe(transfer, &mine) != TDC_OK)
     return fall_back(transfer);
   transfer->report.protocol = TDC_COOPERATE;
-  tdc_result result = say(transfer, TDC_CTS, TDC_COOPERATE, 0, &mine, split);
+  tdc_result result = say_offer(transfer, TDC_CTS, TDC_COOPERATE, &mine, split);
   if (result == TDC_OK) {
     result = copy(transfer, pointer, split, transfer->bytes - split, false);
     close_theirs(transfer, pointer);
@@ -233,7 +280,20 @@ static tdc_result receive_together(struct transfer *transfer, const struct tdc_s
     transfer->report.fell_back = true;
     return receive_get(transfer, theirs, TDC_FELL_BACK);
   }
-  return say(transfer, TDC_DONE, TDC_COOPERATE, 0, NULL, 0);
+  return say(transfer, TDC_DONE, TDC_COOPERATE, 0);
+}
+
+static tdc_result receive_announced(struct transfer *transfer, const struct tdc_message *rts,
+                                    tdc_protocol wanted) {
+  const tdc_protocol chosen = decide(transfer, rts, wanted);
+  transfer->report.fell_back = wanted != TDC_AUTO && chosen != wanted;
+  if (chosen == TDC_GET)
+    return receive_get(transfer, &rts->shared, 0);
+  if (chosen == TDC_PUT)
+    return receive_put(transfer);
+  if (chosen == TDC_COOPERATE)
+    return receive_together(transfer, &rts->shared);
+  return receive_staged(transfer, transfer->report.fell_back ? TDC_FELL_BACK : 0);
 }
 
 tdc_result tdc_receive(tdc_link *link, uint64_t pointer, size_t bytes, tdc_protocol wanted,
@@ -249,21 +309,14 @@ tdc_result tdc_receive(tdc_link *link, uint64_t pointer, size_t bytes, tdc_proto
   if (result != TDC_OK)
     return result;
   if (rts.bytes > bytes) {
-    result = say(&transfer, TDC_CTS, TDC_STAGED, TDC_SIZE_REFUSED, NULL, 0);
+    result = say(&transfer, TDC_CTS, TDC_STAGED, TDC_SIZE_REFUSED);
+    tdc_drop_file(link);
     return result == TDC_OK ? TDC_TOO_SMALL : result;
   }
   transfer.bytes = rts.bytes;
   transfer.report.bytes = rts.bytes;
-  const tdc_protocol chosen = decide(&transfer, &rts, wanted);
-  transfer.report.fell_back = wanted != TDC_AUTO && chosen != wanted;
-  if (chosen == TDC_GET)
-    result = receive_get(&transfer, &rts.shared, 0);
-  else if (chosen == TDC_PUT)
-    result = receive_put(&transfer);
-  else if (chosen == TDC_COOPERATE)
-    result = receive_together(&transfer, &rts.shared);
-  else
-    result = receive_staged(&transfer, transfer.report.fell_back ? TDC_FELL_BACK : 0);
+  result = receive_announced(&transfer, &rts, wanted);
+  tdc_drop_file(link);
   if (report)
     *report = transfer.report;
   return result;

@@ -56,7 +56,7 @@ void check_pattern(struct side *side, uint64_t pointer, size_t bytes, unsigned s
 }
 
 static void run_side(const struct scenario *scenario, int number, int socket) {
-  struct side side = {.number = number, .socket = socket};
+  struct side side = {.number = number, .socket = socket, .device = scenario->devices[number]};
   EXPECT(TDC_OK, tdc_open(scenario->devices[number], &scenario->options, &side.context));
   if (!scenario->unconnected)
     EXPECT(TDC_OK, tdc_connect(side.context, socket, &side.link));

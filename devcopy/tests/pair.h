@@ -14,6 +14,7 @@ void expect(const char *file, int line, long expected, long found);
 struct side {
   int number; /* 0 or 1 */
   int socket;
+  int device; /* ordinal */
   tdc_context *context;
   tdc_link *link; /* NULL where the scenario connects itself */
 };
@@ -35,6 +36,12 @@ void put_pattern(struct side *side, uint64_t pointer, size_t bytes, unsigned see
 void check_pattern(struct side *side, uint64_t pointer, size_t bytes, unsigned seed,
                    bool on_device);
 uint64_t host_memory(size_t bytes);
+
+/* virtual_memory.c */
+void virtual_memory(struct side *side);
+void virtual_memory_without_handle(struct side *side);
+void virtual_memory_of_pieces(struct side *side);
+void virtual_memory_without_peers(struct side *side);
 
 extern const struct scenario scenarios[];
 extern const unsigned scenario_count;

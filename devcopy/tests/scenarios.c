@@ -327,5 +327,11 @@ const struct scenario scenarios[] = {
     {"stranger", {0, 1}, {.timeout_s = 1}, true, false, stranger},
     {"noise later", {0, 1}, {.timeout_s = 1}, false, false, noise_later},
     {"bad arguments", {0, 1}, {0}, false, false, bad_arguments},
+    {"virtual memory", {0, 1}, {0}, false, false, virtual_memory},
+    {"virtual memory, one device", {1, 1}, {0}, false, false, virtual_memory},
+    {"virtual memory without cache", {0, 1}, {.no_cache = true}, false, false, virtual_memory},
+    {"virtual memory that stays here", {0, 1}, {0}, false, false, virtual_memory_without_handle},
+    {"virtual memory of two pieces", {0, 1}, {0}, false, false, virtual_memory_of_pieces},
+    {"virtual memory, no peer access", {0, 2}, {0}, false, false, virtual_memory_without_peers},
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];

@@ -95,7 +95,10 @@ struct emu_memory *emu_allocation(unsigned number);
 /* Addresses without memory, aligned; NULL if there are none left. */
 void *emu_new_addresses(uint64_t size, uint64_t align);
 /* Maps `size` bytes of a file twice: unreachable for the program, and for the copy engine. */
-bool emu_map_twice(int file, uint64_t mapped, uint64_t at, uint64_t *base, char **alias);
+bool emu_map_twice(int file, uint64_t mapped, uint64_t *base, char **alias);
+/* The same at reserved addresses; and reserves addresses again that were mapped. */
+bool emu_map_at(int file, uint64_t mapped, uint64_t base, char *alias);
+bool emu_clear_addresses(char *at, uint64_t size);
 void emu_unmap_twice(uint64_t base, char *alias, uint64_t mapped);
 uint64_t emu_new_buffer_id(void);
 uint64_t emu_inode(int file);

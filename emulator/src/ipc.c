@@ -105,7 +105,7 @@ CUresult emu_open_memory(CUcontext context, const struct emu_handle *handle,
                               .references = 1,
                               .owner = handle->process,
                               .owner_base = handle->base};
-  if (!emu_map_twice(file, memory.mapped, 0, &memory.base, &memory.alias)) {
+  if (!emu_map_twice(file, memory.mapped, &memory.base, &memory.alias)) {
     (void)close(file);
     return CUDA_ERROR_MAP_FAILED;
   }

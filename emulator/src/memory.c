@@ -31,8 +31,7 @@ CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size
     memory.base = (uint64_t)(uintptr_t)memory.alias;
   } else {
     memory.file = emu_new_file("toposeat-device-memory", memory.mapped);
-    if (memory.file >= 0 &&
-        !emu_map_twice(memory.file, memory.mapped, 0, &memory.base, &memory.alias))
+    if (memory.file >= 0 && !emu_map_twice(memory.file, memory.mapped, &memory.base, &memory.alias))
       memory.alias = NULL;
     memory.inode = memory.file >= 0 ? emu_inode(memory.file) : 0;
   }

@@ -66,7 +66,9 @@ void emu_remove(struct emu_memory *memory) {
   --count;
   if (memory->kind == EMU_DEVICE && !memory->is_virtual)
     emu_unmap_twice(memory->base, memory->alias, memory->mapped);
-  else if (!memory->registered) /* the addresses of virtual memory stay reserved */
+  else if (memory->is_virtual) /* both ranges of addresses stay reserved */
+    emu_clear_addresses(memory->alias, memory->mapped);
+  else if (!memory->registered)
     (void)munmap(memory->alias, memory->mapped);
   if (memory->file >= 0)
     (void)close(memory->file);
@@ -109,8 +111,19 @@ void *emu_new_addresses(uint64_t size, uint64_t align) {
   return room + skip;
 }
 
-bool emu_map_twice(int file, uint64_t mapped, uint64_t at, uint64_t *base, char **alias) {
-  char *view = at ? (char *)(uintptr_t)at : emu_new_addresses(mapped, device_alignment);
+bool emu_clear_addresses(char *at, uint64_t size) {
+  return mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+              0) != MAP_FAILED;
+}
+
+bool emu_map_at(int file, uint64_t mapped, uint64_t base, char *alias) {
+  void *side = mmap(alias, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  void *seen = mmap((char *)(uintptr_t)base, mapped, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
+  return side != MAP_FAILED && seen != MAP_FAILED;
+}
+
+bool emu_map_twice(int file, uint64_t mapped, uint64_t *base, char **alias) {
+  char *view = emu_new_addresses(mapped, device_alignment);
   if (!view)
     return false;
   void *side = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -118,8 +131,7 @@ bool emu_map_twice(int file, uint64_t mapped, uint64_t at, uint64_t *base, char 
   if (side == MAP_FAILED || seen == MAP_FAILED) {
     if (side != MAP_FAILED)
       (void)munmap(side, mapped);
-    if (!at)
-      (void)munmap(view, mapped);
+    (void)munmap(view, mapped);
     return false;
   }
   *base = (uint64_t)(uintptr_t)view;

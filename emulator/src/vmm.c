@@ -22,8 +22,11 @@ struct physical {
   int handle_types;
 };
 
+/* Addresses as the program sees them, and as the copy engine does: mappings that lie side by side
+   there do so here as well, and copies may cross their borders. */
 struct range {
   uint64_t base, size;
+  char *alias;
 };
 
 static struct physical table[MAX_HANDLES];
@@ -126,18 +129,23 @@ EMU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_
   if (!pointer || !size || size % GRANULARITY || flags || (alignment & (alignment - 1)))
     return CUDA_ERROR_INVALID_VALUE;
   const uint64_t align = alignment > GRANULARITY ? alignment : GRANULARITY;
-  void *room = emu_new_addresses(size, align);
-  if (!room)
+  char *room = emu_new_addresses(size, align);
+  char *alias = room ? emu_new_addresses(size, align) : NULL;
+  if (!alias) {
+    if (room)
+      (void)munmap(room, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   emu_lock();
   unsigned slot = 0;
   while (slot < MAX_HANDLES && ranges[slot].size)
     ++slot;
   if (slot < MAX_HANDLES)
-    ranges[slot] = (struct range){(uint64_t)(uintptr_t)room, size};
+    ranges[slot] = (struct range){(uint64_t)(uintptr_t)room, size, alias};
   emu_unlock();
   if (slot == MAX_HANDLES) {
     (void)munmap(room, size);
+    (void)munmap(alias, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *pointer = (uint64_t)(uintptr_t)room;
@@ -161,6 +169,7 @@ EMU_EXPORT CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
     good = emu_allocation(i)->base < pointer || emu_allocation(i)->base >= pointer + size;
   if (good) {
     (void)munmap((void *)(uintptr_t)pointer, size);
+    (void)munmap(range->alias, size);
     range->size = 0;
   }
   emu_unlock();
@@ -168,7 +177,8 @@ EMU_EXPORT CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
 }
 
 static CUresult map_here(uint64_t pointer, uint64_t size, struct physical *physical) {
-  if (!physical || !range_of(pointer, size) || size != physical->size)
+  const struct range *range = range_of(pointer, size);
+  if (!physical || !range || size != physical->size)
     return CUDA_ERROR_INVALID_VALUE;
   if (emu_find(pointer))
     return CUDA_ERROR_ALREADY_MAPPED;
@@ -176,6 +186,7 @@ static CUresult map_here(uint64_t pointer, uint64_t size, struct physical *physi
   struct emu_memory memory = {.base = pointer,
                               .size = size,
                               .mapped = size,
+                              .alias = range->alias + (pointer - range->base),
                               .kind = EMU_DEVICE,
                               .physical = physical->device,
                               .context = emu_current(),
@@ -184,8 +195,7 @@ static CUresult map_here(uint64_t pointer, uint64_t size, struct physical *physi
                               .inode = file < 0 ? 0 : emu_inode(file),
                               .is_virtual = true,
                               .references = 1};
-  if (file < 0 || !emu_map_twice(file, size, pointer, &memory.base, &memory.alias) ||
-      !emu_add(&memory)) {
+  if (file < 0 || !emu_map_at(file, size, pointer, memory.alias) || !emu_add(&memory)) {
     if (file >= 0)
       (void)close(file);
     return CUDA_ERROR_MAP_FAILED;
@@ -220,12 +230,10 @@ EMU_EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
   bool good = memory && memory->is_virtual && memory->base == pointer && memory->size == size;
   if (good) {
     struct physical *physical = behind(memory);
-    void *room = mmap((void *)(uintptr_t)pointer, size, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    good = emu_clear_addresses((char *)(uintptr_t)pointer, size);
     emu_remove(memory);
     if (physical)
       drop(physical);
-    good = room != MAP_FAILED;
   }
   emu_unlock();
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

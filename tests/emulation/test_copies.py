@@ -287,7 +287,7 @@ print(json.dumps(rates))
 def together(
     roles: list[tuple[int, int, bool | None]], text: str, folder: Path, **more: str
 ) -> float:
-    """Bytes/s of all copies at once: each of a process on `own`, from or (pushing) to `other`, or None."""
+    """Bytes/s of all copies at once: a process on `own` each, to, from or not at all `other`."""
     path = folder / "machine"
     path.write_text(text)
     words = {"ROLES": json.dumps(roles), "TOPOSEAT_EMULATED_MACHINE": str(path), **more}

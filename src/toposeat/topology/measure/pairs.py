@@ -55,8 +55,18 @@ def transfer(
     protocol: str,
     size: int,
     repeats: int,
+    *,
+    host_end: str = "",
 ) -> list[Transfers]:
     """Transfers of disjoint pairs, all at once.
+
+    Args:
+        workers: one per GPU.
+        flows: ordered pairs; nobody is in two.
+        protocol: of `PROTOCOLS`.
+        size: bytes of each transfer.
+        repeats: how many each pair does, one after the other.
+        host_end: "source" or "target" to copy from or to host memory of that side.
 
     Raises:
         MeasureError: a worker failed or stopped answering.
@@ -69,11 +79,31 @@ def transfer(
     for source, target in flows:
         orders[source] = f"send {target} {size} {repeats} {start:.6f}"
         orders[target] = f"receive {source} {number} {size} {repeats} {start:.6f}"
+        if host_end:
+            orders[source if host_end == "source" else target] += " host"
     answers = workers.ask(orders)
     return [
         Transfers(s, t, answers[t][0], size, tuple(float(x) for x in answers[t][1:]))
         for s, t in flows
     ]
+
+
+def exchange(
+    workers: Copiers, pair: tuple[int, int], protocol: str, size: int, repeats: int
+) -> tuple[Transfers, Transfers]:
+    """Transfers of one pair in both directions at once: from its first to its second, and back.
+
+    Raises:
+        MeasureError: a worker failed or stopped answering.
+    """
+    a, b = pair
+    rest = f"{PROTOCOLS.index(protocol) + 1} {size} {repeats}"
+    answers = workers.ask({a: f"exchange {b} 1 {rest}", b: f"exchange {a} 0 {rest}"})
+    there, back = (
+        Transfers(s, t, answers[t][0], size, tuple(float(x) for x in answers[t][1:]))
+        for s, t in ((a, b), (b, a))
+    )
+    return there, back
 
 
 def measure_pairs(

@@ -55,6 +55,7 @@ class Workers:
         launch: the user's launcher, e.g. `["mpirun", "-n", "8"]`; () starts one per visible GPU.
         devices: ordinals to take, with () all; only without a launcher.
         copying: how.
+        may_share: several processes may take the same GPU.
     """
 
     def __init__(
@@ -62,10 +63,13 @@ class Workers:
         launch: Sequence[str] = (),
         devices: Sequence[int] = (),
         copying: Copying | None = None,
+        *,
+        may_share: bool = False,
     ) -> None:
         self._launch = list(launch)
         self._chosen = list(devices)
         self._copying = copying or Copying()
+        self._may_share = may_share
         self._folder = Path(tempfile.mkdtemp(prefix="toposeat-measure-"))
         self._program = str(toposeat._native_path("bin/toposeat-measure-worker"))
         self._children: list[subprocess.Popen[bytes]] = []
@@ -225,7 +229,7 @@ class Workers:
             answer = self.ask({rank: f"open {ordinal} {self._copying.words}"})[rank]
             self.pci.append(canonical_pci(answer[0]))
             self.ordinals.append(self._chosen[rank] if self._chosen else rank)
-        if len(set(self.pci)) < len(self.pci):
+        if len(set(self.pci)) < len(self.pci) and not self._may_share:
             raise MeasureError(
                 "two processes have the same GPU", hint="one process per GPU, please"
             )
