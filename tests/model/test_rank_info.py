@@ -24,6 +24,9 @@ def choice(*ranks: tuple[str, int | None, int | None, int | None]) -> DeviceChoi
         ([("a", 0, 0, 4), ("a", 1, 1, 4), ("b", 0, 0, 4)], DeviceChoice.LOCAL_RANK),
         ([("a", r, r % 2, 2) for r in range(4)], DeviceChoice.LOCAL_RANK),  # more ranks than GPUs
         ([("a", 0, 0, NO), ("a", 1, 1, NO)], DeviceChoice.LOCAL_RANK),
+        ([("a", 0, 0, 4), ("a", 2, 1, 4), ("a", 1, 2, 4)], DeviceChoice.LOCAL_RANK),  # Open MPI 5
+        ([("a", 0, 0, 4), ("a", 2, 2, 4), ("a", 1, 1, 4)], DeviceChoice.LOCAL_RANK),
+        ([("b", 0, 0, 4), ("a", NO, 0, 4), ("a", NO, 1, 4)], DeviceChoice.LOCAL_RANK),
         ([("a", 0, 0, 4), ("a", 1, 0, 4)], DeviceChoice.DEVICE_0),
         ([("a", NO, 0, 4), ("a", NO, 0, 4)], DeviceChoice.DEVICE_0),
         ([("a", 0, 1, 2), ("a", 1, 0, 2)], DeviceChoice.OWN),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -81,12 +82,19 @@ def device_choice(ranks: Iterable[RankInfo]) -> DeviceChoice:
     """How the application picks its device, judged by the ranks that saw several.
 
     A rank that sees one device only says nothing, nor does one that sent from none. Device i for
-    local rank i, or i modulo the number of visible devices, is the choice by local rank. With only
-    the first rank of each node to judge by, device 0 could mean both: unknown.
+    local rank i, or i modulo the number of visible devices, is the choice by local rank. The local
+    rank is the launcher's or, as of a communicator split by shared memory, the place among the
+    ranks of the node: Open MPI 5 numbers by core, so that the two can differ. With only the first
+    rank of each node to judge by, device 0 could mean both: unknown.
     """
-    chosen = [r for r in ranks if r.main_ordinal is not None and r.visible_devices != 1]
+    everybody = list(ranks)
+    chosen = [r for r in everybody if r.main_ordinal is not None and r.visible_devices != 1]
+    places = _places_on_hosts(everybody)
     always_0 = all(info.main_ordinal == 0 for info in chosen)
-    by_rank = all(info.main_ordinal == _ordinal_by_local_rank(info) for info in chosen)
+    by_rank = any(
+        all(info.main_ordinal == _ordinal_of(number(info), info) for info in chosen)
+        for number in (lambda info: info.local_rank, lambda info: places[info.rank])
+    )
     if not chosen or (always_0 and by_rank):
         return DeviceChoice.UNKNOWN
     if by_rank:
@@ -99,7 +107,18 @@ def device_choice(ranks: Iterable[RankInfo]) -> DeviceChoice:
     return DeviceChoice.UNKNOWN if unsure else DeviceChoice.OWN
 
 
-def _ordinal_by_local_rank(info: RankInfo) -> int | None:
-    if info.local_rank is None or not info.visible_devices:
-        return info.local_rank
-    return info.local_rank % info.visible_devices
+def _places_on_hosts(ranks: Iterable[RankInfo]) -> dict[int, int]:
+    """For each rank how many ranks of its host come before it."""
+    before: Counter[str] = Counter()
+    places = {}
+    for info in sorted(ranks, key=lambda info: info.rank):
+        places[info.rank] = before[info.host]
+        before[info.host] += 1
+    return places
+
+
+def _ordinal_of(number: int | None, info: RankInfo) -> int | None:
+    """The device that a rank with this number within its node takes by it."""
+    if number is None or not info.visible_devices:
+        return number
+    return number % info.visible_devices
