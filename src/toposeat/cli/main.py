@@ -26,6 +26,7 @@ from toposeat.cli.demo import DemoCommand
 from toposeat.cli.discover import DiscoverCommand
 from toposeat.cli.doctor import DoctorCommand
 from toposeat.cli.emulate import EmulateCommand
+from toposeat.cli.export import ExportCommand
 from toposeat.cli.map import MapCommand
 from toposeat.cli.measure import MeasureCommand
 from toposeat.cli.profile import ProfileCommand
@@ -43,6 +44,7 @@ COMMANDS: tuple[type[Command], ...] = (
     CompareCommand,
     TuneCommand,
     ReportCommand,
+    ExportCommand,
     BenchCommand,
     DoctorCommand,
     EmulateCommand,

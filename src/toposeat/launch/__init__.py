@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
 from toposeat.launch.child import run_child
+from toposeat.launch.export import EXPORTERS, Export, ExportFile, export_placement
 from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.launch.installations import (
     MpiInstallation,
@@ -18,8 +19,11 @@ from toposeat.launch.verify import verify
 from toposeat.launch.visibility import visibility_of, visibility_words, with_visibility
 
 __all__ = [
+    "EXPORTERS",
     "VISIBILITIES",
     "ExecOptions",
+    "Export",
+    "ExportFile",
     "GpuAwareMpi",
     "LaunchLine",
     "LauncherKind",
@@ -27,6 +31,7 @@ __all__ = [
     "PlacedCommand",
     "RankReports",
     "ReportFolder",
+    "export_placement",
     "find_gpu_aware_mpi",
     "find_installations",
     "identify_launcher",

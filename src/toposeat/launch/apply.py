@@ -40,7 +40,7 @@ class PlacedCommand:
 
 
 # Arguments that switch the launcher's own CPU binding off, and variables that switch it on.
-_NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
+NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
     LauncherKind.OPENMPI: ("--bind-to", "none"),
     LauncherKind.MPICH: ("-bind-to", "none"),
     LauncherKind.INTEL: ("-genv", "I_MPI_PIN", "0"),
@@ -168,7 +168,7 @@ def _launcher_arguments(
             f"the launcher binds processes itself ({', '.join(given)}): a rank keeps only those"
             " CPUs of its seat that the launcher leaves it",
         )
-    return (*_NO_BINDING.get(line.kind, ()), *_ordering_arguments(line)), ()
+    return (*NO_BINDING.get(line.kind, ()), *_ordering_arguments(line)), ()
 
 
 def _ordering_arguments(line: LaunchLine) -> Sequence[str]:

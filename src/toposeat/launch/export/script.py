@@ -1,0 +1,77 @@
+"""A shell script that seats one rank: devices and CPUs by host and local rank, then the program."""
+
+from __future__ import annotations
+
+import shlex
+
+from toposeat.launch.export.job import Export, ExportFile, Job
+from toposeat.model.topology import ANY_HOST
+
+NAME = "seat.sh"
+# In the order in which they can be trusted: a batch step's SLURM_LOCALID surrounds mpirun.
+_LOCAL_RANK = (
+    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"),
+    *("PMI_LOCAL_RANK", "FLUX_TASK_LOCAL_ID", "LOCAL_RANK", "SLURM_LOCALID"),
+)
+_OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
+
+
+def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> ExportFile:
+    """The script; without `cpus` or `devices` it leaves those to the launcher."""
+    local = ""
+    for name in reversed(_LOCAL_RANK):
+        local = f"${{{name}:-{local}}}"
+    lines = [
+        "#!/bin/sh",
+        "# Made by toposeat export. Seats one rank by host and local rank, then runs the program.",
+        "host=$(hostname)",
+        "host=${host%%.*}",
+        f"local={local}",
+        "cpus= devices=",
+        "case $host:$local in",
+        *_cases(job, cpus=cpus, devices=devices),
+        f"*) echo \"{NAME}: no seat for local rank '$local' on host $host\" >&2; exit 1 ;;",
+        "esac",
+    ]
+    if devices and job.device_lists():
+        lines += _device_lines(job)
+    if cpus and job.has_cpus:
+        lines.append('[ -z "$cpus" ] || exec taskset -c "$cpus" "$@"')
+    lines.append('exec "$@"')
+    return ExportFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
+
+
+def export(job: Job) -> Export:
+    """The script alone, for launchers that nothing else is known of."""
+    return Export(
+        launcher="script",
+        files=(seat_script(job),),
+        command=(f"./{NAME}", job.program),
+        notes=(
+            "start one of these per rank, in this order of hosts: "
+            + ", ".join(f"{host}:{len(each)}" for host, each in job.seats_of_host.items())
+            if job.hosts
+            else f"start {job.ranks} of these on one host",
+            *job.device_notes,
+        ),
+    )
+
+
+def _cases(job: Job, *, cpus: bool, devices: bool) -> list[str]:
+    lists = job.device_lists() if devices else {}
+    lines = []
+    for host, seats in job.seats_of_host.items():
+        name = "*" if host == ANY_HOST else shlex.quote(host.split(".", 1)[0])
+        for seat in seats:
+            words = [f"cpus={seat.cpus}"] if cpus and seat.cpus is not None else []
+            words += [f"devices={lists[host][seat.local_rank]}"] if lists else []
+            lines.append(f"{name}:{seat.local_rank}) {' '.join(words) or ':'} ;;")
+    return lines
+
+
+def _device_lines(job: Job) -> list[str]:
+    others = " ".join(name for name in _OTHERS if name != job.variable)
+    lines = [f"unset {others}", f"export {job.variable}=$devices"]
+    if job.placement.vendor == "nvidia":
+        return [*lines, "export CUDA_DEVICE_ORDER=PCI_BUS_ID"]
+    return [*lines, "unset CUDA_VISIBLE_DEVICES"]

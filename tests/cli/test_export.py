@@ -1,0 +1,86 @@
+"""`toposeat export`: what is printed, what is written, and what is in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+
+
+@pytest.fixture
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    path = tmp_path / "job.place"
+    assert main(["map", "stencil3d:2x2x4", "-t", "k80-16", "-o", str(path)]) == 0
+    capsys.readouterr()
+    return str(path)
+
+
+def test_one_file_is_printed_as_it_is(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", place, "--launcher", "openmpi4"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("rank 0=localhost slot=")
+    assert len(out.splitlines()) == 16
+    assert "Next: mpirun -n 16 --rankfile rankfile" in err
+
+
+def test_without_a_file_the_line_is_the_result(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", place, "--launcher", "mpich", "--program", "./a b"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("mpiexec -n 16 -bind-to user:")
+    assert out.endswith(" './a b'\n")
+    assert err == ""
+
+
+def test_files_are_written_once(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    command = ["export", place, "--launcher", "openmpi", "-o", str(folder)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"Next: cd {folder}; mpirun -n 16 --map-by rankfile:file=rankfile" in err
+    assert sorted(each.name for each in folder.iterdir()) == ["rankfile", "seat.sh"]
+    assert os.access(folder / "seat.sh", os.X_OK)
+    (folder / "rankfile").unlink()
+    assert main(command) == 2  # seat.sh is in the way: nothing at all is written
+    assert not (folder / "rankfile").exists()
+    assert main([*command, "-f"]) == 0
+    assert (folder / "rankfile").exists()
+
+
+def test_json_has_files_command_and_environment(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", place, "--launcher", "pals", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "toposeat/export/1"
+    assert document["command"][:3] == ["mpiexec", "-n", "16"]
+    assert document["environment"]["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert document["ranks"] == 16
+
+
+def test_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf, path = tmp_path / "topology.conf", str(tmp_path / "job.place")
+    conf.write_text("SwitchName=leaf Nodes=n[1-3]\n")
+    machine = ["-t", str(conf), "--node", "dgx-1v", "--hosts", "n[1-3]"]
+    assert main(["map", "ring:24", *machine, "--solver", "random", "-o", path]) == 0
+    capsys.readouterr()
+    assert main(["export", path, "--launcher", "slurm"]) == 0
+    out, err = capsys.readouterr()
+    assert "==> hostfile <==" in out
+    assert "==> seat.sh <==" in out
+    assert "Next: SLURM_HOSTFILE=hostfile srun -N 3 -n 24 -m arbitrary" in err
+
+
+def test_an_unknown_launcher_is_a_usage_error(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", place, "--launcher", "carrier-pigeon"]) == 2
+    assert "invalid choice: 'carrier-pigeon'" in capsys.readouterr().err

@@ -1,0 +1,288 @@
+"""Launchers' own files: read back as each launcher documents them, and run where it is here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.mpi import MPI_NAMES, MpiToolchain
+from toposeat.errors import UsageError
+from toposeat.launch import EXPORTERS, Export, export_placement
+from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.placement import HostDevice, Placement, Seat
+
+SHOW = """#!/bin/sh
+cpus=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+echo "rank=$rank cpus=$cpus list=${CUDA_VISIBLE_DEVICES-none} order=${CUDA_DEVICE_ORDER-none}"
+"""
+
+
+def placement(
+    hosts: list[str], devices: list[int], cpus: list[str | None], *, vendor: str = "nvidia"
+) -> Placement:
+    """Rank r on `hosts[r]`, device `devices[r]`; every host has four devices on PCI buses."""
+    used: dict[str, int] = {}
+    seats = []
+    for rank, host in enumerate(hosts):
+        local = used.get(host, 0)
+        used[host] = local + 1
+        index = devices[rank]
+        pci = f"0000:{index + 1:02x}:00.0"
+        seats.append(
+            Seat(
+                rank=rank, host=host, local_rank=local, pci_bus_id=pci, index=index, cpus=cpus[rank]
+            )
+        )
+    of_host = tuple(HostDevice(index=i, pci_bus_id=f"0000:{i + 1:02x}:00.0") for i in range(4))
+    return Placement(
+        seats=tuple(seats), devices_of_host=dict.fromkeys(used, of_host), vendor=vendor
+    )
+
+
+def file_of(export: Export, name: str) -> str:
+    return next(file.text for file in export.files if file.name == name)
+
+
+def value_of(export: Export, option: str) -> str:
+    """What stands behind `option`, as a word of its own or after `=`."""
+    for at, word in enumerate(export.command):
+        if word == option:
+            return export.command[at + 1]
+        if word.startswith(option + "="):
+            return word.partition("=")[2]
+    raise AssertionError(f"no {option} in {export.command}")
+
+
+BLOCKS = placement(
+    ["n1", "n1", "n2", "n2"], [2, 0, 2, 0], ["0-3", "4-7", "0-3", "4-7"]
+)  # the same on both hosts
+MIXED = placement(["n2", "n1", "n2", "n1"], [0, 1, 3, 2], ["0", "1", "2", "3"])
+
+
+def test_openmpi_4_gets_physical_cpus_and_one_device_list() -> None:
+    export = export_placement(BLOCKS, "openmpi4")
+    assert file_of(export, "rankfile").splitlines() == [
+        "rank 0=n1 slot=0-3",
+        "rank 1=n1 slot=4-7",
+        "rank 2=n2 slot=0-3",
+        "rank 3=n2 slot=4-7",
+    ]
+    assert value_of(export, "--mca") == "rmaps_rank_file_physical"
+    assert "CUDA_VISIBLE_DEVICES=2,0,1,3" in export.command
+
+
+def test_slurm_blocks_and_masks() -> None:
+    export = export_placement(BLOCKS, "slurm", visibility="mask")
+    assert value_of(export, "--cpu-bind") == "mask_cpu:0xf,0xf0"
+    assert value_of(export, "--gpu-bind") == "map_gpu:2,0"
+    assert value_of(export, "-w") == "n1,n2"
+    assert not export.files
+    assert any("allow-task-sharing" in note for note in export.notes)
+
+
+def test_slurm_permutes_by_the_script_because_srun_sets_the_variable_itself() -> None:
+    export = export_placement(BLOCKS, "slurm")
+    assert export.command[-2:] == ("./seat.sh", "./app")
+    assert "n1:1) devices=2,0,1,3 ;;" in file_of(export, "seat.sh")
+
+
+def test_flux_lists_by_local_rank() -> None:
+    export = export_placement(BLOCKS, "flux")
+    assert "cpu-affinity=map:0-3;4-7" in export.command
+    assert "--env=CUDA_VISIBLE_DEVICES=2,0,1,3" in export.command
+    masked = export_placement(BLOCKS, "flux", visibility="mask")
+    assert "gpu-affinity=map:2;0" in masked.command
+
+
+def test_intel_masks_are_hexadecimal() -> None:
+    export = export_placement(BLOCKS, "intel")
+    assert value_of(export, "I_MPI_PIN_DOMAIN") == "[f,f0]"
+    assert file_of(export, "machinefile") == "n1:2\nn2:2\n"
+
+
+def test_torchrun_keeps_node_ranks() -> None:
+    export = export_placement(BLOCKS, "torchrun")
+    text = file_of(export, "torchrun.sh")
+    assert "n2) node=1 devices=2,0,1,3 ;;" in text
+    assert "--rdzv-backend=static --master-addr=n1" in text
+    assert "--nproc-per-node=2" in text
+
+
+@pytest.mark.parametrize(
+    ("launcher", "place", "visibility", "words"),
+    [
+        ("intel", MIXED, "permute", "deals ranks out host by host"),
+        ("torchrun", MIXED, "permute", "follow each other"),
+        ("torchrun", BLOCKS, "mask", "cannot"),
+        ("cray", placement(["a", "a", "b"], [0, 1, 2], [None] * 3), "permute", "different numbers"),
+        ("openmpi", placement(["a", "a"], [1, 1], [None] * 2), "permute", "share a device"),
+        ("lsf", BLOCKS, "permute", "no files for launcher"),
+        ("slurm", BLOCKS, "sideways", "does not exist"),
+    ],
+)
+def test_what_a_launcher_cannot_express(
+    launcher: str, place: Placement, visibility: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        export_placement(place, launcher, visibility=visibility)
+    assert error.value.hint
+
+
+def test_vendors_without_an_order_get_cpus_only() -> None:
+    export = export_placement(
+        placement(["n1", "n1"], [1, 0], ["0", "1"], vendor="intel"), "openmpi4"
+    )
+    assert not any("VISIBLE" in word for word in export.command)
+    assert any("no variable orders" in note for note in export.notes)
+    amd = export_placement(placement(["*", "*"], [1, 0], [None] * 2, vendor="amd"), "script")
+    assert "export ROCR_VISIBLE_DEVICES=$devices" in file_of(amd, "seat.sh")
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> Placement:
+    """Up to three hosts with one to four ranks each, in any order."""
+    counts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    names = draw(st.permutations(["n1", "n2", "n10"]))[: len(counts)]
+    hosts = draw(st.permutations([n for n, c in zip(names, counts, strict=True) for _ in range(c)]))
+    free = {name: draw(st.permutations(range(4))) for name in names}
+    devices = [free[host][hosts[:rank].count(host)] for rank, host in enumerate(hosts)]
+    cpu = st.sampled_from([None, "0", "1-2", "3,5"])
+    return placement(list(hosts), devices, [draw(cpu) for _ in hosts])
+
+
+def _seats_of_script(text: str) -> dict[str, tuple[str, str]]:
+    """Device list and CPUs by `host:local rank`."""
+    found = {}
+    for line in text.splitlines():
+        match = re.fullmatch(r"(\S+:\d+)\) (.*) ;;", line)
+        if match:
+            words = dict(word.split("=", 1) for word in match[2].split() if word != ":")
+            found[match[1]] = words.get("devices", ""), words.get("cpus", "")
+    return found
+
+
+@given(place=placements())
+@settings(max_examples=40)
+def test_every_launcher_puts_ranks_on_their_hosts(place: Placement) -> None:
+    hosts = [seat.host for seat in place.seats]
+    natural = sorted(set(hosts), key=lambda name: int(name[1:]))
+    for launcher in EXPORTERS:
+        try:
+            export = export_placement(place, launcher)
+        except UsageError:
+            assert launcher in ("intel", "cray", "pals", "aprun", "torchrun")
+            continue
+        names = {file.name for file in export.files}
+        if "rankfile" in names:
+            lines = file_of(export, "rankfile").splitlines()
+            assert [re.split(r"[= ]", line)[2] for line in lines] == hosts
+        elif launcher in ("slurm", "flux") and "hostfile" in names:
+            assert file_of(export, "hostfile").splitlines() == hosts
+        elif launcher == "slurm":  # srun deals sorted hosts out in blocks
+            count = int(value_of(export, "--ntasks-per-node"))
+            assert [name for name in natural for _ in range(count)] == hosts
+        elif launcher in ("mpich", "intel"):
+            kind = {"mpich": "hostfile", "intel": "machinefile"}[launcher]
+            listed = [line.split(":") for line in file_of(export, kind).splitlines()]
+            if "-rankmap" in export.command:
+                ranks = map(int, value_of(export, "-rankmap").split(","))
+                assert [listed[at][0] for at in ranks] == hosts
+            else:
+                assert [name for name, count in listed for _ in range(int(count))] == hosts
+        elif launcher in ("cray", "pals", "aprun"):
+            order = list(range(place.ranks))
+            if "MPICH_RANK_ORDER" in names:
+                order = [
+                    int(r) for r in re.split(r"[,\n]", file_of(export, "MPICH_RANK_ORDER")[:-1])
+                ]
+            slots = file_of(export, "hostfile").splitlines() if launcher == "pals" else natural
+            count = place.ranks // len(slots)
+            placed = {rank: slots[slot // count] for slot, rank in enumerate(order)}
+            assert [placed[rank] for rank in range(place.ranks)] == hosts
+
+
+@given(place=placements())
+@settings(max_examples=40)
+def test_the_script_seats_every_rank(place: Placement) -> None:
+    seats = _seats_of_script(file_of(export_placement(place, "script"), "seat.sh"))
+    assert len(seats) == place.ranks
+    for seat in place.seats:
+        devices, cpus = seats[f"{seat.host}:{seat.local_rank}"]
+        assert devices.split(",")[seat.local_rank] == str(seat.index)
+        assert sorted(devices.split(",")) == list("0123")
+        assert cpus == (seat.cpus or "")
+
+
+def two_cpus() -> list[int]:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("one CPU only: nothing to tell apart")
+    return cpus[:2]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)
+def test_the_launcher_itself_obeys(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """Two ranks with their CPUs exchanged, started by the very line that export prints."""
+    first, second = two_cpus()
+    place = placement(["*", "*"], [2, 0], [str(second), str(first)])
+    launcher = "mpich" if mpi.family == "mpich" else "openmpi"
+    launcher = "openmpi4" if mpi.name == "debian-openmpi" else launcher
+    export = export_placement(place, launcher, program="./show.sh")
+    for name, text in [("show.sh", SHOW), *((file.name, file.text) for file in export.files)]:
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    line = [str(mpi.mpirun), *export.command[1:]]
+    done = subprocess.run(
+        ["sh", "-c", shlex.join(line)],
+        cwd=tmp_path,
+        env={**mpi.env, **export.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for each in done.stdout.splitlines():
+        words = dict(word.split("=", 1) for word in each.split())
+        found[int(words["rank"])] = parse_cpu_list(words["cpus"])
+        assert (words["list"], words["order"]) == ("2,0,1,3", "PCI_BUS_ID")
+    assert found == {0: (second,), 1: (first,)}
+
+
+def test_the_script_seats_by_host_name(tmp_path: Path) -> None:
+    """Run as each local rank of this host; a host that it does not know is refused."""
+    first, second = two_cpus()
+    here = os.uname().nodename.split(".")[0]
+    place = placement([here, here, "elsewhere"], [3, 1, 0], [str(second), str(first), None])
+    (tmp_path / "seat.sh").write_text(file_of(export_placement(place, "script"), "seat.sh"))
+    (tmp_path / "show.sh").write_text(SHOW)
+    found = []
+    for local in ("0", "1", "2"):
+        env = {"PATH": os.environ["PATH"], "SLURM_LOCALID": local, "PMI_RANK": local}
+        done = subprocess.run(
+            ["sh", "seat.sh", "sh", "show.sh"],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        found.append((done.returncode, done.stdout.strip()))
+        if local == "2":
+            assert "no seat for local rank '2'" in done.stderr
+    assert found == [
+        (0, f"rank=0 cpus={second} list=3,1,0,2 order=PCI_BUS_ID"),
+        (0, f"rank=1 cpus={first} list=3,1,0,2 order=PCI_BUS_ID"),
+        (1, ""),
+    ]
