@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import toposeat
+from toposeat.cli.advise import AdviseCommand
 from toposeat.cli.bench import BenchCommand
 from toposeat.cli.command import (
     EXIT_FAILED,
@@ -42,6 +43,7 @@ COMMANDS: tuple[type[Command], ...] = (
     MapCommand,
     RunCommand,
     CompareCommand,
+    AdviseCommand,
     TuneCommand,
     ReportCommand,
     ExportCommand,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -16,11 +17,13 @@ from toposeat.cli.command import (
     quoted,
     show,
     tell,
+    write_result,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.large_machine import is_large
 from toposeat.cli.map_scale import map_onto_shape
 from toposeat.cli.page import page_text
+from toposeat.errors import UsageError
 
 
 class MapCommand(Command):
@@ -46,6 +49,13 @@ class MapCommand(Command):
         add_solver_options(parser, min_gain_percent=0)
         add_constraint_options(parser)
         parser.add_argument(
+            "--stack",
+            metavar="NAME",
+            help="choose placement and protocol together, by the curves of `measure --protocols`:"
+            " for openmpi-ucx, openmpi-ob1, mpich or cray-mpich one setting for all pairs, for"
+            " per-pair the best of each",
+        )
+        parser.add_argument(
             "--explain",
             action="store_true",
             help="also say why: what moved, what was the bottleneck, how sensitive the choice is",
@@ -58,18 +68,33 @@ class MapCommand(Command):
         from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
         if is_large(args):
+            if args.stack is not None:
+                raise UsageError(
+                    "--stack needs a measured node, not the shape of a large machine",
+                    hint="map one node with --stack, or leave it out",
+                )
             return map_onto_shape(args)
         for target in (args.output, args.html):
             if target is not None:
                 check_writable(target, overwrite=args.force)
         machine = topology.read_topology(args.topology)
         traffic = profile.read_traffic(args.traffic)
-        result = pipeline.MapOptions.from_namespace(args).map(
-            machine,
-            traffic,
-            constraints=constraints_of(args, machine),
-            explained=args.explain,
-        )
+        options = pipeline.MapOptions.from_namespace(args)
+        constraints = constraints_of(args, machine)
+        joint = None
+        if args.stack is not None:
+            joint = pipeline.map_with_protocols(
+                machine,
+                traffic,
+                options,
+                args.stack,
+                environment=os.environ,
+                constraints=constraints,
+                explained=args.explain,
+            )
+            result, machine = joint.taken
+        else:
+            result = options.map(machine, traffic, constraints=constraints, explained=args.explain)
         wrote: list[str] = []
         if args.output is not None:
             placement = pipeline.placement_of(result, machine, traffic, traffic_name=args.traffic)
@@ -91,8 +116,14 @@ class MapCommand(Command):
             wrote.append(f"Wrote {args.html}")
         # The files are safe before the result is shown: its reader may be gone.
         if args.json:
-            print_json(report.mapping_json(result, machine, traffic))
+            document = report.mapping_json(result, machine, traffic)
+            if joint is not None:
+                document["protocols"] = report.joint_json(joint)
+            print_json(document)
         else:
             show(sys.stdout, report.render_mapping_text, result, machine, traffic)
+            if joint is not None:
+                write_result("\n")
+                show(sys.stdout, report.render_joint_text, joint)
         tell(*wrote)
         return 0

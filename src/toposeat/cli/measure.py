@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +111,7 @@ class MeasureCommand(Command):
         machine = _machine(base, facts, shared)
         machine = measure.with_curves(machine, pci, results, protocols[0])
         machine = measure.with_protocols(machine, pci, results)
+        machine = _marked(machine)
         for line in machine.report:
             tell(f"note: {line}")
         if args.output is not None:
@@ -132,6 +135,17 @@ def _machine(base: Topology | None, facts: MachineFacts, shared: Sequence[Shared
             f"no machine can be made of this alone: {error}",
             hint="say what is known of the node: -t this",
         ) from error
+
+
+def _marked(machine: Topology) -> Topology:
+    """The machine with a mark if it is a stand-in, so that nobody takes it for a real one."""
+    from toposeat import emulation, pipeline  # noqa: PLC0415
+
+    metadata = {k: v for k, v in machine.metadata.items() if k != pipeline.EMULATED}
+    stand_in = emulation.emulated_machine(os.environ)
+    if stand_in:
+        metadata[pipeline.EMULATED] = stand_in
+    return replace(machine, metadata=metadata)
 
 
 def _kept(path: Path | None, pci: Sequence[str]) -> AbstractContextManager[PairResults]:

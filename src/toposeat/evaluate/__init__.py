@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from toposeat.evaluate.advising import (
+    PRESENT,
+    crossing_bytes,
+    envelope_seconds,
+    pair_notes,
+    predict_settings,
+    unmeasured_pairs,
+)
 from toposeat.evaluate.evaluation import Evaluator, default_placement, evaluate
 from toposeat.evaluate.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
 from toposeat.evaluate.network import compile_network, compile_traffic, network_arrays
+from toposeat.evaluate.protocols import (
+    chosen_way,
+    measured_protocols,
+    message_seconds,
+    missing_protocols,
+    typical_bytes,
+    under_envelope,
+    under_rule,
+)
 from toposeat.evaluate.referee import Referee
 from toposeat.evaluate.route_numbers import walk
 from toposeat.evaluate.schedule import ScheduleEvaluator, ScheduleTime, schedule_time
@@ -20,24 +37,37 @@ from toposeat.evaluate.simgrid import (
 __all__ = [
     "HYBRID",
     "METRICS",
+    "PRESENT",
     "Evaluator",
     "PairCosts",
     "Referee",
     "ScheduleEvaluator",
     "ScheduleTime",
+    "chosen_way",
     "compile_for_smpi",
     "compile_network",
     "compile_traffic",
     "cost_matrix",
+    "crossing_bytes",
     "default_placement",
+    "envelope_seconds",
     "evaluate",
+    "measured_protocols",
+    "message_seconds",
+    "missing_protocols",
     "network_arrays",
     "pair_costs",
+    "pair_notes",
+    "predict_settings",
     "run_on_smpi",
     "schedule_time",
     "smpi_collective",
     "smpi_platform",
     "smpi_version",
+    "typical_bytes",
+    "under_envelope",
+    "under_rule",
+    "unmeasured_pairs",
     "walk",
     "why_no_smpi",
 ]

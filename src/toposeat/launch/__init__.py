@@ -15,6 +15,8 @@ from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with
 from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
 from toposeat.launch.run import run_placed
+from toposeat.launch.stack import conflict, named_stack, stack_of, with_crossing, with_rule
+from toposeat.launch.ucx_protocols import device_rule
 from toposeat.launch.verify import verify
 from toposeat.launch.visibility import visibility_of, visibility_words, with_visibility
 
@@ -32,18 +34,24 @@ __all__ = [
     "RankReports",
     "ReportFolder",
     "export_placement",
+    "conflict",
+    "device_rule",
     "find_gpu_aware_mpi",
     "find_installations",
     "identify_launcher",
+    "named_stack",
     "parse_launch_line",
     "placed_command",
     "read_reports",
     "require_installations",
     "run_child",
     "run_placed",
+    "stack_of",
     "verify",
     "visibility_of",
     "visibility_words",
+    "with_crossing",
+    "with_rule",
     "with_visibility",
     "wrap_with_exec",
 ]

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from toposeat.pipeline.advice import (
+    EMULATED,
+    AdviceCase,
+    predict_advice,
+    rule_words,
+    verify_advice,
+    worth_trying,
+)
 from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
 from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
 from toposeat.pipeline.bench_smpi import simulate_bench
@@ -10,6 +18,7 @@ from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
 from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
 from toposeat.pipeline.gain import possible_gains
+from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
 from toposeat.pipeline.placing import MapOptions, assess, device_positions, placement_of
 from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
 from toposeat.pipeline.tuned import (
@@ -21,6 +30,9 @@ from toposeat.pipeline.tuned import (
 )
 
 __all__ = [
+    "EMULATED",
+    "PER_PAIR",
+    "AdviceCase",
     "BenchJob",
     "BenchPlan",
     "Candidate",
@@ -38,12 +50,15 @@ __all__ = [
     "emulated_gain",
     "emulated_mpi",
     "device_positions",
+    "map_with_protocols",
     "once_each",
     "placement_of",
     "possible_gains",
     "plan_bench",
+    "predict_advice",
     "predict_bench",
     "program_name",
+    "rule_words",
     "run_bench",
     "shell_line",
     "simulate_bench",
@@ -51,4 +66,6 @@ __all__ = [
     "tune",
     "tuned_placement_path",
     "tuned_topology",
+    "verify_advice",
+    "worth_trying",
 ]

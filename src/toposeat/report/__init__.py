@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toposeat.report.advice_json import advice_json, joint_json
 from toposeat.report.bench_json import bench_json, clocked_json
 from toposeat.report.health_json import health_json
 from toposeat.report.html.page import html_page
@@ -22,6 +23,7 @@ from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.plain import plain_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.svg.scale import scale_svg
+from toposeat.report.text.advice import environment_lines, render_advice_text, render_joint_text
 from toposeat.report.text.bench import render_bench_text
 from toposeat.report.text.catalogue import render_catalogue_text
 from toposeat.report.text.clocked import render_clocked_text
@@ -43,11 +45,14 @@ __all__ = [
     "Section",
     "TextStyle",
     "bench_json",
+    "advice_json",
     "clocked_json",
     "certificate_words",
     "comparison_json",
     "health_json",
     "html_page",
+    "environment_lines",
+    "joint_json",
     "json_text",
     "mapping_json",
     "matrix_file",
@@ -55,12 +60,14 @@ __all__ = [
     "placement_json",
     "plain_svg",
     "profile_json",
+    "render_advice_text",
     "render_bench_text",
     "render_clocked_text",
     "render_catalogue_text",
     "render_comparison_text",
     "render_health_text",
     "render_mapping_text",
+    "render_joint_text",
     "render_network_text",
     "render_placement_text",
     "render_run_text",

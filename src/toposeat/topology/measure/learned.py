@@ -32,6 +32,7 @@ from toposeat.topology.measure.sharing import SharedLink
 from toposeat.topology.merge import merge_topologies
 
 _DRIFT = 0.1  # of an earlier measurement
+_FULL = 0.9  # of both directions' capacities together: neither hinders the other
 _SAME = 0.95  # rates that are this near to each other are of one limit
 
 
@@ -218,9 +219,9 @@ def _with_capacity(link: Link, shared: SharedLink, *, forward_out: bool) -> Link
         return link
     both = shared.both_bytes_per_s
     combined = link.combined_bytes_per_s
-    if both < 0.9 * (out.value + into.value):
+    if shared.has_combined_limit:
         combined = Quantity(both, Source.MEASURED)
-    elif np.isfinite(both):
+    elif np.isfinite(both) and both > _FULL * (out.value + into.value):
         combined = None  # the two directions do not hinder each other
     return replace(
         link,
@@ -279,7 +280,7 @@ def topology_of_measurement(
             )
         above = root if parent is None else vertex[parent.inside]
         both = each.both_bytes_per_s
-        limited = both < 0.9 * (each.out_bytes_per_s + each.in_bytes_per_s)
+        limited = each.has_combined_limit
         builder.link(
             LinkKind.PCIE,
             vertex[each.inside],

@@ -21,13 +21,25 @@ _REPEATS = 6
 class SharedLink:
     """A set of GPUs whose transfers to all others pass one bottleneck.
 
-    Bytes/s of all of them together: out of the set, into it, both at once (the sum).
+    Bytes/s of all of them together: out of the set, into it, both at once (the sum), and the sum of
+    what the transfers of the latter reach alone.
     """
 
     inside: frozenset[int]
     out_bytes_per_s: float
     in_bytes_per_s: float
     both_bytes_per_s: float
+    both_alone_bytes_per_s: float = float("inf")
+
+    @property
+    def has_combined_limit(self) -> bool:
+        """Whether the two directions hinder each other.
+
+        They do not where the transfers of both directions at once reach what each of them reaches
+        alone: their pairs are limited then, and the link is not full.
+        """
+        least = min(self.out_bytes_per_s + self.in_bytes_per_s, self.both_alone_bytes_per_s)
+        return self.both_bytes_per_s < _SHARED * least
 
 
 def clusters(bandwidth: NDArray[np.float64]) -> list[frozenset[int]]:
@@ -119,8 +131,10 @@ def find_shared_links(
         rate_out = _together(workers, out, protocol)
         rate_in = _together(workers, into, protocol)
         # every other one, so that smaller sets inside send and receive as well
-        both = _together(workers, out[::2] + into[1::2], protocol)
-        each = SharedLink(inside, rate_out, rate_in, both)
+        mixed = out[::2] + into[1::2]
+        both = _together(workers, mixed, protocol)
+        alone_both = sum(float(bandwidth[pair]) for pair in mixed)
+        each = SharedLink(inside, rate_out, rate_in, both, alone_both)
         hindered = rate_out < _SHARED * alone_out or rate_in < _SHARED * alone_in
         if hindered and not _explained(each, found):
             found.append(each)

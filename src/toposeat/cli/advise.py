@@ -1,0 +1,153 @@
+"""`toposeat advise`: settings of the MPI stack that help a placement, verified before advised."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toposeat.cli.command import (
+    Command,
+    add_output_option,
+    add_topology_option,
+    print_json,
+    quoted,
+    show,
+    tell,
+    write_result,
+)
+from toposeat.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from toposeat.model.protocol import Advice, Stack
+    from toposeat.pipeline import AdviceCase
+
+
+class AdviseCommand(Command):
+    """Find settings of the MPI stack that help a placement; recommend only what runs verified."""
+
+    name = "advise"
+    wraps = True
+    usage = "toposeat advise -p PLACE -t MEASURED --traffic F [options] [-- LAUNCH...]"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        parser.add_argument("-p", "--placement", metavar="PLACE", type=Path, required=True)
+        add_topology_option(parser)
+        parser.add_argument(
+            "--traffic", metavar="F", required=True, help="a profile, CSV matrix or pattern"
+        )
+        parser.add_argument(
+            "--stack",
+            metavar="NAME",
+            default=None,
+            help="the MPI, where there is no launch line that tells: openmpi-ucx, openmpi-ob1, "
+            "mpich or cray-mpich",
+        )
+        parser.add_argument(
+            "--tries",
+            metavar="N",
+            type=int,
+            default=2,
+            help="candidates to run, the best predicted first (default: 2)",
+        )
+        parser.add_argument(
+            "--repeats", metavar="N", type=int, default=5, help="runs of each (default: 5)"
+        )
+        parser.add_argument(
+            "--time",
+            metavar="REGEX",
+            help="what the program prints as its seconds, in brackets, e.g. '([0-9.]+) s'; its "
+            "last match counts (default: the wall time of the line)",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the lines that would be run, run nothing"
+        )
+        add_output_option(parser, "the advice (JSON)")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Predict, verify where a line is given, show, save."""
+        from toposeat import pipeline, report  # noqa: PLC0415
+        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+
+        if args.output is not None:
+            check_writable(args.output, overwrite=args.force)
+        case = _case(args)
+        stack = _stack(args)
+        if args.launch is None or args.dry_run:
+            advice = pipeline.predict_advice(case, stack)
+        else:
+            advice = _verified(args, case, stack)
+        if args.dry_run and args.launch is not None:
+            return _print_lines(args, case, advice)
+        document = report.advice_json(advice)
+        if args.output is not None:
+            write_atomically(args.output, report.json_text(document), overwrite=args.force)
+        if args.json:
+            print_json(document)
+        else:
+            show(sys.stdout, report.render_advice_text, advice)
+        if args.output is not None:
+            tell(f"Wrote {args.output}")
+        if args.launch is None:
+            place, source = quoted(args.placement), quoted(args.topology)
+            tell(
+                f"Next: toposeat advise -p {place} -t {source} --traffic {quoted(args.traffic)}"
+                f" -- mpirun -n {case.traffic.ranks} ./app"
+            )
+        return 0
+
+
+def _case(args: argparse.Namespace) -> AdviceCase:
+    from toposeat import pipeline, profile, topology  # noqa: PLC0415
+    from toposeat.model.placement_file import load_placement  # noqa: PLC0415
+
+    machine = topology.read_topology(args.topology)
+    traffic = profile.read_traffic(args.traffic)
+    placement = load_placement(args.placement)
+    devices = pipeline.device_positions(placement, machine, traffic, args.placement)
+    return pipeline.AdviceCase(
+        machine=machine,
+        traffic=traffic,
+        placement=placement,
+        path=args.placement,
+        device_of_rank=devices,
+    )
+
+
+def _stack(args: argparse.Namespace) -> Stack:
+    """By the launch line, by name, or by the `mpirun` on PATH."""
+    from toposeat import launch  # noqa: PLC0415
+
+    if args.stack is not None:
+        return launch.named_stack(args.stack, os.environ)
+    return launch.stack_of(args.launch or ["mpirun", "true"], os.environ)
+
+
+def _verified(args: argparse.Namespace, case: AdviceCase, stack: Stack) -> Advice:
+    from toposeat import pipeline  # noqa: PLC0415
+
+    plan = pipeline.ClockPlan(command=tuple(args.launch), repeats=args.repeats, pattern=args.time)
+    with progress_bar("runs") as progress:
+        return pipeline.verify_advice(
+            case, stack, plan, environment=os.environ, tries=args.tries, progress=progress
+        )
+
+
+def _print_lines(args: argparse.Namespace, case: AdviceCase, advice: Advice) -> int:
+    """`env A=B mpirun ... toposeat-exec ... ./app`, first with the environment as it is."""
+    import shlex  # noqa: PLC0415
+
+    from toposeat import launch, pipeline  # noqa: PLC0415
+
+    mode, _ = launch.visibility_of(case.placement, None)
+    record = launch.run_placed(
+        args.launch, case.placement, case.path, visibility=mode, dry_run=True, verify=False
+    )
+    for each in (advice.present, *pipeline.worth_trying(advice, args.tries)):
+        words = [f"{name}={value}" for name, value in each.setting.variables.items()]
+        line = ["env", *words, *record.launched] if words else record.launched
+        write_result(os.fsencode(shlex.join(line) + "\n"))
+    return 0

@@ -1,0 +1,187 @@
+"""A machine as it is under a rule of protocols: its measured curves, by message size and pair.
+
+Nothing here reads the machine: curves are those that `toposeat measure` kept with the routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from toposeat.errors import InputError
+from toposeat.evaluate.network import message_sizes
+from toposeat.model.protocol import ProtocolRule
+from toposeat.model.quantity import Source
+from toposeat.model.route import MAX_CURVE_POINTS, CurvePoint, RouteCurve
+from toposeat.model.topology import CopyProtocol, ProtocolRoute, Route, Topology
+from toposeat.model.traffic import Traffic
+
+_HINT = "measure it: toposeat measure -t this --protocols get,put,staged -o node.json"
+_AFTER = 1  # byte: between two sizes so near a curve jumps
+
+
+def measured_protocols(topology: Topology) -> frozenset[CopyProtocol]:
+    """Protocols that some route has a curve of."""
+    return frozenset(way.protocol for route in topology.routes for way in route.protocols or ())
+
+
+def missing_protocols(topology: Topology, rule: ProtocolRule) -> tuple[CopyProtocol, ...]:
+    """What a rule needs and nobody measured."""
+    known = measured_protocols(topology)
+    return tuple(each for each in CopyProtocol if each in rule.protocols - known)
+
+
+def typical_bytes(traffic: Traffic) -> float:
+    """Size of the message that the mean byte travels in; 0 without messages."""
+    table = traffic.mapped_table()
+    messages = float(table.messages.sum())
+    if not messages:
+        return 0.0
+    mean = float(table.bytes.sum()) / messages
+    spread = message_sizes(traffic)
+    weight = sum(share * factor for factor, share in spread)
+    if not weight:
+        return mean
+    return mean * sum(share * factor * factor for factor, share in spread) / weight
+
+
+def under_rule(topology: Topology, rule: ProtocolRule, message_bytes: float) -> Topology:
+    """The machine as a stack with this rule uses it.
+
+    A pair without a curve of the protocol that the rule names is staged, as it was when it was
+    measured; pairs that were not measured at all stay as they are. Messages of all sizes use the
+    links of the protocol that moves `message_bytes`.
+
+    Args:
+        topology: with protocols on its routes.
+        rule: protocol by size.
+        message_bytes: typical of the traffic, see `typical_bytes`.
+
+    Raises:
+        InputError: a protocol of the rule was not measured at all, or a measured pair by none that
+            it can use.
+    """
+    missing = missing_protocols(topology, rule)
+    if missing:
+        names = ", ".join(each.value for each in missing)
+        raise InputError(f"{topology.name}: no curves of {names}", hint=_HINT)
+    return _with_routes(topology, lambda route: _ruled(topology, route, rule, message_bytes))
+
+
+def under_envelope(topology: Topology, message_bytes: float) -> Topology:
+    """The machine as a stack would use it that knew the best protocol of each pair and size.
+
+    Pairs that were not measured stay as they are.
+
+    Raises:
+        InputError: no pair was measured.
+    """
+    if not measured_protocols(topology):
+        raise InputError(f"{topology.name} has no curves by protocol", hint=_HINT)
+    return _with_routes(topology, lambda route: _enveloped(topology, route, message_bytes))
+
+
+def message_seconds(way: ProtocolRoute, message_bytes: float) -> float:
+    """What one message takes alone."""
+    latency_s, bytes_per_s = way.curve.at(max(message_bytes, 1.0))
+    return latency_s + message_bytes / bytes_per_s
+
+
+def ways_of(topology: Topology, route: Route) -> tuple[ProtocolRoute, ...]:
+    """The measured protocols of a route.
+
+    Raises:
+        InputError: there are none.
+    """
+    if not route.protocols:
+        raise InputError(
+            f"{topology.name}: {route.source} -> {route.target} has no curves by protocol",
+            hint=_HINT,
+        )
+    return route.protocols
+
+
+def chosen_way(topology: Topology, route: Route, protocol: CopyProtocol) -> ProtocolRoute:
+    """The curve of a protocol on a route, or that of staging where the pair cannot do it.
+
+    Raises:
+        InputError: neither was measured.
+    """
+    known = {way.protocol: way for way in ways_of(topology, route)}
+    way = known.get(protocol) or known.get(CopyProtocol.STAGED)
+    if way is None:
+        raise InputError(
+            f"{topology.name}: {route.source} -> {route.target} was measured neither by"
+            f" {protocol.value} nor staged",
+            hint=_HINT,
+        )
+    return way
+
+
+def _with_routes(topology: Topology, changed: Callable[[Route], Route]) -> Topology:
+    devices = {device.id for device in topology.devices}
+    routes = tuple(
+        changed(route)
+        if route.protocols and route.source in devices and route.target in devices
+        else route
+        for route in topology.routes
+    )
+    return replace(topology, routes=routes)
+
+
+def _ruled(topology: Topology, route: Route, rule: ProtocolRule, message_bytes: float) -> Route:
+    points: dict[int, CurvePoint] = {}
+    ends = [first for first, _ in rule.pieces[1:]]
+    for (first, protocol), end in zip(rule.pieces, [*ends, None], strict=True):
+        curve = chosen_way(topology, route, protocol).curve
+        for point in _piece(curve, first, end):
+            points[point.message_bytes] = point
+    main = chosen_way(topology, route, rule.protocol_of(message_bytes))
+    return _through(route, main, tuple(points[size] for size in sorted(points)))
+
+
+def _piece(curve: RouteCurve, first: int, end: int | None) -> Iterator[CurvePoint]:
+    """Points of a curve from one size up to, and without, another."""
+    sizes = {point.message_bytes for point in curve.points}
+    if first > 1:
+        sizes.add(first)
+    if end is not None and end - _AFTER >= 1:
+        sizes.add(end - _AFTER)
+    for size in sorted(sizes):
+        if size >= first and (end is None or size < end):
+            yield _point(curve, size)
+
+
+def _enveloped(topology: Topology, route: Route, message_bytes: float) -> Route:
+    ways = ways_of(topology, route)
+
+    def best(size: float) -> ProtocolRoute:
+        return min(ways, key=lambda way: message_seconds(way, size))
+
+    sizes = sorted({point.message_bytes for way in ways for point in way.curve.points})
+    points = tuple(_point(best(size).curve, size) for size in sizes)
+    return _through(route, best(message_bytes), points)
+
+
+def _point(curve: RouteCurve, size: int) -> CurvePoint:
+    latency_s, bytes_per_s = curve.at(size)
+    return CurvePoint(message_bytes=size, latency_s=latency_s, bytes_per_s=bytes_per_s)
+
+
+def _through(route: Route, way: ProtocolRoute, points: tuple[CurvePoint, ...]) -> Route:
+    """The route with the links of one protocol, limited by a curve alone."""
+    staged = way.protocol is CopyProtocol.STAGED
+    return replace(
+        route,
+        links=route.links if way.links is None else way.links,
+        staged=staged if way.links is not None else route.staged,
+        curve=RouteCurve(points=_thinned(points), source=Source.MEASURED),
+        cap_bytes_per_s=None,
+        latency_s=None,
+        combined_bytes_per_s=None if staged else route.combined_bytes_per_s,
+    )
+
+
+def _thinned(points: tuple[CurvePoint, ...]) -> tuple[CurvePoint, ...]:
+    """At most as many points as a curve may have: the large ones."""
+    return points[-MAX_CURVE_POINTS:]

@@ -1,0 +1,135 @@
+"""What a stack will do with device messages, from its variables and its known defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from toposeat.launch import stack_settings as names
+from toposeat.model.protocol import Basis, ProtocolRule, StackKind, Statement, rule_of
+from toposeat.model.route import CopyProtocol
+
+_MPICH_THRESHOLD_BYTES = 1 << 20
+_CRAY_THRESHOLD_BYTES = 1024
+_OFF = ("0", "n", "no", "off", "false")
+_MOST_BYTES = 2**31 - 1
+
+
+def expected_rule(
+    kind: StackKind, variables: Mapping[str, str], defaults: Mapping[str, str]
+) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    """The rule that a stack is expected to follow, and what that rests on.
+
+    Args:
+        kind: the stack.
+        variables: the user's.
+        defaults: what the installation says of variables that are not set.
+    """
+    if kind is StackKind.OPENMPI_UCX:
+        return _ucx(variables)
+    if kind is StackKind.OPENMPI_OB1:
+        return _ob1(variables)
+    if kind is StackKind.MPICH:
+        return _mpich(variables, defaults)
+    return _cray(variables)
+
+
+def _ucx(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    if not names.has_cuda_ipc(variables.get(names.UCX_TLS, "all")):
+        words = f"{names.UCX_TLS}={variables[names.UCX_TLS]}: no cuda_ipc, so through host memory"
+        return rule_of(CopyProtocol.STAGED), (Statement(words, Basis.KNOWN, names.UCX_SOURCE),)
+    scheme = variables.get(names.UCX_SCHEME, "auto")
+    fallback = Statement(
+        "a pair that cannot open the peer's memory goes through host memory",
+        Basis.KNOWN,
+        "UCX src/uct/cuda/cuda_ipc/cuda_ipc_md.c",
+    )
+    if scheme == "put_zcopy":
+        said = Statement("rendezvous by put: the sender writes", Basis.KNOWN, names.UCX_SOURCE)
+        return rule_of(CopyProtocol.PUT), (said, fallback)
+    if scheme == "get_zcopy":
+        if variables.get(names.UCX_GET, "auto") == "on":
+            said = Statement("rendezvous by get: the receiver reads", Basis.KNOWN, names.UCX_SOURCE)
+            return rule_of(CopyProtocol.GET), (said, fallback)
+        said = Statement(
+            f"{names.UCX_GET} is not on: get needs NVLink, else UCX copies eagerly, through host"
+            " memory",
+            Basis.KNOWN,
+            "UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c",
+        )
+        return rule_of(CopyProtocol.STAGED), (said,)
+    said = Statement(
+        "UCX chooses by one bandwidth per GPU generation, not by pair; through host memory where"
+        " it does not know the generation",
+        Basis.ASSUMED,
+        "UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c; a run with UCX_PROTO_INFO=y tells",
+    )
+    return rule_of(CopyProtocol.STAGED), (said, fallback)
+
+
+def _ob1(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    if variables.get(names.OMPI_IPC, "1").lower() in _OFF:
+        said = Statement("CUDA IPC is switched off", Basis.KNOWN, names.OMPI_SOURCE)
+        return rule_of(CopyProtocol.STAGED), (said,)
+    said = Statement(
+        "smcuda lets the receiver read; pairs without peer access go through host memory",
+        Basis.KNOWN,
+        "Open MPI opal/mca/btl/smcuda/README.md",
+    )
+    return rule_of(CopyProtocol.GET), (said,)
+
+
+def _mpich(
+    variables: Mapping[str, str], defaults: Mapping[str, str]
+) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    both = {**defaults, **variables}
+    direction = both.get(names.MPICH_DIRECTION, "read")
+    writes = direction in ("write", "auto")
+    direct = CopyProtocol.PUT if writes else CopyProtocol.GET
+    threshold = _bytes(both.get(names.MPICH_THRESHOLD), _MPICH_THRESHOLD_BYTES)
+    basis = Basis.KNOWN if names.MPICH_THRESHOLD in both else Basis.ASSUMED
+    said = [
+        Statement(
+            f"GPU IPC ({'write' if writes else 'read'}) from {threshold} bytes on",
+            basis,
+            names.MPICH_SOURCE,
+        )
+    ]
+    if both.get(names.MPICH_REPEAT, "1").lower() not in _OFF and threshold < _MOST_BYTES:
+        said.append(
+            Statement(
+                "buffers are sent again and again, so IPC counts for smaller messages too"
+                f" ({names.MPICH_REPEAT})",
+                Basis.ASSUMED,
+                names.MPICH_SOURCE,
+            )
+        )
+        threshold = 0
+    if threshold >= _MOST_BYTES:
+        return rule_of(CopyProtocol.STAGED), tuple(said)
+    return rule_of(direct, threshold_bytes=threshold), tuple(said)
+
+
+def _cray(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    said = []
+    if variables.get(names.CRAY_GPU, "0") == "0":
+        said.append(
+            Statement(
+                f"{names.CRAY_GPU} is not 1: device buffers are refused or crash",
+                Basis.KNOWN,
+                names.CRAY_SOURCE,
+            )
+        )
+    if variables.get(names.CRAY_IPC, "1").lower() in _OFF:
+        said.append(Statement("GPU IPC is switched off", Basis.KNOWN, names.CRAY_SOURCE))
+        return rule_of(CopyProtocol.STAGED), tuple(said)
+    threshold = _bytes(variables.get(names.CRAY_THRESHOLD), _CRAY_THRESHOLD_BYTES)
+    basis = Basis.KNOWN if names.CRAY_THRESHOLD in variables else Basis.ASSUMED
+    said.append(Statement(f"GPU IPC from {threshold} bytes on", basis, names.CRAY_SOURCE))
+    said.append(Statement("the receiver reads", Basis.ASSUMED))
+    return rule_of(CopyProtocol.GET, threshold_bytes=threshold), tuple(said)
+
+
+def _bytes(text: str | None, otherwise: int) -> int:
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 10:
+        return otherwise
+    return int(text)
