@@ -140,13 +140,13 @@ def _print_lines(args: argparse.Namespace, case: AdviceCase, advice: Advice) -> 
     """`env A=B mpirun ... toposeat-exec ... ./app`, first with the environment as it is."""
     import shlex  # noqa: PLC0415
 
-    from toposeat import launch, pipeline  # noqa: PLC0415
+    from toposeat import launch  # noqa: PLC0415
 
     mode, _ = launch.visibility_of(case.placement, None)
     record = launch.run_placed(
         args.launch, case.placement, case.path, visibility=mode, dry_run=True, verify=False
     )
-    for each in (advice.present, *pipeline.worth_trying(advice, args.tries)):
+    for each in (advice.present, *advice.promising[: args.tries]):
         words = [f"{name}={value}" for name, value in each.setting.variables.items()]
         line = ["env", *words, *record.launched] if words else record.launched
         write_result(os.fsencode(shlex.join(line) + "\n"))

@@ -14,6 +14,7 @@ from toposeat.cli.command import (
     add_topology_option,
     print_json,
     show,
+    tell,
     write_result,
 )
 from toposeat.cli.large_machine import is_large, large_machine
@@ -101,6 +102,8 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
     machine = topology.read_topology(args.topology)
+    if any(route.protocols for route in machine.routes):
+        tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)
     evaluator = evaluate.Evaluator(machine, traffic, metric=args.metric)
     default = evaluator.evaluate(evaluate.default_placement(traffic.ranks, machine))

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
     Command,
@@ -24,6 +25,12 @@ from toposeat.cli.large_machine import is_large
 from toposeat.cli.map_scale import map_onto_shape
 from toposeat.cli.page import page_text
 from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.model.evaluation import MappingResult
+    from toposeat.model.protocol import JointChoice
+    from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
 
 
 class MapCommand(Command):
@@ -63,9 +70,8 @@ class MapCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
-        from toposeat import launch, pipeline, profile, report, topology  # noqa: PLC0415
+        from toposeat import profile, report, topology  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
-        from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
         if is_large(args):
             if args.stack is not None:
@@ -79,31 +85,10 @@ class MapCommand(Command):
                 check_writable(target, overwrite=args.force)
         machine = topology.read_topology(args.topology)
         traffic = profile.read_traffic(args.traffic)
-        options = pipeline.MapOptions.from_namespace(args)
-        constraints = constraints_of(args, machine)
-        joint = None
-        if args.stack is not None:
-            joint = pipeline.map_with_protocols(
-                machine,
-                traffic,
-                options,
-                args.stack,
-                environment=os.environ,
-                constraints=constraints,
-                explained=args.explain,
-            )
-            result, machine = joint.taken
-        else:
-            result = options.map(machine, traffic, constraints=constraints, explained=args.explain)
+        result, machine, joint = _chosen(args, machine, traffic)
         wrote: list[str] = []
         if args.output is not None:
-            placement = pipeline.placement_of(result, machine, traffic, traffic_name=args.traffic)
-            save_placement(placement, args.output, overwrite=args.force)
-            wrote += [
-                *filter(None, [launch.visibility_words(placement)]),
-                f"Wrote {args.output}",
-                f"Next: toposeat run -p {quoted(args.output)} -- mpirun -n {traffic.ranks} ./app",
-            ]
+            wrote += _save(args, result, machine, traffic)
         if args.html is not None:
             place = quoted(args.output or "app.place")
             page = page_text(
@@ -127,3 +112,49 @@ class MapCommand(Command):
                 show(sys.stdout, report.render_joint_text, joint)
         tell(*wrote)
         return 0
+
+
+def _chosen(
+    args: argparse.Namespace, machine: Topology, traffic: Traffic
+) -> tuple[MappingResult, Topology, JointChoice | None]:
+    """The mapping, the machine that it is for, and with --stack what else there was."""
+    from toposeat import pipeline  # noqa: PLC0415
+
+    options = pipeline.MapOptions.from_namespace(args)
+    constraints = constraints_of(args, machine)
+    if args.stack is None:
+        result = options.map(machine, traffic, constraints=constraints, explained=args.explain)
+        return result, machine, None
+    joint = pipeline.map_with_protocols(
+        machine,
+        traffic,
+        options,
+        args.stack,
+        environment=os.environ,
+        constraints=constraints,
+        explained=args.explain,
+    )
+    return *joint.taken, joint
+
+
+def _save(
+    args: argparse.Namespace, result: MappingResult, machine: Topology, traffic: Traffic
+) -> list[str]:
+    """Write the placement; what to say of it."""
+    from toposeat import launch, pipeline  # noqa: PLC0415
+    from toposeat.model.placement_file import save_placement  # noqa: PLC0415
+
+    placement = pipeline.placement_of(result, machine, traffic, traffic_name=args.traffic)
+    save_placement(placement, args.output, overwrite=args.force)
+    place = quoted(args.output)
+    said = [
+        *filter(None, [launch.visibility_words(placement)]),
+        f"Wrote {args.output}",
+        f"Next: toposeat run -p {place} -- mpirun -n {traffic.ranks} ./app",
+    ]
+    if any(route.protocols for route in machine.routes):
+        said.append(
+            f"Protocols: toposeat advise -p {place} -t {quoted(args.topology)} --traffic"
+            f" {quoted(args.traffic)} -- mpirun -n {traffic.ranks} ./app"
+        )
+    return said

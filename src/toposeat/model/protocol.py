@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.route import CopyProtocol
 from toposeat.model.topology import Topology
+
+LEAST_GAIN = 0.01  # share of the link time: less is not worth runs
 
 
 class StackKind(str, Enum):
@@ -212,4 +214,11 @@ class Advice:
     tried: tuple[str, ...] = ()
     clocked: ClockedResult | None = None
     recommended: Setting | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+
+    @property
+    def promising(self) -> tuple[Prediction, ...]:
+        """Candidates that are predicted to save at least `LEAST_GAIN`, and can be tried."""
+        return tuple(
+            each for each in self.candidates if not each.lacking and (each.gain or 0.0) > LEAST_GAIN
+        )

@@ -8,7 +8,6 @@ from toposeat.pipeline.advice import (
     predict_advice,
     rule_words,
     verify_advice,
-    worth_trying,
 )
 from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
 from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
@@ -67,5 +66,4 @@ __all__ = [
     "tuned_placement_path",
     "tuned_topology",
     "verify_advice",
-    "worth_trying",
 ]

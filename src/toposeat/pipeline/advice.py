@@ -17,7 +17,6 @@ from toposeat.model.traffic import Traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
 
 EMULATED = "emulated"  # member of a topology's metadata: the stand-in that was measured
-_WORTH_TRYING = 0.01  # share of the link time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +67,6 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
     )
 
 
-def worth_trying(advice: Advice, most: int) -> tuple[Prediction, ...]:
-    """The candidates to be run: predicted to be faster, and possible with this launch line."""
-    return tuple(
-        each
-        for each in advice.candidates
-        if not each.lacking and each.gain is not None and each.gain > _WORTH_TRYING
-    )[:most]
-
-
 def verify_advice(
     case: AdviceCase,
     stack: Stack,
@@ -101,7 +91,7 @@ def verify_advice(
             hint="measure it: toposeat measure -t this --protocols get,put,staged -o node.json",
         )
     advice = predict_advice(case, _asked(case, stack, plan, environment))
-    tried = worth_trying(advice, tries)
+    tried = advice.promising[:tries]
     if not tried:
         return advice
     clocked = clock_placements(
@@ -126,7 +116,10 @@ def _verified(clocked: ClockedResult) -> str | None:
 
 
 def _possible(stack: Stack, prediction: Prediction) -> Prediction:
-    why = launch.conflict(stack, prediction.setting)
+    setting = prediction.setting
+    why = launch.conflict(stack, setting)
+    if setting.variables.items() <= stack.variables.items():
+        why = "set already"
     return replace(prediction, lacking=why) if why and not prediction.lacking else prediction
 
 

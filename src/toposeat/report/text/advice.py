@@ -47,7 +47,7 @@ def advice_verdict(advice: Advice) -> str:
     """One sentence."""
     clocked = advice.clocked
     if clocked is None:
-        if not any(each.gain and each.gain > 0 for each in advice.candidates if not each.lacking):
+        if not advice.promising:
             return "no setting is predicted to help; keep the environment as it is"
         return "predicted, not verified: nothing recommended yet"
     where = f" on the stand-in of {clean(clocked.emulated)} (EMULATED)" if clocked.emulated else ""
