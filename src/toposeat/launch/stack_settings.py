@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toposeat.model.protocol import ProtocolRule, Setting, StackKind, rule_of
+from toposeat.model.protocol import Setting, StackKind, rule_of
 from toposeat.model.route import CopyProtocol
 
 _GET, _PUT, _STAGED = CopyProtocol.GET, CopyProtocol.PUT, CopyProtocol.STAGED
@@ -91,7 +91,7 @@ def without_cuda_ipc(tls: str) -> str:
     if "all" in names or not names:
         return "^cuda_ipc"
     left = ["cuda_copy" if each == "cuda" else each for each in names if each != "cuda_ipc"]
-    return ",".join(dict.fromkeys(left))
+    return ",".join(dict.fromkeys(left)) or "^cuda_ipc"
 
 
 def _ucx(variables: Mapping[str, str]) -> tuple[Setting, ...]:
@@ -206,8 +206,3 @@ def _cray(crossing_bytes: int | None) -> tuple[Setting, ...]:
             )
         )
     return tuple(found)
-
-
-def is_same_rule(one: ProtocolRule, other: ProtocolRule) -> bool:
-    """Whether two rules move all messages alike, however they are written."""
-    return one.pieces == other.pieces

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.topology.graph.staged_routes import ways_to_memory
 from toposeat.topology.measure.learned import device_ids
@@ -44,7 +45,39 @@ def with_protocols(topology: Topology, pci: Sequence[str], results: PairResults)
     routes = [
         _with(route, found.get((route.source, route.target), [])) for route in topology.routes
     ]
-    return replace(topology, routes=tuple(routes))
+    return _carrying(replace(topology, routes=tuple(routes)))
+
+
+def _carrying(topology: Topology) -> Topology:
+    """Measured capacities of links, raised to what a single flow over them was measured to reach.
+
+    A link's capacity is learnt from one protocol, whose pairs may all be slower than the link.
+    """
+    least: dict[tuple[str, bool], float] = {}
+    for route in topology.routes:
+        for way in route.protocols or ():
+            here = route.source
+            for link_id in route.links if way.links is None else way.links:
+                link = topology.link_of_id[link_id]
+                forward = here == link.ends[0]
+                here = link.ends[1] if forward else link.ends[0]
+                rate = max(least.get((link_id, forward), 0.0), way.curve.most_bytes_per_s)
+                least[link_id, forward] = rate
+    links = [
+        replace(
+            link,
+            forward_bytes_per_s=_raised(link.forward_bytes_per_s, least.get((link.id, True))),
+            backward_bytes_per_s=_raised(link.backward_bytes_per_s, least.get((link.id, False))),
+        )
+        for link in topology.links
+    ]
+    return replace(topology, links=tuple(links))
+
+
+def _raised(capacity: Quantity, least: float | None) -> Quantity:
+    if least is None or capacity.source is not Source.MEASURED or capacity.value >= least:
+        return capacity
+    return replace(capacity, value=least)
 
 
 def _with(route: Route, new: Sequence[ProtocolRoute]) -> Route:

@@ -1,0 +1,173 @@
+"""MPI stacks: what a launch line and an environment say, and what may be set."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toposeat.emulation import emulated_node
+from toposeat.errors import UsageError
+from toposeat.launch import (
+    conflict,
+    find_gpu_aware_mpi,
+    find_installations,
+    named_stack,
+    stack_of,
+    with_crossing,
+)
+from toposeat.launch.stack_settings import (
+    STEERING,
+    has_cuda_ipc,
+    settings_of,
+    with_cuda_ipc,
+    without_cuda_ipc,
+)
+from toposeat.model.protocol import Basis, Stack, StackKind
+from toposeat.model.route import CopyProtocol
+from toposeat.topology import read_topology
+
+GET, PUT, STAGED = CopyProtocol.GET, CopyProtocol.PUT, CopyProtocol.STAGED
+
+
+def fake_open_mpi(folder: Path, *components: str) -> str:
+    """An `mpirun` with the `ompi_info` of another installation beside it."""
+    (folder / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.1'\n")
+    lines = ["ompi:version:full:5.0.1", *(f'mca:{c}:version:"api:1"' for c in components)]
+    said = "\n".join(lines)
+    (folder / "ompi_info").write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
+    for name in ("mpirun", "ompi_info"):
+        (folder / name).chmod(0o755)
+    return str(folder / "mpirun")
+
+
+def stack(mpirun: str, *words: str, **environment: str) -> Stack:
+    variables = {"PATH": "/usr/bin:/bin", **environment}
+    return stack_of([mpirun, "-n", "2", *words, "./a"], variables)
+
+
+def test_open_mpi_by_its_parts_and_what_is_asked_for(tmp_path: Path) -> None:
+    mpirun = fake_open_mpi(tmp_path, "pml:ucx", "pml:ob1", "btl:smcuda")
+    found = stack(mpirun)
+    assert (found.kind, found.version) == (StackKind.OPENMPI_UCX, "5.0.1")
+    assert any(s.basis is Basis.ASSUMED and "UCX" in s.text for s in found.statements)
+    asked = stack(mpirun, "--mca", "pml", "ob1")
+    assert asked.kind is StackKind.OPENMPI_OB1
+    assert asked.rule.pieces == ((0, GET),)
+    assert stack(mpirun, OMPI_MCA_pml="ob1").kind is StackKind.OPENMPI_OB1
+    off = stack(mpirun, "--mca", "pml", "ob1", "--mca", "btl_smcuda_use_cuda_ipc", "0")
+    assert off.rule.pieces == ((0, STAGED),)
+
+
+def test_open_mpi_without_ucx_uses_ob1(tmp_path: Path) -> None:
+    assert stack(fake_open_mpi(tmp_path, "pml:ob1")).kind is StackKind.OPENMPI_OB1
+
+
+@pytest.mark.parametrize(
+    ("environment", "protocol"),
+    [
+        ({}, STAGED),
+        ({"UCX_RNDV_SCHEME": "put_zcopy"}, PUT),
+        ({"UCX_RNDV_SCHEME": "get_zcopy"}, STAGED),
+        ({"UCX_RNDV_SCHEME": "get_zcopy", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "on"}, GET),
+        ({"UCX_RNDV_SCHEME": "put_zcopy", "UCX_TLS": "^cuda_ipc"}, STAGED),
+        ({"UCX_RNDV_SCHEME": "put_zcopy", "UCX_TLS": "sm,cuda_copy"}, STAGED),
+        ({"UCX_RNDV_SCHEME": "put_zcopy", "UCX_TLS": "sm,cuda"}, PUT),
+    ],
+)
+def test_ucx_by_its_variables(environment: dict[str, str], protocol: CopyProtocol) -> None:
+    assert named_stack("openmpi-ucx", environment).rule.pieces == ((0, protocol),)
+
+
+def test_cray_and_mpich_have_thresholds() -> None:
+    cray = named_stack("cray-mpich", {"MPICH_GPU_IPC_THRESHOLD": "8192"})
+    assert cray.rule.pieces == ((0, STAGED), (8192, GET))
+    assert any("MPICH_GPU_SUPPORT_ENABLED" in s.text for s in cray.statements)
+    assert named_stack("cray-mpich", {"MPICH_GPU_IPC_ENABLED": "0"}).rule.pieces == ((0, STAGED),)
+    threshold, repeat = (f"MPIR_CVAR_CH4_IPC_{n}" for n in ("GPU_P2P_THRESHOLD", "MAP_REPEAT_ADDR"))
+    mpich = named_stack("mpich", {threshold: "65536", repeat: "0"})
+    assert mpich.rule.pieces == ((0, STAGED), (65536, GET))
+    assert named_stack("mpich", {threshold: "65536"}).rule.pieces == ((0, GET),)
+    writes = named_stack("mpich", {"MPIR_CVAR_CH4_IPC_GPU_READ_WRITE_PROTOCOL": "write"})
+    assert writes.rule.pieces == ((0, PUT),)
+    for name in ("mpich", "cray-mpich"):
+        crossed = with_crossing(named_stack(name, {}), 4096)
+        assert crossed.settings[-1].rule.pieces == ((0, STAGED), (4096, GET))
+        assert "4096" in crossed.settings[-1].variables.values()
+
+
+def test_the_mpi_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CRAY_MPICH_VERSION", raising=False)
+    with pytest.raises(UsageError, match="does not tell which MPI app uses") as refused:
+        stack_of(["srun", "-n", "2", "./app"], {})
+    assert "--stack" in (refused.value.hint or "")
+    with pytest.raises(UsageError, match="no stack 'nccl'"):
+        named_stack("nccl", {})
+    cray = stack_of(["srun", "-n", "2", "./app"], {"CRAY_MPICH_VERSION": "8.1.30"})
+    assert (cray.kind, cray.version) == (StackKind.CRAY_MPICH, "8.1.30")
+
+
+def test_what_the_launch_line_sets_cannot_be_tried(tmp_path: Path) -> None:
+    mpirun = fake_open_mpi(tmp_path, "pml:ucx")
+    found = stack(mpirun, "-x", "UCX_TLS=sm,cuda_copy", "-x", "UCX_RNDV_SCHEME")
+    assert found.variables == {"UCX_TLS": "sm,cuda_copy"}
+    said = {each.name: conflict(found, each) for each in found.settings}
+    assert "UCX_TLS" in said["receiver reads"]
+    assert all(conflict(stack(mpirun), each) == "" for each in found.settings)
+
+
+names = st.sampled_from(["all", "sm", "rc", "tcp", "cuda", "cuda_copy", "cuda_ipc"])
+
+
+@given(st.lists(names, max_size=4), st.booleans())
+def test_tls_is_changed_in_cuda_ipc_only(chosen: list[str], negated: bool) -> None:
+    tls = ("^" if negated else "") + ",".join(chosen)
+    assert has_cuda_ipc(with_cuda_ipc(tls))
+    assert not has_cuda_ipc(without_cuda_ipc(tls))
+    if "cuda" not in chosen and "all" not in chosen and chosen:
+        others = set(chosen) - {"cuda_ipc"}
+        changes = [with_cuda_ipc(tls), without_cuda_ipc(tls)] if others else []
+        for changed in changes:
+            if changed != "all":
+                assert changed.startswith("^") == negated
+                assert set(changed.lstrip("^").split(",")) - {"cuda_ipc"} == others
+
+
+def test_ucx_knows_every_variable_that_is_named() -> None:
+    """With a driver UCX lists those of its CUDA part too: the stand-in's will do."""
+    found = find_gpu_aware_mpi()
+    if isinstance(found, str):
+        pytest.skip(found)
+    if Path("/proc/driver/nvidia/version").exists():
+        pytest.skip("a real NVIDIA driver is here: the stand-in refuses to load beside it")
+    program = found.ucx.parent / "bin" / "ucx_info"
+    if not program.exists():
+        pytest.skip(f"no {program}")
+    with emulated_node(read_topology("power9-4")) as node:
+        environment = {**node.environment(found.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
+        done = subprocess.run(
+            [program, "-c"], env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+    known = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    settings = settings_of(StackKind.OPENMPI_UCX, {}, None)
+    assert {name for each in settings for name in each.variables} <= known
+    assert set(STEERING[StackKind.OPENMPI_UCX]) <= known
+
+
+def test_mpich_says_its_defaults_and_knows_every_variable() -> None:
+    mpich = [
+        each
+        for each in find_installations()
+        if each.family == "mpich" and (each.mpirun.parent / "mpivars").exists()
+    ]
+    if not mpich:
+        pytest.skip("no MPICH with mpivars")
+    found = stack_of([str(mpich[0].mpirun), "-n", "2", "./a"], dict(os.environ))
+    assert found.kind is StackKind.MPICH
+    assert len(found.settings) == len(settings_of(StackKind.MPICH, {}, None))  # none was dropped
+    assert any("from 1048576 bytes" in s.text for s in found.statements)
+    assert any(s.basis is Basis.KNOWN for s in found.statements)
