@@ -81,7 +81,7 @@ def test_a_far_pair_that_copies_directly_is_sent_through_the_host(
     mpi: GpuAwareMpi, folder: Path
 ) -> None:
     found = advised(
-        mpi, folder, "far", "--repeats", "2", "--tries", "1", UCX_RNDV_SCHEME="put_zcopy"
+        mpi, folder, "far", "--repeats", "1", "--tries", "1", UCX_RNDV_SCHEME="put_zcopy"
     )
     assert found["stack"]["kind"] == "openmpi-ucx"
     assert found["stack"]["transport"].startswith("UCX ")
@@ -95,12 +95,8 @@ def test_a_far_pair_that_copies_directly_is_sent_through_the_host(
     clocked = found["clocked"]
     assert clocked["baseline"] == "present"
     (order,) = clocked["orders"]
-    assert len(order["seconds"]) == len(clocked["default_s"]) == len(clocked["again_s"]) == 2
-    # What a busy machine lets the clock say is not asserted, but what follows from it is.
-    verified = not order["is_noise"] and order["gain"]["mean"] > 0
-    assert found["recommended"] == (
-        {k: best[k] for k in found["recommended"]} if verified else None
-    )
+    assert len(order["seconds"]) == len(clocked["default_s"]) == len(clocked["again_s"]) == 1
+    assert found["recommended"] is None  # one repeat: no spread, so no verdict
 
 
 def test_where_direct_is_best_nothing_is_run_but_the_question(

@@ -1,0 +1,143 @@
+"""What follows from runs: a program whose printed time depends on the environment it is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.evaluate.test_protocols import MIB, node, traffic
+from tests.launch.test_ucx_protocols import recorded
+from toposeat import mapping, pipeline
+from toposeat.errors import ToposeatError
+from toposeat.launch import MpiInstallation, find_installations, named_stack, stack_of
+from toposeat.model.placement_file import save_placement
+from toposeat.model.protocol import Advice, Basis
+from toposeat.report import advice_json, render_advice_text
+
+pytestmark = pytest.mark.mpi
+
+# Says which protocol it uses as UCX would, then a time.
+PROGRAM = r"""
+[ "$UCX_PROTO_INFO" = y ] && cat {tables}
+case "$UCX_TLS" in *^cuda_ipc*) echo "{staged} s";; *) echo "{direct} s";; esac
+"""
+GET = {"UCX_RNDV_SCHEME": "get_zcopy", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "on"}
+STAGED = {"UCX_RNDV_SCHEME": "auto", "UCX_TLS": "^cuda_ipc"}
+
+
+@pytest.fixture(scope="module")
+def installation() -> MpiInstallation:
+    found = [each for each in find_installations() if each.family == "openmpi"]
+    if not found:
+        pytest.skip("no Open MPI here")
+    return found[0]
+
+
+def advised(
+    installation: MpiInstallation,
+    folder: Path,
+    *,
+    staged: float,
+    direct: float,
+    repeats: int = 2,
+    tables: str = "get",
+    extra: tuple[str, ...] = (),
+) -> Advice:
+    """Two ranks on the far pair, which is predicted to be faster staged."""
+    machine = node()
+    placement = mapping.seat_ranks(machine, 2, (0, 3), metadata={})
+    save_placement(placement, folder / "far.place", overwrite=True)
+    (folder / "tables").write_text(recorded(tables))
+    script = PROGRAM.format(tables=folder / "tables", staged=staged, direct=direct)
+    case = pipeline.AdviceCase(
+        machine=machine,
+        traffic=traffic((0, 1, 8 * MIB, 1), (1, 0, 8 * MIB, 1), ranks=2),
+        placement=placement,
+        path=folder / "far.place",
+        device_of_rank=(0, 3),
+    )
+    environment = {**installation.environment(), **GET}
+    line = (*installation.launch_words(2), "--mca", "pml", "ucx", *extra, "sh", "-c", script)
+    return pipeline.verify_advice(
+        case,
+        stack_of(line, environment),
+        pipeline.ClockPlan(command=line, repeats=repeats, pattern=r"([0-9.]+) s"),
+        environment=environment,
+        tries=2,
+        progress=lambda done, of: None,
+    )
+
+
+def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_path: Path) -> None:
+    advice = advised(installation, tmp_path, staged=0.5, direct=1.0)
+    assert advice.tried == ("through the host",)
+    assert advice.recommended is not None
+    assert advice.recommended.variables == STAGED
+    assert [s.basis for s in advice.stack.statements if "UCX_PROTO_INFO" in s.text] == [
+        Basis.MEASURED
+    ]
+    text = render_advice_text(advice)
+    assert "export UCX_TLS='^cuda_ipc'" in text
+    assert "through the host: verified, +50.0 % of the time saved" in text
+    assert "-x UCX_RNDV_SCHEME -x UCX_TLS" in text
+    assert "EMULATED" not in text
+    assert advice_json(advice)["recommended"]["variables"] == STAGED
+    assert advice.clocked is not None
+    on_stand_in = replace(advice, clocked=replace(advice.clocked, emulated="k80-16"))
+    assert "EMULATED" in render_advice_text(on_stand_in)
+    assert "nothing to set on a real machine" in render_advice_text(on_stand_in)
+    assert advice_json(on_stand_in)["emulated"] == "k80-16"
+
+
+@pytest.mark.parametrize(("staged", "direct"), [(1.0, 1.0), (1.5, 1.0)])
+def test_what_does_not_help_is_not(
+    installation: MpiInstallation, tmp_path: Path, staged: float, direct: float
+) -> None:
+    advice = advised(installation, tmp_path, staged=staged, direct=direct)
+    assert advice.tried == ("through the host",)
+    assert advice.recommended is None
+    text = render_advice_text(advice)
+    assert "no measurable gain; keep the environment as it is" in text
+    assert "export" not in text
+
+
+def test_one_repeat_verifies_nothing(installation: MpiInstallation, tmp_path: Path) -> None:
+    advice = advised(installation, tmp_path, staged=0.5, direct=1.0, repeats=1)
+    assert advice.recommended is None
+    assert "nothing is verified" in render_advice_text(advice)
+
+
+def test_what_the_stack_says_counts_more_than_what_is_expected(
+    installation: MpiInstallation, tmp_path: Path
+) -> None:
+    advice = advised(installation, tmp_path, staged=0.5, direct=1.0, tables="noipc")
+    assert advice.present.predicted_s == advice.candidates[0].predicted_s
+    assert advice.tried == ()  # it stages already, whatever its variables are taken to mean
+    assert advice.recommended is None
+
+
+def test_a_setting_that_the_line_overrules_is_not_tried(
+    installation: MpiInstallation, tmp_path: Path
+) -> None:
+    advice = advised(installation, tmp_path, staged=0.5, direct=1.0, extra=("-x", "UCX_TLS=all"))
+    assert advice.tried == ()
+    (why,) = [c.lacking for c in advice.candidates if c.setting.name == "through the host"]
+    assert "take it out" in why
+
+
+def test_a_program_that_fails_is_said(installation: MpiInstallation, tmp_path: Path) -> None:
+    with pytest.raises(ToposeatError, match="exit code"):
+        advised(installation, tmp_path, staged=0.5, direct=1.0, extra=("false",))
+
+
+def test_the_names_of_stacks_are_those_of_the_page() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "choose-a-protocol.md"
+    text = page.read_text()
+    for name in ("openmpi-ucx", "openmpi-ob1", "mpich", "cray-mpich"):
+        assert f"| `{name}` |" in text
+        for setting in named_stack(name, {}).settings:
+            for variable in setting.variables:
+                known = variable in text or variable.endswith("READ_WRITE_PROTOCOL")
+                assert known, (name, variable)
