@@ -57,8 +57,9 @@ lint-native:
 	@clang-format --dry-run --Werror $(NATIVE)
 	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release
-	@run-clang-tidy.py -quiet -p build/release -j $(JOBS) '(core/src|interposer(?!/tests)|launcher|emulator/src|devcopy/src)/' \
+	@run-clang-tidy.py -quiet -p build/release -j $(JOBS) '(core/src|interposer(?!/tests)|launcher|emulator/src|devcopy/(src|worker))/' \
 	  > build/clang-tidy.log 2>&1 || { grep -E 'error|warning' build/clang-tidy.log; exit 1; }
+	@tools/tidy_mpi_programs.sh $(JOBS)
 
 .PHONY: format
 format: setup-lint ## rewrite files the way lint wants them

@@ -28,7 +28,7 @@ static void find(void *library, const char *name, void *function) {
   void *found = dlsym(library, name);
   if (found == NULL)
     fail("the GPU driver has no %s", name);
-  memcpy(function, &found, sizeof found);
+  memcpy(function, (const void *)&found, sizeof found);
 }
 
 static int check(int status, const char *what) {
@@ -86,12 +86,12 @@ static void open_cuda(void *library) {
   int (*bus_id)(char *, int, int);
   int (*retain)(void **, int);
   int (*make_current)(void *);
-  find(library, "cuInit", &init);
-  find(library, "cuDeviceGetCount", &count);
-  find(library, "cuDeviceGet", &get);
-  find(library, "cuDeviceGetPCIBusId", &bus_id);
-  find(library, "cuDevicePrimaryCtxRetain", &retain);
-  find(library, "cuCtxSetCurrent", &make_current);
+  find(library, "cuInit", (void *)&init);
+  find(library, "cuDeviceGetCount", (void *)&count);
+  find(library, "cuDeviceGet", (void *)&get);
+  find(library, "cuDeviceGetPCIBusId", (void *)&bus_id);
+  find(library, "cuDevicePrimaryCtxRetain", (void *)&retain);
+  find(library, "cuCtxSetCurrent", (void *)&make_current);
   int devices = 0;
   int device = 0;
   void *context = NULL;
@@ -101,10 +101,10 @@ static void open_cuda(void *library) {
   check(retain(&context, device), "cuDevicePrimaryCtxRetain");
   check(make_current(context), "cuCtxSetCurrent");
   check(bus_id(driver.name, (int)sizeof driver.name, device), "cuDeviceGetPCIBusId");
-  find(library, "cuMemAlloc_v2", &cu_allocate);
-  find(library, "cuMemFree_v2", &cu_release);
-  find(library, "cuMemcpyHtoD_v2", &cu_to_device);
-  find(library, "cuMemcpyDtoH_v2", &cu_to_host);
+  find(library, "cuMemAlloc_v2", (void *)&cu_allocate);
+  find(library, "cuMemFree_v2", (void *)&cu_release);
+  find(library, "cuMemcpyHtoD_v2", (void *)&cu_to_device);
+  find(library, "cuMemcpyDtoH_v2", (void *)&cu_to_host);
   driver.allocate = cuda_allocate;
   driver.release = cuda_release;
   driver.to_device = cuda_to_device;
@@ -138,17 +138,17 @@ static void open_hip(void *library) {
   int (*count)(int *);
   int (*set)(int);
   int (*bus_id)(char *, int, int);
-  find(library, "hipGetDeviceCount", &count);
-  find(library, "hipSetDevice", &set);
-  find(library, "hipDeviceGetPCIBusId", &bus_id);
+  find(library, "hipGetDeviceCount", (void *)&count);
+  find(library, "hipSetDevice", (void *)&set);
+  find(library, "hipDeviceGetPCIBusId", (void *)&bus_id);
   int devices = 0;
   check(count(&devices), "hipGetDeviceCount");
   int device = chosen_device(devices, "libamdhip64.so");
   check(set(device), "hipSetDevice");
   check(bus_id(driver.name, (int)sizeof driver.name, device), "hipDeviceGetPCIBusId");
-  find(library, "hipMalloc", &hip_allocate);
-  find(library, "hipFree", &hip_release);
-  find(library, "hipMemcpy", &hip_copy);
+  find(library, "hipMalloc", (void *)&hip_allocate);
+  find(library, "hipFree", (void *)&hip_release);
+  find(library, "hipMemcpy", (void *)&hip_copy);
   driver.allocate = amd_allocate;
   driver.release = amd_release;
   driver.to_device = amd_to_device;

@@ -87,8 +87,8 @@ say "installing Python packages for $purpose"
 pip_install --group build
 if [ "$purpose" = test ] || [ "$purpose" = lint ]; then pip_install --group "$purpose"; fi
 if [ "$purpose" = lint ] || [ "$purpose" = bench ]; then pip_install --group test; fi
+install_mpi # also to lint the programs that include mpi.h
 if [ "$purpose" != lint ]; then
-  install_mpi
   pip_install --group emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
 fi
 touch "$stamp"

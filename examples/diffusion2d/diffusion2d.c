@@ -184,7 +184,7 @@ static void step(const struct options *options, struct strip *strip) {
   unsigned rows = (unsigned)options->rows;
   unsigned columns = (unsigned)options->columns;
   double coefficient = COEFFICIENT;
-  void *arguments[] = {&out, &in, &rows, &columns, &coefficient};
+  void *arguments[] = {(void *)&out, (void *)&in, &rows, &columns, &coefficient};
   gpu_start(strip->diffuse, rows * (columns - 2), arguments);
   gpu_wait();
   strip->now = out;

@@ -54,7 +54,7 @@ static inline void gpu_find(const char *name, void *function) {
     fprintf(stderr, "the CUDA driver has no %s\n", name);
     MPI_Abort(MPI_COMM_WORLD, 3);
   }
-  memcpy(function, &found, sizeof found);
+  memcpy(function, (const void *)&found, sizeof found);
 }
 
 static inline int gpu_local_rank(void) {
@@ -67,15 +67,15 @@ static inline int gpu_local_rank(void) {
 }
 
 static inline void gpu_find_calls(void) {
-  gpu_find("cuMemAlloc_v2", &gpu.allocate);
-  gpu_find("cuMemFree_v2", &gpu.release);
-  gpu_find("cuMemsetD8_v2", &gpu.set);
-  gpu_find("cuMemcpyHtoD_v2", &gpu.put);
-  gpu_find("cuMemcpyDtoH_v2", &gpu.get);
-  gpu_find("cuLaunchKernel", &gpu.launch);
-  gpu_find("cuCtxSynchronize", &gpu.wait);
+  gpu_find("cuMemAlloc_v2", (void *)&gpu.allocate);
+  gpu_find("cuMemFree_v2", (void *)&gpu.release);
+  gpu_find("cuMemsetD8_v2", (void *)&gpu.set);
+  gpu_find("cuMemcpyHtoD_v2", (void *)&gpu.put);
+  gpu_find("cuMemcpyDtoH_v2", (void *)&gpu.get);
+  gpu_find("cuLaunchKernel", (void *)&gpu.launch);
+  gpu_find("cuCtxSynchronize", (void *)&gpu.wait);
   void *memory = dlsym(gpu.library, "toposeat_emulator_memory");
-  memcpy(&gpu.memory, &memory, sizeof memory);
+  memcpy((void *)&gpu.memory, (const void *)&memory, sizeof memory);
 }
 
 /* Take the device of the local rank. Buffers are the host's until this is called. */
@@ -93,11 +93,11 @@ static inline void gpu_open(void) {
     fprintf(stderr, "no CUDA driver: %s\n", dlerror());
     MPI_Abort(MPI_COMM_WORLD, 3);
   }
-  gpu_find("cuInit", &init);
-  gpu_find("cuDeviceGetCount", &count);
-  gpu_find("cuDeviceGet", &get);
-  gpu_find("cuDevicePrimaryCtxRetain", &retain);
-  gpu_find("cuCtxSetCurrent", &make_current);
+  gpu_find("cuInit", (void *)&init);
+  gpu_find("cuDeviceGetCount", (void *)&count);
+  gpu_find("cuDeviceGet", (void *)&get);
+  gpu_find("cuDevicePrimaryCtxRetain", (void *)&retain);
+  gpu_find("cuCtxSetCurrent", (void *)&make_current);
   gpu_find_calls();
   gpu_check(init(0), "cuInit");
   gpu_check(count(&devices), "cuDeviceGetCount");
@@ -116,8 +116,10 @@ static inline unsigned long long gpu_address(const void *buffer) {
 static inline void *gpu_allocate(size_t bytes) {
   if (!gpu.used) {
     void *buffer = calloc(1, bytes);
-    if (buffer == NULL)
+    if (buffer == NULL) {
       MPI_Abort(MPI_COMM_WORLD, 3);
+      abort(); /* MPI's header does not say that it does not return */
+    }
     return buffer;
   }
   unsigned long long address = 0;
@@ -164,8 +166,8 @@ static inline struct gpu_kernel gpu_kernel(const char *ptx, const char *name,
     return kernel;
   int (*load)(void **, const void *);
   int (*get)(void **, void *, const char *);
-  gpu_find("cuModuleLoadData", &load);
-  gpu_find("cuModuleGetFunction", &get);
+  gpu_find("cuModuleLoadData", (void *)&load);
+  gpu_find("cuModuleGetFunction", (void *)&get);
   if (gpu.module == NULL)
     gpu_check(load(&gpu.module, ptx), "cuModuleLoadData");
   gpu_check(get(&kernel.function, gpu.module, name), name);

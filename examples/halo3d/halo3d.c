@@ -54,9 +54,10 @@ struct exchange {
   struct truth truth;
 };
 
-static void fail(const char *message) {
+static _Noreturn void fail(const char *message) {
   fprintf(stderr, "halo3d: %s\n", message);
   MPI_Abort(MPI_COMM_WORLD, 2);
+  abort(); /* MPI's header does not say that it does not return */
 }
 
 static void usage(void) {
@@ -278,7 +279,7 @@ static void run_put(struct exchange *e) {
     offset[f + 1] = offset[f] + e->length[f];
   char *base = NULL;
   MPI_Win win;
-  MPI_Win_allocate(offset[FACES], 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+  MPI_Win_allocate(offset[FACES], 1, MPI_INFO_NULL, MPI_COMM_WORLD, (void *)&base, &win);
   MPI_Win_fence(0, win);
   for (int i = 0; i < e->options->iterations; ++i) {
     for (int f = 0; f < FACES; ++f) {

@@ -171,7 +171,9 @@ def main() -> int:
         args.state.unlink(missing_ok=True)
     words = [word for word in args.only.split(",") if word]
     targets = all_targets(args.shared, args.max_seed_bytes)
-    targets = [t for t in targets if not words or any(word in t.name for word in words)]
+    if words:  # in their order
+        targets = [t for word in words for t in targets if word in t.name]
+        targets = list({t.name: t for t in targets}.values())
     if args.page:
         args.page.write_text(page(targets, read_done(args.state)), encoding="utf-8")
         return 0

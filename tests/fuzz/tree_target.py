@@ -292,7 +292,7 @@ _NOW: dict[Path, Tree] = {}  # what each folder of this process holds
 
 def read_folder(name: Path, data: bytes) -> None:
     """As `discover -t FOLDER`."""
-    folder = scratch() / "tree"
+    folder = scratch() / f"tree-{name.name}"  # one for each seed: few files differ
     _write(folder, json.loads(data))
     check_round_trip(read_topology(folder))
 
