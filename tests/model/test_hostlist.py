@@ -76,6 +76,13 @@ def test_what_is_no_list_is_refused_at_once(text: str, cause: str) -> None:
     assert len(error.value.message) < 200
 
 
+@pytest.mark.parametrize("text", ["a+b,c", "n1/0a,b,c", "n1/0+", "n1/0+-x/1", "n1/;rm"])
+def test_what_is_no_host_of_pbs_is_refused(text: str) -> None:
+    """Found by fuzzing: hosts with commas in their names, which no list could hold."""
+    with pytest.raises(InputError, match="is no host/slots"):
+        expand_scheduler_list(text)
+
+
 def test_as_many_hosts_as_a_network_may_have() -> None:
     assert len(expand_hostlist(f"n[1-{MAX_HOSTS}]")) == MAX_HOSTS
 

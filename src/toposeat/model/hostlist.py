@@ -51,10 +51,17 @@ def expand_scheduler_list(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for word in words:
         if "[" not in word and ("+" in word or "/" in word):  # PBS: host/first*count+host/...
-            found.extend(match.group(1) for match in _PBS.finditer(word))
+            found.extend(_host_of_pbs(part, word) for part in word.split("+"))
         else:
             found.extend(expand_hostlist(word))
     return tuple(dict.fromkeys(found))
+
+
+def _host_of_pbs(part: str, word: str) -> str:
+    match = _PBS.fullmatch(part)
+    if match is None or not _NAME.fullmatch(match.group(1)) or len(match.group(1)) > _MAX_NAME:
+        raise _error(f"{part[:30]!r} is no host/slots", word)
+    return match.group(1)
 
 
 def compress_hostlist(names: Iterable[str]) -> str:
