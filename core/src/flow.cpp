@@ -1,144 +1,108 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/flow.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <memory>
 
 #include "max_min.hpp"
-#include "message_times.hpp"
-#include "running_flows.hpp"
-#include "sort_by_key.hpp"
+#include "pair_constraints.hpp"
+#include "phase_walk.hpp"
+#include "small_filling.hpp"
 #include "toposeat/assignment.hpp"
 
 namespace toposeat {
 namespace {
 
-// Beyond, rates are computed anew only so often in the least time that the phase can take.
-constexpr std::size_t exact_flows = 4096;
-constexpr double refills = 500;
+/// Rates of any flows.
+class AnyRates {
+public:
+  explicit AnyRates(const Network &network)
+      : network_(network), system_(network.links, network.pair_limits) {}
+
+  MaxMinSystem &system() { return system_; }
+
+  /// The next flow, from one device to another if it has bytes. Always true.
+  bool add(const Flow &flow, const MessageTime &alone, std::uint32_t from, std::uint32_t to) {
+    system_.add_variable(flow.bytes, alone.latency, alone.rate);
+    if (!(flow.bytes > 0))
+      return true;
+    for (const LinkUse &use : network_.route(from, to))
+      system_.add_element(use);
+    const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
+    if (const std::int32_t limit = network_.limit(pair); limit != none_of_pair)
+      system_.add_limit(static_cast<std::size_t>(limit));
+    return true;
+  }
+
+private:
+  const Network &network_;
+  MaxMinSystem system_;
+};
+
+/// Rates of few flows.
+template <std::size_t Words> class FewRates {
+public:
+  explicit FewRates(const Network &network) : constraints_(network), system_(constraints_) {}
+
+  SmallFilling<Words> &system() { return system_; }
+
+  /// The next flow, from one device to another if it has bytes; false if it is not handled here.
+  bool add(const Flow &flow, const MessageTime &alone, std::uint32_t from, std::uint32_t to) {
+    const PairConstraints::Pair *pair = flow.bytes > 0 ? &constraints_.of(from, to) : nullptr;
+    if (pair != nullptr && pair->repeats)
+      return false;
+    system_.add(flow.bytes, alone.latency, alone.rate, pair);
+    return true;
+  }
+
+private:
+  PairConstraints constraints_;
+  SmallFilling<Words> system_;
+};
+
+std::unique_ptr<PhaseWalk> walk_for(const Network &network, const RankTraffic &traffic) {
+  const std::size_t flows = traffic.flows.size();
+  if (network.devices > PairConstraints::most_devices || flows > FlowSet<4>::most)
+    return std::make_unique<Walk<AnyRates>>(network, traffic);
+  if (flows > FlowSet<2>::most)
+    return std::make_unique<Walk<FewRates<4>>>(network, traffic);
+  if (flows > FlowSet<1>::most)
+    return std::make_unique<Walk<FewRates<2>>>(network, traffic);
+  return std::make_unique<Walk<FewRates<1>>>(network, traffic);
+}
 
 } // namespace
 
-/// Walks from event to event; an event is a start or a finish, or several at one moment.
+/// One traffic on one network, for any assignment.
 class FlowModel::Simulation {
 public:
   Simulation(const Network &network, const RankTraffic &traffic)
-      : network_(network), traffic_(traffic), messages_(network, traffic),
-        system_(network.links, network.pair_limits) {}
+      : network_(network), traffic_(traffic), walk_(walk_for(network, traffic)) {}
 
   double run(const Assignment &device_of_rank, double give_up_s) {
     if (traffic_.flows.empty())
       return 0;
     build(device_of_rank);
-    if (system_.lower_bound() > give_up_s)
-      return system_.lower_bound();
-    while (next_start_ < by_start_.size() || !running_.empty()) {
-      if (running_.empty())
-        now_ = std::max(now_, starts_at(next_start_));
-      if (now_ > give_up_s)
-        return now_;
-      start_due_flows();
-      if (running_.empty())
-        continue;
-      for (const std::uint32_t f : system_.fill())
-        running_.change_rate(f, system_.rate(f), now_);
-      advance();
-    }
-    return *std::max_element(finish_.begin(), finish_.end());
+    return walk_->run(give_up_s);
   }
 
   FlowTimes times(const Assignment &device_of_rank) {
-    FlowTimes result;
     if (traffic_.flows.empty())
-      return result;
-    result.seconds = run(device_of_rank, unlimited);
-    result.finish_s = finish_;
-    const auto last = std::max_element(finish_.begin(), finish_.end());
-    result.last_flow = static_cast<std::uint32_t>(last - finish_.begin());
-    result.bottleneck = system_.limit(result.last_flow);
-    return result;
+      return {};
+    build(device_of_rank);
+    return walk_->times();
   }
 
 private:
   void build(const Assignment &device_of_rank) {
-    const std::size_t flows = traffic_.flows.size();
-    system_.reset(flows);
-    start_.resize(flows);
-    finish_.resize(flows);
-    running_.reset(flows);
-    by_start_.clear();
-    next_start_ = 0;
-    now_ = 0;
-    for (std::uint32_t f = 0; f < flows; ++f) {
-      const Flow &flow = traffic_.flows[f];
-      add(f, flow, device_of_rank[flow.source], device_of_rank[flow.target]);
-    }
-    system_.close();
-    least_step_ = flows > exact_flows ? system_.lower_bound() / refills : 0;
-    sorter_.sort(by_start_, start_);
-  }
-
-  void add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {
-    const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
-    const MessageTime alone = messages_.of(number, pair);
-    start_[number] = alone.latency;
-    finish_[number] = start_[number];
-    running_.set_bytes(number, flow.bytes);
-    system_.add_variable(flow.bytes, start_[number], alone.rate);
-    if (!(flow.bytes > 0))
+    if (walk_->build(device_of_rank))
       return;
-    for (const LinkUse &use : network_.route(from, to))
-      system_.add_element(use);
-    if (const std::int32_t limit = network_.limit(pair); limit != none_of_pair)
-      system_.add_limit(static_cast<std::size_t>(limit));
-    if (!std::isinf(system_.bound(number)))
-      by_start_.push_back(number);
-  }
-
-  [[nodiscard]] double starts_at(std::size_t place) const {
-    return place < by_start_.size() ? start_[by_start_[place]] : unlimited;
-  }
-
-  void start_due_flows() {
-    for (; starts_at(next_start_) <= now_ * same_time; ++next_start_) {
-      const std::uint32_t f = by_start_[next_start_];
-      system_.start(f);
-      running_.start(f, now_);
-    }
-  }
-
-  /// To the next event; with a least step, at least that far. Every call starts or finishes a flow,
-  /// whatever rounding does: the times compared are the very ones that the least is taken of.
-  void advance() {
-    const double next_finish = running_.next_finish();
-    const double next_start = starts_at(next_start_);
-    if (next_start < next_finish && next_start - now_ >= least_step_) {
-      now_ = next_start;
-    } else {
-      finish_flows(std::max(std::min(next_start, next_finish), now_ + least_step_));
-    }
-  }
-
-  void finish_flows(double until) {
-    now_ = until;
-    running_.finish(until, [&](std::uint32_t flow, double at) {
-      finish_[flow] = least_step_ > 0 ? std::min(until, at) : until;
-      system_.finish(flow);
-    });
+    walk_ = std::make_unique<Walk<AnyRates>>(network_, traffic_);
+    walk_->build(device_of_rank);
   }
 
   const Network &network_;
   const RankTraffic &traffic_;
-  MessageTimes messages_;
-  MaxMinSystem system_;
-  std::vector<double> start_;
-  std::vector<double> finish_;
-  std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
-  KeySorter sorter_;
-  RunningFlows running_;
-  std::size_t next_start_ = 0;
-  double now_ = 0;
-  double least_step_ = 0; // 0: every event is a step of its own
+  std::unique_ptr<PhaseWalk> walk_;
 };
 
 FlowModel::FlowModel(const Network &network, const RankTraffic &traffic)

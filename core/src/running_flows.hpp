@@ -47,14 +47,20 @@ public:
 
   /// Takes out those that finish up to `until` and calls `finished(flow, its time)` for each.
   template <class Finished> void finish(double until, Finished finished) {
-    for (std::size_t i = running_.size(); i > 0; --i) { // backwards: the last takes a place left
-      if (until_[i - 1] > until * same_time)
-        continue;
-      const std::uint32_t flow = running_[i - 1];
-      const double at = until_[i - 1];
-      running_[i - 1] = running_.back();
-      until_[i - 1] = until_.back();
-      motions_[running_[i - 1]].place = static_cast<std::uint32_t>(i - 1);
+    due_.resize(running_.size());
+    std::uint32_t *const due = due_.data();
+    std::size_t count = 0;
+    for (std::size_t i = running_.size(); i > 0; --i) { // no branch to guess wrong
+      due[count] = static_cast<std::uint32_t>(i - 1);
+      count += until_[i - 1] > until * same_time ? 0U : 1U;
+    }
+    for (std::size_t k = 0; k < count; ++k) { // the last takes a place left: it is not due
+      const std::uint32_t place = due[k];
+      const std::uint32_t flow = running_[place];
+      const double at = until_[place];
+      running_[place] = running_.back();
+      until_[place] = until_.back();
+      motions_[running_[place]].place = place;
       running_.pop_back();
       until_.pop_back();
       finished(flow, at);
@@ -72,7 +78,8 @@ private:
 
   std::vector<Motion> motions_;
   std::vector<std::uint32_t> running_;
-  std::vector<double> until_; // when each of them finishes at the present rates
+  std::vector<std::uint32_t> due_; // places
+  std::vector<double> until_;      // when each of them finishes at the present rates
 };
 
 } // namespace toposeat

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t few = 8;
+  static constexpr std::size_t few = 16;
 
   struct Kind {
     double key = 0;
@@ -39,6 +40,7 @@ private:
   bool sort_few(std::vector<std::uint32_t> &numbers) {
     std::array<Kind, few> kinds;
     std::size_t known = 0;
+    kind_of_item_.clear();
     for (const auto &[key, number] : items_) {
       std::size_t k = 0;
       while (k < known && kinds[k].key != key)
@@ -48,20 +50,26 @@ private:
       if (k == known)
         kinds[known++] = {key, 0};
       ++kinds[k].count;
+      kind_of_item_.push_back(static_cast<std::uint8_t>(k));
     }
-    for (std::size_t k = 1; k < known; ++k) // of so few, by insertion
-      for (std::size_t at = k; at > 0 && kinds[at].key < kinds[at - 1].key; --at)
-        std::swap(kinds[at], kinds[at - 1]);
-    std::size_t place = 0;
-    for (Kind &kind : kinds)
-      place += std::exchange(kind.count, place);
-    for (const auto &[key, number] : items_) {
-      std::size_t k = 0;
-      while (kinds[k].key != key)
-        ++k;
-      numbers[kinds[k].count++] = number;
-    }
+    give_places({kinds.data(), known});
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      numbers[kinds[kind_of_item_[i]].count++] = items_[i].second;
     return true;
+  }
+
+  /// Makes each count the place of the kind's first number.
+  static void give_places(std::span<Kind> kinds) {
+    std::array<std::size_t, few> rising{};
+    for (std::size_t k = 0; k < kinds.size(); ++k) { // of so few, by insertion
+      std::size_t at = k;
+      for (; at > 0 && kinds[rising[at - 1]].key > kinds[k].key; --at)
+        rising[at] = rising[at - 1];
+      rising[at] = k;
+    }
+    std::size_t place = 0;
+    for (std::size_t k = 0; k < kinds.size(); ++k)
+      place += std::exchange(kinds[rising[k]].count, place);
   }
 
   void sort_many(std::vector<std::uint32_t> &numbers) {
@@ -71,6 +79,7 @@ private:
   }
 
   std::vector<std::pair<double, std::uint32_t>> items_;
+  std::vector<std::uint8_t> kind_of_item_;
 };
 
 } // namespace toposeat
