@@ -106,6 +106,8 @@ def test_a_machine_without_curves_is_refused(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().err
     assert "no curves" in said
     assert "toposeat measure" in said
+    assert main(["map", "ring:4", "-t", "mi250x-8", "--stack", "openmpi-ucx"]) == 2
+    assert "for NVIDIA's" in capsys.readouterr().err
     assert main(["map", "ring:64", "-t", "fattree:2:2:2", "--stack", "mpich"]) == 2
 
 

@@ -16,6 +16,7 @@ from toposeat.launch import (
     conflict,
     find_gpu_aware_mpi,
     find_installations,
+    for_devices,
     named_stack,
     stack_of,
     with_crossing,
@@ -81,6 +82,17 @@ def test_open_mpi_without_ucx_uses_ob1(tmp_path: Path) -> None:
 )
 def test_ucx_by_its_variables(environment: dict[str, str], protocol: CopyProtocol) -> None:
     assert named_stack("openmpi-ucx", environment).rule.pieces == ((0, protocol),)
+
+
+def test_ucx_left_to_itself_goes_by_the_generation() -> None:
+    auto = named_stack("openmpi-ucx", {})
+    assert for_devices(auto, ["Tesla K80", ""]) == auto
+    fast = for_devices(auto, ["NVIDIA A100-SXM4-40GB"])
+    assert fast.rule.protocol_of(1 << 20) is PUT
+    assert fast.rule.protocol_of(100) is STAGED
+    assert for_devices(fast, ["NVIDIA A100-SXM4-40GB"]) == fast
+    told = named_stack("openmpi-ucx", {"UCX_TLS": "^cuda_ipc"})
+    assert for_devices(told, ["NVIDIA A100-SXM4-40GB"]) == told
 
 
 def test_cray_and_mpich_have_thresholds() -> None:

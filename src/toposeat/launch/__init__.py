@@ -15,7 +15,14 @@ from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with
 from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
 from toposeat.launch.run import run_placed
-from toposeat.launch.stack import conflict, named_stack, stack_of, with_crossing, with_rule
+from toposeat.launch.stack import (
+    conflict,
+    for_devices,
+    named_stack,
+    stack_of,
+    with_crossing,
+    with_rule,
+)
 from toposeat.launch.ucx_protocols import device_rule
 from toposeat.launch.verify import verify
 from toposeat.launch.visibility import visibility_of, visibility_words, with_visibility
@@ -38,6 +45,7 @@ __all__ = [
     "device_rule",
     "find_gpu_aware_mpi",
     "find_installations",
+    "for_devices",
     "identify_launcher",
     "named_stack",
     "parse_launch_line",

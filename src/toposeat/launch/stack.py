@@ -12,7 +12,7 @@ from toposeat.errors import UsageError
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.stack_facts import Installed, mpich_facts, open_mpi_facts, ucx_facts
-from toposeat.launch.stack_rules import expected_rule
+from toposeat.launch.stack_rules import expected_rule, rule_for_devices
 from toposeat.launch.stack_settings import STEERING, settings_of
 from toposeat.model.protocol import Basis, ProtocolRule, Setting, Stack, StackKind, Statement
 
@@ -62,6 +62,21 @@ def named_stack(name: str, environment: Mapping[str, str]) -> Stack:
         raise UsageError(f"no stack {name[:40]!r}", hint=_HINT) from None
     said = (Statement("named by --stack", Basis.ASSUMED),)
     return _described(kind, environment, Installed(), said, frozenset())
+
+
+def for_devices(stack: Stack, device_names: Sequence[str]) -> Stack:
+    """The stack on these GPUs: UCX, left to itself, chooses by what it knows of their generation.
+
+    A stack that was asked stays as it answered.
+    """
+    if stack.kind is not StackKind.OPENMPI_UCX:
+        return stack
+    if any(each.basis is Basis.MEASURED for each in stack.statements):
+        return stack
+    found = rule_for_devices(stack.variables, device_names)
+    if found is None or found[1] in stack.statements:
+        return stack
+    return replace(stack, rule=found[0], statements=(*stack.statements, found[1]))
 
 
 def with_rule(stack: Stack, rule: ProtocolRule, said: Statement) -> Stack:

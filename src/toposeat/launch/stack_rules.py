@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from toposeat.launch import stack_settings as names
 from toposeat.model.protocol import Basis, ProtocolRule, StackKind, Statement, rule_of
@@ -12,6 +12,9 @@ _MPICH_THRESHOLD_BYTES = 1 << 20
 _CRAY_THRESHOLD_BYTES = 1024
 _OFF = ("0", "n", "no", "off", "false")
 _MOST_BYTES = 2**31 - 1
+# Product names of the generations that UCX has a bandwidth for; it takes others for slow.
+_FAST_IN_UCX = ("P100", "V100", "A100", "H100", "H200", "GH200", "B100", "B200", "GB200")
+_UCX_DIRECT_BYTES = 11293  # as UCX 1.22 printed for V100 and A100 (on stand-ins of them)
 
 
 def expected_rule(
@@ -31,6 +34,26 @@ def expected_rule(
     if kind is StackKind.MPICH:
         return _mpich(variables, defaults)
     return _cray(variables)
+
+
+def rule_for_devices(
+    variables: Mapping[str, str], device_names: Iterable[str]
+) -> tuple[ProtocolRule, Statement] | None:
+    """What UCX chooses by itself for GPUs that it knows; None where it is told, or knows none."""
+    if variables.get(names.UCX_SCHEME, "auto") != "auto":
+        return None
+    if not names.has_cuda_ipc(variables.get(names.UCX_TLS, "all")):
+        return None
+    found = {name for name in device_names if any(each in name for each in _FAST_IN_UCX)}
+    if not found:
+        return None
+    said = Statement(
+        f"UCX knows the bandwidth of {', '.join(sorted(found))}: the sender writes from about"
+        f" {_UCX_DIRECT_BYTES} bytes on",
+        Basis.ASSUMED,
+        "as UCX 1.22 says by UCX_PROTO_INFO",
+    )
+    return rule_of(CopyProtocol.PUT, threshold_bytes=_UCX_DIRECT_BYTES), said
 
 
 def _ucx(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:

@@ -12,7 +12,7 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement import Placement
 from toposeat.model.protocol import Advice, Basis, Prediction, Setting, Stack, StackKind, Statement
-from toposeat.model.topology import Topology
+from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
 
@@ -35,8 +35,10 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
 
     Raises:
         InputError: the machine has no curves by protocol.
+        UsageError: GPUs that no setting is known for.
     """
     machine, traffic, devices = case.machine, case.traffic, case.device_of_rank
+    stack = on_machine(stack, machine)
     if evaluate.measured_protocols(machine):
         stack = launch.with_crossing(stack, evaluate.crossing_bytes(machine, traffic, devices))
     present, candidates = evaluate.predict_settings(
@@ -90,7 +92,7 @@ def verify_advice(
             f"{case.machine.name} was measured on a stand-in, and this run is on a real machine",
             hint="measure it: toposeat measure -t this --protocols get,put,staged -o node.json",
         )
-    advice = predict_advice(case, _asked(case, stack, plan, environment))
+    advice = predict_advice(case, _asked(case, on_machine(stack, case.machine), plan, environment))
     tried = advice.promising[:tries]
     if not tried:
         return advice
@@ -105,6 +107,22 @@ def verify_advice(
     best = _verified(clocked)
     recommended = next((each.setting for each in tried if each.setting.name == best), None)
     return replace(advice, tried=names, clocked=clocked, recommended=recommended)
+
+
+def on_machine(stack: Stack, machine: Topology) -> Stack:
+    """The stack as it is expected to behave with the GPUs of a machine.
+
+    Raises:
+        UsageError: GPUs that no setting is known for.
+    """
+    others = {device.vendor for device in machine.devices} & {Vendor.AMD, Vendor.INTEL}
+    if others:
+        raise UsageError(
+            f"{machine.name} has GPUs of {', '.join(sorted(each.value for each in others))}: the"
+            " settings that are known are for NVIDIA's",
+            hint="what protocols are worth there: toposeat map TRAFFIC -t SRC --stack per-pair",
+        )
+    return launch.for_devices(stack, [device.name for device in machine.devices])
 
 
 def _verified(clocked: ClockedResult) -> str | None:

@@ -10,6 +10,7 @@ from toposeat.mapping import Constraints
 from toposeat.model.protocol import JointChoice, JointOption, Setting, Stack, rule_of
 from toposeat.model.topology import CopyProtocol, Topology
 from toposeat.model.traffic import Traffic
+from toposeat.pipeline.advice import on_machine
 from toposeat.pipeline.placing import MapOptions
 
 PER_PAIR = "per-pair"
@@ -54,7 +55,7 @@ def map_with_protocols(
             )
         ]
     else:
-        stack = launch.named_stack(stack_name, environment)
+        stack = on_machine(launch.named_stack(stack_name, environment), machine)
         found = [
             _option(
                 machine,
