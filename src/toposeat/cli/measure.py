@@ -97,19 +97,23 @@ class MeasureCommand(Command):
                 )
             tell(f"Measuring {workers.count} GPUs, {', '.join(protocols)}")
             pci, ordinals = list(workers.pci), list(workers.ordinals)
-            with _kept(args.raw, pci) as results, progress_bar("pairs alone") as bar:
-                measure.measure_pairs(workers, protocols, args.budget, results, bar)
+            with _kept(args.raw, pci) as results:
+                with progress_bar("pairs alone") as bar:
+                    measure.measure_pairs(workers, protocols, args.budget, results, bar)
+                with progress_bar("both directions") as bar:
+                    measure.measure_both_ways(workers, protocols[0], results, bar)
             bandwidth, _ = measure.pair_numbers(results, protocols[0])
             with progress_bar("sets at once") as bar:
-                shared = measure.find_shared_links(workers, bandwidth, protocols[0], bar)
+                tried = measure.try_sets(workers, bandwidth, protocols[0], bar)
             host = measure.measure_host(workers)
         facts = measure.facts_of_measurement(pci, results, protocols[0], host, ordinals)
         if args.json:
-            print_json(measurement_document(pci, protocols, results, shared, host))
+            print_json(measurement_document(pci, protocols, results, tried, host))
         else:
-            write_result(measurement_text(protocols, results, shared, host))
-        machine = _machine(base, facts, shared)
+            write_result(measurement_text(protocols, results, tried, host))
+        machine = _machine(base, facts, [each for each in tried if each.limits])
         machine = measure.with_curves(machine, pci, results, protocols[0])
+        machine = measure.with_both_ways(machine, pci, results, protocols[0])
         machine = measure.with_protocols(machine, pci, results)
         machine = _marked(machine)
         for line in machine.report:

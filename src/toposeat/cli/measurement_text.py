@@ -15,7 +15,7 @@ def measurement_document(
     pci: Sequence[str],
     protocols: Sequence[str],
     results: PairResults,
-    shared: Sequence[SharedLink],
+    tried: Sequence[SharedLink],
     host: Sequence[HostNumbers],
 ) -> dict[str, Any]:
     """All of it; protocols that pairs fell back to are there too."""
@@ -28,6 +28,8 @@ def measurement_document(
                 "latency_s": _rows(results.latency(each)),
                 "bandwidth_ratio": _rows(results.bandwidth_ratio(each)),
                 "latency_ratio": _rows(results.latency_ratio(each)),
+                "both_ways_bytes_per_s": _rows(results.both_ways(each)),
+                "both_ways_ratio": _rows(results.both_ways_ratio(each)),
             }
             for each in _used(protocols, results)
         },
@@ -38,8 +40,9 @@ def measurement_document(
                 "out_bytes_per_s": each.out_bytes_per_s,
                 "in_bytes_per_s": each.in_bytes_per_s,
                 "both_bytes_per_s": each.both_bytes_per_s,
+                "limits": each.limits,
             }
-            for each in shared
+            for each in tried
         ],
         "host": [
             {
@@ -65,7 +68,7 @@ def _rows(values: Any) -> list[list[float | None]]:
 def measurement_text(
     protocols: Sequence[str],
     results: PairResults,
-    shared: Sequence[SharedLink],
+    tried: Sequence[SharedLink],
     host: Sequence[HostNumbers],
 ) -> str:
     """Matrices, shared links, host copies, spread."""
@@ -78,19 +81,43 @@ def measurement_text(
         _matrix(f"{first}: bandwidth ratio to the farthest", results.bandwidth_ratio(first))
     )
     parts.append(_matrix(f"{first}: latency ratio to the farthest", results.latency_ratio(first)))
-    if shared:
-        lines = ["GPUs that share a link to the others   out    in  both at once (GB/s, measured)"]
-        for link in shared:
-            names = ", ".join(map(str, sorted(link.inside)))
-            rates = (link.out_bytes_per_s, link.in_bytes_per_s, link.both_bytes_per_s)
-            lines.append(f"{names:<36}" + " ".join(f"{_number(x / 1e9):>5}" for x in rates))
-        parts.append("\n".join(lines) + "\n")
-    else:
-        parts.append("No shared link was found.\n")
+    both = results.both_ways(first)
+    if not all(math.isnan(x) for row in both for x in row):
+        parts.append(_matrix(f"{first}: GB/s of both directions at once (measured)", both / 1e9))
+        parts.append(
+            _matrix(
+                f"{first}: ratio to the farthest, both directions", results.both_ways_ratio(first)
+            )
+        )
+    parts.append(_shared([each for each in tried if each.limits]))
+    parts += [_roomy(each) for each in tried if not each.limits]
     if host:
         parts.append(_host(host))
     parts.append(f"Spread of large transfers (median beyond the fastest): {results.spread():.1%}\n")
     return "\n".join(parts)
+
+
+def _shared(links: Sequence[SharedLink]) -> str:
+    if not links:
+        return "No shared link was found.\n"
+    lines = ["GPUs that share a link to the others   out    in  both at once (GB/s, measured)"]
+    for link in links:
+        names = ", ".join(map(str, sorted(link.inside)))
+        rates = (link.out_bytes_per_s, link.in_bytes_per_s, link.both_bytes_per_s)
+        lines.append(f"{names:<36}" + " ".join(f"{_number(x / 1e9):>5}" for x in rates))
+    return "\n".join(lines) + "\n"
+
+
+def _roomy(link: SharedLink) -> str:
+    """A set that could not fill what joins it to the others."""
+    names = ", ".join(map(str, sorted(link.inside)))
+    rates = (link.out_bytes_per_s, link.in_bytes_per_s)
+    out, into = (_number(x / 1e9) for x in rates)
+    return (
+        f"No constraint: what joins GPUs {names} to the others carries all that they send and"
+        f" receive\ntogether ({out} GB/s out, {into} in, measured); its own capacity cannot be"
+        " known from them.\n"
+    )
 
 
 def _host(host: Sequence[HostNumbers]) -> str:

@@ -89,6 +89,12 @@ class FakeWorkers:
             name = "staged" if flow in self._denied else PROTOCOLS[number - 1]
             answers[flow[1]] = [name, *self._times(size / rates[flow], repeats)]
         for rank, w in words.items():
+            if w[0] == "exchange":
+                there, back = (int(w[1]), rank), (rank, int(w[1]))
+                rate = fair_rates(self.topology, [there, back])[there]
+                number, size, repeats = (int(x) for x in w[3:6])
+                name = "staged" if there in self._denied else PROTOCOLS[number - 1]
+                answers[rank] = [name, *self._times(size / rate, repeats)]
             if w[0] == "host":
                 answers[rank] = self._times(int(w[2]) / 10e9, int(w[3]))
         return answers

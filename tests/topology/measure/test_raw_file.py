@@ -53,6 +53,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path: Path) -> None
         ("[" * 100000, "recursion"),
         ("{}", "not the fields"),
         (json.dumps({**GOOD, "more": 1}), "not the fields"),
+        (json.dumps({**GOOD, "at_once": 1}), "not the fields"),
         (json.dumps({**GOOD, "source": 2}), "2 is not a whole number"),
         (json.dumps({**GOOD, "source": True}), "True is not a whole number"),
         (json.dumps({**GOOD, "target": 0}), "to itself"),

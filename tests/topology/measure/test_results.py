@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from tests.topology.measure.fake_node import FakeWorkers
 from toposeat.model.quantity import Source
 from toposeat.topology import read_topology
-from toposeat.topology.measure import PairResults, measure_pairs
+from toposeat.topology.measure import PairResults, measure_both_ways, measure_pairs, with_both_ways
 from toposeat.topology.measure.results import SIZES, Transfers
 
 
@@ -53,3 +55,34 @@ def test_ratios_of_the_sixteen_gpu_node() -> None:
     assert ratio[0, 1] < rate[0, 1] / rate[0, 8]
     assert results.latency_ratio("get")[0, 8] == pytest.approx(1.0)
     assert np.isnan(results.bandwidth_ratio("put")).all()
+
+
+def test_both_directions_of_a_pair_share_what_its_links_carry_together() -> None:
+    machine = read_topology("k80-16")
+    uplink = next(x for x in machine.links if x.combined_bytes_per_s is None)
+    links = tuple(
+        replace(x, combined_bytes_per_s=x.forward_bytes_per_s) if x.id == uplink.id else x
+        for x in machine.links
+    )
+    machine = replace(machine, links=links)
+    workers, results = FakeWorkers(machine), PairResults(16)
+    measure_pairs(workers, ["get"], 0.0, results, lambda *_: None)
+    seen: list[tuple[int, int]] = []
+    measure_both_ways(workers, "get", results, lambda *at: seen.append(at))
+    assert len(seen) == 120
+    both, alone = results.both_ways("get"), results.bandwidth("get")
+    assert both == pytest.approx(both.T, nan_ok=True)
+    assert np.nanmin(results.both_ways_ratio("get")) == 1.0
+    learned = with_both_ways(machine, workers.pci, results, "get")
+    for (a, b), route in learned.route_of_pair.items():
+        i, j = (int(name.removeprefix("gpu")) for name in (a, b))
+        shared = uplink.id in route.links
+        assert both[i, j] <= alone[i, j] + alone[j, i]
+        if shared and route.cap_bytes_per_s is None:
+            assert route.combined_bytes_per_s is not None
+            assert route.combined_bytes_per_s.source is Source.MEASURED
+        if route.combined_bytes_per_s is not None:
+            assert route.combined_bytes_per_s.value == pytest.approx(both[i, j])
+    count = workers.asked
+    measure_both_ways(workers, "get", results, lambda *_: None)
+    assert workers.asked == count  # what is known is not measured again

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
-from toposeat.topology.measure import find_shared_links
+from toposeat.topology.measure import find_shared_links, try_sets
 from toposeat.topology.measure.sharing import clusters, crossing_flows
 
 
@@ -126,3 +126,17 @@ def test_shared_links_of_the_sixteen_gpu_node(noise: float) -> None:
 def test_gpus_with_private_ports_share_nothing() -> None:
     machine = read_topology("dgx-a100")
     assert find_shared_links(FakeWorkers(machine), alone(machine), "get", lambda *_: None) == []
+
+
+def test_what_cannot_be_filled_is_no_constraint() -> None:
+    machine = read_topology("k80-16")
+    rates = alone(machine)
+    tried = try_sets(FakeWorkers(machine), rates, "get", lambda *_: None)
+    assert [set(each.inside) for each in tried] == K80_SETS
+    assert [each.limits for each in tried] == [True] * 12 + [False] * 2  # the sockets
+    for socket in tried[12:]:
+        # each of the socket's two boards' uplinks carries all it can
+        uplinks = [x for x in tried if len(x.inside) == 4 and x.inside < socket.inside]
+        assert socket.out_bytes_per_s == pytest.approx(
+            sum(each.out_bytes_per_s for each in uplinks), rel=0.04
+        )

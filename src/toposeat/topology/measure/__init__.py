@@ -8,13 +8,13 @@ from toposeat.topology.measure.learned import (
     measured_topology,
     pair_numbers,
     topology_of_measurement,
-    with_curves,
 )
-from toposeat.topology.measure.pairs import Copiers, measure_pairs, tournament
+from toposeat.topology.measure.pairs import Copiers, measure_both_ways, measure_pairs, tournament
 from toposeat.topology.measure.protocol_routes import with_protocols
 from toposeat.topology.measure.raw_file import raw_file
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
-from toposeat.topology.measure.sharing import SharedLink, find_shared_links
+from toposeat.topology.measure.route_numbers import with_both_ways, with_curves
+from toposeat.topology.measure.sharing import SharedLink, find_shared_links, try_sets
 from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Workers",
     "facts_of_measurement",
     "find_shared_links",
+    "measure_both_ways",
     "measure_host",
     "measure_pairs",
     "measured_topology",
@@ -34,6 +35,8 @@ __all__ = [
     "raw_file",
     "topology_of_measurement",
     "tournament",
+    "try_sets",
+    "with_both_ways",
     "with_curves",
     "with_protocols",
 ]

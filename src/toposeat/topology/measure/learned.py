@@ -83,22 +83,6 @@ def pair_numbers(
     )
 
 
-def with_curves(
-    topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
-) -> Topology:
-    """Latency and bandwidth by message size on every route that was measured."""
-    ids = device_ids(topology, pci)
-    curves = {
-        (ids[i], ids[j]): results.curve(i, j, protocol) or results.curve(i, j, "staged")
-        for i, j in results.pairs()
-    }
-    routes = [
-        replace(route, curve=curves.get((route.source, route.target)) or route.curve)
-        for route in topology.routes
-    ]
-    return replace(topology, routes=tuple(routes))
-
-
 def device_ids(topology: Topology, pci: Sequence[str | None]) -> list[str]:
     """The devices of bus ids; in the order of both where some are not known."""
     order = {d.pci_bus_id: d.id for d in topology.devices}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from toposeat.topology.measure.results import (
     LARGE_BYTES,
+    LARGER_SIZES,
     LATENCY_SIZES,
     PROTOCOLS,
     SIZES,
@@ -19,6 +21,7 @@ from toposeat.topology.measure.results import (
 
 _LEAST_REPEATS = 3
 _LATENCY_REPEATS = 20
+_BOTH_REPEATS = 3
 _AGREED = 0.001  # of the time: two fastest transfers that are this near are believed
 _LEAD_S = 0.02  # between the order and the common start
 
@@ -100,7 +103,7 @@ def exchange(
     rest = f"{PROTOCOLS.index(protocol) + 1} {size} {repeats}"
     answers = workers.ask({a: f"exchange {b} 1 {rest}", b: f"exchange {a} 0 {rest}"})
     there, back = (
-        Transfers(s, t, answers[t][0], size, tuple(float(x) for x in answers[t][1:]))
+        Transfers(s, t, answers[t][0], size, tuple(float(x) for x in answers[t][1:]), at_once=True)
         for s, t in ((a, b), (b, a))
     )
     return there, back
@@ -142,7 +145,53 @@ def measure_pairs(
             for found in transfer(workers, [pair], protocol, size, repeats):
                 # what could not be done as asked was staged: it is known under that name
                 results.add(found)
-    _repeat_in_doubt(workers, [(*pair, name) for pair, name in todo], begin + budget_s, results)
+    deadline = begin + budget_s
+    _repeat_in_doubt(workers, [(*pair, name) for pair, name in todo], deadline, results)
+    _measure_larger(workers, todo, deadline, results)
+
+
+def _measure_larger(
+    workers: Copiers,
+    todo: Sequence[tuple[tuple[int, int], str]],
+    deadline: float,
+    results: PairResults,
+) -> None:
+    """Transfers of the largest sizes: a size for all pairs, or for none if time is too short."""
+    for size in LARGER_SIZES:
+        rates = [results.bandwidth(name)[pair] for pair, name in todo]
+        need = 2.5 * sum(size / rate for rate in rates if rate > 0)  # each twice, and some
+        if not todo or time.monotonic() + need > deadline:
+            return
+        workers.ask(dict.fromkeys(range(workers.count), f"size {size}"))
+        for pair, name in todo:
+            for found in transfer(workers, [pair], name, size, 2):
+                results.add(found)
+
+
+def measure_both_ways(
+    workers: Copiers,
+    protocol: str,
+    results: PairResults,
+    advance: Callable[[int, int], None],
+) -> None:
+    """Measure every pair's two directions at once, in the order of a tournament.
+
+    Args:
+        workers: one per GPU, with memory for `LARGE_BYTES`.
+        protocol: to copy with.
+        results: is added to, and is complete up to any interruption.
+        advance: is called with what is done and how much there is in all.
+    """
+    pairs = [pair for matches in tournament(workers.count) for pair in matches]
+    todo = [
+        pair
+        for pair in pairs
+        if not any(key[:2] in (pair, pair[::-1]) and key[2] == protocol for key in results.both)
+    ]
+    for number, pair in enumerate(todo):
+        advance(number, len(todo))
+        for each in exchange(workers, pair, protocol, LARGE_BYTES, _BOTH_REPEATS + 1):
+            results.add(replace(each, seconds=each.seconds[1:]))  # the first opens the memory
 
 
 def _repeat_in_doubt(

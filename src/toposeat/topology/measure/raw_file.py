@@ -90,7 +90,10 @@ def _check_head(head: dict[str, Any], pci: Sequence[str]) -> None:
 
 
 def _transfers(found: dict[str, Any], count: int) -> Transfers:
-    if set(found) != {"source", "target", "protocol", "bytes", "seconds"}:
+    at_once = found.pop("at_once", False)
+    if set(found) != {"source", "target", "protocol", "bytes", "seconds"} or (
+        type(at_once) is not bool
+    ):
         raise ValueError("not the fields of a transfer")
     source, target = _whole(found["source"], count - 1), _whole(found["target"], count - 1)
     if source == target:
@@ -101,7 +104,7 @@ def _transfers(found: dict[str, Any], count: int) -> Transfers:
     if not isinstance(seconds, list) or not seconds or not all(map(_is_time, seconds)):
         raise ValueError("seconds are not a list of positive times")
     size = _whole(found["bytes"], _MOST_BYTES)
-    return Transfers(source, target, found["protocol"], size, tuple(map(float, seconds)))
+    return Transfers(source, target, found["protocol"], size, tuple(map(float, seconds)), at_once)
 
 
 def _whole(value: object, most: int) -> int:

@@ -19,18 +19,23 @@ SMALL_BYTES = 1 << 20
 LARGE_BYTES = 4 << 20
 BANDWIDTH_SIZES = (64 << 10, 256 << 10, SMALL_BYTES, LARGE_BYTES)
 SIZES = (*LATENCY_SIZES, *BANDWIDTH_SIZES)
+LARGER_SIZES = (16 << 20, 64 << 20)  # where the budget allows
 _FARTHEST = 1.03  # pairs within this factor of the least bandwidth are the farthest
 
 
 @dataclass(frozen=True)
 class Transfers:
-    """Repeated transfers of one size: seconds of each, as the receiver saw them."""
+    """Repeated transfers of one size: seconds of each, as the receiver saw them.
+
+    `at_once`: while the same pair copied as much the other way.
+    """
 
     source: int
     target: int
     protocol: str
     bytes: int
     seconds: tuple[float, ...]
+    at_once: bool = False
 
     @property
     def best(self) -> float:
@@ -47,19 +52,22 @@ class Transfers:
 class PairResults:
     """All transfers of all pairs, by (source, target, protocol, bytes).
 
-    `record` is called with each new measurement: to keep it in a file.
+    `both` has those of a pair's two directions at once. `record` is called with each new
+    measurement: to keep it in a file.
     """
 
     count: int
     of: dict[tuple[int, int, str, int], Transfers] = field(default_factory=dict)
+    both: dict[tuple[int, int, str, int], Transfers] = field(default_factory=dict)
     record: Callable[[Transfers], None] | None = None
 
     def add(self, each: Transfers) -> None:
         """Keep a measurement, together with earlier ones of the same kind."""
         key = (each.source, each.target, each.protocol, each.bytes)
-        old = self.of.get(key)
+        known = self.both if each.at_once else self.of
+        old = known.get(key)
         seconds = (*old.seconds, *each.seconds) if old else each.seconds
-        self.of[key] = Transfers(*key, seconds)
+        known[key] = Transfers(*key, seconds, each.at_once)
         if self.record is not None:
             self.record(each)
 
@@ -81,6 +89,24 @@ class PairResults:
         seconds[~(seconds > 0)] = np.nan
         return (LARGE_BYTES - SMALL_BYTES) / seconds
 
+    def both_ways(self, protocol: str) -> NDArray[np.float64]:
+        """Bytes/s of each pair's two directions at once, their sum; NaN where not measured.
+
+        By the median of each direction: its fastest transfer may have been alone.
+        """
+        values = np.full((self.count, self.count), np.nan)
+        for i, j in self.pairs():
+            ways = [self.both.get((*way, protocol, LARGE_BYTES)) for way in ((i, j), (j, i))]
+            found = [statistics.median(each.seconds) for each in ways if each is not None]
+            if len(found) == 2:
+                values[i, j] = sum(LARGE_BYTES / seconds for seconds in found)
+        return values
+
+    def both_ways_ratio(self, protocol: str) -> NDArray[np.float64]:
+        """Both directions' bandwidth over that of the farthest pairs, as Faraji et al. have it."""
+        rate = self.both_ways(protocol)
+        return rate / np.nanmin(rate) if not np.isnan(rate).all() else rate
+
     def latency(self, protocol: str) -> NDArray[np.float64]:
         """Seconds of a transfer of 8 bytes, handshake included; NaN where not measured."""
         return self.best(protocol, LATENCY_BYTES)
@@ -95,7 +121,7 @@ class PairResults:
         rate = float(self.bandwidth(protocol)[source, target])
         times = {
             size: found.best
-            for size in SIZES
+            for size in (*SIZES, *LARGER_SIZES)
             if (found := self.of.get((source, target, protocol, size)))
         }
         small = [size for size in LATENCY_SIZES if size in times]
@@ -105,7 +131,7 @@ class PairResults:
         wait = points[-1][1]
         points += [
             (size, wait, size / (times[size] - wait))
-            for size in BANDWIDTH_SIZES
+            for size in (*BANDWIDTH_SIZES, *LARGER_SIZES)
             if times.get(size, 0.0) > wait
         ]
         return RouteCurve(
@@ -127,7 +153,7 @@ class PairResults:
     def bandwidth_ratio(self, protocol: str) -> NDArray[np.float64]:
         """Bandwidth of each pair over that of the farthest pairs, mean over 64 KiB to 4 MiB.
 
-        As in `latency_ratio`; theirs is of both directions at once, this of one.
+        As in `latency_ratio`, of one direction; `both_ways_ratio` is of both at once, as theirs.
         """
         return self._ratio(protocol, BANDWIDTH_SIZES)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ class SharedLink:
 
     Bytes/s of all of them together: out of the set, into it, both at once (the sum), and the sum of
     what the transfers of the latter reach alone.
+
+    Without `limits` what joins them to the others carried all that the GPUs, and the links that
+    smaller sets share, could give it: it is no constraint, and its capacity cannot be known.
     """
 
     inside: frozenset[int]
@@ -30,6 +33,7 @@ class SharedLink:
     in_bytes_per_s: float
     both_bytes_per_s: float
     both_alone_bytes_per_s: float = float("inf")
+    limits: bool = True
 
     @property
     def has_combined_limit(self) -> bool:
@@ -110,7 +114,20 @@ def find_shared_links(
     protocol: str,
     advance: Callable[[int, int], None],
 ) -> list[SharedLink]:
+    """The sets whose transfers to the outside hinder each other; see `try_sets`."""
+    return [each for each in try_sets(workers, bandwidth, protocol, advance) if each.limits]
+
+
+def try_sets(
+    workers: Copiers,
+    bandwidth: NDArray[np.float64],
+    protocol: str,
+    advance: Callable[[int, int], None],
+) -> list[SharedLink]:
     """Try every cluster: do its transfers to the outside hinder each other?
+
+    Every GPU of the set sends (receives) at the same time. More flows cannot bring more: what
+    leaves the set is at most what its GPUs, and links that smaller sets share, carry.
 
     Args:
         workers: one per GPU, with memory for `LARGE_BYTES`.
@@ -136,8 +153,8 @@ def find_shared_links(
         alone_both = sum(float(bandwidth[pair]) for pair in mixed)
         each = SharedLink(inside, rate_out, rate_in, both, alone_both)
         hindered = rate_out < _SHARED * alone_out or rate_in < _SHARED * alone_in
-        if hindered and not _explained(each, found):
-            found.append(each)
+        limiting = [x for x in found if x.limits]
+        found.append(replace(each, limits=hindered and not _explained(each, limiting)))
     return found
 
 
