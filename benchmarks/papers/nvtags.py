@@ -175,4 +175,13 @@ def _other_rows() -> list[Row]:
             ("Fig. 6", "MILC, application gain", "28-41 %"),
             ("Fig. 7", "LAMMPS on eight V100 PCIe, LJ and ReaxC", "5.6 % and 6.8 %"),
         )
+    ] + [
+        Row(
+            figure="User guide, Table 1",
+            quantity="default values of links, by name",
+            published="in a table",
+            status=Status.NOT_REPRODUCIBLE,
+            note="the table's values are in no text that can be read; the link values above are"
+            " fitted or nominal",
+        )
     ]

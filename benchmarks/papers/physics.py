@@ -37,6 +37,13 @@ LIMIT = 0.10
 TARTAN = "Tartan: dgx1_ascending.txt, 8 P100"
 AC922 = "IBM CAST: p2pBandwidthLatencyTest, AC922"
 MI250 = "MI250, 8 GCDs, published pair matrix"
+# Seen on this board alone: V100 (PCIe 3) and six PCIe 4 cards (NVIDIA/nccl issue 814) lose a tenth
+# below one switch, not a half. No capacity of a link says it: only one direction suffers.
+A100_READS = (
+    "PAIR_FRACTION; on this board copies into a device fall from 25 to 11 GB/s while others leave"
+    " through the same switch (nvbandwidth, NVIDIA developer forum 352186), which links here"
+    " cannot say"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,12 +119,19 @@ ROWS = (
         quantity="uni", published=9.6, pair=(0, 5), mark="held-out", why="PAIR_FRACTION"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged",
         quantity="uni", published=11.0, pair=(0, 5), mark="held-out", why="PAIR_FRACTION"),
+    Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged, one switch",
+        quantity="uni", published=9.83, pair=(0, 1), mark="held-out", why="PAIR_FRACTION"),
+    Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged, one switch",
+        quantity="bidi", published=10.36, pair=(0, 1), mark="held-out", why="PCIE_COMBINED"),
+    Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged",
+        name="staged, two switches", quantity="bidi", published=18.74, pair=(0, 2),
+        mark="held-out", why="STAGED_COMBINED"),
     Row(source="A100 NVSwitch", machine="dgx-a100", name="NVSwitch", quantity="uni",
         published=273.0, pair=(0, 1), mark="calibrated-on", why="NVLINK3"),
     Row(source="A100 NVSwitch, P2P off", machine="dgx-a100 staged", name="staged, two switches",
         quantity="uni", published=18.5, pair=(0, 4), mark="calibrated-on", why="SMP_OF_PCIE"),
     Row(source="A100 NVSwitch, P2P off", machine="dgx-a100 staged", name="staged, one switch",
-        quantity="uni", published=11.5, pair=(0, 1), mark="held-out", why="PAIR_FRACTION"),
+        quantity="uni", published=11.5, pair=(0, 1), mark="held-out", why=A100_READS),
     Row(source="HGX H100, P2P off (nccl#1264)", machine="hgx-h100 staged", name="staged",
         quantity="uni", published=37.2, pair=(0, 5), mark="calibrated-on", why="SMP_OF_PCIE"),
     Row(source="sirocco, 4 K40m (StarPU)", machine="pcie3 pairs", name="one switch",

@@ -44,6 +44,8 @@ NVLINK3 = DeviceLink("NVLink 3", LinkKind.NVLINK, 25e9, 22.9e9, 12)
 NVLINK3_BRIDGE = DeviceLink("NVLink 3 bridge (GA10x)", LinkKind.NVLINK, 14.06e9, 12e9, 4)
 NVLINK4 = DeviceLink("NVLink 4", LinkKind.NVLINK, 25e9, 20.9e9, 18)
 NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
+# Vega 20: rings of up to four, so two links of a device (Mynavi on AMD Next Horizon, 2018). MI100:
+# 23 GT/s by 16 lanes is 46 GB/s (rocm.docs.amd.com, MI100 microarchitecture); of Vega 20 assumed.
 XGMI_VEGA20 = DeviceLink("xGMI (Vega 20)", LinkKind.XGMI, 46e9, 24e9, 2)
 # Two MI100 of a hive copy 70 GB/s both ways together over their one link (ROCm issue 2499).
 XGMI_MI100 = DeviceLink("xGMI (MI100)", LinkKind.XGMI, 46e9, 35e9, 3)

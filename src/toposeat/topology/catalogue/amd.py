@@ -69,12 +69,13 @@ def build_mi250x() -> Topology:
             if a != b and frozenset((a, b)) not in direct
         },
         sources=(
-            "Oak Ridge Leadership Computing Facility: Frontier user guide (200 GB/s in a"
-            " package, 50-100 between, 36+36 GB/s to the CPU, NUMA and L3 regions of each GCD,"
-            " NIC on each package)",
+            "Oak Ridge Leadership Computing Facility: docs.olcf.ornl.gov, Frontier user guide (200"
+            " GB/s in a package, 50-100 between, 36+36 GB/s to the CPU, NUMA and L3 regions of each"
+            " GCD, NIC on each package)",
             "C. Pearson: Interconnect bandwidth heterogeneity on AMD MI250x and Infinity Fabric"
             " (2023): which GCDs have four, two and one links",
-            "AMD: Instinct MI250 microarchitecture documentation (50 GB/s per link)",
+            "AMD: rocm.docs.amd.com, Instinct MI250 microarchitecture (25 GT/s by 16 lanes: 50 GB/s"
+            " per link)",
             "AMD: RCCL topology models of gfx90a nodes (the same twelve pairs)",
         ),
         description="Frontier node: 4 MI250X = 8 GCDs in an Infinity Fabric mesh of 4, 2 and 1"

@@ -79,6 +79,7 @@ def build_aurora() -> Topology:
         " of a GPU are in different planes and pass traffic on",
         metadata={
             "assumed": "PCI bus ids; two Xe Link lanes between two tiles; PCIe at the first tile",
+            "unverified": "the ALCF guide's numbers were not found again in November 2026",
             "pcie_generation": "5",
         },
     )
@@ -102,11 +103,13 @@ def build_nvl72() -> Topology:
             "NVIDIA: GB200 superchip (two GPUs and one Grace of 72 cores, NVLink-C2C of 900 GB/s"
             " both directions)",
             "NVIDIA: NCCL, src/graph/topo.h (40.1 GB/s per NVLink 5)",
+            "MLCommons inference v6.1, system description of a GB200 NVL72 (4 GPUs of 186 GB per"
+            " node, NV18 by NVSwitch, host by NVLink-C2C)",
         ),
         description="GB200 NVL72: 18 trays of 4 GPUs, all 72 on one NVLink switch fabric",
         metadata={
             "assumed": "PCI bus ids and CPU numbers; a C2C of 225 GB/s per direction for each of"
-            " the two GPUs of a superchip",
+            " the two GPUs of a superchip; 100 GB/s per direction between two Graces",
             "nics": "left out: between trays NVLink is the shorter way",
             "pcie_generation": "5",
         },
@@ -148,4 +151,5 @@ def _tray(builder: GraphBuilder, tray: int, fabric: str) -> None:
             latency_s=1e-6,
             name="NVLink-C2C",
         )
+    # As between two Graces of a node of four GH200 (JSC: JUPITER configuration, cNVLink).
     builder.smp(*graces, bytes_per_s=100e9, name="Grace to Grace")

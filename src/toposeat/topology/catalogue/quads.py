@@ -13,7 +13,7 @@ A100_LINKS = 4  # NVLinks between each two of four A100
 GH200_LINKS = 6  # NVLinks between each two of four Hopper GPUs
 MI300A_LINKS = 2  # xGMI links between each two of four APUs
 C2C_BYTES_PER_S = 450e9  # Grace to Hopper, one direction
-GRACE_BYTES_PER_S = 100e9  # Grace to Grace of the quad node, one direction
+GRACE_BYTES_PER_S = 100e9  # Grace to Grace of the quad node, one direction (JUPITER's hardware)
 _MI300A_PCI = tuple(f"{domain:04x}:02:00.0" for domain in range(4))
 _MI300A_NIC_PCI = tuple(f"{domain:04x}:01:00.0" for domain in range(4))
 
@@ -29,9 +29,9 @@ def build_perlmutter() -> Topology:
         name="perlmutter-4",
         origin="catalogue",
         sources=(
-            "NERSC: Perlmutter architecture documentation (4 A100, four NVLink 3 of 25 GB/s per"
-            " direction between each pair, PCIe 4 to GPUs and NICs, 4 Slingshot NICs, one EPYC"
-            " 7763)",
+            "NERSC: docs.nersc.gov/systems/perlmutter/architecture (4 A100, four NVLink 3 of 25"
+            " GB/s per direction between each pair, PCIe 4 to GPUs and NICs, 4 Slingshot NICs, one"
+            " EPYC 7763)",
             "NVIDIA: A100 architecture white paper (NVLink 3); NCCL, src/graph/topo.h (PCIe)",
         ),
         description="Perlmutter GPU node: 4 A100, NV4 between each two, one Slingshot NIC per NUMA"
@@ -124,12 +124,14 @@ def build_alps() -> Topology:
             " six NVLinks, 150 GB/s per direction, between each two GPUs)",
             "NVIDIA: GH200 Grace Hopper superchip architecture white paper (NVLink-C2C, 900 GB/s"
             " both directions; 72 cores)",
-            "CSCS: Alps hardware documentation (four GH200 and four Slingshot NICs per node)",
+            "CSCS: Alps hardware documentation, docs.cscs.ch/alps/hardware (four GH200 per node)",
+            "JSC: JUPITER configuration, the same node of four GH200 (NVLink 4 of 150 GB/s and"
+            " cNVLink of 100 GB/s per direction between each two)",
         ),
         description="Alps node: 4 GH200, NV6 between each two, NVLink-C2C from each GPU to its"
         " Grace, one Slingshot NIC per superchip",
         metadata={
-            "assumed": "PCI bus ids; 100 GB/s per direction between two Graces",
+            "assumed": "PCI bus ids; one adapter at each Grace",
             "pcie_generation": "5",
         },
     )
