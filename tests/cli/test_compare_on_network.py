@@ -83,3 +83,32 @@ def test_metrics_of_pairs_are_refused(machine, places, capsys):
     command = ["compare", places[0], *machine, "--traffic", TRAFFIC, "--metric", "latency"]
     assert main(command) == 2
     assert "--metric latency needs" in capsys.readouterr().err
+
+
+def test_a_saved_mapping_is_reported_as_it_was_shown(machine, tmp_path, capsys):
+    saved = tmp_path / "map.json"
+    assert main(["map", TRAFFIC, *machine]) == 0
+    shown = capsys.readouterr().out
+    assert main(["map", TRAFFIC, *machine, "--json"]) == 0
+    saved.write_text(capsys.readouterr().out)
+    assert main(["report", str(saved), "--traffic", TRAFFIC]) == 0
+    out = capsys.readouterr().out
+    table = shown[shown.index("predicted  ") : shown.index("Verdict")]
+    assert table in out
+    assert main(["report", str(saved)]) == 2
+    assert "add --traffic" in capsys.readouterr().err
+    assert main(["report", str(saved), "--traffic", "ring:5"]) == 1
+    assert "the traffic has 5" in capsys.readouterr().err
+
+
+def test_a_damaged_mapping_is_refused(machine, tmp_path, capsys):
+    assert main(["map", TRAFFIC, *machine, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    saved = tmp_path / "map.json"
+    for name, value in (("device_of_rank", [99] * 24), ("hosts", ["n1"]), ("slots", "many")):
+        saved.write_text(json.dumps({**document, name: value}))
+        assert main(["report", str(saved), "--traffic", TRAFFIC]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "map.json" in err
+        assert "hint:" in err

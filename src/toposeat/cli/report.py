@@ -139,7 +139,7 @@ def _text(found: ReportFiles, style: TextStyle) -> str:
     if found.traffic is not None:
         parts.append(report.render_traffic_text(found.traffic, style))
     scales = found.scale_results()
-    if not scales:  # thousands of lines say less than where they differ
+    if found.shape is None or found.traffic is None:  # else levels and links say more
         parts += [
             report.render_placement_text(placement, style) for _, placement in found.placements
         ]

@@ -29,6 +29,7 @@ class ReportFiles:
         self.placements: list[tuple[Path, Placement]] = []
         self.runs: list[Any] = []
         self.results: list[tuple[Path, MappingResult]] = []
+        self.scales: list[tuple[Path, ScaleResult]] = []
 
     @staticmethod
     def load(args: argparse.Namespace) -> ReportFiles:
@@ -53,7 +54,7 @@ class ReportFiles:
             InputError: an empty file, a report page, or a file of no known form.
         """
         from toposeat import profile, topology  # noqa: PLC0415
-        from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
+        from toposeat.model import files, placement_file, result_file, scale_file  # noqa: PLC0415
 
         if profile.holds_traffic(path):
             self.traffic = profile.read_traffic(path)
@@ -62,6 +63,8 @@ class ReportFiles:
         head = text[:4096]
         if result_file.MAPPING_SCHEMA in head:
             self.results.append((path, result_file.parse_mapping(text, path)))
+        elif scale_file.SCALE_SCHEMA in head:
+            self.scales.append((path, scale_file.parse_scale(text, path)))
         elif result_file.RUN_SCHEMA in head:
             self.runs.append(result_file.parse_run(text, path))
         elif head.startswith("# toposeat/placement/"):
@@ -76,13 +79,16 @@ class ReportFiles:
             self.topology = topology.parse_topology_text(text, path)
 
     def scale_results(self) -> list[ScaleResult]:
-        """Given placements on a large machine beside its default."""
+        """Saved mappings of large jobs, and given placements on a large machine."""
         from toposeat import mapping, pipeline  # noqa: PLC0415
 
+        for path, result in self.scales:
+            self._check_scale(path, result)
+        saved = [result for _, result in self.scales]
         if self.shape is None or self.traffic is None:
-            return []
+            return saved
         evaluator = mapping.SlotEvaluator(self.shape, self.traffic)
-        return [
+        return saved + [
             pipeline.assess_slots(
                 self.shape,
                 evaluator,
@@ -103,6 +109,20 @@ class ReportFiles:
                 devices = pipeline.device_positions(placement, self.topology, self.traffic, path)
                 results.append(pipeline.assess(self.topology, self.traffic, devices))
         return results
+
+    def _check_scale(self, path: Path, result: ScaleResult) -> None:
+        """A saved mapping of a large job is shown with its traffic; its machine it describes."""
+        if self.traffic is None:
+            raise UsageError(
+                f"{path}: a mapping is shown with its traffic",
+                hint="add --traffic F, that which was given to `toposeat map`",
+            )
+        if result.ranks != self.traffic.ranks:
+            raise InputError(
+                f"a mapping of {result.ranks} ranks; the traffic has {self.traffic.ranks}",
+                path=path,
+                hint="give the traffic that was mapped",
+            )
 
     def _check_result(self, path: Path, result: MappingResult) -> None:
         """A saved result knows devices and links by number only: refuse another machine's."""

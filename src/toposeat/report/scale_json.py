@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from toposeat import __version__
+from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
 
-SCALE_SCHEMA = "toposeat/scale/1"
 SCALE_COMPARISON_SCHEMA = "toposeat/scale-comparison/1"
 
 
@@ -28,6 +28,7 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> dict[str, Any]:
         "ranks": result.ranks,
         "slots": result.slots,
         "slots_per_host": result.slots_per_host,
+        "hosts": list(result.hosts),
         "objective": result.objective,
         "device_of_rank": result.slot_of_rank.tolist(),
         "default": msgspec.to_builtins(result.default),
