@@ -63,6 +63,20 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
   plan->variable = visibility.variable;
 }
 
+/* The stand-in node (`toposeat emulate`) has the GPUs of the machine that was placed for, but CPUs,
+   memory and NICs are those of the machine it runs on. */
+static bool is_of_emulated_machine(const struct tps_seat *seat, struct tps_messages *messages) {
+  const char *machine = getenv("TOPOSEAT_EMULATED_MACHINE");
+  const char *quiet = getenv("TOPOSEAT_EMULATOR_QUIET");
+  if (machine == NULL || *machine == '\0')
+    return false;
+  bool has_more = seat->cpus != NULL || seat->memory_node >= 0 || seat->nic != NULL;
+  if (has_more && (quiet == NULL || *quiet == '\0'))
+    tps_note(messages, "emulated GPUs: CPUs, memory nodes and NICs of the placement are those of "
+                       "the emulated machine, not of this one; only its devices are applied");
+  return true;
+}
+
 static void plan_placement(struct tps_plan *plan, const struct tps_options *options,
                            struct tps_messages *messages) {
   char error[512];
@@ -74,6 +88,8 @@ static void plan_placement(struct tps_plan *plan, const struct tps_options *opti
   if (plan->seat == NULL)
     return;
   plan_devices(plan, options, messages);
+  if (is_of_emulated_machine(plan->seat, messages))
+    return;
   plan->nearby = plan->mode == TPS_CPU_ONLY ? seat_of_counted_device(plan, messages) : plan->seat;
   if (plan->nearby == NULL)
     return;

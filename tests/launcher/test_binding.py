@@ -226,3 +226,15 @@ def test_a_report_that_cannot_be_written_stops_nothing_but_strict(launcher: Exec
     assert done.stdout == "ran\n"
     assert "cannot write the report" in done.warnings[0]
     assert launcher.run("-m", place, "--report", gone, "--strict", "true", check=False).code == 1
+
+
+def test_an_emulated_node_has_not_the_cpus_of_its_machine(launcher: Exec, tmp_path: Path) -> None:
+    place = launcher.place(placement_text([seat_line(0, 0, cpus="8000-8191", node="7", nic="ib0")]))
+    emulated = {"TOPOSEAT_EMULATED_MACHINE": "k80", "MPI_LOCALRANKID": "0", "PMI_RANK": "0"}
+    done = launcher.run("-m", place, "--report", tmp_path, "env", "-0", env=emulated)
+    assert done.stderr.count("only its devices are applied") == 1
+    assert done.warnings == []
+    assert done.variables["CUDA_VISIBLE_DEVICES"].startswith("0,")
+    assert "nearby_rank" not in done.report(tmp_path)
+    quiet = {**emulated, "TOPOSEAT_EMULATOR_QUIET": "1"}
+    assert launcher.run("-m", place, "true", env=quiet).stderr == ""
