@@ -1,10 +1,16 @@
-"""Gain by the clock on the stand-in GPU node: `python -m benchmarks.emulated_gain [--repeats N]`.
+"""Gain and time by the clock on the stand-in GPU node, beside prediction and paper.
 
-16 real ranks of a GPU-aware Open MPI on an emulated k80-16, in the default, the placed and random
-orders, taking turns, each repeat with the default a second time (A/A). EMULATED: copies take the
-time of the links, which are slowed down so that few cores keep pace; no time here is one of a GPU.
-The collective's steps are a ring of messages: collectives of an Open MPI without CUDA of its own
-copy device memory on the host and crash.
+Run: python -m benchmarks.emulated_gain [--repeats N] [--json | --page FILE]
+
+16 real ranks of a GPU-aware Open MPI on an emulated k80-16 whose links are slowed down, so that few
+cores keep pace. EMULATED: real programs, MPI and copies, but every copy takes the time of the links
+it uses; no time here is that of a GPU. Each pattern runs in the default order, the placed one, a
+random one (another in every repeat) and the default again (A/A); orders take turns and every other
+repeat runs backwards. A run is one start of the microbenchmark: its time is the median of its
+samples, each an exchange behind a barrier by the slowest rank.
+
+What the flow model predicts is link time. Beside it stands the time of the same exchange with
+messages of one byte, measured in the same runs: start-up, protocol, and ranks that wait for a core.
 """
 
 from __future__ import annotations
@@ -12,88 +18,79 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
-import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from toposeat import evaluate, pipeline, profile
-from toposeat.emulation import emulated_node
+from benchmarks.emulated_table import ClockedPattern, json_of, markdown_of, text_of
+from benchmarks.machine import describe
+
+from toposeat import emulation, evaluate, pipeline, profile
+from toposeat.launch import GpuAwareMpi
+from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.topology import read_topology
 
 MACHINE = "k80-16"
+RANKS = 16
 SCALE = 0.0125  # a board's uplink moves 50 MB/s
-PATTERNS = (
-    ("3-D stencil, first dimension 3x", "stencil3d:2x2x4,weight=3"),
-    ("2-D stencil", "stencil2d:4x4"),
-    ("ring, as in a ring all-reduce", "ring:16"),
+BYTES = 524288
+PATTERNS = (  # name, pattern, what the paper says of its communication time
+    ("3-D stencil, first dimension 3x", "stencil3d:2x2x4,weight=3", "about 50 %"),
+    ("2-D stencil", "stencil2d:4x4", "about 20 %"),
+    ("collective in groups of 4", "alltoall:4x2x2", "up to 70 %"),
 )
-BYTES = 262144
+PROGRAM = MicrobenchOptions(sizes=(BYTES,), iterations=5, batch=1, warmup=1, buffers="device")
 
 
-def bench(pattern: str, repeats: int) -> dict[str, Any]:
-    """The JSON of `toposeat bench` on a fresh stand-in node."""
-    mpi = pipeline.emulated_mpi()
-    if isinstance(mpi, str):
-        raise SystemExit(f"cannot run here: {mpi}")
-    program = Path(sys.executable).with_name("toposeat")
-    options = ["--buffers", "device", "--sizes", str(BYTES), "--iterations", "4", "--batch", "2"]
-    options += ["--warmup", "1", "--repeats", str(repeats), "--random", str(repeats)]
-    line = [str(program), "bench", pattern, "-t", MACHINE, "--json", *options]
-    with emulated_node(read_topology(MACHINE), scale=SCALE) as node:
-        done = subprocess.run(
-            [*line, "--", *mpi.launch_words(16)],
-            env={**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise SystemExit(done.stderr)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def row(name: str, pattern: str, repeats: int) -> str:
-    """One line of the table: seconds clocked and predicted, gains, control."""
-    result = bench(pattern, repeats)
-    (size,) = result["rows"]
-    machine = read_topology(MACHINE)
-    evaluator = evaluate.Evaluator(machine, profile.pattern_traffic(f"{pattern},bytes={BYTES}"))
-    forecast = {
-        "default": evaluator.evaluate(evaluate.default_placement(16, machine)).predicted_s / SCALE,
-        "placed": evaluator.evaluate(result["device_of_rank"]).predicted_s / SCALE,
-    }
-    clocked = {
-        order: statistics.median(r["seconds"][0] for r in result["runs"] if r["order"] == order)
-        for order in ("default", "placed", "random")
-    }
-    cells = [f"{name:32}"]
-    for order in ("default", "placed"):
-        off = clocked[order] / forecast[order] - 1
-        cells.append(f"{clocked[order] * 1e3:7.1f} {forecast[order] * 1e3:7.1f} {off:+7.1%}")
-    low, high = size["placed"]["low"], size["placed"]["high"]
-    interval = "" if low is None else f" ({low:+.1%} to {high:+.1%})"
-    cells.append(f"{size['placed']['mean']:+.1%}{interval}, predicted {size['predicted']:+.1%}")
-    cells.append(f"random {clocked['random'] * 1e3:.1f} ms, A/A {size['control']['mean']:+.1%}")
-    return "  ".join(cells)
+def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -> ClockedPattern:
+    """All runs of one pattern, on a stand-in node of its own."""
+    machine = emulation.scaled_topology(read_topology(MACHINE), SCALE)
+    plan = pipeline.plan_bench(
+        pattern, machine, PROGRAM, options=pipeline.MapOptions(), randoms=repeats
+    )
+    tiny = evaluate.Evaluator(machine, profile.pattern_traffic(plan.exchange.text(1)))
+    both = replace(
+        plan,
+        program=replace(PROGRAM, sizes=(1, BYTES)),
+        evaluators=(tiny, *plan.evaluators),
+    )
+    with emulation.emulated_node(read_topology(MACHINE), scale=SCALE) as node:
+        variables = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
+        os.environ.update(variables)
+        job = pipeline.BenchJob(command=tuple(mpi.launch_words(RANKS)), repeats=repeats)
+        result = pipeline.run_bench(both, job, lambda _done, _of: None)
+    return ClockedPattern(name=name, paper=paper, plan=plan, result=result)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    args = parser.parse_args(arguments)
-    print(
-        f"EMULATED {MACHINE}, links x {SCALE}, 16 ranks on {os.cpu_count()} CPUs, {BYTES} bytes a"
-        f" message, {args.repeats} repeats, orders interleaved; milliseconds per exchange"
+    """Clock all patterns and print or write the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    print(f"{'':32}  {'default: clocked predicted off':>26}  {'placed: clocked predicted off':>24}")
-    for name, pattern in PATTERNS:
-        print(row(name, pattern, args.repeats), flush=True)
+    parser.add_argument("--repeats", type=int, default=5, help="of every order (default: 5)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="everything, every run's time included")
+    form.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
+    args = parser.parse_args(arguments)
+    mpi = pipeline.emulated_mpi()
+    if isinstance(mpi, str):
+        raise SystemExit(f"cannot run here: {mpi}")
+    head = (
+        f"EMULATED {MACHINE}, links x {SCALE}, {RANKS} ranks, {BYTES} bytes a message,"
+        f" {args.repeats} repeats; {mpi.installation.description}"
+    )
+    where = describe()  # the load before this
+    patterns = []
+    for name, pattern, paper in PATTERNS:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        patterns.append(clock(name, pattern, paper, mpi, args.repeats))
+    if args.page is not None:
+        args.page.write_text(markdown_of(head, where, patterns), encoding="utf-8")
+    elif args.json:
+        print(json.dumps(json_of(head, where, patterns), indent=1))
+    else:
+        print(text_of(head, where, patterns))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ void collective_open(struct exchange *e, size_t block) {
   MPI_Comm_split(MPI_COMM_WORLD, e->rank % stride, e->rank, &e->comm);
   e->out = memory_new(block * (size_t)members);
   e->in = memory_new(block * (size_t)members);
+  e->by_messages = !memory_is_for_library();
 }
 
 /// World ranks of the members of this rank's communicator, in its order.
@@ -23,11 +24,32 @@ static int member_rank(const struct exchange *e, int member) {
   return e->rank % stride + member * stride;
 }
 
+/// All blocks at once, as the linear algorithm of MPI libraries does; a rank's own is copied.
+static void alltoall_by_messages(struct exchange *e, int bytes) {
+  size_t block = (size_t)bytes;
+  int members = e->options->grid[0];
+  int own = e->rank / (e->size / members);
+  int count = 0;
+  for (int member = 0; member < members; ++member)
+    if (member != own)
+      MPI_Irecv(e->in + block * (size_t)member, bytes, MPI_BYTE, member, 0, e->comm,
+                &e->requests[count++]);
+  for (int member = 0; member < members; ++member)
+    if (member != own)
+      MPI_Isend(e->out + block * (size_t)member, bytes, MPI_BYTE, member, 0, e->comm,
+                &e->requests[count++]);
+  memory_copy(e->in + block * (size_t)own, e->out + block * (size_t)own, block);
+  MPI_Waitall(count, e->requests, e->statuses);
+}
+
 void collective_run(struct exchange *e, long long size) {
   int bytes = (int)size;
   switch (e->options->pattern) {
   case PATTERN_ALLTOALL:
-    MPI_Alltoall(e->out, bytes, MPI_BYTE, e->in, bytes, MPI_BYTE, e->comm);
+    if (e->by_messages)
+      alltoall_by_messages(e, bytes);
+    else
+      MPI_Alltoall(e->out, bytes, MPI_BYTE, e->in, bytes, MPI_BYTE, e->comm);
     break;
   case PATTERN_ALLGATHER:
     MPI_Allgather(e->out, bytes, MPI_BYTE, e->in, bytes, MPI_BYTE, e->comm);

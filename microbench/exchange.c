@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { MAX_OFFSETS = 729, TAG = 4 }; // 3^MAX_DIMENSIONS; tags of the ring
+enum { MAX_OFFSETS = 729, TAG = 4 }; // 3^MAX_DIMENSIONS; tag of the ring
 
 static long long message_bytes(const struct options *options, int is_weighted, long long size) {
   long long bytes = is_weighted ? llrint((double)size * options->weight) : size;
@@ -94,8 +94,9 @@ void exchange_open(struct exchange *e, const struct options *options) {
   MPI_Comm_rank(MPI_COMM_WORLD, &e->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &e->size);
   e->messages = calloc(MAX_OFFSETS, sizeof *e->messages);
-  e->requests = calloc((size_t)2 * MAX_OFFSETS, sizeof *e->requests);
-  e->statuses = calloc((size_t)2 * MAX_OFFSETS, sizeof *e->statuses);
+  size_t most = (size_t)(e->size > MAX_OFFSETS ? e->size : MAX_OFFSETS);
+  e->requests = calloc(2 * most, sizeof *e->requests);
+  e->statuses = calloc(2 * most, sizeof *e->statuses);
   if (e->messages == NULL || e->requests == NULL || e->statuses == NULL)
     fail("out of memory");
   switch (options->pattern) {

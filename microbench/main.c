@@ -63,7 +63,11 @@ static int open_memory(const struct options *options) {
   int missing = memory_open(options);
   int any = 0;
   MPI_Allreduce(&missing, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  return any ? refuse("a node of the job has no GPU driver (libcuda.so.1 or libamdhip64.so)") : 0;
+  if (any)
+    return refuse("a node of the job has no GPU driver (libcuda.so.1 or libamdhip64.so)");
+  if (options->pattern > PATTERN_ALLTOALL && !memory_is_for_library())
+    return refuse("this MPI says that its collectives take no device memory");
+  return 0;
 }
 
 int main(int argc, char **argv) {

@@ -15,10 +15,13 @@
 struct driver {
   int on; // buffers are on the device
   char name[96];
+  int kind;             // MPICH's number for it
+  const char *question; // Open MPI's
   int (*allocate)(unsigned char **buffer, size_t bytes);
   int (*release)(unsigned char *buffer);
   int (*to_device)(unsigned char *buffer, const unsigned char *host, size_t bytes);
   int (*to_host)(unsigned char *host, const unsigned char *buffer, size_t bytes);
+  int (*within)(unsigned char *to, const unsigned char *from, size_t bytes);
 };
 
 static struct driver driver;
@@ -57,6 +60,7 @@ static int (*cu_allocate)(unsigned long long *, size_t);
 static int (*cu_release)(unsigned long long);
 static int (*cu_to_device)(unsigned long long, const void *, size_t);
 static int (*cu_to_host)(void *, unsigned long long, size_t);
+static int (*cu_within)(unsigned long long, unsigned long long, size_t);
 
 static unsigned long long cu_pointer(const unsigned char *buffer) {
   return (unsigned long long)(size_t)buffer;
@@ -79,6 +83,10 @@ static int cuda_to_host(unsigned char *host, const unsigned char *buffer, size_t
   return cu_to_host(host, cu_pointer(buffer), bytes);
 }
 
+static int cuda_within(unsigned char *to, const unsigned char *from, size_t bytes) {
+  return cu_within(cu_pointer(to), cu_pointer(from), bytes);
+}
+
 static void open_cuda(void *library) {
   int (*init)(unsigned);
   int (*count)(int *);
@@ -86,6 +94,8 @@ static void open_cuda(void *library) {
   int (*bus_id)(char *, int, int);
   int (*retain)(void **, int);
   int (*make_current)(void *);
+  driver.kind = 0;
+  driver.question = "MPIX_Query_cuda_support";
   find(library, "cuInit", (void *)&init);
   find(library, "cuDeviceGetCount", (void *)&count);
   find(library, "cuDeviceGet", (void *)&get);
@@ -105,13 +115,15 @@ static void open_cuda(void *library) {
   find(library, "cuMemFree_v2", (void *)&cu_release);
   find(library, "cuMemcpyHtoD_v2", (void *)&cu_to_device);
   find(library, "cuMemcpyDtoH_v2", (void *)&cu_to_host);
+  find(library, "cuMemcpyDtoD_v2", (void *)&cu_within);
   driver.allocate = cuda_allocate;
   driver.release = cuda_release;
   driver.to_device = cuda_to_device;
   driver.to_host = cuda_to_host;
+  driver.within = cuda_within;
 }
 
-enum { HIP_TO_DEVICE = 1, HIP_TO_HOST = 2 };
+enum { HIP_TO_DEVICE = 1, HIP_TO_HOST = 2, HIP_WITHIN = 3 };
 
 static int (*hip_allocate)(void **, size_t);
 static int (*hip_release)(void *);
@@ -134,10 +146,16 @@ static int amd_to_host(unsigned char *host, const unsigned char *buffer, size_t 
   return hip_copy(host, buffer, bytes, HIP_TO_HOST);
 }
 
+static int amd_within(unsigned char *to, const unsigned char *from, size_t bytes) {
+  return hip_copy(to, from, bytes, HIP_WITHIN);
+}
+
 static void open_hip(void *library) {
   int (*count)(int *);
   int (*set)(int);
   int (*bus_id)(char *, int, int);
+  driver.kind = 2;
+  driver.question = "MPIX_Query_rocm_support";
   find(library, "hipGetDeviceCount", (void *)&count);
   find(library, "hipSetDevice", (void *)&set);
   find(library, "hipDeviceGetPCIBusId", (void *)&bus_id);
@@ -153,6 +171,7 @@ static void open_hip(void *library) {
   driver.release = amd_release;
   driver.to_device = amd_to_device;
   driver.to_host = amd_to_host;
+  driver.within = amd_within;
 }
 
 int memory_open(const struct options *options) {
@@ -169,6 +188,26 @@ int memory_open(const struct options *options) {
     return 1;
   open_hip(library);
   return 0;
+}
+
+// Open MPI and MPICH answer for themselves and their collectives; what a transport below them knows
+// (UCX with CUDA) is for two-sided messages.
+int memory_is_for_library(void) {
+  if (!driver.on)
+    return 1;
+  int (*ask)(void) = NULL;
+  int (*ask_kind)(int, int *) = NULL;
+  int answer = 0;
+  void *found = dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
+  if (found != NULL) {
+    memcpy(&ask_kind, &found, sizeof found);
+    return ask_kind(driver.kind, &answer) == 0 && answer;
+  }
+  found = dlsym(RTLD_DEFAULT, driver.question);
+  if (found == NULL)
+    return 1; // it does not say: as the user wants it
+  memcpy(&ask, &found, sizeof found);
+  return ask();
 }
 
 const char *memory_device(void) { return driver.on ? driver.name : ""; }
@@ -196,6 +235,13 @@ void memory_read(unsigned char *host, const unsigned char *buffer, size_t bytes)
     check(driver.to_host(host, buffer, bytes), "copying from the device");
   else
     memcpy(host, buffer, bytes);
+}
+
+void memory_copy(unsigned char *to, const unsigned char *from, size_t bytes) {
+  if (driver.on)
+    check(driver.within(to, from, bytes), "copying within the device");
+  else
+    memcpy(to, from, bytes);
 }
 
 void memory_delete(unsigned char *buffer) {

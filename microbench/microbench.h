@@ -60,6 +60,7 @@ struct exchange {
   MPI_Request *requests;
   MPI_Status *statuses;
   unsigned char *out, *in; // of a collective: one block for each member
+  int by_messages;         // an all-to-all that the MPI library itself cannot do
 };
 
 /// memory.c: buffers on the host, or on the device that local rank i takes (i modulo devices).
@@ -67,9 +68,11 @@ struct exchange {
 /// returns 1 where there is no driver.
 int memory_open(const struct options *options);
 const char *memory_device(void); // the driver's name for it; "" for host memory
+int memory_is_for_library(void); // 0: device memory that this MPI's collectives do not know
 unsigned char *memory_new(size_t bytes);
 void memory_write(unsigned char *buffer, const unsigned char *host, size_t bytes);
 void memory_read(unsigned char *host, const unsigned char *buffer, size_t bytes);
+void memory_copy(unsigned char *to, const unsigned char *from, size_t bytes); // within a rank
 void memory_delete(unsigned char *buffer);
 
 /// exchange.c: who talks to whom, and one iteration of it.

@@ -49,7 +49,7 @@ void print_head(const struct exchange *e, const char *device) {
   print_string(version);
   printf(", \"buffers\": \"%s\", \"device\": ", e->options->device ? "device" : "host");
   print_string(device);
-  printf("}\n");
+  printf(", \"collective\": \"%s\"}\n", e->by_messages ? "messages" : "library");
 }
 
 void print_samples(long long size, const double *seconds, int count) {

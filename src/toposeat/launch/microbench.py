@@ -48,10 +48,14 @@ class MicrobenchOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MicrobenchAnswer:
-    """What rank 0 reported; `seconds[i]` are the samples of `sizes[i]`, each the slowest rank's."""
+    """What rank 0 reported; `seconds[i]` are the samples of `sizes[i]`, each the slowest rank's.
+
+    An all-to-all `by_messages` was not the library's: that takes no device memory.
+    """
 
     mpi: str
     device: str  # PCI bus id of rank 0's device; "" for host buffers
+    by_messages: bool
     sizes: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
 
@@ -137,6 +141,7 @@ def parse_microbench(text: str, options: MicrobenchOptions) -> MicrobenchAnswer:
     return MicrobenchAnswer(
         mpi=str(head.get("mpi", "")),
         device=str(head.get("device", "")),
+        by_messages=head.get("collective") == "messages",
         sizes=tuple(sizes),
         seconds=tuple(seconds),
     )
@@ -146,6 +151,8 @@ def _hint(cause: object) -> str:
     text = str(cause)
     if "driver" in text:
         return "use --buffers host where there is no GPU"
+    if "device memory" in text:
+        return "use --buffers host, a stencil or an all-to-all, or an MPI built for this GPU"
     if "compiled for another MPI" in text:
         return f"name the mpicc that fits the launcher in {MPICC_VARIABLE}"
     return "check the launch line against the pattern's grid"

@@ -28,6 +28,11 @@ from toposeat.model.placement_file import save_placement
 from toposeat.model.run_record import Verdict
 from toposeat.pipeline.bench import BenchPlan, Devices, Progress, result_of
 
+_BY_MESSAGES = (
+    "the all-to-all was sent as messages, all at once: this MPI says that its own collectives take"
+    " no device memory"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchJob:
@@ -83,6 +88,8 @@ def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult
     if emulated:
         notes = (f"EMULATED: every time is of the stand-in of {emulated}, not of a GPU", *notes)
     assert answer is not None  # repeats >= 1
+    if answer.by_messages:
+        notes = (*notes, _BY_MESSAGES)
     return replace(
         result_of(plan, BenchSource.MEASURED, runs, repeats=job.repeats),
         buffers=plan.program.buffers,

@@ -1,0 +1,171 @@
+"""What `benchmarks.emulated_gain` clocked, as text, JSON, and a page of the documentation."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toposeat.evaluate.paired import paired_gain
+from toposeat.model.bench import BenchOrder, BenchResult, Gain
+from toposeat.pipeline import BenchPlan
+from toposeat.report import bench_json
+
+PAGE_HEAD = """\
+# Gains by the clock, on emulated GPUs
+
+`make emulated-gains` clocks everything on this page again and writes it. Real MPI ranks, real
+copies, **no GPU**: every copy takes the time of the links it uses, which are slowed down so that
+few cores keep pace ([what that proves and what not](emulation.md)).
+"""
+PAGE_TIMES = """
+## Time of one exchange
+
+*Predicted* is link time by the flow model, for the slowed-down links. *One byte* is the same
+exchange with messages of one byte, measured in the same runs: start-up, protocol, ranks that wait
+for a core. They are not added up; *clocked / predicted* is what the prediction is off by.
+"""
+PAGE_GAINS = """
+## Gain of the placed order
+
+Shares of the default order's time. The 95 % interval is Student's, over paired repeats. *A/A* is
+the default order against itself in the same turns: what is noise. The paper (Faraji, Mirsadeghi,
+Afsahi, Parallel Computing, 2017) measured communication time on 16 real K80 GPUs; the stand-in's
+links were fitted to its 2-D, 3-D weighted and collective figures
+([which](papers.md)), so that this shows the path at work and is no evidence for the model.
+"""
+PAGE_RANDOM = """
+## Random orders
+
+Each repeat runs another random order, once. *Best* is the fastest of them all, against the median
+of the placed order: never faster, if the mapping is any good.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockedPattern:
+    """Runs of one pattern with messages of 1 byte and of the size that counts.
+
+    Attributes:
+        paper: what the paper says is gained.
+        plan: predicts the size that counts.
+        result: its sizes are 1 byte and that one.
+    """
+
+    name: str
+    paper: str
+    plan: BenchPlan
+    result: BenchResult
+
+    def seconds(self, order: BenchOrder, size: int = 1) -> list[float]:
+        """Of every run in the order of the repeats; `size` 0 is one byte."""
+        same = {order, BenchOrder.AGAIN} if order is BenchOrder.DEFAULT else {order}
+        return [run.seconds[size] for run in self.result.runs if run.order in same]
+
+    def predicted_s(self, order: BenchOrder) -> float:
+        """Link time of the default or the placed order."""
+        devices = self.plan.placed if order is BenchOrder.PLACED else self.plan.default
+        (seconds,) = self.plan.predicted(devices)
+        return seconds
+
+    def random_against_placed(self) -> Gain:
+        """What is saved by a random order, against the placed one of the same repeat."""
+        runs = self.result.runs
+        placed = {run.repeat: run.seconds[1] for run in runs if run.order is BenchOrder.PLACED}
+        random = {run.repeat: run.seconds[1] for run in runs if run.order is BenchOrder.RANDOM}
+        return paired_gain([placed[at] for at in random], list(random.values()))
+
+
+Row = tuple[str, ...]
+TIMES_HEAD = ("pattern", "order", "predicted", "one byte", "clocked", "spread", "clocked/predicted")
+GAINS_HEAD = ("pattern", "predicted", "clocked", "95 % interval", "A/A", "paper")
+RANDOM_HEAD = ("pattern", "random orders", "median", "best", "placed", "best against placed")
+
+
+def time_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
+    """One row per pattern and order."""
+    for each in patterns:
+        for order in (BenchOrder.DEFAULT, BenchOrder.PLACED):
+            times = each.seconds(order)
+            middle, predicted = statistics.median(times), each.predicted_s(order)
+            spread = f"{min(times) / middle - 1:+.1%} to {max(times) / middle - 1:+.1%}"
+            tiny = statistics.median(each.seconds(order, 0))
+            cells = (_ms(predicted), _ms(tiny), _ms(middle), spread, f"{middle / predicted:.3f}")
+            yield (each.name, order.value, *cells)
+
+
+def gain_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
+    """One row per pattern."""
+    for each in patterns:
+        row = each.result.rows[1]
+        gain, control = row.placed, row.control
+        interval = "" if gain.low is None else f"{gain.low:+.1%} to {gain.high:+.1%}"
+        noise = "" if control is None else f"{control.mean:+.1%}"
+        yield each.name, f"{row.predicted:+.1%}", f"{gain.mean:+.1%}", interval, noise, each.paper
+
+
+def random_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
+    """One row per pattern."""
+    for each in patterns:
+        random = each.seconds(BenchOrder.RANDOM)
+        placed = statistics.median(each.seconds(BenchOrder.PLACED))
+        best = min(random)
+        verdict = f"{best / placed - 1:+.1%}" + (" (faster)" if best < placed else " (slower)")
+        cells = (str(len(random)), _ms(statistics.median(random)), _ms(best), _ms(placed))
+        yield (each.name, *cells, verdict)
+
+
+def text_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
+    """Three tables for a terminal."""
+    parts = [head, where]
+    for header, rows in _tables(patterns):
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        lines = (
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (header, *rows)
+        )
+        parts.append("\n" + "\n".join(lines))
+    return "\n".join(parts)
+
+
+def markdown_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
+    """The page."""
+    parts = [PAGE_HEAD, f"{head};\n{where}.\n"]
+    sections = (PAGE_TIMES, PAGE_GAINS, PAGE_RANDOM)
+    for section, (header, rows) in zip(sections, _tables(patterns), strict=True):
+        parts += [section, ""]
+        parts += ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
+    return "\n".join(parts) + "\n"
+
+
+def json_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> dict[str, Any]:
+    """Every run's times too."""
+    return {
+        "emulated": head,
+        "machine": where,
+        "patterns": [
+            {
+                "name": each.name,
+                "paper": each.paper,
+                "predicted_s": {
+                    order.value: each.predicted_s(order)
+                    for order in (BenchOrder.DEFAULT, BenchOrder.PLACED)
+                },
+                "bench": bench_json(each.result),
+            }
+            for each in patterns
+        ],
+    }
+
+
+def _tables(patterns: Sequence[ClockedPattern]) -> list[tuple[Row, list[Row]]]:
+    return [
+        (TIMES_HEAD, list(time_rows(patterns))),
+        (GAINS_HEAD, list(gain_rows(patterns))),
+        (RANDOM_HEAD, list(random_rows(patterns))),
+    ]
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms"
