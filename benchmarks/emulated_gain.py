@@ -33,14 +33,14 @@ from toposeat.topology import read_topology
 
 MACHINE = "k80-16"
 RANKS = 16
-SCALE = 0.0125  # a board's uplink moves 50 MB/s
-BYTES = 524288
+SCALE = 0.00625  # a board's uplink moves 25 MB/s
+BYTES = 393216
 PATTERNS = (  # name, pattern, what the paper says of its communication time
     ("3-D stencil, first dimension 3x", "stencil3d:2x2x4,weight=3", "about 50 %"),
     ("2-D stencil", "stencil2d:4x4", "about 20 %"),
     ("collective in groups of 4", "alltoall:4x2x2", "up to 70 %"),
 )
-PROGRAM = MicrobenchOptions(sizes=(BYTES,), iterations=5, batch=1, warmup=1, buffers="device")
+PROGRAM = MicrobenchOptions(sizes=(BYTES,), iterations=3, batch=1, warmup=0, buffers="device")
 
 
 def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -> ClockedPattern:

@@ -166,12 +166,15 @@ static bool event_is_done(CUevent event, int64_t now, int64_t *due) {
 EMU_EXPORT CUresult cuEventQuery(CUevent event) {
   EMU_NEEDS_INIT();
   CUresult result = CUDA_ERROR_INVALID_HANDLE;
+  int64_t due = 0;
   emu_lock();
   if (event_lives(event)) {
-    int64_t due = emu_progress();
+    due = emu_progress();
     result = event_is_done(event, emu_now(), &due) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   }
   emu_unlock();
+  if (result == CUDA_ERROR_NOT_READY)
+    emu_rest_between_questions(due);
   return result;
 }
 

@@ -103,6 +103,9 @@ int64_t emu_progress(void);
 /* Rests, without the lock, until about `due_ns`. */
 void emu_rest_until(int64_t due_ns);
 
+/* Rests a little, without the lock, where work that was asked for is due much later. */
+void emu_rest_between_questions(int64_t due_ns);
+
 /* Waits for one stream, or for all of a context, or for all (both NULL). Without the lock. */
 void emu_wait_for(CUstream only, CUcontext context);
 

@@ -26,9 +26,7 @@ struct shared {
   uint64_t digest; /* of the machine that this state belongs to */
   bool said;
   pthread_mutex_t lock; /* robust: a process may be killed while it holds it */
-  int64_t free_at_ns[EMU_MAX_CHANNELS];
-  int64_t pair_free_at_ns[EMU_MAX_PAIRS], both_free_at_ns[EMU_MAX_PAIRS];
-  int64_t engine_free_at_ns[EMU_MAX_DEVICES][EMU_MAX_ENGINES];
+  struct emu_links links;
   struct holder holder[MAX_PROCESSES];
 };
 
@@ -105,59 +103,12 @@ bool emu_state_first_here(void) {
   return first;
 }
 
-/* A chunk's turn on what serves one after the other: when it is done there. */
-static int64_t take_turn(int64_t *free_at_ns, int64_t start_ns, uint64_t bytes,
-                         double bytes_per_ns) {
-  const int64_t begin = *free_at_ns > start_ns ? *free_at_ns : start_ns;
-  *free_at_ns = begin + (int64_t)((double)bytes / bytes_per_ns);
-  return *free_at_ns;
-}
-
-/* The engine of a device that is free first; NULL if the machine has as many as it takes. */
-static int64_t *first_engine(const struct emu_machine *machine, unsigned device) {
-  int64_t *free_at_ns = shared->engine_free_at_ns[device];
-  int64_t *first = machine->engines ? free_at_ns : NULL;
-  for (unsigned i = 1; i < machine->engines; ++i)
-    if (free_at_ns[i] < *first)
-      first = &free_at_ns[i];
-  return first;
-}
-
-/* What both directions of a pair share. */
-static int64_t *both_ways(const struct emu_machine *machine, const struct emu_path *path) {
-  const unsigned from = path->pair / machine->devices;
-  const unsigned to = path->pair % machine->devices;
-  return &shared->both_free_at_ns[from < to ? path->pair : emu_pair(machine, to, from)];
-}
-
-int64_t emu_reserve(const struct emu_machine *machine, const struct emu_path *path, unsigned device,
-                    uint64_t bytes, int64_t start_ns) {
+struct emu_links *emu_state_lock(void) {
   lock_shared();
-  int64_t *engine = first_engine(machine, device);
-  if (engine && *engine > start_ns)
-    start_ns = *engine;
-  int64_t end = start_ns;
-  if (path->cap_bytes_per_ns > 0)
-    end = take_turn(&shared->pair_free_at_ns[path->pair], start_ns, bytes, path->cap_bytes_per_ns);
-  if (path->both_bytes_per_ns > 0) {
-    const int64_t done =
-        take_turn(both_ways(machine, path), start_ns, bytes, path->both_bytes_per_ns);
-    end = done > end ? done : end;
-  }
-  for (uint32_t i = 0; i < path->count; ++i) {
-    /* Each channel by itself (cut-through): a flow that queues before a slow channel does not keep
-       others from the fast ones behind it. */
-    const uint16_t channel = path->channel[i];
-    const int64_t done = take_turn(&shared->free_at_ns[channel], start_ns, bytes,
-                                   machine->channel[channel].bytes_per_ns);
-    if (done > end)
-      end = done;
-  }
-  if (engine) /* it waits for the slowest part of the way */
-    *engine = end;
-  unlock_shared();
-  return end;
+  return &shared->links;
 }
+
+void emu_state_unlock(void) { unlock_shared(); }
 
 /* This process's entry: a free one, or that of a process that is no more. */
 static struct holder *my_holder(void) {

@@ -86,11 +86,16 @@ EMU_EXPORT CUresult cuStreamQuery(CUstream named) {
   emu_lock();
   CUstream stream = emu_resolve_stream(named);
   CUresult result = CUDA_ERROR_INVALID_HANDLE;
+  int64_t due = 0;
   if (stream) {
-    (void)emu_progress();
+    due = emu_progress();
+    if (!stream->first && stream->clock_ns < due)
+      due = stream->clock_ns;
     result = emu_stream_is_done(stream, emu_now()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   }
   emu_unlock();
+  if (result == CUDA_ERROR_NOT_READY)
+    emu_rest_between_questions(due);
   return result;
 }
 

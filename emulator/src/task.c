@@ -103,6 +103,8 @@ static bool take(CUstream stream, int64_t now, int64_t *due) {
 }
 
 void emu_free_task(struct task *task) {
+  if (task->kind == TASK_COPY)
+    emu_transfer_end(&task->of.transfer);
   if (task->kind == TASK_CALL)
     free((void *)task->of.call.arguments);
   free(task);

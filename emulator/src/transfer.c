@@ -3,13 +3,11 @@
 
 #include <string.h>
 
-#include "state.h"
-
 /* Chunks take about this long on the slowest channel, so that flows that share one take turns. */
 static const double chunk_ns = 200e3;
 static const uint64_t least_chunk = 4096, most_chunk = 1 << 20;
-/* How far ahead of time a copy may reserve channels. */
-static const int64_t ahead_ns = 100000;
+/* A program that asks all the time gets the last answer for this long. */
+static const int64_t look_again_ns = 20000;
 
 static bool goes_direct(const struct emu_copy *copy, const struct emu_way *way) {
   if (!way->peer)
@@ -18,34 +16,44 @@ static bool goes_direct(const struct emu_copy *copy, const struct emu_way *way) 
          emu_peer_enabled(copy->from.physical, copy->to.physical);
 }
 
+static void go(struct emu_sent *way, const struct emu_path *path, unsigned engine) {
+  way->path[way->stages] = *path;
+  way->engine[way->stages++] = engine;
+}
+
+static struct emu_path within(unsigned device) {
+  const struct emu_machine *machine = emu_driver.machine;
+  return (struct emu_path){.cap_bytes_per_ns = machine->device[device].copy_bytes_per_ns,
+                           .pair = emu_pair(machine, device, device)};
+}
+
+/* `device` drives the copy, but of one through host memory each device drives its own link. */
 static void choose_paths(struct transfer *transfer, unsigned device) {
   const struct emu_machine *machine = emu_driver.machine;
   const struct emu_place *from = &transfer->copy.from;
   const struct emu_place *to = &transfer->copy.to;
-  transfer->engine[0] = transfer->engine[1] = device;
+  struct emu_sent *sent = &transfer->way;
   if (from->on_device && to->on_device && from->physical == to->physical) {
-    transfer->local.cap_bytes_per_ns = machine->device[from->physical].copy_bytes_per_ns;
-    transfer->local.pair = emu_pair(machine, from->physical, from->physical);
-    transfer->path[0] = &transfer->local;
+    const struct emu_path local = within(from->physical);
+    go(sent, &local, device);
   } else if (from->on_device && to->on_device) {
     const struct emu_way *way = emu_way(machine, from->physical, to->physical);
-    const bool direct = goes_direct(&transfer->copy, way);
-    transfer->path[0] = direct ? &way->direct : &way->stage_up;
-    transfer->path[1] = direct ? NULL : &way->stage_down;
-    if (!direct) { /* each device drives its own link */
-      transfer->engine[0] = from->physical;
-      transfer->engine[1] = to->physical;
+    if (goes_direct(&transfer->copy, way)) {
+      go(sent, &way->direct, device);
+    } else {
+      go(sent, &way->stage_up, from->physical);
+      go(sent, &way->stage_down, to->physical);
     }
   } else if (from->on_device)
-    transfer->path[0] = &machine->device[from->physical].to_host;
+    go(sent, &machine->device[from->physical].to_host, device);
   else if (to->on_device)
-    transfer->path[0] = &machine->device[to->physical].from_host;
+    go(sent, &machine->device[to->physical].from_host, device);
 }
 
-static uint64_t chunk_of(const struct transfer *transfer) {
+static uint64_t chunk_of(const struct emu_sent *way) {
   double slowest = 1e18;
-  for (int stage = 0; stage < 2 && transfer->path[stage]; ++stage) {
-    const struct emu_path *path = transfer->path[stage];
+  for (unsigned stage = 0; stage < way->stages; ++stage) {
+    const struct emu_path *path = &way->path[stage];
     if (path->cap_bytes_per_ns > 0 && path->cap_bytes_per_ns < slowest)
       slowest = path->cap_bytes_per_ns;
     for (uint32_t i = 0; i < path->count; ++i)
@@ -59,14 +67,15 @@ static uint64_t chunk_of(const struct transfer *transfer) {
 }
 
 void emu_transfer_begin(struct transfer *transfer, unsigned device, int64_t start_ns) {
+  struct emu_sent *way = &transfer->way;
   choose_paths(transfer, device);
-  transfer->chunk = chunk_of(transfer);
-  transfer->moved = 0;
-  for (int stage = 0; stage < 2; ++stage) {
-    transfer->clock_ns[stage] = start_ns;
-    if (transfer->path[stage])
-      start_ns += transfer->path[stage]->latency_ns;
-    transfer->clock_ns[stage] = start_ns;
+  way->under_way = true;
+  way->bytes = transfer->copy.width * transfer->copy.rows;
+  way->chunk = chunk_of(way);
+  for (unsigned stage = 0; stage < 2; ++stage) {
+    if (stage < way->stages)
+      start_ns += way->path[stage].latency_ns;
+    way->clock_ns[stage] = start_ns;
   }
 }
 
@@ -84,26 +93,35 @@ static void move_bytes(const struct emu_copy *copy, uint64_t at, uint64_t bytes)
   }
 }
 
-bool emu_transfer_advance(struct transfer *transfer, int64_t now_ns, int64_t *due_ns) {
-  const uint64_t total = transfer->copy.width * transfer->copy.rows;
-  while (transfer->moved < total) {
-    if (transfer->path[0] && transfer->clock_ns[0] > now_ns + ahead_ns) {
-      *due_ns = transfer->clock_ns[0] - ahead_ns;
-      return false;
-    }
-    const uint64_t left = total - transfer->moved;
-    const uint64_t bytes = left < transfer->chunk ? left : transfer->chunk;
-    move_bytes(&transfer->copy, transfer->moved, bytes);
-    transfer->moved += bytes;
-    int64_t arrived = transfer->clock_ns[0];
-    for (int stage = 0; stage < 2 && transfer->path[stage]; ++stage) {
-      if (transfer->clock_ns[stage] < arrived)
-        transfer->clock_ns[stage] = arrived; /* store and forward */
-      arrived = emu_reserve(emu_driver.machine, transfer->path[stage], transfer->engine[stage],
-                            bytes, transfer->clock_ns[stage]);
-      transfer->clock_ns[stage] = arrived;
-    }
-  }
-  *due_ns = transfer->clock_ns[transfer->path[1] ? 1 : 0];
+/* Of a copy that uses no link, within host memory. */
+static bool move_all(struct transfer *transfer, int64_t *due_ns) {
+  move_bytes(&transfer->copy, 0, transfer->way.bytes);
+  *due_ns = transfer->way.clock_ns[0];
   return true;
+}
+
+bool emu_transfer_advance(struct transfer *transfer, int64_t now_ns, int64_t *due_ns) {
+  if (!transfer->way.stages || !transfer->way.bytes)
+    return move_all(transfer, due_ns);
+  if (!transfer->number)
+    transfer->number = emu_links_add(&transfer->way);
+  if (!transfer->number || (transfer->looked_ns && now_ns < transfer->looked_ns + look_again_ns)) {
+    *due_ns = transfer->number ? transfer->due_ns : now_ns + look_again_ns;
+    return false;
+  }
+  uint64_t moved = 0;
+  const bool done = emu_links_look(transfer->number, now_ns, &moved, &transfer->due_ns);
+  move_bytes(&transfer->copy, transfer->moved, moved - transfer->moved);
+  transfer->moved = moved;
+  transfer->looked_ns = now_ns;
+  if (done)
+    transfer->number = 0;
+  *due_ns = transfer->due_ns;
+  return done;
+}
+
+void emu_transfer_end(struct transfer *transfer) {
+  if (transfer->number)
+    emu_links_forget(transfer->number);
+  transfer->number = 0;
 }
