@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.emulated_table import ClockedPattern, json_of, markdown_of, text_of
 from benchmarks.machine import describe
 
-from toposeat import emulation, evaluate, pipeline, profile
+from toposeat import emulation, pipeline
 from toposeat.launch import GpuAwareMpi
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.topology import read_topology
@@ -46,14 +46,20 @@ PROGRAM = MicrobenchOptions(sizes=(BYTES,), iterations=3, batch=1, warmup=0, buf
 def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -> ClockedPattern:
     """All runs of one pattern, on a stand-in node of its own."""
     machine = emulation.scaled_topology(read_topology(MACHINE), SCALE)
-    plan = pipeline.plan_bench(
-        pattern, machine, PROGRAM, options=pipeline.MapOptions(), randoms=repeats
+    algorithm = "linear" if pattern.startswith("alltoall") else None
+    plan, tiny = (
+        pipeline.plan_bench(
+            pattern,
+            machine,
+            replace(PROGRAM, sizes=(size,)),
+            options=pipeline.MapOptions(),
+            randoms=repeats,
+            algorithm=algorithm,
+        )
+        for size in (BYTES, 1)
     )
-    tiny = evaluate.Evaluator(machine, profile.pattern_traffic(plan.exchange.text(1)))
     both = replace(
-        plan,
-        program=replace(PROGRAM, sizes=(1, BYTES)),
-        evaluators=(tiny, *plan.evaluators),
+        plan, program=replace(PROGRAM, sizes=(1, BYTES)), times=(*tiny.times, *plan.times)
     )
     with emulation.emulated_node(read_topology(MACHINE), scale=SCALE) as node:
         variables = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}

@@ -131,10 +131,10 @@ def text_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
 
 def markdown_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
     """The page."""
-    parts = [PAGE_HEAD, f"{head};\n{where}.\n"]
+    parts = [PAGE_HEAD, f"{head};\n{where}."]
     sections = (PAGE_TIMES, PAGE_GAINS, PAGE_RANDOM)
     for section, (header, rows) in zip(sections, _tables(patterns), strict=True):
-        parts += [section, ""]
+        parts += [section]
         parts += ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
     return "\n".join(parts) + "\n"
 
