@@ -16,7 +16,7 @@ from tests.fuzz.target import Seed, Target
 from toposeat.errors import ToposeatError
 
 SLOW_S = 2.0  # CPU seconds; more is a fault
-GROWTH_BYTES = 256 << 20  # of the process's peak, by one input; more is a fault
+GROWTH_BYTES = 512 << 20  # of the process's peak, by one input; more is a fault
 _CPU_LIMIT_S = 20.0
 _WALL_LIMIT_S = 300.0  # against waiting for ever; the machine may be busy, or stopped for others
 _MAX_MESSAGE = 8000

@@ -6,7 +6,7 @@
 
 Every registered format, the strings that users type, placements, traffic of every kind. A fault is
 anything but the errors that users are meant to see, an error without hint or of several lines, more
-than 2 s, more memory than the limit or 256 MiB for one input, a process that dies. Jobs that are
+than 2 s, more memory than the limit or 512 MiB for one input, a process that dies. Jobs that are
 done are kept in build/fuzz/done.jsonl: the same command goes on where it was stopped, and runs
 again what had faults. Exit code 1 after a fault; the inputs are saved under build/fuzz.
 """

@@ -25,7 +25,7 @@ one line with a hint: no crash, no hang, no unbounded memory. `make fuzz` damage
 (one to four of: numbers and words replaced, lines and tags dropped, doubled, moved, columns cut,
 files cut and mixed, encodings changed; of saved machine trees: values, links, folders, pipes) and
 counts as a fault: any other exception, a message of several lines or without hint, more than 2 s of
-CPU, more than 256 MiB for one input, a process that dies. A sixteenth of the topologies that are
+CPU, more than 512 MiB for one input, a process that dies. A sixteenth of the topologies that are
 read are also saved and read again, and must be the same.
 
 *Causes* are refusals told apart by their words, *worst* is the slowest input in milliseconds of

@@ -258,6 +258,8 @@ def test_sizes(size: str, expected: int) -> None:
         ("stencil2d:٤x4", "is not a process grid"),
         ("stencil2d:100000x100000", "more than 131072 ranks"),
         ("stencil2d:4x4,wrap,wrap", "wrap is given twice"),
+        ("ring:4\n\nA", r"from 1 to 131072, got '4\n\nA'"),
+        ("halo:2x2,layers=2" + " \v" * 9 + "3", "got '2 "),
         ("stencil2d:4x4,wrap=yes", "wrap takes no value"),
         ("stencil2d:4x4,", "empty option"),
         ("stencil2d:4x4,wieght=3", "unknown option 'wieght'"),

@@ -81,7 +81,11 @@ def test_access_is_what_reading_and_writing_say(cells: list[list[str]], capabili
         (" \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n", 2, "the row of GPU1 is missing"),
         (" \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tX\tOK\t\n", 3, "columns are shifted"),
         (" \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\n", 3, "has 1 of 2 cells"),
-        (" \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tYES\tX\t\n", 3, "unknown relation 'YES'"),
+        (
+            " \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tYES\tX\t\n",
+            3,
+            "unknown word 'YES' between GPU1 and GPU0, but the other way it is 'OK'",
+        ),
         (" \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tPIX\tX\t\n", 3, "a word of `nvidia-smi topo -m`"),
         (" \tGPU0\tNIC0\t\n GPU0\tX\tOK\t\n NIC0\tOK\tX\t\n", 3, "NIC0 is no GPU"),
     ],
@@ -91,3 +95,18 @@ def test_refuses(text: str, line: int, words: str) -> None:
         facts_of_text(text)
     assert caught.value.line == line
     assert caught.value.hint
+
+
+def test_a_word_of_a_newer_driver_leaves_its_pair_open() -> None:
+    cells = [["X", "OK", "QNS"], ["OK", "X", "CNS"], ["QNS", "CNS", "X"]]
+    facts = facts_of_text(written(cells))
+    assert facts.peer_access == {(0, 1): True, (1, 0): True, (1, 2): False, (2, 1): False}
+    assert (
+        "1 pairs have a word that is not known (QNS), first GPU0 - GPU2 at line 3"
+        in (facts.report[0])
+    )
+
+
+def test_words_that_no_driver_could_print_are_damage() -> None:
+    with pytest.raises(InputError, match="unknown relation"):
+        facts_of_text(written([["X", "o-k!"], ["OK", "X"]]))

@@ -113,7 +113,7 @@ def test_wrapped_at_eighty_columns() -> None:
         ("GPU3   XGMI", "GPU2   XGMI", "row GPU2 appears twice"),
         ("GPU7   30", "GPU9   30", "row GPU9 has no column"),
         ("GPU3   XGMI         XGMI", "GPU3   XGMI         PCIE", "asymmetric"),
-        ("GPU5   XGMI", "GPU5   HYPER", "unknown link type 'HYPER'"),
+        ("GPU5   XGMI", "GPU5   HYPER", "'HYPER' between GPU5 and GPU0, but the other way"),
         ("GPU4   30           30", "GPU4   30", "has 7 cells, its header 8 columns"),
         ("GPU[1]\t\t: (Topology) Numa Node: 3", "GPU[0]\t\t: (Topology) Numa Node: 1", "two"),
     ],
@@ -142,3 +142,14 @@ def test_incomplete_json_is_refused() -> None:
         read(damaged)
     with pytest.raises(InputError, match="damaged JSON"):
         read(text[:-2])
+
+
+def test_a_link_type_of_a_newer_tool_leaves_its_pair_open() -> None:
+    def kind(i: int, j: int) -> str:
+        return "UALINK" if (i, j) == (0, 1) else "PCIE"
+
+    facts = read(samples.rocm_smi_json(3, kind, lambda i, j: 40))
+    assert facts.links == ()
+    assert any("1 pairs have a word that is not known (UALINK)" in line for line in facts.report)
+    with pytest.raises(InputError, match=r"'UALINK' between .*none that is known"):
+        read(samples.rocm_smi_json(3, lambda i, j: "UALINK", lambda i, j: 40))

@@ -75,7 +75,7 @@ def test_pcie_words() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ("GPU 1/1  XL*", "GPU 1/1  XQ4", 5, "unknown relation 'XQ4'"),
+        ("GPU 1/1  XL*", "GPU 1/1  XQ4", 5, "unknown word 'XQ4' between GPU 1/1 and GPU 0/0, but"),
         ("GPU 1/1  XL*", "GPU 1/1  SYS", 5, "asymmetric"),
         ("GPU 1/0  XL16     XL*      S", "GPU 1/0  XL16     S        S", 4, "columns are shifted"),
         ("GPU 0/1  MDF", "GPU 0/0  MDF", 3, "comes twice"),
@@ -91,3 +91,16 @@ def test_damage_is_refused_with_its_line(old: str, new: str, line: int, message:
     with pytest.raises(InputError, match=message) as caught:
         read(text.replace(old, new, 1))
     assert caught.value.line == line
+
+
+def test_a_word_of_a_newer_tool_leaves_its_tiles_open() -> None:
+    def cell(i: int, j: int) -> str:
+        return "CXL4" if {i, j} == {0, 2} else max1550(i, j)
+
+    facts = read(xpu_smi(2, 2, cell, ["0-51", "52-103"]))
+    assert {(x.i, x.j) for x in facts.links} == {(0, 1), (1, 3), (2, 3)}
+    assert (
+        "1 pairs have a word that is not known (CXL4), first GPU 0/0 - GPU 1/0" in (facts.report[0])
+    )
+    with pytest.raises(InputError, match="and none that is known"):
+        read(xpu_smi(2, 1, lambda i, j: "CXL4", ["0-51", "52-103"]))

@@ -58,7 +58,7 @@ class PatternText:
         text = self._take_positional("a process grid such as 4x2x2")
         parts = text.lower().split("x")
         if not all(_INTEGER.fullmatch(part) and int(part) > 0 for part in parts):
-            raise self.error(f"{text!r} is not a process grid such as 4x2x2")
+            raise self.error(f"{text[:40]!r} is not a process grid such as 4x2x2")
         if dimensions is not None and len(parts) != dimensions:
             raise self.error(f"expected {dimensions} dimensions, got {len(parts)}")
         grid = tuple(int(part) for part in parts)
@@ -120,15 +120,15 @@ class PatternText:
     def finish(self) -> None:
         """Refuse what nobody took."""
         if self._positional is not None:
-            raise self.error(f"{self._positional!r} is out of place")
+            raise self.error(f"{self._positional[:40]!r} is out of place")
         if self._options:
-            raise self.error(f"unknown option {next(iter(self._options))!r}")
+            raise self.error(f"unknown option {next(iter(self._options))[:40]!r}")
 
     def _add_option(self, key: str, value: str | None) -> None:
         if not key:
             raise self.error("there is an empty option")
         if key in self._options:
-            raise self.error(f"{key} is given twice")
+            raise self.error(f"{_shown(key)} is given twice")
         self._options[key] = value
 
     def _take_positional(self, what: str) -> str:
@@ -148,7 +148,7 @@ class PatternText:
     def _integer(self, name: str, text: str, minimum: int, maximum: int) -> int:
         if not _INTEGER.fullmatch(text) or not minimum <= int(text) <= maximum:
             raise self.error(
-                f"{name} must be a whole number from {minimum} to {maximum}, got {text}"
+                f"{name} must be a whole number from {minimum} to {maximum}, got {_shown(text)}"
             )
         return int(text)
 
@@ -156,6 +156,11 @@ class PatternText:
         match = _SCALED.fullmatch(text)
         unit = None if match is None else units.get(match[2].lower())
         if match is None or unit is None:
-            raise self.error(f"{name}={text} is not a number")
+            raise self.error(f"{name}={_shown(text)} is not a number")
         whole = _INTEGER.fullmatch(match[1])
         return (int(match[1]) if whole else float(match[1])) * unit
+
+
+def _shown(text: str) -> str:
+    """A word of the user's in a message of one line."""
+    return text if text.isprintable() and len(text) <= 40 else repr(text[:40])

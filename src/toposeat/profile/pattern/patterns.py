@@ -135,8 +135,7 @@ def _alltoall(text: PatternText) -> MessageList:
         messages.communicators.append(
             Communicator(id=first, ranks=members, name=f"first dimension, member {first}")
         )
-        for source, target in product(members, members):
-            messages.add(TrafficKind.COLLECTIVE, source, target, size, count)
+        messages.add_all_to_all(TrafficKind.COLLECTIVE, members, size, count)
         messages.collectives += [
             CollectiveEvent(
                 communicator=first,

@@ -20,6 +20,12 @@ from toposeat.topology.facts import DeviceFact, LinkFact, MachineFacts
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
 from toposeat.topology.readers.pair_tables import PairTable
+from toposeat.topology.readers.unknown_words import (
+    Strange,
+    WordAt,
+    could_be_a_word,
+    unknown_pairs,
+)
 
 _RELAYED_WEIGHTS = (30, 45, 60)  # several xGMI hops, over other GPUs
 _SAME_NODE_WEIGHT = 40
@@ -29,6 +35,10 @@ _ACCESS = {"TRUE": True, "ENABLED": True, "1": True, "FALSE": False, "DISABLED":
 _Value = TypeVar("_Value")
 _TYPES = frozenset({"XGMI", "PCIE"})
 _UNKNOWN_TYPES = frozenset({"N/A", "UNKNOWN", "XXXX", "INTERNAL", "NOT_APPLICABLE"})
+
+
+def _is_type(word: str) -> bool:
+    return word in _TYPES or word in _UNKNOWN_TYPES or word.startswith("AMDSMI_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,7 @@ class AmdPairs:
         Raises:
             InputError: contradictory or impossible cells, with their line.
         """
-        types = self._symmetric("type", self._type)
+        types = self._types()
         weights = self._symmetric("weight", self._number)
         bandwidths = self._pairs("bandwidth", self._range)
         if not types and not weights:
@@ -98,6 +108,15 @@ class AmdPairs:
             links=tuple(links),
             report=tuple(self.report),
         )
+
+    def _types(self) -> dict[tuple[int, int], str]:
+        """XGMI, PCIE, or "" where the word says nothing or is not known."""
+        cells = self.tables.get("type", {})
+        words = {pair: WordAt(cell.text.upper(), cell.line) for pair, cell in cells.items()}
+        unknown = unknown_pairs(words, _is_type, lambda i: self.devices[i].label, self.report)
+        if isinstance(unknown, Strange):
+            raise InputError(unknown.cause, path=self.path, line=unknown.line, hint=self.hint)
+        return self._symmetric("type", self._type)
 
     def _links(
         self,
@@ -231,7 +250,7 @@ class AmdPairs:
         text = cell.text.upper()
         if text in _TYPES:
             return text
-        if text in _UNKNOWN_TYPES or text.startswith("AMDSMI_"):
+        if _is_type(text) or could_be_a_word(text):
             return ""
         raise self._refusal(f"unknown link type {cell.text!r:.40}", cell)
 

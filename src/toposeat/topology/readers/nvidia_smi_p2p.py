@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Vendor
 from toposeat.topology.facts import DeviceFact, MachineFacts
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.unknown_words import Strange, WordAt, unknown_pairs
 from toposeat.topology.readers.word_table import Table, Vocabulary, clean_lines, find_table
 
 MEANINGS = {
@@ -33,6 +35,7 @@ STATES = Vocabulary(
         ("PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "NV1", "NV2", "NV4", "NV12", "NV18"),
         "nvidia-smi topo -m",
     ),
+    unknown_is_value=True,
 )
 _COMMAND = re.compile(r"topo\s+(?:-p2p|--p2pstatus)\s+([rwnap]{1,2})\b")
 _P2P_ROW = re.compile(
@@ -56,7 +59,7 @@ def parse(file: FileText) -> MachineFacts:
     """Read which pairs have peer access.
 
     Raises:
-        InputError: with file and line: no matrix, truncated, unknown words.
+        InputError: with file and line: no matrix, truncated, words that contradict known ones.
     """
     lines = clean_lines(file.text)
     table = find_table(lines, STATES, file.path)
@@ -68,7 +71,7 @@ def parse(file: FileText) -> MachineFacts:
     report: list[str] = []
     command = next((m for x in lines if (m := _COMMAND.search(x.text))), None)
     capability = command[1] if command else ""
-    access = _access(table, capability, report)
+    access = _access(_states(table, file.path, report), table.columns, capability, report)
     return MachineFacts(
         origin="nvidia-smi topo -p2p text",
         devices=tuple(
@@ -99,20 +102,34 @@ def _check_rows(table: Table, path: Path) -> None:
         )
 
 
-def _access(table: Table, capability: str, report: list[str]) -> dict[tuple[int, int], bool]:
+def _states(table: Table, path: Path, report: list[str]) -> dict[tuple[int, int], str]:
+    """The state of each ordered pair; words that a newer driver may have learnt are left out."""
+    place = {label: i for i, label in enumerate(table.columns)}
+    found = {
+        (place[row.label], j): WordAt(cell, row.line)
+        for row in table.rows
+        for j, cell in enumerate(row.cells)
+        if cell != "X"
+    }
+    unknown = unknown_pairs(found, MEANINGS.__contains__, table.columns.__getitem__, report)
+    if isinstance(unknown, Strange):
+        hint = f"known are {STATES.known}; {STATES.save}"
+        raise InputError(unknown.cause, path=path, line=unknown.line, hint=hint)
+    return {pair: at.word for pair, at in found.items() if pair not in unknown}
+
+
+def _access(
+    found: dict[tuple[int, int], str],
+    columns: Sequence[str],
+    capability: str,
+    report: list[str],
+) -> dict[tuple[int, int], bool]:
     """What the states say of peer access at large.
 
     Reading or writing decides. That NVLink, PCIe or atomics cannot serve a pair leaves open
     whether another way does.
     """
     decides = not capability or set(capability) & {"r", "w"}
-    place = {label: i for i, label in enumerate(table.columns)}
-    found: dict[tuple[int, int], str] = {
-        (place[row.label], j): cell
-        for row in table.rows
-        for j, cell in enumerate(row.cells)
-        if cell != "X"
-    }
     if not capability:
         report.append("which capability was asked for (r, w, n, a, p) is not stated: r assumed")
     elif not decides:
@@ -127,8 +144,8 @@ def _access(table: Table, capability: str, report: list[str]) -> dict[tuple[int,
     if torn:
         i, j = torn[0]
         report.append(
-            f"the matrix is asymmetric for {len(torn)} pairs: {table.columns[i]} ->"
-            f" {table.columns[j]} is {found[i, j]}, back it is {found[j, i]}"
+            f"the matrix is asymmetric for {len(torn)} pairs: {columns[i]} ->"
+            f" {columns[j]} is {found[i, j]}, back it is {found[j, i]}"
         )
     return {
         pair: state == "OK"

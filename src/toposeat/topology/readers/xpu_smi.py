@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat.errors import InputError
@@ -23,6 +23,12 @@ from toposeat.topology import constants as k
 from toposeat.topology.facts import DeviceFact, LinkFact, MachineFacts
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.unknown_words import (
+    Strange,
+    WordAt,
+    could_be_a_word,
+    unknown_pairs,
+)
 from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
 
 _SAVE = "save the whole output again: xpu-smi topology -m > FILE"
@@ -85,8 +91,11 @@ def parse(file: FileText) -> MachineFacts:
             hint=_SAVE,
         )
     rows = _rows(lines[position + 1 :], tiles, file.path)
+    report: list[str] = []
+    _check_words(tiles, rows, file.path, report)
     _check_symmetry(tiles, rows, file.path)
-    return _facts(tiles, rows)
+    facts = _facts(tiles, rows)
+    return replace(facts, report=(*report, *facts.report))
 
 
 def _header(lines: Sequence[Line]) -> tuple[int, list[_Tile]] | None:
@@ -136,7 +145,7 @@ def _rows(lines: Sequence[Line], tiles: Sequence[_Tile], path: Path) -> list[_Ro
 def _row(tile: _Tile, tiles: Sequence[_Tile], tokens: list[str], line: int, path: Path) -> _Row:
     cells = [token.upper() for token in tokens[: len(tiles)]]
     for cell in cells:
-        if not _is_cell(cell):
+        if not _is_cell(cell) and not could_be_a_word(cell):
             raise InputError(
                 f"unknown relation {cell!r:.40} in row {tile.label}",
                 path=path,
@@ -183,6 +192,26 @@ def _affinity(rest: list[str], tile: _Tile, line: int, path: Path) -> str | None
             hint=_SAVE,
         ) from None
     return rest[0]
+
+
+def _check_words(
+    tiles: Sequence[_Tile], rows: Sequence[_Row], path: Path, report: list[str]
+) -> None:
+    """Report words that are not known: what joins those tiles stays not known."""
+    cells = {
+        (i, j): WordAt(cell, row.line)
+        for i, row in enumerate(rows)
+        for j, cell in enumerate(row.cells)
+        if i != j
+    }
+    unknown = unknown_pairs(cells, _is_cell, lambda i: tiles[i].label, report)
+    if isinstance(unknown, Strange):
+        raise InputError(
+            unknown.cause,
+            path=path,
+            line=unknown.line,
+            hint=f"known are S, XLn, XL*, MDF, {', '.join(_PCIE)}; {_SAVE}",
+        )
 
 
 def _check_symmetry(tiles: Sequence[_Tile], rows: Sequence[_Row], path: Path) -> None:
