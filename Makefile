@@ -41,6 +41,13 @@ native-test: setup-test ## native tests under sanitizers: address and undefined 
 	@cmake --build --preset thread-sanitizer
 	@ctest --preset thread-sanitizer --output-on-failure
 
+.PHONY: gpu-test
+gpu-test: setup-test build ## on a node with GPUs: devcopy's scenarios on its driver, and where the stand-in answers otherwise
+	@cmake --preset dev --log-level=WARNING
+	@cmake --build --preset dev --target toposeat_devcopy_tests
+	@env -u TOPOSEAT_DEVCOPY_MACHINE build/dev/devcopy/toposeat_devcopy_tests
+	@python -m benchmarks.driver_conformance
+
 .PHONY: lint
 lint: setup-lint build lint-python lint-native ## everything that reads the code without running it
 

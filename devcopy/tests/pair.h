@@ -25,6 +25,7 @@ struct scenario {
   tdc_options options;
   bool unconnected;
   bool second_is_killed; /* its end by a signal is what the scenario wants */
+  bool needs_stand_in;   /* a machine that not every node is */
   void (*run)(struct side *side);
 };
 
@@ -39,9 +40,9 @@ uint64_t host_memory(size_t bytes);
 
 /* virtual_memory.c */
 void virtual_memory(struct side *side);
-void virtual_memory_without_handle(struct side *side);
-void virtual_memory_of_pieces(struct side *side);
-void virtual_memory_without_peers(struct side *side);
+void virtual_private(struct side *side);
+void virtual_pieces(struct side *side);
+void virtual_no_peers(struct side *side);
 
 extern const struct scenario scenarios[];
 extern const unsigned scenario_count;

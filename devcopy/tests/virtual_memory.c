@@ -92,7 +92,7 @@ void virtual_memory(struct side *side) {
 }
 
 /* Made without a handle type: nobody else can map it. */
-void virtual_memory_without_handle(struct side *side) {
+void virtual_private(struct side *side) {
   const uint64_t base = take(side->device, 1, CU_MEM_HANDLE_TYPE_NONE);
   for (tdc_protocol wanted = TDC_GET; wanted <= TDC_COOPERATE; ++wanted) {
     const struct expected expected = {wanted, TDC_STAGED, true};
@@ -101,7 +101,7 @@ void virtual_memory_without_handle(struct side *side) {
   give_back(base, 1);
 }
 
-void virtual_memory_of_pieces(struct side *side) {
+void virtual_pieces(struct side *side) {
   const uint64_t base = take(side->device, 2, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   const struct expected within = {TDC_GET, TDC_GET, false};
   move(side, base + PIECE + 100, PIECE - 100, &within, 1);
@@ -110,7 +110,7 @@ void virtual_memory_of_pieces(struct side *side) {
   give_back(base, 2);
 }
 
-void virtual_memory_without_peers(struct side *side) {
+void virtual_no_peers(struct side *side) {
   const uint64_t base = take(side->device, 1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   const struct expected expected = {TDC_PUT, TDC_STAGED, true};
   move(side, base + 100, 100000, &expected, 3);

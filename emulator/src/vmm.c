@@ -178,7 +178,7 @@ EMU_EXPORT CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
 
 static CUresult map_here(uint64_t pointer, uint64_t size, struct physical *physical) {
   const struct range *range = range_of(pointer, size);
-  if (!physical || !range || size != physical->size)
+  if (!physical || !range || size != physical->size || (pointer - range->base) % GRANULARITY)
     return CUDA_ERROR_INVALID_VALUE;
   if (emu_find(pointer))
     return CUDA_ERROR_ALREADY_MAPPED;

@@ -1,0 +1,1 @@
+"""What a CUDA driver answers, and what another one does: see __main__."""
