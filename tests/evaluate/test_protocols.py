@@ -171,6 +171,27 @@ def test_a_pair_that_cannot_is_staged_and_what_was_not_measured_is_said() -> Non
         predict_settings(bare, load, (0, 1, 2, 3), rule_of(GET), ())
 
 
+def test_directions_that_hinder_each_other_share_what_both_reach() -> None:
+    machine = node()
+    limited = tuple(
+        replace(
+            r,
+            protocols=(
+                (r.protocols or ())[0],
+                replace((r.protocols or ())[1], combined_bytes_per_s=nominal(5e9)),
+            ),
+        )
+        for r in machine.routes
+    )
+    machine = replace(machine, routes=limited)
+    both = traffic((0, 1, MIB, 1), (1, 0, MIB, 1))
+    staged = under_rule(machine, rule_of(STAGED), MIB)
+    assert seconds(staged, both) == pytest.approx(30e-6 + MIB / 2.5e9, rel=1e-9)
+    assert seconds(staged, traffic((0, 1, MIB, 1))) == pytest.approx(30e-6 + MIB / 4e9, rel=1e-9)
+    direct = under_rule(machine, rule_of(GET), MIB)
+    assert seconds(direct, both) == pytest.approx(10e-6 + MIB / 10e9, rel=1e-9)
+
+
 def test_settings_are_sorted_and_what_is_missing_comes_last() -> None:
     settings = [
         Setting(name=p.value, variables={"X": p.value}, rule=rule_of(p)) for p in (PUT, STAGED, GET)

@@ -101,7 +101,8 @@ class MeasureCommand(Command):
                 with progress_bar("pairs alone") as bar:
                     measure.measure_pairs(workers, protocols, args.budget, results, bar)
                 with progress_bar("both directions") as bar:
-                    measure.measure_both_ways(workers, protocols[0], results, bar)
+                    for protocol in protocols:
+                        measure.measure_both_ways(workers, protocol, results, bar)
             bandwidth, _ = measure.pair_numbers(results, protocols[0])
             with progress_bar("sets at once") as bar:
                 tried = measure.try_sets(workers, bandwidth, protocols[0], bar)

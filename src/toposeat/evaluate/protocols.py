@@ -178,7 +178,8 @@ def _through(route: Route, way: ProtocolRoute, points: tuple[CurvePoint, ...]) -
         curve=RouteCurve(points=_thinned(points), source=Source.MEASURED),
         cap_bytes_per_s=None,
         latency_s=None,
-        combined_bytes_per_s=None if staged else route.combined_bytes_per_s,
+        combined_bytes_per_s=way.combined_bytes_per_s
+        or (None if staged else route.combined_bytes_per_s),
     )
 
 

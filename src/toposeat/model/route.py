@@ -118,11 +118,17 @@ class ProtocolRoute:
     """What one protocol was measured to reach on a route, and the links that it uses.
 
     `links` is None where they are those of the route; a staged copy may go back over a link.
+    `combined_bytes_per_s` is what both directions of the pair reach together, where they hinder
+    each other.
     """
 
     protocol: CopyProtocol
     curve: RouteCurve
     links: tuple[str, ...] | None = None
+    combined_bytes_per_s: Quantity | None = None
+
+    def __post_init__(self) -> None:
+        check_bandwidth(self.combined_bytes_per_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,6 +14,7 @@ from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
 from toposeat.model.topology_file import load_topology, save_topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import PairResults, measure_pairs, with_protocols
+from toposeat.topology.measure.results import Transfers
 
 
 def measured(protocols: list[str], base: Topology | None = None) -> Topology:
@@ -62,3 +63,21 @@ def test_a_protocol_twice_and_a_broken_way_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(text.replace('"protocol": "get"', '"protocol": "gift"', 1))
     with pytest.raises(InputError, match="gift"):
         load_topology(tmp_path / "bad.json")
+
+
+def test_what_both_directions_reach_is_kept_for_each_protocol() -> None:
+    machine = read_topology("k80-16")
+    workers = FakeWorkers(machine)
+    results = PairResults(workers.count)
+    measure_pairs(workers, ["get", "put"], 0.0, results, lambda *_: None)
+    for source, target in ((0, 1), (1, 0)):
+        seconds = (2 * (4 << 20) / results.bandwidth("get")[source, target],)
+        each = Transfers(source, target, "get", 4 << 20, seconds, at_once=True)
+        results.add(each)
+    get, put = (
+        with_protocols(machine, workers.pci, results).route_of_pair["gpu0", "gpu1"].protocols or ()
+    )
+    assert get.combined_bytes_per_s is not None
+    alone = results.bandwidth("get")[0, 1]
+    assert get.combined_bytes_per_s.value == pytest.approx(alone, rel=1e-6)
+    assert put.combined_bytes_per_s is None

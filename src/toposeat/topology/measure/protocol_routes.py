@@ -10,6 +10,7 @@ from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, 
 from toposeat.topology.graph.staged_routes import ways_to_memory
 from toposeat.topology.measure.learned import device_ids
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
+from toposeat.topology.measure.route_numbers import both_ways_limits
 
 # Where host memory may be, the likeliest first.
 _MEMORY = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
@@ -30,6 +31,7 @@ def with_protocols(topology: Topology, pci: Sequence[str], results: PairResults)
     kinds = {component.kind for component in topology.components}
     memory = next((kind for kind in _MEMORY if kind in kinds), ComponentKind.NUMA)
     ways = ways_to_memory(topology, memory)
+    limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}
     found: dict[tuple[str, str], list[ProtocolRoute]] = {}
     for i, j in results.pairs():
         pair = (ids[i], ids[j])
@@ -40,7 +42,12 @@ def with_protocols(topology: Topology, pci: Sequence[str], results: PairResults)
             protocol = CopyProtocol(name)
             way = tuple(ways.get(pair, ())) if protocol is CopyProtocol.STAGED else ()
             found.setdefault(pair, []).append(
-                ProtocolRoute(protocol=protocol, curve=curve, links=way or None)
+                ProtocolRoute(
+                    protocol=protocol,
+                    curve=curve,
+                    links=way or None,
+                    combined_bytes_per_s=limits[name].get((i, j)),
+                )
             )
     routes = [
         _with(route, found.get((route.source, route.target), [])) for route in topology.routes

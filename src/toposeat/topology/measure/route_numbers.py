@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,13 +39,7 @@ def with_both_ways(
     Where they do not, a route states no such limit.
     """
     ids = device_ids(topology, pci)
-    both, alone = results.both_ways(protocol), results.bandwidth(protocol)
-    limits: dict[tuple[str, str], Quantity | None] = {}
-    for i, j in results.pairs():
-        if not np.isnan(both[i, j]):
-            hindered = both[i, j] < _HINDERED * (alone[i, j] + alone[j, i])
-            rate = Quantity(float(both[i, j]), Source.MEASURED)
-            limits[ids[i], ids[j]] = rate if hindered else None
+    limits = {(ids[i], ids[j]): rate for (i, j), rate in both_ways_limits(results, protocol)}
     routes = [
         replace(route, combined_bytes_per_s=limits[route.source, route.target])
         if (route.source, route.target) in limits
@@ -53,3 +47,14 @@ def with_both_ways(
         for route in topology.routes
     ]
     return replace(topology, routes=tuple(routes))
+
+
+def both_ways_limits(
+    results: PairResults, protocol: str
+) -> Iterator[tuple[tuple[int, int], Quantity | None]]:
+    """What each measured pair's directions reach together; None where they do not hinder."""
+    both, alone = results.both_ways(protocol), results.bandwidth(protocol)
+    for i, j in results.pairs():
+        if not np.isnan(both[i, j]):
+            hindered = both[i, j] < _HINDERED * (alone[i, j] + alone[j, i])
+            yield (i, j), Quantity(float(both[i, j]), Source.MEASURED) if hindered else None
