@@ -97,6 +97,8 @@ class MeasureCommand(Command):
                 )
             tell(f"Measuring {workers.count} GPUs, {', '.join(protocols)}")
             pci, ordinals = list(workers.pci), list(workers.ordinals)
+            if base is not None:
+                measure.check_machine(base, pci, ordinals)
             with _kept(args.raw, pci) as results:
                 with progress_bar("pairs alone") as bar:
                     measure.measure_pairs(workers, protocols, args.budget, results, bar)
@@ -117,7 +119,8 @@ class MeasureCommand(Command):
         machine = measure.with_both_ways(machine, pci, results, protocols[0])
         machine = measure.with_protocols(machine, pci, results)
         machine = _marked(machine)
-        for line in machine.report:
+        unseen = measure.unseen_devices(base, pci) if base is not None and not devices else []
+        for line in (*unseen, *measure.fallen_back(results, protocols), *machine.report):
             tell(f"note: {line}")
         if args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from toposeat.cli.main import main
 from toposeat.emulation import emulated_node
+from toposeat.model.topology_file import save_topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import MeasureError, Workers
 from toposeat.topology.measure.pairs import transfer
@@ -128,6 +130,38 @@ def test_hidden_gpus_are_not_there(tmp_path: Path) -> None:
     assert "there is no GPU 15: 15 are visible" in done.stderr
     done = toposeat(*emulated("measure", "--devices", "2"), cwd=tmp_path, code=1)
     assert "1 GPU makes no pair" in done.stderr
+
+
+def test_another_machine_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    words = ["measure", "-t", "dgx-1v", "--devices", "0,1", "--budget", "0", "--raw", "raw"]
+    done = toposeat(*emulated(*words, "-o", "m.json"), cwd=tmp_path, code=1)
+    assert "no PCI bus id or UUID in common" in done.stderr
+    assert "hint: " in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_not_possible_or_not_there_is_said(tmp_path: Path) -> None:
+    machine = read_topology("k80-16")
+    devices = machine.devices[:3]
+    kept = {each.id for each in devices}
+    gone = {each.id for each in machine.devices} - kept
+    links = tuple(each for each in machine.links if not gone & {*each.ends})
+    routes = tuple(
+        replace(route, peer_access={route.source, route.target} != {"gpu0", "gpu2"})
+        for route in machine.routes
+        if route.source in kept and route.target in kept
+    )
+    small = replace(machine, devices=devices, links=links, routes=routes)
+    save_topology(small, tmp_path / "three.json")
+    words = ["--", "toposeat", "measure", "-t", "three.json", "--budget", "0"]
+    done = toposeat("emulate", "-t", "three.json", "--scale", "0.2", *words, cwd=tmp_path)
+    assert "note: get is not possible for 2 pairs, GPU 0 to 2 first" in done.stderr
+    assert "They went through host memory" in done.stderr
+    assert "staged: GB/s" in done.stdout
+    hide = ["emulate", "-t", "three.json", "--scale", "0.2", "--hide", "1"]
+    done = toposeat(*hide, *words, cwd=tmp_path)
+    assert "has 3 GPUs, 2 were measured; not visible here: gpu1 (" in done.stderr
 
 
 def test_a_killed_worker_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from toposeat.topology.measure.learned import (
 from toposeat.topology.measure.pairs import Copiers, measure_both_ways, measure_pairs, tournament
 from toposeat.topology.measure.protocol_routes import with_protocols
 from toposeat.topology.measure.raw_file import raw_file
+from toposeat.topology.measure.remarks import check_machine, fallen_back, unseen_devices
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.measure.route_numbers import with_both_ways, with_curves
 from toposeat.topology.measure.sharing import SharedLink, find_shared_links, try_sets
@@ -25,7 +26,9 @@ __all__ = [
     "PairResults",
     "SharedLink",
     "Workers",
+    "check_machine",
     "facts_of_measurement",
+    "fallen_back",
     "find_shared_links",
     "measure_both_ways",
     "measure_host",
@@ -36,6 +39,7 @@ __all__ = [
     "topology_of_measurement",
     "tournament",
     "try_sets",
+    "unseen_devices",
     "with_both_ways",
     "with_curves",
     "with_protocols",
