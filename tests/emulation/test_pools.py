@@ -24,6 +24,13 @@ def take(size, where):
     pointer = c_uint64()
     driver.do('cuMemAllocAsync', byref(pointer), c_size_t(size), where)
     return pointer.value
+def gate(where):                  # holds a stream until the returned file is written to
+    reader, writer = os.pipe()
+    function = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: os.read(reader, 1))
+    kept.append(function)
+    driver.do('cuLaunchHostFunc', where, function, c_void_p(0))
+    return writer
+kept = []
 def attribute(which, pointer, kind=c_uint64):
     value = kind()
     driver.do('cuPointerGetAttribute', byref(value), c_int(which), c_uint64(pointer))
@@ -38,15 +45,17 @@ def test_memory_is_taken_and_freed_in_the_order_of_a_stream() -> None:
     driver.do('cuDeviceGetDefaultMemPool', byref(pool), c_int(0))
     size = 4 << 20
     pointer = take(size, where)
+    go = gate(where)
     host = ctypes.create_string_buffer(bytes(range(256)) * (size // 256), size)
     back = ctypes.create_string_buffer(size)
     driver.do('cuMemcpyHtoDAsync_v2', c_uint64(pointer), host, c_size_t(size), where)
     driver.do('cuMemcpyDtoHAsync_v2', back, c_uint64(pointer), c_size_t(size), where)
     driver.do('cuMemFreeAsync', c_uint64(pointer), where)
-    assert used(pool) == size                       # the copies before it are slow
+    assert used(pool) == size                       # its turn has not come
     assert driver.code('cuMemFreeAsync', c_uint64(pointer), where) == 1
-    assert driver.code('cuMemFree_v2', c_uint64(pointer)) == 1
+    os.write(go, b"g")
     driver.do('cuStreamSynchronize', where)
+    assert driver.code('cuMemFree_v2', c_uint64(pointer)) == 1
     assert back.raw == host.raw
     assert used(pool) == 0
     assert used(pool, 8) == size                    # the high-water mark
@@ -162,7 +171,8 @@ def test_events_cross_processes() -> None:
         driver.do('cuIpcOpenEventHandle', byref(event), Handle.from_buffer_copy(buffer[:64]))
         result, other = driver.open(Handle.from_buffer_copy(buffer[64:]))
         assert result == 0
-        assert driver.code('cuEventQuery', event) == 600      # their copy goes on
+        assert driver.code('cuEventQuery', event) == 600      # not recorded yet
+        theirs.send(b"q")
         driver.do('cuStreamWaitEvent', where, event, c_uint(0))
         driver.do('cuMemcpyDtoDAsync_v2', c_uint64(mine), c_uint64(other), c_size_t(size), where)
         driver.do('cuStreamSynchronize', where)
@@ -185,9 +195,12 @@ def test_events_cross_processes() -> None:
     pointer = driver.allocate(size)
     driver.put(pointer, b"old!" * (size // 4))
     host = ctypes.create_string_buffer(b"new!" * (size // 4), size)
+    go = gate(where)
     driver.do('cuMemcpyHtoDAsync_v2', c_uint64(pointer), host, c_size_t(size), where)
     driver.do('cuEventRecord', event, where)
     ours.sendall(bytes(handle) + bytes(driver.export(pointer)))
+    assert ours.recv(1) == b"q"
+    os.write(go, b"g")
     assert ours.recv(1) == b"x"
     os.wait()
     print(codes)
@@ -205,9 +218,7 @@ def test_nobody_waits_for_the_record_of_a_process_that_was_killed() -> None:
         event, where, handle = c_void_p(), stream(), Handle()
         driver.do('cuEventCreate', byref(event), c_uint(6))
         driver.do('cuIpcGetEventHandle', byref(handle), event)
-        host = ctypes.create_string_buffer(256 << 20)
-        pointer = driver.allocate(256 << 20)
-        driver.do('cuMemcpyHtoDAsync_v2', c_uint64(pointer), host, c_size_t(256 << 20), where)
+        gate(where)
         driver.do('cuEventRecord', event, where)
         theirs.sendall(bytes(handle))
         time.sleep(60)
