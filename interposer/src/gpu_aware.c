@@ -61,3 +61,25 @@ const char *tps__refusal_remedy(void) {
 }
 
 bool tps__mpi_refuses(enum tps_gpu gpu) { return awareness_of(gpu) == NOT_AWARE; }
+
+/* Transports that the user leaves to UCX: a list, or with ^ those that it may not use. */
+static bool ucx_may_use(const char *transport) {
+  const char *list = getenv("UCX_TLS");
+  if (list == NULL || *list == '\0' || strcmp(list, "all") == 0)
+    return true;
+  return (strstr(list, transport) != NULL) != (*list == '^');
+}
+
+/* An Open MPI that was built without support for GPUs hands contiguous messages to UCX, which has
+   modules of its own for them. Its collectives do not go that way. */
+bool tps__messages_take(enum tps_gpu gpu) {
+  const char *chosen = getenv("OMPI_MCA_pml");
+  if (strstr(tps__process.header->library, "Open MPI") == NULL ||
+      !(tps__library_is_loaded("mca_pml_ucx") || (chosen != NULL && strcmp(chosen, "ucx") == 0)))
+    return false;
+  if (gpu == TPS_GPU_CUDA)
+    return ucx_may_use("cuda") && tps__library_is_loaded("libuct_cuda.");
+  if (gpu == TPS_GPU_HIP)
+    return ucx_may_use("rocm") && tps__library_is_loaded("libuct_rocm.");
+  return false;
+}

@@ -143,6 +143,8 @@ void tps__stop(void);
 /* A handle of the first loaded library with such a name and symbol, or NULL. `prefixes` of file
  * names, NULL at the end. Finds libraries outside of the global scope. */
 void *tps__library_with(const char *const *prefixes, const char *symbol);
+/* Whether a library is loaded whose file name begins so. */
+bool tps__library_is_loaded(const char *prefix);
 /* How many libraries this process has ever loaded: cheap, unlike looking for one. */
 unsigned long long tps__libraries_loaded(void);
 tps_function *tps__find(const char *name); /* e.g. "PMPI_Send"; NULL when the MPI has none */
@@ -315,6 +317,8 @@ tps_function *tps__gpu_real(const char *name, const void *caller);
 bool tps__mpi_refuses(enum tps_gpu gpu);
 const char *tps__refusal_remedy(void);
 /* Warns, once, if a buffer of a call that is about to be made is in device memory. */
+/* Whether what the MPI sends its messages with knows that GPU's memory, whatever the MPI says. */
+bool tps__messages_take(enum tps_gpu gpu);
 void tps__guard_buffers(const char *call, const void *const *buffers, int count);
 
 /* ---- persistent requests (request.c) ---- */

@@ -52,6 +52,13 @@ void *tps__library_with(const char *const *prefixes, const char *symbol) {
   return NULL;
 }
 
+bool tps__library_is_loaded(const char *prefix) {
+  const char *const prefixes[] = {prefix, NULL};
+  struct listing listing = {.prefixes = prefixes};
+  dl_iterate_phdr(visit, &listing);
+  return listing.count > 0;
+}
+
 static int note_count(struct dl_phdr_info *info, size_t size, void *argument) {
   (void)size;
   *(unsigned long long *)argument = info->dlpi_adds;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,15 @@ def test_refused(tmp_path: Path) -> None:
         clock(tmp_path, "echo", "nothing", pattern=r"([0-9.]+) s")
     with pytest.raises(ToposeatError, match="exit code"):
         clock(tmp_path, "false", pattern=None)
+
+
+def test_predicted_seconds_stand_beside_the_clocked(tmp_path: Path) -> None:
+    result = clock(tmp_path, "echo", "0.25 s", pattern=r"([0-9.]+) s")
+    assert "link time" not in render_clocked_text(result)
+    both = replace(result, predicted_s=(0.2, 0.25))
+    rows = [line.split() for line in render_clocked_text(both).splitlines()]
+    assert next(row for row in rows if row[:1] == ["default"])[-3:] == ["200", "ms", "1.25"]
+    assert next(row for row in rows if row[:1] == ["mine"])[-1] == "1.00"
+    assert clocked_json(both)["predicted_s"] == (0.2, 0.25)
+    with pytest.raises(ValueError, match="baseline and each candidate"):
+        replace(result, predicted_s=(0.2,))

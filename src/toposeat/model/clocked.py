@@ -34,6 +34,8 @@ class ClockedResult:
         emulated: name of the stand-in machine the runs were on; empty on a real one.
         notes: what a reader of the numbers must know.
         baseline: name of what the candidates are compared with.
+        predicted_s: link time of what is clocked, predicted for the baseline and each candidate;
+            empty where it is not known how much of the program a run is.
     """
 
     what: str
@@ -47,6 +49,11 @@ class ClockedResult:
     emulated: str = ""
     notes: tuple[str, ...] = ()
     baseline: str = "default"
+    predicted_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.predicted_s and len(self.predicted_s) != 1 + len(self.orders):
+            raise ValueError("a predicted time for the baseline and each candidate, or none")
 
     def is_noise(self, order: ClockedOrder) -> bool:
         """Whether the repeats cannot tell a candidate from the baseline."""

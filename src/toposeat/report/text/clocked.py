@@ -79,6 +79,11 @@ def _table(result: ClockedResult, word: str) -> RenderableType:
         ]
         for order in result.orders
     ]
+    if result.predicted_s:
+        header += ["link time\npredicted", f"{word} /\npredicted"]
+        clocked = [both, *(order.seconds for order in result.orders)]
+        for row, seconds, predicted in zip(rows, clocked, result.predicted_s, strict=True):
+            row += [format_seconds(predicted), f"{statistics.median(seconds) / predicted:.2f}"]
     return columns(header, rows, right=range(1, len(header)))
 
 
