@@ -34,6 +34,14 @@ template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vecto
   return {owned->data(), {owned->size()}, owner};
 }
 
+/// The same for a table with rows of so many columns.
+template <typename T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> as_table(std::vector<T> &&values, std::size_t columns) {
+  auto *owned = new std::vector<T>(std::move(values));
+  const nb::capsule owner(owned, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+  return {owned->data(), {owned->size() / columns, columns}, owner};
+}
+
 /// What Python calls `name`. Throws std::invalid_argument if there is no such name.
 template <class Value>
 Value named(const std::map<std::string, Value> &values, const std::string &name) {

@@ -11,6 +11,7 @@
 #include "toposeat/assignment.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/flow.hpp"
+#include "toposeat/placement_model.hpp"
 #include "toposeat/schedule.hpp"
 
 namespace {
@@ -34,6 +35,7 @@ std::optional<std::uint32_t> unless_none(std::uint32_t number) {
   return number == toposeat::no_link ? std::nullopt : std::optional(number);
 }
 
+using Costs = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Assignments = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 /// Calls `value` with each row of `assignments`, checked, without the interpreter's lock.
@@ -67,6 +69,32 @@ DoubleArray max_congestion_each(const Network &network, const RankTraffic &traff
     return toposeat::congestion(network, traffic, each).max_s;
   });
 }
+
+nb::ndarray<nb::numpy, double, nb::ndim<2>> figures_each(const Network &network,
+                                                         const RankTraffic &traffic,
+                                                         const Costs &cost,
+                                                         const Assignments &assignments) {
+  constexpr std::size_t columns = 5;
+  toposeat::PlacementModel model(network, traffic, {cost.data(), cost.data() + cost.size()});
+  std::vector<double> figures;
+  figures.reserve(assignments.shape(0) * columns);
+  for_each(network, traffic, assignments, [&](const Assignment &each) {
+    const toposeat::PlacementFigures found = model.figures(each);
+    for (const double value :
+         {found.max_s, found.mean_s, found.hop_bytes, found.cost, found.flow_s})
+      figures.push_back(value);
+    return found.flow_s;
+  });
+  return as_table(std::move(figures), columns);
+}
+
+constexpr const char *figures_each_doc =
+    "All figures of each row of a (placements, ranks) array, as a (placements, 5) array.\n\n"
+    "The columns: maximum and mean congestion in seconds, hop-bytes, the sum of bytes x cost (a\n"
+    "devices x devices array), and seconds until the last flow finishes.\n\n"
+    "Raises:\n"
+    "    ValueError: unless each row names a device for each rank, and `cost` has a row and a\n"
+    "        column for each device.";
 
 DoubleArray max_congestion_walk(const Network &network, const RankTraffic &traffic,
                                 const Assignment &device_of_rank, const Assignments &swaps) {
@@ -202,6 +230,8 @@ void bind_evaluate(nb::module_ &module) {
              flow_time_each_doc);
   module.def("max_congestion_each", &max_congestion_each, "network"_a, "traffic"_a, "placements"_a,
              max_congestion_each_doc);
+  module.def("figures_each", &figures_each, "network"_a, "traffic"_a, "cost"_a, "assignments"_a,
+             figures_each_doc);
   module.def("max_congestion_walk", &max_congestion_walk, "network"_a, "traffic"_a,
              "device_of_rank"_a, "exchanges"_a, max_congestion_walk_doc);
   module.def("schedule_times", &schedule_times, "network"_a, "phases"_a, "repeats"_a,

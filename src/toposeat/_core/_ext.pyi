@@ -144,6 +144,18 @@ def max_congestion_each(network: Network, traffic: RankTraffic, placements: Anno
         ValueError: unless each row names a device for each rank.
     """
 
+def figures_each(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], assignments: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    All figures of each row of a (placements, ranks) array, as a (placements, 5) array.
+
+    The columns: maximum and mean congestion in seconds, hop-bytes, the sum of bytes x cost (a
+    devices x devices array), and seconds until the last flow finishes.
+
+    Raises:
+        ValueError: unless each row names a device for each rank, and `cost` has a row and a
+            column for each device.
+    """
+
 def max_congestion_walk(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int], exchanges: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """
     Highest congestion of a link after each of a series of exchanges.
