@@ -2,6 +2,7 @@
 #include "toposeat/flow.hpp"
 
 #include <memory>
+#include <optional>
 
 #include "max_min.hpp"
 #include "pair_constraints.hpp"
@@ -82,8 +83,10 @@ public:
     if (traffic_.flows.empty())
       return 0;
     build(device_of_rank);
-    return walk_->run(give_up_s);
+    return walk_->run(give_up_s, end_ ? &*end_ : nullptr);
   }
+
+  void stop_at(const Deadline &end) { end_ = end; }
 
   FlowTimes times(const Assignment &device_of_rank) {
     if (traffic_.flows.empty())
@@ -103,6 +106,7 @@ private:
   const Network &network_;
   const RankTraffic &traffic_;
   std::unique_ptr<PhaseWalk> walk_;
+  std::optional<Deadline> end_;
 };
 
 FlowModel::FlowModel(const Network &network, const RankTraffic &traffic)
@@ -114,6 +118,8 @@ FlowModel::~FlowModel() = default;
 double FlowModel::seconds(const Assignment &device_of_rank, double give_up_s) {
   return simulation_->run(device_of_rank, give_up_s);
 }
+
+void FlowModel::stop_at(const Deadline &end) { simulation_->stop_at(end); }
 
 FlowTimes FlowModel::times(const Assignment &device_of_rank) {
   return simulation_->times(device_of_rank);

@@ -18,6 +18,8 @@ namespace toposeat {
 inline constexpr std::size_t exact_flows = 4096;
 inline constexpr double refills = 500;
 
+inline constexpr std::size_t between_looks = 16; // at the clock, in events
+
 /// Walks through the flows of one traffic for one assignment after the other.
 class PhaseWalk {
 public:
@@ -28,8 +30,8 @@ public:
 
   /// To be called before each of the others; false if a flow is not handled.
   virtual bool build(const Assignment &device_of_rank) = 0;
-  /// See FlowModel::seconds.
-  virtual double run(double give_up_s) = 0;
+  /// See FlowModel::seconds; `end` may be null.
+  virtual double run(double give_up_s, const Deadline *end) = 0;
   virtual FlowTimes times() = 0;
 };
 
@@ -61,11 +63,13 @@ public:
     return true;
   }
 
-  double run(double give_up_s) override {
+  double run(double give_up_s, const Deadline *end) override {
     auto &system = rates_.system();
     if (system.lower_bound() > give_up_s)
       return system.lower_bound();
-    while (next_start_ < by_start_.size() || !running_.empty()) {
+    for (std::size_t events = 0; next_start_ < by_start_.size() || !running_.empty(); ++events) {
+      if (end != nullptr && events % between_looks == between_looks - 1 && end->expired())
+        return unlimited;
       if (running_.empty())
         now_ = std::max(now_, starts_at(next_start_));
       if (now_ > give_up_s)
@@ -83,7 +87,7 @@ public:
   FlowTimes times() override {
     FlowTimes result;
     limit_.assign(finish_.size(), no_link);
-    result.seconds = run(unlimited);
+    result.seconds = run(unlimited, nullptr);
     result.finish_s = finish_;
     const auto last = std::max_element(finish_.begin(), finish_.end());
     result.last_flow = static_cast<std::uint32_t>(last - finish_.begin());

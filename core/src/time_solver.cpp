@@ -173,28 +173,30 @@ std::vector<Candidate> untimed_candidates(const Job &job, const Deadline &deadli
   return found;
 }
 
-/// For jobs of which the budget times only a few placements: it searches first, without timing
-/// any, for as long as leaves time for the default and two more, and then times the likeliest. One
-/// is timed whatever the time, for else the default would be kept for want of looking.
-Found time_the_likeliest(const Job &job) {
+/// Of the whole budget: the job's own deadline leaves time for a timing that begins before it.
+Deadline end_of_budget(const Job &job) {
   const double budget_s = job.request.budget_s;
-  const double searched_s =
-      std::max(0.25 * budget_s,
-               std::min(0.5 * budget_s, budget_s - 3 * timing_seconds(job.request.traffic)));
-  const std::vector<Candidate> candidates =
-      untimed_candidates(job, job.deadline.within(searched_s));
-  const double begun = job.deadline.left();
+  const double kept = std::min(0.75 * budget_s, timing_seconds(job.request.traffic));
+  return Deadline::in(job.deadline.left() + kept, job.request.stop);
+}
+
+/// For jobs of which the budget times only a few placements: it times the default, which tells how
+/// long that takes here, searches without timing any for as long as leaves time for two more, and
+/// then times the likeliest. What is not timed by the end of the budget is not taken.
+Found time_the_likeliest(const Job &job) {
+  const Deadline end = end_of_budget(job);
+  const double begun = end.left();
   Finalists finalists(job.loads, job.home);
   job.remember(job.home, finalists.best_score().flow_s);
-  const double one_timing = begun - job.deadline.left();
-  // The deadline leaves time for one that begins before it, if it takes as long as was thought.
-  const auto in_time = [&] {
-    return job.deadline.left() + timing_seconds(job.request.traffic) > one_timing;
-  };
+  finalists.stop_at(end);
+  const double one_timing = begun - end.left();
+  const double searched_s =
+      std::clamp(end.left() - 2 * one_timing, 0.25 * end.left(), 0.5 * job.request.budget_s);
+  const auto in_time = [&] { return end.left() > one_timing; };
   bool timed = false;
-  for (const Candidate &each : candidates) {
+  for (const Candidate &each : untimed_candidates(job, end.within(searched_s))) {
     const bool hopeless = !less_by_tolerance(each.max_s, finalists.best_score().flow_s);
-    if (hopeless || job.deadline.stopped() || (timed && !in_time()))
+    if (hopeless || end.expired() || (timed && !in_time()))
       break;
     finalists.add(each.placement);
     timed = true;

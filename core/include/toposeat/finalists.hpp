@@ -33,6 +33,9 @@ public:
   /// Times a placement unless it is known or plainly worse than the best.
   void add(const Assignment &placement);
 
+  /// From now on, a placement that is not timed by `end` is dropped.
+  void stop_at(const Deadline &end) { model_.stop_at(end); }
+
   /// Swap descent by flow time from the best `starts` finalists; every improvement is added.
   void refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline);
 

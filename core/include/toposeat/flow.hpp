@@ -46,6 +46,7 @@
 #include <memory>
 #include <vector>
 
+#include "toposeat/deadline.hpp"
 #include "toposeat/network.hpp"
 
 namespace toposeat {
@@ -75,7 +76,10 @@ public:
   /// returned instead. `device_of_rank` must fit (`check_assignment`): it is not checked here.
   double seconds(const Assignment &device_of_rank, double give_up_s = unlimited);
 
-  /// As `seconds`, with the finish of every flow and what limited the last one.
+  /// From now on, `seconds` answers `unlimited` if it is not done by `end`.
+  void stop_at(const Deadline &end);
+
+  /// As `seconds` without an end, with the finish of every flow and what limited the last one.
   FlowTimes times(const Assignment &device_of_rank);
 
 private:
