@@ -155,3 +155,9 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path, content: bytes, packe
         content = gzip.compress(content, 1)[: -9 if len(content) % 3 else None]
     path.write_bytes(content)
     reads_or_refuses(lambda: read_inspector([path]))
+
+
+def test_sizes_beyond_any_float_are_refused(tmp_path: Path) -> None:
+    """Found by fuzzing: the message could not be written."""
+    with pytest.raises(InputError, match="coll_msg_size_bytes is 1000"):
+        read(tmp_path, [collective(0, 2, "AllReduce", 10**400)])

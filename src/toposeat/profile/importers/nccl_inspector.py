@@ -199,5 +199,5 @@ def _whole(values: Mapping[str, Any], name: str, default: int | None = None) -> 
 def _size(values: Mapping[str, Any], name: str) -> int:
     size = _whole(values, name)
     if size > _MAX_BYTES:
-        raise ValueError(f"{name} is {size:.3g}")
+        raise ValueError(f"{name} is {str(size)[:20]}")
     return size

@@ -136,7 +136,11 @@ def _pairs(
     seen = set()
     for test in tests:
         match = _PAIRS.fullmatch(test.name)
-        if match is None or not test.matrices or test.name in seen:
+        if match is None or not test.matrices:
+            continue
+        if test.name in seen:
+            where = f"line {test.line}" if test.line else "the file"
+            report.append(f"{where} has {test.name} again: the first is used")
             continue
         both_ways = match["ways"] is not None
         if both_ways and len(test.matrices) != PARTS:

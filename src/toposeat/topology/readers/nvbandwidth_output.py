@@ -35,6 +35,9 @@ DEVICE = re.compile(
     r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.0)?\))?(?::?\s*\(.{0,80}\))?\s*",
     re.IGNORECASE | re.ASCII,
 )
+_UNIT = re.compile(r"bandwidth\s+\(([A-Za-z]+/s)\)", re.ASCII)
+_MAX_SUM = 1e15  # what a float holds exactly; JSON has whole numbers of any length
+_CELL = re.compile(r"\d{1,9}(?:\.\d{1,18})?(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 _PROCESS = re.compile(r"Process\s+\d+\s+\((.{1,80})\):\s+device\s+\d+", re.ASCII)
 _SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
 
@@ -82,6 +85,7 @@ def _of_text(file: FileText, report: list[str]) -> tuple[list[BandwidthTest], di
     ends = [*(line for _, line in starts), len(lines) + 2]
     tests = []
     for (name, _), (start, end) in zip(starts, pairwise(ends), strict=True):
+        _check_unit(lines[start - 1 : end - 1], file)
         matrices = tuple(t.values for t in tables if start < t.line < end)
         _check_sum(name, matrices, lines[start - 1 : end - 1], file)
         tests.append(BandwidthTest(name, start, matrices))
@@ -95,6 +99,19 @@ def _refuse_hosts(file: FileText, line: int | None = None) -> NoReturn:
         line=line,
         hint="run it on each node without mpirun",
     )
+
+
+def _check_unit(lines: Sequence[Line], file: FileText) -> None:
+    """Bandwidths are in GB/s, as the line above each matrix says."""
+    for line in lines:
+        unit = _UNIT.search(line.text)
+        if unit is not None and unit[1] != "GB/s":
+            raise InputError(
+                f"bandwidths in {unit[1]}: unknown unit",
+                path=file.path,
+                line=line.number,
+                hint=f"known is GB/s; {HINT}",
+            )
 
 
 def _check_sum(
@@ -162,16 +179,37 @@ def _json_test(case: dict[str, object], file: FileText) -> BandwidthTest:
         values = np.empty(0)
     if values.ndim != 2 or not values.size or values.shape[1] > MAX_COLUMNS:
         raise InputError(f"the matrix of {name} is no matrix of numbers", path=file.path, hint=HINT)
+    described = _UNIT.search(str(case.get("bandwidth_description", ""))[:400])
+    if described is not None and described[1] != "GB/s":
+        raise InputError(
+            f"{name}: bandwidths in {described[1]}: unknown unit", path=file.path, hint=HINT
+        )
+    _check_json_sum(name, values, case.get("sum"), file)
     count = values.shape[1]
     if "bidirectional" in name and len(values) == PARTS * count:  # one below the other
         return BandwidthTest(name, 0, tuple(np.split(values, PARTS)))
     return BandwidthTest(name, 0, (values,))
 
 
+def _check_json_sum(name: str, values: NDArray[np.float64], stated: object, file: FileText) -> None:
+    """As `_check_sum`; of a test in both directions the file does not say what was added up."""
+    if isinstance(stated, bool) or not isinstance(stated, (int, float)) or "bidirec" in name:
+        return
+    found = float(np.nansum(values))
+    near = 0.0051 * (values.size + 1) + 1e-5 * found
+    if not abs(stated) < _MAX_SUM or not abs(found - stated) <= near:
+        raise InputError(
+            f"the cells of {name} add up to {found:.2f}, not to the {str(stated)[:20]} stated",
+            path=file.path,
+            hint=f"the file was edited or damaged; {HINT}",
+        )
+
+
 def _json_cell(cell: object) -> float:
     if cell == "N/A" or cell is None:
         return np.nan
-    value = float(cell) if isinstance(cell, (str, int, float)) else np.nan
+    good = isinstance(cell, (str, int, float)) and not isinstance(cell, bool)
+    value = float(str(cell)) if good and _CELL.fullmatch(str(cell).strip()) else np.nan
     if not 0 <= value < np.inf:
         raise ValueError(f"a bandwidth of {value}")
     return value

@@ -34,7 +34,9 @@ _GPU = re.compile(
 )
 _GPU_START = re.compile(r"GPU \d{1,4}:", re.ASCII)
 _LINK_START = re.compile(r"Link\b", re.ASCII)
-_RATE = re.compile(r"Link (\d{1,3}):\s*(?:(\d{1,5}(?:\.\d{1,6})?) GB/s|<?(inactive)>?)\s*", re.I)
+_RATE = re.compile(
+    r"Link (\d{1,3}):\s*(?:(\d{1,5}(?:\.\d{1,6})?) GB/s|<?((?i:inactive))>?)\s*"
+)  # Gb/s would be bits
 _REMOTE = re.compile(
     r"Link (\d{1,3}):\s*(?:Remote Device )?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
     r"(?::\s*Link (\d{1,3}))?\s*",

@@ -43,6 +43,7 @@ _TITLES = {
     "uni": re.compile(r"unidirectional (copy peak )?(bandwidth|copy)", re.IGNORECASE),
     "both": re.compile(r"bidirectional (copy peak )?(bandwidth|copy)", re.IGNORECASE),
 }
+_UNIT = re.compile(r"[A-Za-z]+/s\b", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
@@ -94,6 +95,7 @@ def parse(file: FileText) -> MachineFacts:
         kind = _title(lines[position].text)
         position += 1
         if kind is not None:
+            _check_unit(lines[position - 1], kind, file)
             matrix, position = _matrix(lines, position, total, file)
             if matrix is not None and run.matrices.setdefault(kind, matrix) is not matrix:
                 run.report.append(f"a second {kind} matrix at line {matrix.line} was not read")
@@ -104,6 +106,18 @@ def parse(file: FileText) -> MachineFacts:
 
 def _title(text: str) -> str | None:
     return next((kind for kind, title in _TITLES.items() if title.match(text.strip())), None)
+
+
+def _check_unit(line: Line, kind: str, file: FileText) -> None:
+    """Bandwidths are in GB/s, as the title says; any other unit would be read as that."""
+    unit = _UNIT.search(line.text) if kind in ("uni", "both") else None
+    if unit is not None and unit[0] != "GB/s":
+        raise InputError(
+            f"bandwidths in {unit[0]}: unknown unit",
+            path=file.path,
+            line=line.number,
+            hint=f"known is GB/s; {_SAVE}",
+        )
 
 
 def _devices(lines: Sequence[Line], file: FileText) -> _Run:
@@ -336,17 +350,22 @@ def _host(run: _Run) -> list[HostNumbers]:
     for gpu in range(len(run.gpus)):
         for node in range(run.cpus):
             to, back = values[node, run.cpus + gpu], values[run.cpus + gpu, node]
-            if not (np.isnan(to) and np.isnan(back)):
+            if _measured(to) or _measured(back):
                 found.append(
                     HostNumbers(
                         what=BANDWIDTH,
                         device=gpu,
                         numa_node=node,
-                        to_device=None if np.isnan(to) else float(to) * _GB,
-                        from_device=None if np.isnan(back) else float(back) * _GB,
+                        to_device=_measured(to),
+                        from_device=_measured(back),
                     )
                 )
     return found
+
+
+def _measured(value: float) -> float | None:
+    """Bytes/s; None for N/A and for 0, which no copy can have."""
+    return float(value) * _GB if value > 0 else None
 
 
 def _links(run: _Run, distance: NDArray[np.float64] | None) -> list[LinkFact]:

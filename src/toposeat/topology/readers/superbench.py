@@ -75,6 +75,12 @@ def parse(file: FileText) -> MachineFacts:
     )
     if not 0 < count <= MAX_COLUMNS:
         raise InputError("no results of single GPUs", path=file.path, hint=_HINT)
+    named = {int(end[3:]) for r in usable for end in (r.source, r.target) if end != "cpu"}
+    if len(named) < count:
+        gap = next(i for i in range(count) if i not in named)
+        raise InputError(
+            f"results of gpu{count - 1}, but none of gpu{gap}", path=file.path, hint=_HINT
+        )
     if len(usable) < len(results):
         report.append(f"{len(results) - len(usable)} results of all GPUs at once are not used")
     if any(r.with_host and r.both_ways for r in usable):
@@ -145,8 +151,8 @@ def _pairs(results: list[_Result], count: int, report: list[str]) -> tuple[PairN
         for r in between:
             if (r.both_ways, r.engine, r.operation) == (both_ways, engine, operation):
                 values[int(r.source[3:]), int(r.target[3:])] = r.bytes_per_s
-                if both_ways:  # a sum is the same in both orders
-                    values[int(r.target[3:]), int(r.source[3:])] = r.bytes_per_s
+        if both_ways:  # a sum is the same in both orders; where both were run each is kept
+            values = np.where(np.isnan(values), values.T, values)
         for r in local if not both_ways else ():
             if r.engine == engine:
                 values[int(r.source[3:]), int(r.target[3:])] = r.bytes_per_s

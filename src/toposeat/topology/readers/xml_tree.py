@@ -99,6 +99,11 @@ def parse_xml(text: str, path: Path) -> XmlElement:
     try:
         # As UTF-8, whatever the declaration says: the text is decoded already.
         builder.parser.Parse(_without_declaration(text).encode("utf-8", "replace"), True)
+    except LookupError:  # a declaration in the middle of the text, of no encoding there is
+        line = builder.parser.CurrentLineNumber
+        raise InputError(
+            "bad XML: a second declaration", path=path, line=line, hint=_HINT
+        ) from None
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise InputError(f"bad XML: {reason}", path=path, line=error.lineno, hint=_HINT) from None

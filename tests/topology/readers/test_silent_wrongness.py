@@ -1,0 +1,84 @@
+"""What a reader could take for something else without a word: units, gaps, numbers of other kinds.
+
+Each case is a sound file of ours with one thing changed; found by reading the readers for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.fuzz.target import SEEDS
+from tests.topology.readers.recorded import facts_of_text
+from toposeat.errors import InputError
+
+SUPERBENCH = "gpu0_to_gpu1_write_by_dma 20\ngpu1_to_gpu0_write_by_dma 21\n"
+
+
+def seed(name: str) -> str:
+    return (SEEDS / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("nvlink_s.txt", "25.781 GB/s", "206 Gb/s", "damaged line: 'Link 0: 206 Gb/s'"),
+        ("nvbandwidth.txt", "(GB/s)", "(MB/s)", "bandwidths in MB/s: unknown unit"),
+        ("nvbandwidth.json", "(GB/s)", "(GiB/s)", "bandwidths in GiB/s: unknown unit"),
+        ("nvbandwidth.json", '"19.71"', "true", "no matrix of numbers"),
+        ("nvbandwidth.json", '"19.71"', '"1_971"', "no matrix of numbers"),
+        ("nvbandwidth.json", "37.73", "39.73", "add up to 37.73, not to the 39.73 stated"),
+        ("nvbandwidth.json", "37.73", "9" * 400, "add up to 37.73, not to the 9999"),
+        ("nvbandwidth.txt", "19.71", "91.71", "add up to 109.73, not to the 37.73 stated"),
+        ("rocm_bandwidth_test.txt", "GB/s", "GiB/s", "bandwidths in GiB/s: unknown unit"),
+        ("rocm_bandwidth_test.txt", "28.311", "-8.311", "where a number or N/A belongs"),
+        ("rocm_bandwidth_test.txt", "c3:0.0", "29:0.0", "appears twice"),
+        ("p2p_bandwidth_latency.txt", "GB/s", "MB/s", "bandwidth in MB/s: unknown unit"),
+        ("p2p_bandwidth_latency.txt", "pciBusID: b1", "pciBusID: 31", "appears twice"),
+        ("p2p_bandwidth_latency.txt", "21.70", "-1.70", "the output is truncated"),
+    ],
+)
+def test_what_would_be_read_as_something_else_is_refused(
+    name: str, old: str, new: str, message: str
+) -> None:
+    text = seed(name)
+    assert old in text
+    facts_of_text(text, name)
+    with pytest.raises(InputError, match=message) as caught:
+        facts_of_text(text.replace(old, new), name)
+    assert caught.value.hint
+
+
+def test_gpus_that_no_result_names_are_not_invented() -> None:
+    facts_of_text(SUPERBENCH)
+    with pytest.raises(InputError, match="results of gpu40, but none of gpu2"):
+        facts_of_text(SUPERBENCH + "gpu0_to_gpu40_write_by_dma 20\n")
+
+
+def test_sums_that_were_measured_in_both_orders_are_both_kept() -> None:
+    text = "gpu0_and_gpu1_read_by_sm 10\ngpu1_and_gpu0_read_by_sm 30\n"
+    (both,) = facts_of_text(text).pairs
+    assert (both.values[0, 1], both.values[1, 0]) == (10e9, 30e9)
+    (one,) = facts_of_text("gpu1_and_gpu0_read_by_sm 30\n").pairs
+    np.testing.assert_array_equal(one.values, [[np.nan, 30e9], [30e9, np.nan]])
+
+
+def test_a_host_copy_of_zero_is_not_known() -> None:
+    facts = facts_of_text(seed("rocm_bandwidth_test.txt").replace("28.311", "0.000"))
+    first = facts.host[0]
+    assert first.to_device is None
+    assert first.from_device == pytest.approx(28.502e9)
+
+
+def test_a_second_run_of_a_test_is_said_to_be_left_out() -> None:
+    text = seed("nvbandwidth.txt")
+    again = text[text.index("Running device_to_device_memcpy_read_ce") :]
+    facts = facts_of_text(text + "\n" + again)
+    assert any("has device_to_device_memcpy_read_ce again" in line for line in facts.report)
+
+
+def test_declarations_inside_of_xml_are_damage() -> None:
+    """Found by fuzzing: the encoding of a second declaration was looked up."""
+    text = seed("hwloc3.xml").replace("<object", '<?xml version="1.0" encoding="UTF-9"?><object', 1)
+    with pytest.raises(InputError, match="bad XML"):
+        facts_of_text(text, "node.xml")
