@@ -88,7 +88,7 @@ void collective_fill(struct exchange *exchange, long long size);
 void collective_run(struct exchange *exchange, long long size);
 void collective_check(const struct exchange *exchange, long long size);
 
-/// exchange.c: data that is told apart by sender, tag, size and place.
+/// data.c: data that is told apart by sender, tag, size and place.
 unsigned char data_byte(int sender, int tag, long long size, size_t at);
 void data_fill(const struct exchange *exchange, unsigned char *buffer, int tag, long long size,
                size_t bytes, int is_first);

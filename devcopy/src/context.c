@@ -7,12 +7,6 @@
 
 #include "link.h"
 
-bool tdc_good(tdc_context *context, int code) {
-  if (code != 0)
-    context->driver_error = code;
-  return code == 0;
-}
-
 int tdc_driver_error(const tdc_context *context) { return context->driver_error; }
 
 static void set_options(tdc_context *context, const tdc_options *given) {

@@ -111,7 +111,11 @@ struct tdc_context {
 };
 
 /* Remembers a driver's answer; true if it is good. */
-bool tdc_good(tdc_context *context, int code);
+static inline bool tdc_good(tdc_context *context, int code) {
+  if (code != 0)
+    context->driver_error = code;
+  return code == 0;
+}
 double tdc_now(void);
 
 /* wire.c: `file` comes along, -1 for none. */

@@ -1,46 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Contexts: the primary one of each device, others, and every thread's stack of current ones. */
+/* Contexts: the primary one of each device, and others. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
 #include "state.h"
 
-enum { STACK_DEPTH = 64, MAX_CONTEXTS = 1024 };
-
-static __thread CUcontext stack[STACK_DEPTH];
-static __thread unsigned depth;
-
-static CUcontext contexts[MAX_CONTEXTS]; /* all that exist */
 static CUcontext primary[EMU_MAX_DEVICES];
-
-bool emu_context_lives(CUcontext context) {
-  for (unsigned i = 0; context && i < MAX_CONTEXTS; ++i)
-    if (contexts[i] == context)
-      return true;
-  return false;
-}
-
-CUcontext emu_current(void) {
-  CUcontext context = depth ? stack[depth - 1] : NULL;
-  return emu_context_lives(context) ? context : NULL;
-}
-
-bool emu_peer_enabled(unsigned from, unsigned to) {
-  for (unsigned i = 0; i < MAX_CONTEXTS; ++i)
-    if (contexts[i] && ((contexts[i]->physical == from && contexts[i]->peer[to]) ||
-                        (contexts[i]->physical == to && contexts[i]->peer[from])))
-      return true;
-  return false;
-}
 
 static CUcontext make(CUdevice device, bool is_primary, unsigned flags) {
   static uint64_t last_id;
   CUcontext context = calloc(1, sizeof *context);
-  unsigned slot = 0;
-  while (slot < MAX_CONTEXTS && contexts[slot])
-    ++slot;
-  if (!context || slot == MAX_CONTEXTS) {
+  if (!context || !emu_keep_context(context)) {
     free(context);
     return NULL;
   }
@@ -51,18 +22,16 @@ static CUcontext make(CUdevice device, bool is_primary, unsigned flags) {
   context->flags = flags;
   context->null_stream = emu_new_stream(context, 0);
   if (!context->null_stream) {
+    emu_forget_context(context);
     free(context);
     return NULL;
   }
-  contexts[slot] = context;
   return context;
 }
 
 /* Ends a context and all that lives in it. Call with the lock held. */
 static void destroy(CUcontext context) {
-  for (unsigned i = 0; i < MAX_CONTEXTS; ++i)
-    if (contexts[i] == context)
-      contexts[i] = NULL;
+  emu_forget_context(context);
   emu_delete_streams(context);
   for (unsigned i = emu_allocations(); i-- > 0;) {
     struct emu_memory *memory = emu_allocation(i);
@@ -151,14 +120,15 @@ EMU_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice 
     return CUDA_ERROR_INVALID_VALUE;
   if (!emu_is_ordinal(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  if (depth == STACK_DEPTH)
+  if (!emu_push(NULL))
     return CUDA_ERROR_UNKNOWN;
   emu_lock();
   *context = make(device, false, flags);
   emu_unlock();
+  (void)emu_pop(NULL);
   if (!*context)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  stack[depth++] = *context;
+  (void)emu_push(*context);
   return CUDA_SUCCESS;
 }
 
@@ -170,9 +140,9 @@ EMU_EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
   if (!lives || context->primary)
     return CUDA_ERROR_INVALID_CONTEXT;
   emu_drain(context);
-  if (depth && stack[depth - 1] == context)
-    --depth;
   emu_lock();
+  if (emu_current() == context)
+    (void)emu_pop(NULL);
   destroy(context);
   emu_unlock();
   return CUDA_SUCCESS;
@@ -185,20 +155,12 @@ EMU_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
   emu_unlock();
   if (!lives)
     return CUDA_ERROR_INVALID_CONTEXT;
-  if (depth == STACK_DEPTH)
-    return CUDA_ERROR_UNKNOWN;
-  stack[depth++] = context;
-  return CUDA_SUCCESS;
+  return emu_push(context) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
 EMU_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context) {
   EMU_NEEDS_INIT();
-  if (!depth)
-    return CUDA_ERROR_INVALID_CONTEXT;
-  --depth;
-  if (context)
-    *context = stack[depth];
-  return CUDA_SUCCESS;
+  return emu_pop(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 EMU_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
@@ -208,10 +170,9 @@ EMU_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
   emu_unlock();
   if (context && !lives)
     return CUDA_ERROR_INVALID_CONTEXT;
-  if (depth)
-    --depth;
+  (void)emu_pop(NULL);
   if (context)
-    stack[depth++] = context;
+    (void)emu_push(context);
   return CUDA_SUCCESS;
 }
 

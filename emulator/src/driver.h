@@ -50,6 +50,14 @@ struct CUctx_st {
   CUstream null_stream;
 };
 
+/* A context that comes into being, false if there are too many; and one that ends. Call with the
+ * lock held. */
+bool emu_keep_context(CUcontext context);
+void emu_forget_context(CUcontext context);
+/* The calling thread's stack of current contexts. False: it is full; it is empty. `top` may be
+ * NULL. */
+bool emu_push(CUcontext context);
+bool emu_pop(CUcontext *top);
 /* The calling thread's current context, NULL without one. */
 CUcontext emu_current(void);
 /* Whether this is a context that exists. */

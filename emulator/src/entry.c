@@ -54,7 +54,8 @@ static CUresult initialize(void) {
   emu_visible_devices(machine, &emu_driver.visible);
   emu_driver.machine = machine;
   raise_file_limit();
-  emu_banner(machine->name, machine->devices);
+  if (!emu_is_quiet() && emu_state_first_here())
+    emu_banner(machine->name, machine->devices);
   return emu_driver.visible.count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "state.h"
-
 void emu_say(const char *format, ...) {
   char line[512];
   va_list arguments;
@@ -17,10 +15,12 @@ void emu_say(const char *format, ...) {
   (void)fprintf(stderr, "toposeat emulator: %s\n", line);
 }
 
-void emu_banner(const char *machine, unsigned devices) {
+bool emu_is_quiet(void) {
   const char *quiet = getenv("TOPOSEAT_EMULATOR_QUIET");
-  if ((quiet && *quiet && *quiet != '0') || !emu_state_first_here())
-    return;
+  return quiet && *quiet && *quiet != '0';
+}
+
+void emu_banner(const char *machine, unsigned devices) {
   (void)fprintf(stderr,
                 "*** toposeat emulator: NO REAL GPU. %u emulated devices of machine \"%s\"; every "
                 "time is emulated. ***\n",

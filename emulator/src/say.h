@@ -9,7 +9,9 @@
 /* One line with the stand-in's name in front. */
 void emu_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says `text` if this is the first process of the job that would (by the shared state's flag). */
+/* Whether the user asked for no banner. */
+bool emu_is_quiet(void);
+/* What every program should know, once a job: that nothing here is a GPU. */
 void emu_banner(const char *machine, unsigned devices);
 
 /* Nanoseconds of the clock that all processes share. */
