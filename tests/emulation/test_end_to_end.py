@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,9 +42,11 @@ def compiled(mpi: GpuAwareMpi, examples: Path, name: str, folder: Path) -> Path:
     return program
 
 
-def on_node(mpi: GpuAwareMpi, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command on 16 emulated K80s whose board uplinks move 80 MB/s."""
-    with emulated_node(read_topology("k80-16"), scale=0.02) as node:
+def on_node(
+    mpi: GpuAwareMpi, *words: object, machine: str = "k80-16", scale: float = 0.02
+) -> subprocess.CompletedProcess[str]:
+    """Run a command on an emulated node: 16 K80s whose board uplinks move 80 MB/s."""
+    with emulated_node(read_topology(machine), scale=scale) as node:
         done = subprocess.run(
             list(map(str, words)),
             env={**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"},
@@ -57,8 +60,8 @@ def on_node(mpi: GpuAwareMpi, *words: object) -> subprocess.CompletedProcess[str
     return done
 
 
-def toposeat(mpi: GpuAwareMpi, *words: object) -> str:
-    return on_node(mpi, Path(sys.executable).with_name("toposeat"), *words).stdout
+def toposeat(mpi: GpuAwareMpi, *words: object, **node: Any) -> str:
+    return on_node(mpi, Path(sys.executable).with_name("toposeat"), *words, **node).stdout
 
 
 def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_path: Path) -> None:
@@ -87,6 +90,26 @@ def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_p
     assert placed["predicted"] > 0.5
     # Predicted to take 0.37 of the default's time; a loaded machine delays both.
     assert statistics.median(placed["seconds"]) < 0.75 * statistics.median(default)
+
+
+def test_measured_numbers_predict_what_is_clocked(
+    mpi: GpuAwareMpi, examples_dir: Path, tmp_path: Path
+) -> None:
+    node: dict[str, Any] = {"machine": "power9-4", "scale": 0.002}  # its X-bus moves 64 MB/s
+    halo = compiled(mpi, examples_dir, "halo3d", tmp_path)
+    line = [*mpi.launch_words(4), halo, "--grid", "2x1x2", "--weights", "3,1,1", "--device"]
+    line += ["--bytes", "1000000", "--iterations", "2"]
+    profile, place, measured = (tmp_path / name for name in ("h.prof", "h.place", "m.json"))
+    toposeat(mpi, "profile", "-o", profile, "--", *line, **node)
+    toposeat(mpi, "measure", "-t", "power9-4", "--budget", "0.5", "-o", measured, **node)
+    toposeat(mpi, "map", profile, "-t", measured, "-o", place, **node)
+    words = ("compare", place, "-t", measured, "--traffic", profile, "--json", "--repeats", "1")
+    options = ("--time", r" ([0-9.]+) s", "--", *line, "--warmup", "1")
+    document = json.loads(toposeat(mpi, *words, *options, **node))
+    (placed,) = document["clocked"]["orders"]
+    assert 0.5 < placed["predicted"] < 0.8  # from what was measured on the slowed-down links
+    default = document["clocked"]["default_s"] + document["clocked"]["again_s"]
+    assert placed["seconds"][0] < 0.75 * statistics.median(default)
 
 
 @pytest.mark.parametrize(
