@@ -19,7 +19,7 @@ def mpich(job: Job) -> Export:
     if not job.in_blocks:
         number = {host: at for at, host in enumerate(job.hosts)}
         words += ["-rankmap", ",".join(str(number[host]) for host in job.host_of_rank())]
-        notes.append("-rankmap needs MPICH 5 (4.0 refuses it)")
+        notes.append("-rankmap needs MPICH 4.3 or later (4.0 refuses it)")
     cpus = job.cpus_alike()
     by_script = job.has_cpus and cpus is None
     if cpus is not None:
@@ -48,7 +48,9 @@ def intel(job: Job) -> Export:
     cpus = job.cpus_alike()
     by_script = job.has_cpus and cpus is None
     if cpus is not None:
-        masks = ",".join(hex_mask(each).removeprefix("0x") for each in cpus)
+        masks = ",".join(
+            map(hex_mask, cpus)
+        )  # without 0x, 2021.18 refuses them and binds its own way
         words += ["-genv", "I_MPI_PIN_DOMAIN", f"[{masks}]"]
     elif by_script:
         words += NO_BINDING[LauncherKind.INTEL]
