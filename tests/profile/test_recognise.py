@@ -284,3 +284,11 @@ def test_many_ranks_in_little_time() -> None:
     words = describe_pattern(pattern_traffic("stencil3d:16x32x32,wrap"))
     assert words.startswith("3-D 16x32x32 halo, periodic: 100 % of the bytes on 98304 ")
     assert describe_pattern(pattern_traffic("random:16384,degree=6")).startswith("irregular")
+
+
+def test_a_few_pairs_of_very_many_ranks_are_looked_at_in_bounded_memory() -> None:
+    """Found by fuzzing: the pairs of a band of 250 000 ranks' width were to be written down."""
+    n = 1_000_000
+    table = PairTable.from_pairs([0, 5], [n // 4 - 1, 9], [1000, 1], [1, 1])
+    traffic = Traffic(ranks=n, origin="test", tables={KEY: table})
+    assert "band" not in describe_pattern(traffic)

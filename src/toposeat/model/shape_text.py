@@ -39,7 +39,8 @@ class ShapeText:
 
     def error(self, cause: str) -> UsageError:
         """What is wrong with the string."""
-        return UsageError(f"{self.text!r}: {cause}", hint=SHAPE_HINT)
+        cause = cause if cause.isprintable() and len(cause) < 300 else repr(cause[:200])
+        return UsageError(f"{self.text[:80]!r}: {cause}", hint=SHAPE_HINT)
 
     def numbers(self, name: str, count: int, default: Sequence[float]) -> list[float]:
         """`count` numbers >= 0; one alone stands for all of them."""

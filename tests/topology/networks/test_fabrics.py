@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.errors import InputError
+from toposeat.errors import InputError, UsageError
 from toposeat.model.network import Network, NetworkKind
 from toposeat.topology import is_network, read_network, read_topology
 from toposeat.topology.networks.ibnetdiscover import LANE_BYTES_PER_S
@@ -176,3 +176,11 @@ def test_a_network_is_no_machine_and_says_so(shared_dir: Path) -> None:
     with pytest.raises(InputError, match=r"a network of hosts \(ibnetdiscover\)") as error:
         read_topology(path)
     assert "--node" in error.value.hint
+
+
+@pytest.mark.parametrize("value", ["2\n\n3", "9" * 5000, "1:" + " " * 5000])
+def test_shapes_are_refused_in_one_line(value: str) -> None:
+    with pytest.raises(UsageError, match="bandwidth") as error:
+        read_network(f"fattree:4:2:2,bandwidth={value}")
+    assert "\n" not in error.value.message
+    assert len(error.value.message) < 500

@@ -130,5 +130,5 @@ def test_a_folder_with_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
     with opened(folder) as same:
         assert same == folder
     (folder / "out").symlink_to("/etc")
-    with pytest.raises(InputError, match="the link out leads out of the folder"), opened(folder):
+    with pytest.raises(InputError, match="the link 'out' leads out of the folder"), opened(folder):
         pass

@@ -77,8 +77,8 @@ def find_band(pairs: PairSet) -> Pattern | None:
     for periodic, distance in ((False, apart), (True, np.minimum(apart, n - apart))):
         weight = np.cumsum(np.bincount(distance, weights=pairs.bytes, minlength=n))
         width = int(np.searchsorted(weight, MIN_SHARE * pairs.total))
-        if not 2 <= width <= n // 4:
-            continue
+        if not 2 <= width <= n // 4 or len(pairs) < 2 * width * (n - width):
+            continue  # the latter: a band has at least so many pairs, too many to write down here
         around = ", periodic" if periodic else ""
         words = f"band{around}: {{share}} of the bytes between ranks at most {width} apart, "
         found = pairs.claim("band", words + "on {pairs}", _band_keys(n, width, periodic=periodic))

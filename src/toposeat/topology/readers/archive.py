@@ -93,7 +93,7 @@ def _check_folder(path: Path) -> None:
             entry = Path(parent, name)
             if entry.is_symlink() and not _resolved(entry).is_relative_to(inside):
                 raise InputError(
-                    f"the link {entry.relative_to(path)} leads out of the folder",
+                    f"the link {str(entry.relative_to(path))!r:.80} leads out of the folder",
                     path=path,
                     hint=_HINT,
                 )
