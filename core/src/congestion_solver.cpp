@@ -67,12 +67,12 @@ Found solve_congestion(const Job &job) {
   if (!branch)
     return {found.placement, bound, "search"};
   if (job.devices() <= max_small_loads) {
-    const BoundedAnswer least = least_congestion(job.loads, found.placement, bound, job.deadline,
-                                                 {}, sum_counts_below(job));
+    const BoundedAnswer least = least_congestion(job.branched_loads(), found.placement, bound,
+                                                 job.deadline, {}, sum_counts_below(job));
     return {least.placement, least.lower_bound, "branch and bound"};
   }
   const BoundedAnswer proved =
-      branch_on_congestion(job.loads, found.placement, bound, job.deadline);
+      branch_on_congestion(job.branched_loads(), found.placement, bound, job.deadline);
   return {proved.placement, proved.lower_bound, "branch and bound"};
 }
 

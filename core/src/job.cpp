@@ -37,10 +37,17 @@ Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
 Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
     : request(asked), deadline(end), machine(std::move(seats)),
       qap(pinned_qap(asked.traffic, machine)),
-      floor(floors(machine.network, asked.traffic, machine.pinned,
-                   asked.objective == Objective::time)),
-      loads{machine.network, asked.traffic, machine.pinned, floor, machine.allowed},
+      loads{machine.network, asked.traffic, machine.pinned, floor_, machine.allowed},
       home(machine.home) {}
+
+const Floors &Job::floor() const {
+  if (!floored_) {
+    floor_ = floors(machine.network, request.traffic, machine.pinned,
+                    request.objective == Objective::time);
+    floored_ = true;
+  }
+  return floor_;
+}
 
 double Job::effort() const { return std::clamp(request.budget_s, least_effort, 60.0); }
 
@@ -87,7 +94,7 @@ double timing_seconds(const RankTraffic &traffic) {
 }
 
 double congestion_bound(const Job &job) {
-  double bound = job.floor.congestion_s;
+  double bound = job.floor().congestion_s;
   if (const auto tree = link_tree_relaxed(job.machine.network)) {
     const auto best = min_max_on_tree(*tree, job.qap);
     if (best)
@@ -138,8 +145,8 @@ double bound_of_chatty_flows(const Job &job, double messages) {
 } // namespace
 
 double time_bound(const Job &job, double congestion_s) {
-  const double transfer = congestion_s > 0 ? congestion_s + job.floor.start_s : 0;
-  double bound = std::max(job.floor.time_s, transfer);
+  const double transfer = congestion_s > 0 ? congestion_s + job.floor().start_s : 0;
+  double bound = std::max(job.floor().time_s, transfer);
   for (const double messages : message_counts(job.request.traffic)) {
     if (messages > 0)
       bound = std::max(bound, bound_of_chatty_flows(job, messages));

@@ -26,14 +26,21 @@ struct Job {
   const Deadline &deadline;
   ReducedMachine machine;
   Qap qap;
-  Floors floor;
-  LoadProblem loads;
+  LoadProblem loads;      // without floors: see `branched_loads`
   const Assignment &home; // the default placement, one seat per rank
 
   /// Seats, to be exact: see ReducedMachine.
   [[nodiscard]] std::size_t devices() const { return machine.device_of_seat.size(); }
   [[nodiscard]] bool may_enumerate() const { return request.method != Method::search; }
   [[nodiscard]] double effort() const; // budget in seconds, within sane limits
+
+  /// What no placement is below, found out when it is first asked for: trees do without.
+  [[nodiscard]] const Floors &floor() const;
+  /// `loads` with the floors, for those who branch.
+  [[nodiscard]] const LoadProblem &branched_loads() const {
+    static_cast<void>(floor());
+    return loads;
+  }
 
   /// Adds the silent ranks on the devices left over, in order.
   [[nodiscard]] Assignment padded(const Assignment &placement) const;
@@ -47,6 +54,8 @@ struct Job {
 private:
   /// The guard asks for few placements, but often; timing one of a large job takes long.
   mutable std::map<Assignment, double> timed_;
+  mutable Floors floor_; // `loads` refers to it
+  mutable bool floored_ = false;
 };
 
 /// How long one placement takes to time, roughly, on a core of 2024: in proportion to the flows,

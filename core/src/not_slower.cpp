@@ -62,7 +62,8 @@ std::optional<Assignment> best_not_slower(const Job &job, double least, const De
   Assignment best =
       job.request.objective == Objective::cost
           ? least_cost(job, least, not_slower)
-          : least_congestion(job.loads, job.home, 0, deadline, std::ref(not_slower)).placement;
+          : least_congestion(job.branched_loads(), job.home, 0, deadline, std::ref(not_slower))
+                .placement;
   const bool complete = !not_slower.stopped() && !deadline.expired();
   const auto value = [&](const Assignment &each) { return job.value(job.request.objective, each); };
   if (!complete || !less_by_tolerance(value(best), value(job.home)))

@@ -99,8 +99,9 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
   const bool branches = load_branching_handles_allowed || job.qap.allowed.empty();
   if (job.may_enumerate() && branches && job.devices() > 8 && job.devices() <= branched_devices &&
       !tree) {
-    const BoundedAnswer proved = branch_on_congestion(
-        job.loads, least.placement, bound, job.deadline.within(0.3 * job.request.budget_s));
+    const BoundedAnswer proved =
+        branch_on_congestion(job.branched_loads(), least.placement, bound,
+                             job.deadline.within(0.3 * job.request.budget_s));
     bound = std::max(bound, proved.lower_bound);
     // What an unfinished search holds depends on the speed of this machine.
     if (proved.proved)
@@ -115,7 +116,7 @@ namespace {
 
 Found search_time(const Job &job, Finalists &finalists) {
   const Effort effort = effort_of(job);
-  double bound = job.floor.time_s;
+  double bound = job.floor().time_s;
   const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
   if (open()) {
     add_cost_candidates(job, effort, finalists);
@@ -129,7 +130,8 @@ Found search_time(const Job &job, Finalists &finalists) {
   const bool branch = (job.request.method == Method::exact || job.devices() <= 8) &&
                       (load_branching_handles_allowed || job.qap.allowed.empty());
   if (open() && branch && job.may_enumerate()) {
-    const BoundedAnswer proved = branch_on_time(job.loads, finalists.best(), bound, job.deadline);
+    const BoundedAnswer proved =
+        branch_on_time(job.branched_loads(), finalists.best(), bound, job.deadline);
     finalists.add(proved.placement);
     const bool improved = less_by_tolerance(proved.value, finalists.best_score().flow_s);
     return {improved ? proved.placement : finalists.best(), proved.lower_bound, "branch and bound"};
@@ -201,7 +203,7 @@ Found time_the_likeliest(const Job &job) {
     finalists.add(each.placement);
     timed = true;
   }
-  const double bound = std::max(job.floor.time_s, time_bound(job, congestion_bound(job)));
+  const double bound = std::max(job.floor().time_s, time_bound(job, congestion_bound(job)));
   const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
   if (open() && in_time()) {
     const std::uint64_t timings = effort_of(job).timings;
