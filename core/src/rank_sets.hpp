@@ -57,6 +57,53 @@ private:
   std::array<std::array<RankSet, 16>, 4> spread_;
 };
 
+/// Numbers of both parts of every split of a set of eight ranks. A number is a sum over the members
+/// in increasing order, the i-th adding C(rank, i): here one look-up for each half of the set.
+class SplitNumbers {
+public:
+  static constexpr int size = 8;
+
+  SplitNumbers(RankSet set, int right);
+
+  /// Calls `visit(left number, right number, 0 or 1 in turn)` for every split, or only for those
+  /// whose right part has the lowest rank.
+  template <class Visit> void for_each(bool lowest, Visit visit) const {
+    if (lowest && right_ == 4) {
+      for (std::size_t i = 0; i < halves_.size(); ++i)
+        visit(low_[0][15U - halves_[i][0]] + high_[0][15U - halves_[i][1]],
+              low_[0][halves_[i][0]] + high_[0][halves_[i][1]], i % 2);
+      return;
+    }
+    const std::size_t other = right_ == 4 ? 0 : 1;
+    for (std::size_t low = lowest ? 1 : 0; low < 16; low += lowest ? 2 : 1) {
+      const int rest = right_ - std::popcount(low);
+      for (std::size_t high = 0; high < 16; ++high) {
+        if (std::popcount(high) == rest)
+          visit(low_[other][15 - low] + high_[other][15 - high], low_[0][low] + high_[0][high],
+                high % 2);
+      }
+    }
+  }
+
+private:
+  /// The 35 halves with the lowest rank, as masks of four ranks each.
+  static constexpr auto halves_ = [] {
+    std::array<std::array<std::uint8_t, 2>, 35> halves{};
+    std::size_t count = 0;
+    for (unsigned bits = 1; bits < 256; bits += 2) {
+      if (std::popcount(bits) == 4)
+        halves[count++] = {static_cast<std::uint8_t>(bits & 15U),
+                           static_cast<std::uint8_t>(bits >> 4U)};
+    }
+    return halves;
+  }();
+
+  int right_;
+  // Of the right and the left part, by mask; where both have four, only the first is filled.
+  std::array<std::array<std::uint16_t, 16>, 2> low_;
+  std::array<std::array<std::uint16_t, 16>, 2> high_;
+};
+
 /// Calls `visit(set)` for every set of `size` of the first `ranks` ranks, in increasing order.
 template <class Visit> void for_each_set(int ranks, int size, Visit visit) {
   const std::uint64_t end = std::uint64_t{1} << ranks;
@@ -80,7 +127,7 @@ struct Crossing {
   double in = 0;
 };
 
-/// Crossing traffic of any set in at most ten table look-ups.
+/// Crossing traffic of any set in six look-ups.
 class BorderTraffic {
 public:
   explicit BorderTraffic(const Matrix &flow);
@@ -94,7 +141,8 @@ private:
     double inside = 0; // among them
   };
   std::array<std::array<Half, 256>, 2> halves_{};
-  std::array<std::array<double, 256>, 8> across_{}; // rank r < 8 with a set of ranks 8..15
+  // Between four ranks of the first half and four of the second: [first][second][members]
+  std::array<std::array<std::array<double, 256>, 2>, 2> across_{};
   double total_ = 0;
 };
 

@@ -6,6 +6,35 @@
 #include <utility>
 
 namespace toposeat {
+namespace {
+
+constexpr std::size_t most_spare = 16;
+
+/// Tables of solvers that are gone: fresh memory takes longer to get than to fill.
+std::vector<std::vector<double>> &spare_tables() {
+  thread_local std::vector<std::vector<double>> tables;
+  return tables;
+}
+
+std::vector<double> fresh_table(std::size_t size) {
+  std::vector<double> table;
+  auto &spare = spare_tables();
+  if (!spare.empty()) {
+    table = std::move(spare.back());
+    spare.pop_back();
+  }
+  table.assign(size, unknown_value);
+  return table;
+}
+
+} // namespace
+
+TreeStages::~TreeStages() {
+  for (Stage &stage : stages_) {
+    if (spare_tables().size() < most_spare)
+      spare_tables().push_back(std::move(stage.table));
+  }
+}
 
 TreeStages::TreeStages(const CutTree &tree, const Qap &traffic)
     : tree_(tree), traffic_(traffic), ranks_(static_cast<int>(tree.devices)),
@@ -56,7 +85,7 @@ int TreeStages::stage_of(std::uint32_t node_number) {
 }
 
 int TreeStages::add(Stage stage) {
-  stage.table.assign(set_count(ranks_, stage.size), unknown_value);
+  stage.table = fresh_table(set_count(ranks_, stage.size));
   stages_.push_back(std::move(stage));
   return static_cast<int>(stages_.size()) - 1;
 }

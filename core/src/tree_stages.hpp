@@ -26,16 +26,19 @@ struct Stage {
   bool has_pins = false;
   RankSet pinned = 0;        // ranks pinned to devices below
   std::vector<int> parts;    // stages of the nodes just below
-  std::vector<double> table; // by set number; `unknown_value` where nobody asked yet
+  std::vector<double> table; // by set number; a negative entry: at least its absolute value
   bool complete = false;     // every value in the table is known
 };
 
-inline constexpr double unknown_value = -1; // all values are >= 0
+inline constexpr double unknown_value = -0.0; // all values are >= 0
 
 /// All stages of a tree for one problem; those below a node come before its own.
 class TreeStages {
 public:
   TreeStages(const CutTree &tree, const Qap &traffic);
+  ~TreeStages();
+  TreeStages(const TreeStages &) = delete;
+  TreeStages &operator=(const TreeStages &) = delete;
 
   [[nodiscard]] std::size_t size() const { return stages_.size(); }
   Stage &operator[](int number) { return stages_[static_cast<std::size_t>(number)]; }
