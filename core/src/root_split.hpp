@@ -139,7 +139,9 @@ private:
   struct Paired {
     int number;
     std::vector<Piece> first;
-    std::vector<Piece> second; // empty where both are of one stage
+    std::vector<Piece> second; // unused if `alike`
+    bool alike;                // both halves are of one stage
+    bool whole = true;         // all that a better split may have, not only its cheaper part
 
     [[nodiscard]] std::size_t pieces() const { return first.size() + second.size(); }
   };
@@ -154,7 +156,7 @@ private:
       return false;
     const bool alike = root_.left == root_.right || same_either_way();
     std::vector<Paired> parts{paired(root_.left)};
-    if (alike && parts[0].second.empty() && pairs_meet(parts[0]))
+    if (alike && parts[0].alike && pairs_meet(parts[0]))
       return true;
     if (!alike)
       parts.push_back(paired(root_.right));
@@ -169,7 +171,7 @@ private:
   /// are too many pairs; for a sum, all that have room must have been seen.
   bool pairs_meet(const Paired &part) {
     const std::vector<Piece> &pieces = part.first;
-    if (Join::adds && pieces.size() > few_pieces)
+    if (!part.whole)
       return false;
     const auto &numbers = set_numbers();
     std::vector<double> known(values_.stages()[part.number].table.size(), unlimited);
@@ -218,9 +220,17 @@ private:
 
   Paired paired(int number) {
     const Stage &stage = values_.stages()[number];
-    Paired part{number, pieces(stage.left, number), {}};
-    if (stage.left != stage.right)
+    Paired part{number, pieces(stage.left, number), {}, stage.left == stage.right};
+    if (!part.alike)
       part.second = pieces(stage.right, number);
+    if (Join::adds && part.pieces() > few_pieces) {
+      const auto too_much = [this](const Piece &each) { return !(each.over < room()); };
+      std::erase_if(part.first, too_much);
+      std::erase_if(part.second, too_much);
+      part.whole = false;
+    }
+    by_over(part.first);
+    by_over(part.second);
     return part;
   }
 
@@ -236,21 +246,21 @@ private:
       if (over < most)
         found.push_back({over, set});
     });
-    if (Join::adds && found.size() > few_pieces)
-      std::erase_if(found, [this](const Piece &each) { return !(each.over < room()); });
-    std::sort(found.begin(), found.end(), [](const Piece &a, const Piece &b) {
+    return found;
+  }
+
+  static void by_over(std::vector<Piece> &pieces) {
+    std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
       return a.over != b.over ? a.over < b.over : a.set < b.set;
     });
-    return found;
   }
 
   /// False if there are too many.
   bool join_pairs(const Paired &part) {
-    const bool one = part.second.empty();
-    const std::vector<Piece> &others = one ? part.first : part.second;
+    const std::vector<Piece> &others = part.alike ? part.first : part.second;
     for (std::size_t i = 0; i < part.first.size() && !settled(); ++i) {
       const Piece &piece = part.first[i];
-      for (std::size_t j = 0; j < (one ? i : others.size()); ++j) {
+      for (std::size_t j = 0; j < (part.alike ? i : others.size()); ++j) {
         const double over = Join::join(piece.over, others[j].over);
         if (!(over < room()))
           break;
