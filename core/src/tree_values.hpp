@@ -106,13 +106,15 @@ public:
       return known;
     if (-known >= enough || !(enough > 0))
       return unlimited;
+    // Who was not found below some limit and is asked for again is searched once and for all.
+    if (-known > 0)
+      enough = unlimited;
     if (maxima_ != nullptr && maxima_->exceeds(number, set, limit_))
       return known = unlimited;
-    const std::optional<double> found = compute(number, set, enough, own);
-    if (found || !(enough < unlimited))
-      return known = found.value_or(unlimited);
-    known = -enough;
-    return unlimited;
+    const std::optional<double> found = compute(number, set, enough, own, known);
+    if (found)
+      known = *found;
+    return found.value_or(unlimited);
   }
 
   /// The right half of the best split of a set that `value` found a value for.
@@ -199,8 +201,9 @@ private:
     return value;
   }
 
-  /// Nothing if the value is not below `enough`, though it may be found all the same.
-  std::optional<double> compute(int number, RankSet set, double enough, double own) {
+  /// Nothing if the value is not below `enough`, though it may be found all the same. That a search
+  /// found nothing is put down in `known`.
+  std::optional<double> compute(int number, RankSet set, double enough, double own, double &known) {
     const Stage &stage = stages_[number];
     if (!(own < unlimited))
       return unlimited;
@@ -219,7 +222,12 @@ private:
     if (!(Join::join(own, bound_below(number)(set)) < above(enough)))
       return std::nullopt;
     const auto [below, right] = best_split(number, set, above(Join::room(enough, own)), own);
-    return right == 0 ? std::nullopt : std::optional(Join::join(own, below));
+    if (right != 0)
+      return Join::join(own, below);
+    if (!(enough < unlimited))
+      return unlimited;
+    known = -enough;
+    return std::nullopt;
   }
 
   /// Every rank on a leaf with these terms; pins are checked by the flat block for all its leaves.
