@@ -61,9 +61,9 @@ TOPOSEAT_INLINE void settle(const LoadRow *rows, const LoadStep &step) {
   using Plain = typename Vectors<Bytes>::Plain;
   constexpr std::size_t lanes = Vectors<Bytes>::lanes;
   constexpr std::size_t parts = Vectors<Bytes>::parts;
-  const DeviceLine *leaving = step.terms->leaving(step.device);
-  const DeviceLine *entering = step.terms->entering(step.device);
-  const std::size_t terms = step.terms->shared();
+  const DeviceLine *leaving = step.terms->shared().leaving(step.device);
+  const DeviceLine *entering = step.terms->shared().entering(step.device);
+  const std::size_t terms = step.terms->shared().terms();
   Plain most[Rows][parts];
   Plain filled[parts];
   for (std::size_t h = 0; h < parts; ++h) {

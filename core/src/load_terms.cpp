@@ -62,15 +62,10 @@ LoadTerms::LoadTerms(const Network &network) {
     kept.push_back(std::move(term));
   }
   std::erase_if(kept, [this](const Term &term) { return keep_lone(term); });
-  shared_ = kept.size();
-  leaving_.assign(small_width * shared_, {});
-  entering_.assign(small_width * shared_, {});
+  shared_ = TermTable(kept.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const auto add = [&](std::size_t pair) {
-      const std::size_t from = pair / small_width;
-      const std::size_t to = pair % small_width;
-      leaving_[from * shared_ + i][to] += kept[i].pace;
-      entering_[to * shared_ + i][from] += kept[i].pace;
+      shared_.add(i, pair / small_width, pair % small_width, kept[i].pace);
     };
     for_each_bit(kept[i].pairs, add);
     std::for_each(kept[i].again.begin(), kept[i].again.end(), add);

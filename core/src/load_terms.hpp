@@ -15,6 +15,38 @@ namespace toposeat {
 inline constexpr std::size_t small_width = max_small_loads;
 using DeviceLine = std::array<double, small_width>; // a number per device
 
+/// What ranks exchange, or what a byte between devices costs: [from][to].
+using SmallTable = std::array<DeviceLine, small_width>;
+
+/// What a byte from one device to another adds to each of some sums, for every pair of devices.
+class TermTable {
+public:
+  explicit TermTable(std::size_t terms = 0)
+      : terms_(terms), leaving_(small_width * terms, DeviceLine{}),
+        entering_(small_width * terms, DeviceLine{}) {}
+
+  [[nodiscard]] std::size_t terms() const { return terms_; }
+
+  void add(std::size_t term, std::size_t from, std::size_t to, double pace) {
+    leaving_[from * terms_ + term][to] += pace;
+    entering_[to * terms_ + term][from] += pace;
+  }
+
+  /// What a byte from `device` to a peer adds: [term][peer].
+  [[nodiscard]] const DeviceLine *leaving(std::size_t device) const {
+    return leaving_.data() + device * terms_;
+  }
+  /// The same for a byte from the peer.
+  [[nodiscard]] const DeviceLine *entering(std::size_t device) const {
+    return entering_.data() + device * terms_;
+  }
+
+private:
+  std::size_t terms_;
+  std::vector<DeviceLine> leaving_; // [device][term]
+  std::vector<DeviceLine> entering_;
+};
+
 /// Seconds per byte between a device and each peer, of terms that only those two use.
 struct LonePaces {
   DeviceLine leaving{};
@@ -32,16 +64,8 @@ public:
   /// At most `max_small_loads` devices.
   explicit LoadTerms(const Network &network);
 
-  [[nodiscard]] std::size_t shared() const { return shared_; }
-
-  /// Seconds that a byte from `device` to a peer adds to the shared terms: [term][peer].
-  [[nodiscard]] const DeviceLine *leaving(std::size_t device) const {
-    return leaving_.data() + device * shared_;
-  }
-  /// The same for a byte from the peer.
-  [[nodiscard]] const DeviceLine *entering(std::size_t device) const {
-    return entering_.data() + device * shared_;
-  }
+  /// Of the shared terms, in seconds per byte.
+  [[nodiscard]] const TermTable &shared() const { return shared_; }
 
   [[nodiscard]] const LonePaces &lone(std::size_t device) const { return lone_[device]; }
 
@@ -57,9 +81,7 @@ private:
   static bool reaches(const Term &one, const Term &other);
   bool keep_lone(const Term &term);
 
-  std::size_t shared_ = 0;
-  std::vector<DeviceLine> leaving_; // [device][term]
-  std::vector<DeviceLine> entering_;
+  TermTable shared_;
   std::array<LonePaces, small_width> lone_{};
 };
 

@@ -16,31 +16,6 @@ template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
     visit(static_cast<std::size_t>(std::countr_zero(set)));
 }
 
-/// Bits of the ordered pairs, from * small_width + to, whose routes use a link.
-std::vector<std::uint64_t> users_of_links(const Network &network) {
-  std::vector<std::uint64_t> users(network.links.size(), 0);
-  for (std::uint32_t a = 0; a < network.devices; ++a) {
-    for (std::uint32_t b = 0; b < network.devices; ++b) {
-      for (const LinkUse &use : network.route(a, b))
-        users[use.link] |= std::uint64_t{1} << (a * small_width + b);
-    }
-  }
-  return users;
-}
-
-/// The link that is all of the routes between two devices, one way each, and of no others.
-const LinkUse *own_link(const Network &network, const std::vector<std::uint64_t> &users,
-                        std::uint32_t a, std::uint32_t b) {
-  const auto there = network.route(a, b);
-  const auto back = network.route(b, a);
-  if (there.size() != 1 || back.size() != 1 || there.front().link != back.front().link ||
-      there.front().reverse == back.front().reverse)
-    return nullptr;
-  const std::uint64_t pairs =
-      std::uint64_t{1} << (a * small_width + b) | std::uint64_t{1} << (b * small_width + a);
-  return users[there.front().link] == pairs ? there.data() : nullptr;
-}
-
 /// Of what any two ranks exchange, the least share that goes the busier way.
 double least_share(const SmallTable &bytes) {
   double share = 1;
@@ -56,43 +31,20 @@ double least_share(const SmallTable &bytes) {
 
 } // namespace
 
-PartialSum::PartialSum(const Network &network, const SmallTable &bytes, std::size_t ranks)
-    : bytes_(bytes), rising_(sets), known_(sets, 0) {
-  list_links(network);
-  sort_peers(ranks);
-}
-
-void PartialSum::list_links(const Network &network) {
-  const std::vector<std::uint64_t> users = users_of_links(network);
+PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
+    : bytes_(bytes), own_(own.paces), rising_(sets), known_(sets, 0) {
   const double share = least_share(bytes_);
-  Network others = network; // without the own links
-  others.route_uses.clear();
-  others.route_begin.assign(1, 0);
-  for (std::uint32_t a = 0; a < network.devices; ++a) {
-    for (std::uint32_t b = 0; b < network.devices; ++b) {
-      const LinkUse *own = a == b ? nullptr : own_link(network, users, a, b);
-      if (own != nullptr) {
-        const LinkCapacity &link = network.links[own->link];
-        own_[a].leaving[b] = 1 / (own->reverse ? link.backward : link.forward);
-        own_[a].entering[b] = 1 / (own->reverse ? link.forward : link.backward);
-        own_[a].both[b] = 1 / link.combined;
-        const double quicker = std::min(own_[a].leaving[b], own_[a].entering[b]);
-        least_[a][b] = std::max(share * quicker, own_[a].both[b]);
-      } else {
-        const auto route = network.route(a, b);
-        others.route_uses.insert(others.route_uses.end(), route.begin(), route.end());
-      }
-      others.route_begin.push_back(static_cast<std::uint32_t>(others.route_uses.size()));
-    }
-  }
-  const LinkMean pace = least_total(others);
-  for (std::size_t a = 0; a < network.devices; ++a) {
-    for (std::size_t b = 0; b < network.devices; ++b) {
+  const LinkMean pace = least_total(own.others);
+  for (std::size_t a = 0; a < own.others.devices; ++a) {
+    for (std::size_t b = 0; b < own.others.devices; ++b) {
       leaving_[a][b] = pace(a, b);
       entering_[a][b] = pace(b, a);
-      least_[a][b] += std::min(pace(a, b), pace(b, a));
+      const double quicker = std::min(own_[a].leaving[b], own_[a].entering[b]);
+      least_[a][b] =
+          std::max(share * quicker, own_[a].both[b]) + std::min(pace(a, b), pace(b, a));
     }
   }
+  sort_peers(ranks);
 }
 
 void PartialSum::sort_peers(std::size_t ranks) {
@@ -156,9 +108,8 @@ double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t devic
     const double in = bytes_[q][p];
     const LonePaces &own = own_[device];
     for (std::size_t d = 0; d < small_width; ++d) {
-      const double most = std::max(out * own.leaving[d], in * own.entering[d]);
       below[q][d] = here[q][d] + (out * leaving_[device][d] + in * entering_[device][d]) +
-                    std::max(most, (out + in) * own.both[d]);
+                    OwnLinks::seconds(own, d, out, in);
     }
     DeviceLine whole = below[q];
     add_ahead(whole, q, others, paces);

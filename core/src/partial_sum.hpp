@@ -8,12 +8,9 @@
 #include <vector>
 
 #include "load_terms.hpp"
-#include "toposeat/network.hpp"
+#include "own_links.hpp"
 
 namespace toposeat {
-
-/// What ranks exchange, or what a byte between devices costs: [from][to].
-using SmallTable = std::array<DeviceLine, small_width>;
 
 /// A pairwise cost: exact for links that lie between two devices alone, and for all others the mean
 /// of both directions (or what they fill together), which their congestion never is below. Of that
@@ -23,20 +20,14 @@ using SmallTable = std::array<DeviceLine, small_width>;
 /// to other free devices (Gilmore and Lawler; see `solve_small_qap`).
 class PartialSum {
 public:
-  PartialSum(const Network &network, const SmallTable &bytes, std::size_t ranks);
+  PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks);
 
   /// With rank p on a device at this depth, the others `left` on some devices of the set `open`.
   /// Those at lesser depths stay as they were placed.
   double place(std::size_t depth, std::uint32_t p, std::uint32_t device,
                std::span<const std::uint32_t> left, std::uint32_t open);
 
-  /// With the last rank on a device.
-  [[nodiscard]] double whole(std::size_t depth, std::uint32_t p, std::uint32_t device) const {
-    return placed_[depth] + linear_[depth][p][device];
-  }
-
 private:
-  void list_links(const Network &network);
   void sort_peers(std::size_t ranks);
   const SmallTable &rising(std::uint32_t open);
   void add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t others,

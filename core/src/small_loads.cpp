@@ -5,15 +5,20 @@
 #include <array>
 #include <bit>
 #include <bitset>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "last_four.hpp"
+#include "link_sums.hpp"
 #include "load_kernel.hpp"
 #include "load_terms.hpp"
+#include "own_links.hpp"
 #include "partial_sum.hpp"
+#include "rank_twins.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/symmetry.hpp"
 
@@ -21,31 +26,62 @@ namespace toposeat {
 namespace {
 
 constexpr double tolerance = 1e-9;
-constexpr std::uint64_t between_looks = 256; // nodes from one look at the clock to the next
+constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
 
-constexpr std::size_t marked_depth = 3; // ranks at the top of the tree, in fixed order
-constexpr std::size_t marks = small_width * small_width * small_width;
-
-using Places = std::span<std::uint32_t>; // ranks by their place in the order
+constexpr std::size_t most_depth = small_width - last_ranks; // ranks that are placed one by one
+constexpr std::size_t marks = small_width * small_width * small_width * small_width;
+static_assert(most_depth == 4);
 
 template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
   for (; set != 0; set &= set - 1)
     visit(static_cast<std::uint32_t>(std::countr_zero(set)));
 }
 
+/// Talking ranks first, and silent ones so that every device has one; at least four in all.
+std::vector<std::uint32_t> all_ranks(const LoadProblem &problem,
+                                     const std::vector<std::uint32_t> &talking) {
+  const std::size_t count = std::max<std::size_t>(problem.network.devices, last_ranks);
+  std::vector<std::uint32_t> order = talking;
+  for (std::uint32_t r = 0; r < count; ++r) {
+    if (std::find(talking.begin(), talking.end(), r) == talking.end())
+      order.push_back(r);
+  }
+  return order;
+}
+
+SmallTable bytes_between(const std::vector<std::uint32_t> &order, const RankTraffic &traffic) {
+  std::array<std::size_t, small_width> place{};
+  for (std::size_t p = 0; p < order.size(); ++p)
+    place[order[p]] = p;
+  SmallTable bytes{};
+  for (const Flow &flow : traffic.flows)
+    bytes[place[flow.source]][place[flow.target]] = flow.bytes;
+  return bytes;
+}
+
+/// The sum of all links and what bounds it, made once it is asked for.
+struct Sums {
+  Sums(const Network &network, const SmallTable &bytes, std::size_t ranks)
+      : own(network), bound(own, bytes, ranks), exact(own, bytes, ranks) {}
+
+  OwnLinks own;
+  PartialSum bound;
+  LinkSums exact;
+};
+
 class SmallLoads {
 public:
   SmallLoads(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
              const Deadline &deadline, const Acceptable &acceptable, double sum_below)
       : problem_(problem), deadline_(deadline), acceptable_(acceptable), known_bound_(known_bound),
-        sum_below_(sum_below), order_(branching_order(problem)),
+        sum_below_(sum_below), talking_(branching_order(problem)),
+        order_(all_ranks(problem, talking_)), one_by_one_(order_.size() - last_ranks),
         bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network),
         symmetry_(problem.network), best_(incumbent),
-        lines_((order_.size() + 1) * terms_.shared(), 0.0),
-        rows_((order_.size() + 1) * small_width * terms_.shared(), DeviceLine{}) {
-    const Congestion start = congestion(problem.network, problem.traffic, incumbent);
-    best_max_ = start.max_s;
-    best_sum_ = std::accumulate(start.seconds.begin(), start.seconds.end(), 0.0);
+        lines_((one_by_one_ + 1) * terms_.shared().terms(), 0.0),
+        rows_((one_by_one_ + 1) * small_width * terms_.shared().terms(), DeviceLine{}),
+        among_(std::size_t{1} << small_width) {
+    best_max_ = congestion(problem.network, problem.traffic, incumbent).max_s;
   }
 
   BoundedAnswer run() {
@@ -59,10 +95,10 @@ public:
     const bool sum_counts = !proved || less_by_tolerance(best_max_, sum_below_);
     if (!stopped_ && sum_counts && (!acceptable_ || accepted_)) {
       // Nothing has less: now the least sum of those that have as little.
-      PartialSum sum(problem_.network, bytes_, order_.size());
-      sum_ = &sum;
+      const Congestion here = congestion(problem_.network, problem_.traffic, best_);
+      best_sum_ = std::accumulate(here.seconds.begin(), here.seconds.end(), 0.0);
+      sums_ = std::make_unique<Sums>(problem_.network, bytes_, order_.size());
       search();
-      sum_ = nullptr;
     }
     return {best_, best_max_, bound, proved};
   }
@@ -70,75 +106,80 @@ public:
 private:
   using Prospects = std::array<Prospect, small_width>;
 
-  static SmallTable bytes_between(const std::vector<std::uint32_t> &order,
-                                  const RankTraffic &traffic) {
-    std::array<std::size_t, small_width> place{};
-    place.fill(small_width);
-    for (std::size_t p = 0; p < order.size(); ++p)
-      place[order[p]] = p;
-    SmallTable bytes{};
-    for (const Flow &flow : traffic.flows) {
-      if (place[flow.source] < small_width && place[flow.target] < small_width)
-        bytes[place[flow.source]][place[flow.target]] = flow.bytes;
-    }
-    return bytes;
-  }
+  /// A device for the rank that is placed next, and what speaks for it.
+  struct Child {
+    double rating;
+    std::uint32_t device;
+  };
+
+  /// What four devices and the last four ranks on them have whatever else is placed.
+  struct Among {
+    bool known = false;
+    AmongFour shared;
+    Ways lone{}; // the largest term that is not shared
+  };
 
   void search() {
-    std::array<std::uint32_t, small_width> places{};
-    std::iota(places.begin(), places.end(), 0U);
-    const Places left = Places(places).first(order_.size());
-    open_ = (1U << problem_.network.devices) - 1;
-    for (const std::uint32_t p : left) {
+    if (twins_.empty()) {
+      twins_ = later_twins(problem_, order_, talking_.size());
+      forbidden_ways_ = ways_against_twins();
+    }
+    open_ = (1U << order_.size()) - 1;
+    for (std::size_t p = 0; p < order_.size(); ++p) {
       DeviceLine &floor = prospects_[0][p].lone;
       floor.fill(unlimited);
       for_each_device(open_, [&](std::uint32_t d) {
-        if (problem_.may_use(order_[p], d))
-          floor[d] = problem_.floors.congestion(order_[p], d);
+        if (d >= problem_.network.devices) // stands in for one: nobody who talks may use it
+          floor[d] = p < talking_.size() ? unlimited : 0;
+        else if (order_[p] >= problem_.network.devices || problem_.may_use(order_[p], d))
+          floor[d] = p < talking_.size() ? problem_.floors.congestion(order_[p], d) : 0;
       });
       prospects_[0][p].most = floor;
     }
-    if (left.empty())
-      return;
-    if (const std::size_t next = narrowest(0, left); next < left.size())
-      explore(0, left, next, problem_.allowed.empty());
+    if (anything_possible(0))
+      below(0, problem_.allowed.empty());
   }
 
   /// What a maximum must be below to be of interest.
   [[nodiscard]] double limit() const {
-    return best_max_ * (sum_ != nullptr ? 1 + tolerance : 1 - tolerance);
+    return best_max_ * (sums_ != nullptr ? 1 + tolerance : 1 - tolerance);
   }
 
   /// What a maximum must be below to be no worse.
   [[nodiscard]] double tie_limit() const { return best_max_ * (1 + tolerance); }
 
+  [[nodiscard]] double sum_limit() const { return best_sum_ * (1 - tolerance); }
+
   // While the maximum is searched, those parts of the tree are marked where something that was left
   // out may have as little as the best: only these are looked at again for the sum. A part is what
-  // the first few devices leave open.
+  // the ranks that are placed one by one leave open.
 
-  /// Calls for the part, or all parts, below the first `depth` devices of `fixed_`.
-  template <class Visit> void for_each_part(std::size_t depth, Visit visit) const {
+  /// First and end of the parts below the first `depth` devices of `fixed_`.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> parts(std::size_t depth) const {
     std::size_t first = 0;
     std::size_t count = marks;
-    for (std::size_t k = 0; k < std::min(depth, marked_depth); ++k) {
+    for (std::size_t k = 0; k < depth; ++k) {
       count /= small_width;
       first += fixed_[k] * count;
     }
-    for (std::size_t part = first; part < first + count; ++part)
-      visit(part);
+    return {first, first + count};
   }
 
   void mark_tie(std::size_t depth) {
-    if (sum_ == nullptr)
-      for_each_part(depth, [this](std::size_t part) { ties_.set(part); });
+    if (sums_ != nullptr)
+      return;
+    const auto [first, end] = parts(depth);
+    for (std::size_t part = first; part < end; ++part)
+      ties_.set(part);
   }
 
-  [[nodiscard]] bool skips(std::size_t depth) const {
-    if (sum_ == nullptr || depth > marked_depth)
-      return false;
-    bool any = false;
-    for_each_part(depth, [&](std::size_t part) { any = any || ties_.test(part); });
-    return !any;
+  [[nodiscard]] bool marked(std::size_t depth) const {
+    const auto [first, end] = parts(depth);
+    for (std::size_t part = first; part < end; ++part) {
+      if (ties_.test(part))
+        return true;
+    }
+    return false;
   }
 
   [[nodiscard]] bool out_of_time() {
@@ -146,43 +187,84 @@ private:
     return stopped_;
   }
 
-  /// Places the rank left[next] in every way.
-  void explore(std::size_t depth, Places left, std::size_t next, bool symmetric) {
-    std::swap(left[next], left.front());
-    const std::uint32_t p = left.front();
-    const DeviceLine &most = prospects_[depth][p].most;
-    std::array<std::uint32_t, small_width> devices;
-    const std::size_t count = candidates(depth, most, symmetric, devices);
-    for (std::size_t i = 0; i < count && most[devices[i]] < tie_limit() && !out_of_time(); ++i) {
-      place_[p] = fixed_[depth] = devices[i];
-      if (!(most[devices[i]] < limit()))
-        mark_tie(depth + 1);
-      if (!(most[devices[i]] < limit()) || skips(depth + 1))
-        continue;
-      open_ ^= 1U << devices[i];
-      const Places others = left.subspan(1);
-      if (others.empty()) {
-        if (sum_ == nullptr || sum_->whole(depth, p, devices[i]) < best_sum_ * (1 - tolerance))
-          leaf(most[devices[i]]);
-      } else if (sum_ == nullptr ||
-                 sum_->place(depth, p, devices[i], others, open_) < best_sum_ * (1 - tolerance)) {
-        const std::size_t narrow = settle(depth, p, others);
-        if (narrow < others.size())
-          explore(depth + 1, others, narrow, symmetric);
-      }
-      open_ ^= 1U << devices[i];
-    }
-    std::swap(left[next], left.front());
+  void below(std::size_t depth, bool symmetric) {
+    if (depth < one_by_one_)
+      explore(depth, symmetric);
+    else
+      seat_last_four();
   }
 
-  /// Open devices with hope, the least first; one of each kind as long as there is symmetry.
-  std::size_t candidates(std::size_t depth, const DeviceLine &most, bool &symmetric,
-                         std::array<std::uint32_t, small_width> &devices) const {
+  /// Places rank `depth` of the order in every way.
+  void explore(std::size_t depth, bool symmetric) {
+    std::array<Child, small_width> children;
+    const std::size_t count = rated_children(depth, symmetric, children);
+    const DeviceLine &most = prospects_[depth][depth].most;
+    for (std::size_t i = 0; i < count && !out_of_time(); ++i) {
+      const std::uint32_t device = children[i].device;
+      if (!(most[device] < tie_limit()) ||
+          (sums_ != nullptr && !(children[i].rating < sum_limit())))
+        continue;
+      fixed_[depth] = device;
+      if (!(most[device] < limit())) {
+        mark_tie(depth + 1);
+        continue;
+      }
+      if (sums_ != nullptr)
+        place_for_sums(depth, device);
+      open_ ^= 1U << device;
+      settle(depth);
+      if (anything_possible(depth + 1))
+        below(depth + 1, symmetric);
+      open_ ^= 1U << device;
+    }
+  }
+
+  /// Open devices with hope, the likeliest first: by the maximum, or by the sum where that is
+  /// searched.
+  std::size_t rated_children(std::size_t depth, bool &symmetric,
+                             std::array<Child, small_width> &children) {
+    const DeviceLine &most = prospects_[depth][depth].most;
+    std::size_t count = 0;
+    for_each_device(candidates(depth, symmetric), [&](std::uint32_t d) {
+      if (!(most[d] < tie_limit()))
+        return;
+      double rating = most[d];
+      if (sums_ != nullptr) {
+        fixed_[depth] = d;
+        if (!marked(depth + 1))
+          return;
+        rating = bound_of_sum(depth, d);
+      }
+      std::size_t at = count++; // few enough to insert in order
+      for (; at > 0 && rating < children[at - 1].rating; --at)
+        children[at] = children[at - 1];
+      children[at] = {rating, d};
+    });
+    return count;
+  }
+
+  double bound_of_sum(std::size_t depth, std::uint32_t device) {
+    std::array<std::uint32_t, small_width> left{};
+    std::iota(left.begin(), left.end(), static_cast<std::uint32_t>(depth) + 1);
+    return sums_->bound.place(depth, static_cast<std::uint32_t>(depth), device,
+                              std::span(left).first(order_.size() - depth - 1),
+                              open_ ^ (1U << device));
+  }
+
+  void place_for_sums(std::size_t depth, std::uint32_t device) {
+    if (depth + 1 < one_by_one_)
+      bound_of_sum(depth, device); // again: another child was the last
+    sums_->exact.place(depth, device);
+  }
+
+  /// Open devices that the next rank need be tried on: greater than those of its earlier twins, and
+  /// of those that a symmetry exchanges the least.
+  std::uint32_t candidates(std::size_t depth, bool &symmetric) const {
     std::uint32_t set = open_;
     if (symmetric) {
       std::vector<std::uint32_t> all;
       for_each_device(open_, [&](std::uint32_t d) {
-        if (most[d] < unlimited)
+        if (prospects_[depth][depth].most[d] < unlimited)
           all.push_back(d);
       });
       const auto chosen = symmetry_.representatives(std::span(fixed_).first(depth), all);
@@ -191,97 +273,188 @@ private:
       for (const std::uint32_t d : chosen)
         set |= 1U << d;
     }
-    std::size_t count = 0;
-    for_each_device(set, [&](std::uint32_t d) {
-      if (!(most[d] < tie_limit()))
-        return;
-      std::size_t at = count++; // few enough to insert in order
-      for (; at > 0 && most[d] < most[devices[at - 1]]; --at)
-        devices[at] = devices[at - 1];
-      devices[at] = d;
-    });
-    return count;
+    return set & greater_than_twins(depth, depth);
   }
 
-  /// Of the ranks left, where in the list the one with the fewest devices is; past the end if one
-  /// has none.
-  std::size_t narrowest(std::size_t depth, std::span<const std::uint32_t> left) {
-    const double less = limit();
-    const double as_little = tie_limit();
-    std::size_t best = 0;
-    std::uint32_t fewest = small_width + 1;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      const DeviceLine &most = prospects_[depth][left[i]].most;
-      std::uint32_t better = 0;
-      std::uint32_t any = 0;
-      for_each_device(open_, [&](std::uint32_t d) {
-        better += most[d] < less ? 1U : 0U;
-        any += most[d] < as_little ? 1U : 0U;
-      });
-      if (any == 0)
-        return left.size();
-      if (better < fewest)
-        best = i;
-      fewest = std::min(fewest, better);
+  /// Devices greater than those of the earlier twins of rank p among the first `depth`.
+  [[nodiscard]] std::uint32_t greater_than_twins(std::size_t depth, std::size_t p) const {
+    std::uint32_t set = (1U << small_width) - 1;
+    for (std::size_t k = 0; k < depth; ++k) {
+      if ((twins_[k] >> p & 1U) != 0)
+        set &= ~((2U << fixed_[k]) - 1);
     }
-    if (fewest > 0)
-      return depth < marked_depth ? 0 : best;
-    mark_tie(depth);
-    return left.size();
+    return set;
   }
 
-  /// What the others can expect with rank p where it is now; returns the `narrowest`.
-  std::size_t settle(std::size_t depth, std::uint32_t p, std::span<const std::uint32_t> left) {
+  /// Whether each rank that is left has a device where the maximum is of interest.
+  bool anything_possible(std::size_t depth) {
+    bool tie = false;
+    for (std::size_t p = depth; p < order_.size(); ++p) {
+      const DeviceLine &most = prospects_[depth][p].most;
+      double least = unlimited;
+      for_each_device(open_, [&](std::uint32_t d) { least = std::min(least, most[d]); });
+      if (!(least < tie_limit()))
+        return false;
+      tie = tie || !(least < limit());
+    }
+    if (tie)
+      mark_tie(depth);
+    return !tie;
+  }
+
+  /// What the ranks left can expect with rank `depth` where it is now.
+  void settle(std::size_t depth) {
+    const std::size_t terms = terms_.shared().terms();
     const Prospects &expected = prospects_[depth];
     Prospects &expects = prospects_[depth + 1];
     std::array<LoadRow, small_width> rows;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      const std::uint32_t q = left[i];
+    const std::size_t left = order_.size() - depth - 1;
+    for (std::size_t i = 0; i < left; ++i) {
+      const std::size_t q = depth + 1 + i;
       rows[i] = {row(depth, q), row(depth + 1, q), &expected[q],
-                 &expects[q],   bytes_[q][p],      bytes_[p][q]};
+                 &expects[q],   bytes_[q][depth],  bytes_[depth][q]};
     }
     DeviceLine filled{};
-    if (static_cast<std::size_t>(std::popcount(open_)) == left.size())
-      for_each_device(open_, [&](std::uint32_t d) { filled[d] = 1; });
-    double *line = lines_.data() + depth * terms_.shared();
-    settle_(std::span(rows).first(left.size()), {&terms_, place_[p], row(depth, p), &expected[p],
-                                                 line, line + terms_.shared(), &filled});
-    return narrowest(depth + 1, left);
+    for_each_device(open_, [&](std::uint32_t d) { filled[d] = 1; });
+    double *line = lines_.data() + depth * terms;
+    settle_(std::span(rows).first(left),
+            {&terms_, fixed_[depth], row(depth, depth), &expected[depth], line, line + terms,
+             &filled});
   }
 
   DeviceLine *row(std::size_t depth, std::size_t p) {
-    return rows_.data() + (depth * small_width + p) * terms_.shared();
+    return rows_.data() + (depth * small_width + p) * terms_.shared().terms();
   }
 
-  void leaf(double max_s) {
-    const Assignment whole = with_silent_ranks();
-    const Congestion loads = congestion(problem_.network, problem_.traffic, whole);
-    const double sum = std::accumulate(loads.seconds.begin(), loads.seconds.end(), 0.0);
-    if (sum_ != nullptr && !(sum < best_sum_ * (1 - tolerance)))
-      return;
-    if (acceptable_ && !acceptable_(whole))
-      return;
-    accepted_ = true;
-    best_ = whole;
-    if (sum_ == nullptr)
-      ties_.reset(); // what was left out has more
-    best_max_ = std::min(max_s, best_max_);
-    best_sum_ = sum;
-  }
+  // --- the last four ranks -------------------------------------------------------------------
 
-  /// Silent ranks take the devices that are left, in order.
-  Assignment with_silent_ranks() const {
-    Assignment whole(problem_.traffic.ranks, Qap::no_pin);
-    for (std::size_t p = 0; p < order_.size(); ++p)
-      whole[order_[p]] = place_[p];
-    std::uint32_t rest = open_;
-    for (std::uint32_t &each : whole) {
-      if (each != Qap::no_pin)
-        continue;
-      each = static_cast<std::uint32_t>(std::countr_zero(rest));
-      rest &= rest - 1;
+  void seat_last_four() {
+    FourDevices devices{};
+    std::size_t count = 0;
+    for_each_device(open_, [&](std::uint32_t d) { devices[count++] = d; });
+    Ways most = maxima(devices);
+    Ways rating = most;
+    if (sums_ != nullptr) {
+      const double enough = limit();
+      if (std::none_of(most.begin(), most.end(), [&](double each) { return each < enough; }))
+        return;
+      sums_->exact.of_ways(devices, rating);
     }
-    return whole;
+    take_best(devices, most, rating);
+  }
+
+  /// The largest term in each way; some number not below the limit where none is. Infinite where a
+  /// rank may not be, or an equally good way is another one.
+  Ways maxima(const FourDevices &devices) {
+    const Among &among = among_four_on(devices);
+    FourLoads loads;
+    loads.terms = terms_.shared().terms();
+    loads.placed = lines_.data() + one_by_one_ * loads.terms;
+    loads.among = among.shared.data();
+    loads.devices = devices;
+    Ways most = among.lone;
+    std::array<std::array<double, last_ranks>, last_ranks> expected; // [rank][device]
+    for (std::size_t k = 0; k < last_ranks; ++k) {
+      const std::size_t p = one_by_one_ + k;
+      loads.rows[k] = row(one_by_one_, p);
+      const std::uint32_t permitted = greater_than_twins(one_by_one_, p);
+      for (std::size_t j = 0; j < last_ranks; ++j)
+        expected[k][j] = (permitted >> devices[j] & 1U) != 0
+                             ? prospects_[one_by_one_][p].most[devices[j]]
+                             : unlimited;
+    }
+    for (std::size_t way = 0; way < last_ways; ++way) {
+      for (std::size_t k = 0; k < last_ranks; ++k)
+        most[way] = std::max(most[way], expected[k][last_seat(way, k)]);
+      if ((forbidden_ways_ >> way & 1U) != 0)
+        most[way] = unlimited;
+    }
+    kernels_.raise_to_largest(loads, tie_limit(), most);
+    return most;
+  }
+
+  const Among &among_four_on(const FourDevices &devices) {
+    Among &among = among_[open_];
+    if (among.known)
+      return among;
+    among.known = true;
+    among.shared = among_four(terms_.shared(), bytes_, one_by_one_, devices);
+    for (std::size_t way = 0; way < last_ways; ++way) {
+      for (std::size_t k = 1; k < last_ranks; ++k) {
+        const LonePaces &paces = terms_.lone(devices[last_seat(way, k)]);
+        for (std::size_t l = 0; l < k; ++l) {
+          const double sent = bytes_[one_by_one_ + k][one_by_one_ + l];
+          const double received = bytes_[one_by_one_ + l][one_by_one_ + k];
+          among.lone[way] = std::max(
+              among.lone[way],
+              OwnLinks::seconds(paces, devices[last_seat(way, l)], sent, received));
+        }
+      }
+    }
+    return among;
+  }
+
+  /// Ways in which a rank of the last four is on a greater device than a later twin.
+  [[nodiscard]] std::uint32_t ways_against_twins() const {
+    std::uint32_t ways = 0;
+    for (std::size_t way = 0; way < last_ways; ++way) {
+      for (std::size_t k = 0; k < last_ranks; ++k) {
+        for (std::size_t l = k + 1; l < last_ranks; ++l) {
+          const bool twins = (twins_[one_by_one_ + k] >> (one_by_one_ + l) & 1U) != 0;
+          if (twins && last_seat(way, k) > last_seat(way, l))
+            ways |= 1U << way;
+        }
+      }
+    }
+    return ways;
+  }
+
+  /// Takes the way with the least rating of those that improve the best and are accepted.
+  void take_best(const FourDevices &devices, const Ways &most, Ways &rating) {
+    const bool for_sum = sums_ != nullptr;
+    while (true) {
+      const auto least = static_cast<std::size_t>(least_way(most, rating));
+      if (least == last_ways || !(rating[least] < (for_sum ? sum_limit() : limit())))
+        break;
+      const double value = rating[least];
+      rating[least] = unlimited;
+      if (!take(devices, least))
+        continue;
+      if (for_sum) {
+        best_sum_ = value;
+      } else {
+        best_max_ = value;
+        ties_.reset(); // what was left out has more
+      }
+    }
+    if (!for_sum &&
+        std::any_of(rating.begin(), rating.end(), [&](double each) { return each < tie_limit(); }))
+      mark_tie(one_by_one_);
+  }
+
+  /// Of the ways whose maximum is of interest; `last_ways` if there is none.
+  [[nodiscard]] std::size_t least_way(const Ways &most, const Ways &rating) const {
+    std::size_t least = last_ways;
+    for (std::size_t way = 0; way < last_ways; ++way) {
+      if (most[way] < limit() && rating[way] < (least < last_ways ? rating[least] : unlimited))
+        least = way;
+    }
+    return least;
+  }
+
+  bool take(const FourDevices &devices, std::size_t way) {
+    for (std::size_t k = 0; k < last_ranks; ++k)
+      fixed_[one_by_one_ + k] = devices[last_seat(way, k)];
+    Assignment whole(problem_.traffic.ranks);
+    for (std::size_t p = 0; p < order_.size(); ++p) {
+      if (order_[p] < whole.size())
+        whole[order_[p]] = fixed_[p];
+    }
+    if (acceptable_ && !acceptable_(whole))
+      return false;
+    accepted_ = true;
+    best_ = std::move(whole);
+    return true;
   }
 
   const LoadProblem &problem_;
@@ -289,20 +462,25 @@ private:
   const Acceptable &acceptable_;
   double known_bound_;
   double sum_below_;
-  std::vector<std::uint32_t> order_;
-  SmallTable bytes_; // [from][to], by places in the order
+  std::vector<std::uint32_t> talking_;
+  std::vector<std::uint32_t> order_; // these, then the silent ones
+  std::size_t one_by_one_;           // ranks before the last four
+  SmallTable bytes_;                 // [from][to], by places in the order
   LoadTerms terms_;
   SettleRows settle_ = settle_rows();
+  FourKernels kernels_ = four_kernels();
   Symmetry symmetry_;
+  std::vector<std::uint32_t> twins_; // see `later_twins`
+  std::uint32_t forbidden_ways_ = 0; // of the last four, for their twins' sake
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
-  PartialSum *sum_ = nullptr; // once the maximum is known
-  std::array<Prospects, small_width> prospects_{};
+  std::unique_ptr<Sums> sums_; // once the maximum is known
+  std::array<Prospects, most_depth + 1> prospects_{};
   std::vector<double> lines_;                      // [depth][term]: of all that is placed
   std::vector<DeviceLine> rows_;                   // [depth][rank][term]
-  std::array<std::uint32_t, small_width> place_{}; // device by rank
-  std::array<std::uint32_t, small_width> fixed_{}; // device by depth
+  std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
+  std::vector<Among> among_;                       // by set of devices
   std::uint32_t open_ = 0;                         // set of devices
   std::bitset<marks> ties_;
   std::uint64_t nodes_ = 0;

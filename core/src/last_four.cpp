@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "last_four.hpp"
+
+// Compiled again for wider vectors where the compiler can, and chosen at run time. Doubles must not
+// depend on it: there is no fused multiply-add, and sums are taken in one order.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TOPOSEAT_WIDER 1
+#endif
+#if defined(__GNUC__)
+#define TOPOSEAT_INLINE inline __attribute__((always_inline))
+#else
+#define TOPOSEAT_INLINE inline
+#endif
+
+namespace toposeat {
+namespace {
+
+constexpr std::size_t groups = last_ways / last_ranks; // of ways that are rotations of each other
+constexpr std::size_t between_tests = 4;               // terms
+
+/// By device of the four; GCC and Clang split it into what the processor has.
+typedef double Four __attribute__((vector_size(32)));
+typedef double FourUnaligned
+    __attribute__((vector_size(32), aligned(alignof(double)), may_alias));
+
+constexpr std::size_t shift_of(std::size_t group, std::size_t k) {
+  return last_seat(last_ranks * group, k);
+}
+
+TOPOSEAT_INLINE Four load(const double *first) {
+  return *reinterpret_cast<const FourUnaligned *>(first);
+}
+
+TOPOSEAT_INLINE void store(double *first, Four value) {
+  *reinterpret_cast<FourUnaligned *>(first) = value;
+}
+
+TOPOSEAT_INLINE Four larger(Four a, Four b) { return a > b ? a : b; }
+
+/// Element j becomes what was element j + Shift.
+template <std::size_t Shift> TOPOSEAT_INLINE Four rotated(Four value) {
+  return __builtin_shufflevector(value, value, Shift % 4, (Shift + 1) % 4, (Shift + 2) % 4,
+                                 (Shift + 3) % 4);
+}
+
+TOPOSEAT_INLINE Four taken(const DeviceLine &line, const FourDevices &devices) {
+  return Four{line[devices[0]], line[devices[1]], line[devices[2]], line[devices[3]]};
+}
+
+/// The sum of one term in every way.
+TOPOSEAT_INLINE void sums_of(const FourLoads &loads, std::size_t term, Four sums[groups]) {
+  const Four first = loads.placed[term] + taken(loads.rows[0][term], loads.devices);
+  const Four b = taken(loads.rows[1][term], loads.devices);
+  const Four c = taken(loads.rows[2][term], loads.devices);
+  const Four d = taken(loads.rows[3][term], loads.devices);
+  const Four b1 = first + rotated<1>(b);
+  const Four b2 = first + rotated<2>(b);
+  const Four b3 = first + rotated<3>(b);
+  const Four c1 = rotated<1>(c);
+  const Four c2 = rotated<2>(c);
+  const Four c3 = rotated<3>(c);
+  const Four d1 = rotated<1>(d);
+  const Four d2 = rotated<2>(d);
+  const Four d3 = rotated<3>(d);
+  const double *among = loads.among[term].data();
+  sums[0] = load(among) + (b1 + (c2 + d3));
+  sums[1] = load(among + 4) + (b1 + (c3 + d2));
+  sums[2] = load(among + 8) + (b2 + (c1 + d3));
+  sums[3] = load(among + 12) + (b2 + (c3 + d1));
+  sums[4] = load(among + 16) + (b3 + (c1 + d2));
+  sums[5] = load(among + 20) + (b3 + (c2 + d1));
+}
+
+TOPOSEAT_INLINE bool any_below(const Four values[groups], double limit) {
+  Four least = values[0];
+  for (std::size_t g = 1; g < groups; ++g)
+    least = values[g] < least ? values[g] : least;
+  return least[0] < limit || least[1] < limit || least[2] < limit || least[3] < limit;
+}
+
+TOPOSEAT_INLINE void raise(const FourLoads &loads, double limit, Ways &most) {
+  Four largest[groups];
+  for (std::size_t g = 0; g < groups; ++g)
+    largest[g] = load(most.data() + last_ranks * g);
+  for (std::size_t term = 0; term < loads.terms; ++term) {
+    if (term % between_tests == 0 && !any_below(largest, limit))
+      break;
+    Four sums[groups];
+    sums_of(loads, term, sums);
+    for (std::size_t g = 0; g < groups; ++g)
+      largest[g] = larger(largest[g], sums[g]);
+  }
+  for (std::size_t g = 0; g < groups; ++g)
+    store(most.data() + last_ranks * g, largest[g]);
+}
+
+TOPOSEAT_INLINE void add_seconds(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
+  Four sum[groups];
+  for (std::size_t g = 0; g < groups; ++g)
+    sum[g] = load(total.data() + last_ranks * g);
+  for (std::size_t link = 0; 2 * link < loads.terms; ++link) {
+    Four forward[groups];
+    Four backward[groups];
+    sums_of(loads, 2 * link, forward);
+    sums_of(loads, 2 * link + 1, backward);
+    const LinkPaces &pace = paces[link];
+    for (std::size_t g = 0; g < groups; ++g) {
+      const Four one = larger(forward[g] * pace.forward, backward[g] * pace.backward);
+      sum[g] += larger(one, (forward[g] + backward[g]) * pace.combined);
+    }
+  }
+  for (std::size_t g = 0; g < groups; ++g)
+    store(total.data() + last_ranks * g, sum[g]);
+}
+
+void raise_plain(const FourLoads &loads, double limit, Ways &most) { raise(loads, limit, most); }
+
+void add_plain(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
+  add_seconds(loads, paces, total);
+}
+
+/// For one term: to[d][j] is what a byte from device j of the four to device j + d adds.
+TOPOSEAT_INLINE void paces_among(const TermTable &table, std::size_t term,
+                                 const FourDevices &devices, Four to[last_ranks]) {
+  for (std::size_t shift = 1; shift < last_ranks; ++shift) {
+    const auto pace = [&](std::size_t j) {
+      return table.leaving(devices[j])[term][devices[(j + shift) % last_ranks]];
+    };
+    to[shift] = Four{pace(0), pace(1), pace(2), pace(3)};
+  }
+}
+
+TOPOSEAT_INLINE void fill(const TermTable &table, const SmallTable &bytes, std::size_t first,
+                          const FourDevices &devices, AmongFour &among) {
+  for (std::size_t term = 0; term < table.terms(); ++term) {
+    Four to[last_ranks] = {};
+    paces_among(table, term, devices, to);
+    Four at[last_ranks][last_ranks]; // [shift of the sender][shift from there to the receiver]
+    for (std::size_t d = 1; d < last_ranks; ++d) {
+      at[0][d] = to[d];
+      at[1][d] = rotated<1>(to[d]);
+      at[2][d] = rotated<2>(to[d]);
+      at[3][d] = rotated<3>(to[d]);
+    }
+    for (std::size_t g = 0; g < groups; ++g) {
+      Four sum{};
+      for (std::size_t k = 0; k < last_ranks; ++k) {
+        for (std::size_t l = 0; l < last_ranks; ++l) {
+          const std::size_t from = shift_of(g, k);
+          if (k != l)
+            sum += bytes[first + k][first + l] *
+                   at[from][(shift_of(g, l) + last_ranks - from) % last_ranks];
+        }
+      }
+      store(among[term].data() + last_ranks * g, sum);
+    }
+  }
+}
+
+void fill_plain(const TermTable &table, const SmallTable &bytes, std::size_t first,
+                const FourDevices &devices, AmongFour &among) {
+  fill(table, bytes, first, devices, among);
+}
+
+#ifdef TOPOSEAT_WIDER
+__attribute__((target("avx2"))) void raise_avx2(const FourLoads &loads, double limit, Ways &most) {
+  raise(loads, limit, most);
+}
+
+__attribute__((target("avx2"))) void add_avx2(const FourLoads &loads, const LinkPaces *paces,
+                                              Ways &total) {
+  add_seconds(loads, paces, total);
+}
+
+__attribute__((target("avx2"))) void fill_avx2(const TermTable &table, const SmallTable &bytes,
+                                               std::size_t first, const FourDevices &devices,
+                                               AmongFour &among) {
+  fill(table, bytes, first, devices, among);
+}
+#endif
+
+bool wider() {
+#ifdef TOPOSEAT_WIDER
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+#else
+  return false;
+#endif
+}
+
+} // namespace
+
+AmongFour among_four(const TermTable &table, const SmallTable &bytes, std::size_t first,
+                     const FourDevices &devices) {
+  AmongFour among(table.terms());
+#ifdef TOPOSEAT_WIDER
+  if (wider()) {
+    fill_avx2(table, bytes, first, devices, among);
+    return among;
+  }
+#endif
+  fill_plain(table, bytes, first, devices, among);
+  return among;
+}
+
+FourKernels four_kernels() {
+#ifdef TOPOSEAT_WIDER
+  if (wider())
+    return {raise_avx2, add_avx2};
+#endif
+  return {raise_plain, add_plain};
+}
+
+} // namespace toposeat

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "link_sums.hpp"
+
+namespace toposeat {
+
+LinkSums::LinkSums(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
+    : own_(own), bytes_(bytes), ranks_(ranks), among_(std::size_t{1} << small_width) {
+  list_links(own.others);
+  const std::size_t depths = ranks_ - last_ranks + 1;
+  lines_.assign(depths * table_.terms(), 0.0);
+  rows_.assign(depths * small_width * table_.terms(), DeviceLine{});
+}
+
+void LinkSums::list_links(const Network &others) {
+  constexpr std::size_t unused = ~std::size_t{0};
+  std::vector<std::size_t> number(others.links.size(), unused);
+  for (const LinkUse &use : others.route_uses) {
+    if (number[use.link] != unused)
+      continue;
+    number[use.link] = paces_.size();
+    const LinkCapacity &link = others.links[use.link];
+    paces_.push_back({1 / link.forward, 1 / link.backward, 1 / link.combined});
+  }
+  table_ = TermTable(2 * paces_.size());
+  for (std::uint32_t a = 0; a < others.devices; ++a) {
+    for (std::uint32_t b = 0; b < others.devices; ++b) {
+      for (const LinkUse &use : others.route(a, b))
+        table_.add(2 * number[use.link] + (use.reverse ? 1 : 0), a, b, 1);
+    }
+  }
+}
+
+/// What the ranks after that at `depth` add, and what is placed, with that one too.
+void LinkSums::settle(std::size_t depth) {
+  const std::uint32_t device = device_[depth];
+  const std::size_t terms = table_.terms();
+  const DeviceLine *leaving = table_.leaving(device);
+  const DeviceLine *entering = table_.entering(device);
+  const double *before = lines_.data() + depth * terms;
+  double *now = lines_.data() + (depth + 1) * terms;
+  const DeviceLine *placed = row(depth, depth);
+  for (std::size_t t = 0; t < terms; ++t)
+    now[t] = before[t] + placed[t][device];
+  for (std::size_t q = depth + 1; q < ranks_; ++q) {
+    const double received = bytes_[depth][q];
+    const double sent = bytes_[q][depth];
+    const DeviceLine *old_row = row(depth, q);
+    DeviceLine *new_row = row(depth + 1, q);
+    for (std::size_t t = 0; t < terms; ++t) {
+      for (std::size_t d = 0; d < small_width; ++d)
+        new_row[t][d] = old_row[t][d] + (received * leaving[t][d] + sent * entering[t][d]);
+    }
+  }
+}
+
+void LinkSums::settle_own(std::size_t depth) {
+  const std::uint32_t device = device_[depth];
+  const SmallTable &before = own_rows_[depth];
+  SmallTable &now = own_rows_[depth + 1];
+  own_lines_[depth + 1] = own_lines_[depth] + before[depth][device];
+  for (std::size_t q = depth + 1; q < ranks_; ++q) {
+    for (std::size_t d = 0; d < small_width; ++d)
+      now[q][d] = before[q][d] +
+                  OwnLinks::seconds(own_.paces[device], d, bytes_[depth][q], bytes_[q][depth]);
+  }
+}
+
+const LinkSums::Among &LinkSums::among(const FourDevices &devices) {
+  std::size_t set = 0;
+  for (const std::uint32_t device : devices)
+    set |= std::size_t{1} << device;
+  Among &known = among_[set];
+  if (known.bytes.empty())
+    known = {among_four(table_, bytes_, ranks_ - last_ranks, devices), own_among(devices)};
+  return known;
+}
+
+Ways LinkSums::own_among(const FourDevices &devices) const {
+  const std::size_t first = ranks_ - last_ranks;
+  Ways among{};
+  for (std::size_t way = 0; way < last_ways; ++way) {
+    for (std::size_t k = 1; k < last_ranks; ++k) {
+      const LonePaces &paces = own_.paces[devices[last_seat(way, k)]];
+      for (std::size_t l = 0; l < k; ++l)
+        among[way] += OwnLinks::seconds(paces, devices[last_seat(way, l)],
+                                        bytes_[first + k][first + l], bytes_[first + l][first + k]);
+    }
+  }
+  return among;
+}
+
+Ways LinkSums::own_seconds(const FourDevices &devices, const Ways &among_four) const {
+  const std::size_t first = ranks_ - last_ranks;
+  Ways sums;
+  for (std::size_t way = 0; way < last_ways; ++way) {
+    double sum = own_lines_[first] + among_four[way];
+    for (std::size_t k = 0; k < last_ranks; ++k)
+      sum += own_rows_[first][first + k][devices[last_seat(way, k)]];
+    sums[way] = sum;
+  }
+  return sums;
+}
+
+void LinkSums::of_ways(const FourDevices &devices, Ways &total) {
+  const std::size_t first = ranks_ - last_ranks;
+  for (; known_ < first; ++known_) {
+    settle(known_);
+    settle_own(known_);
+  }
+  const Among &four = among(devices);
+  FourLoads loads;
+  loads.terms = table_.terms();
+  loads.placed = lines_.data() + first * loads.terms;
+  for (std::size_t k = 0; k < last_ranks; ++k)
+    loads.rows[k] = row(first, first + k);
+  loads.among = four.bytes.data();
+  loads.devices = devices;
+  total = own_seconds(devices, four.own_seconds);
+  kernels_.add_link_seconds(loads, paces_.data(), total);
+}
+
+} // namespace toposeat
