@@ -47,28 +47,51 @@ TOPOSEAT_INLINE Four taken(const DeviceLine &line, const FourDevices &devices) {
   return Four{line[devices[0]], line[devices[1]], line[devices[2]], line[devices[3]]};
 }
 
+/// What depends on one rank each, joined, and joined with what is known of every way.
+template <class Join>
+TOPOSEAT_INLINE void join_ranks(const Four ranks[last_ranks], Join join, Four ways[groups]) {
+  const Four b1 = join(ranks[0], rotated<1>(ranks[1]));
+  const Four b2 = join(ranks[0], rotated<2>(ranks[1]));
+  const Four b3 = join(ranks[0], rotated<3>(ranks[1]));
+  const Four c1 = rotated<1>(ranks[2]);
+  const Four c2 = rotated<2>(ranks[2]);
+  const Four c3 = rotated<3>(ranks[2]);
+  const Four d1 = rotated<1>(ranks[3]);
+  const Four d2 = rotated<2>(ranks[3]);
+  const Four d3 = rotated<3>(ranks[3]);
+  ways[0] = join(ways[0], join(b1, join(c2, d3)));
+  ways[1] = join(ways[1], join(b1, join(c3, d2)));
+  ways[2] = join(ways[2], join(b2, join(c1, d3)));
+  ways[3] = join(ways[3], join(b2, join(c3, d1)));
+  ways[4] = join(ways[4], join(b3, join(c1, d2)));
+  ways[5] = join(ways[5], join(b3, join(c2, d1)));
+}
+
+struct Add {
+  TOPOSEAT_INLINE Four operator()(Four a, Four b) const { return a + b; }
+};
+struct Larger {
+  TOPOSEAT_INLINE Four operator()(Four a, Four b) const { return larger(a, b); }
+};
+
+TOPOSEAT_INLINE void load_ways(const Ways &from, Four ways[groups]) {
+  for (std::size_t g = 0; g < groups; ++g)
+    ways[g] = load(from.data() + last_ranks * g);
+}
+
+TOPOSEAT_INLINE void store_ways(const Four ways[groups], Ways &to) {
+  for (std::size_t g = 0; g < groups; ++g)
+    store(to.data() + last_ranks * g, ways[g]);
+}
+
 /// The sum of one term in every way.
 TOPOSEAT_INLINE void sums_of(const FourLoads &loads, std::size_t term, Four sums[groups]) {
-  const Four first = loads.placed[term] + taken(loads.rows[0][term], loads.devices);
-  const Four b = taken(loads.rows[1][term], loads.devices);
-  const Four c = taken(loads.rows[2][term], loads.devices);
-  const Four d = taken(loads.rows[3][term], loads.devices);
-  const Four b1 = first + rotated<1>(b);
-  const Four b2 = first + rotated<2>(b);
-  const Four b3 = first + rotated<3>(b);
-  const Four c1 = rotated<1>(c);
-  const Four c2 = rotated<2>(c);
-  const Four c3 = rotated<3>(c);
-  const Four d1 = rotated<1>(d);
-  const Four d2 = rotated<2>(d);
-  const Four d3 = rotated<3>(d);
-  const double *among = loads.among[term].data();
-  sums[0] = load(among) + (b1 + (c2 + d3));
-  sums[1] = load(among + 4) + (b1 + (c3 + d2));
-  sums[2] = load(among + 8) + (b2 + (c1 + d3));
-  sums[3] = load(among + 12) + (b2 + (c3 + d1));
-  sums[4] = load(among + 16) + (b3 + (c1 + d2));
-  sums[5] = load(among + 20) + (b3 + (c2 + d1));
+  const Four ranks[last_ranks] = {
+      loads.placed[term] + taken(loads.rows[0][term], loads.devices),
+      taken(loads.rows[1][term], loads.devices), taken(loads.rows[2][term], loads.devices),
+      taken(loads.rows[3][term], loads.devices)};
+  load_ways(loads.among[term], sums);
+  join_ranks(ranks, Add{}, sums);
 }
 
 TOPOSEAT_INLINE bool any_below(const Four values[groups], double limit) {
@@ -78,26 +101,36 @@ TOPOSEAT_INLINE bool any_below(const Four values[groups], double limit) {
   return least[0] < limit || least[1] < limit || least[2] < limit || least[3] < limit;
 }
 
-TOPOSEAT_INLINE void raise(const FourLoads &loads, double limit, Ways &most) {
+TOPOSEAT_INLINE bool raise(const FourLoads &loads, const FourByFour &expected, double limit,
+                           Ways &most) {
   Four largest[groups];
-  for (std::size_t g = 0; g < groups; ++g)
-    largest[g] = load(most.data() + last_ranks * g);
+  load_ways(most, largest);
+  const Four ranks[last_ranks] = {load(expected[0].data()), load(expected[1].data()),
+                                  load(expected[2].data()), load(expected[3].data())};
+  join_ranks(ranks, Larger{}, largest);
   for (std::size_t term = 0; term < loads.terms; ++term) {
     if (term % between_tests == 0 && !any_below(largest, limit))
-      break;
+      return false;
     Four sums[groups];
     sums_of(loads, term, sums);
     for (std::size_t g = 0; g < groups; ++g)
       largest[g] = larger(largest[g], sums[g]);
   }
-  for (std::size_t g = 0; g < groups; ++g)
-    store(most.data() + last_ranks * g, largest[g]);
+  store_ways(largest, most);
+  return any_below(largest, limit);
+}
+
+TOPOSEAT_INLINE Ways one_sum(const FourLoads &loads) {
+  Four sums[groups];
+  sums_of(loads, 0, sums);
+  Ways ways;
+  store_ways(sums, ways);
+  return ways;
 }
 
 TOPOSEAT_INLINE void add_seconds(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
   Four sum[groups];
-  for (std::size_t g = 0; g < groups; ++g)
-    sum[g] = load(total.data() + last_ranks * g);
+  load_ways(total, sum);
   for (std::size_t link = 0; 2 * link < loads.terms; ++link) {
     Four forward[groups];
     Four backward[groups];
@@ -109,18 +142,22 @@ TOPOSEAT_INLINE void add_seconds(const FourLoads &loads, const LinkPaces *paces,
       sum[g] += larger(one, (forward[g] + backward[g]) * pace.combined);
     }
   }
-  for (std::size_t g = 0; g < groups; ++g)
-    store(total.data() + last_ranks * g, sum[g]);
+  store_ways(sum, total);
 }
 
-void raise_plain(const FourLoads &loads, double limit, Ways &most) { raise(loads, limit, most); }
+bool raise_plain(const FourLoads &loads, const FourByFour &expected, double limit, Ways &most) {
+  return raise(loads, expected, limit, most);
+}
+
+Ways one_plain(const FourLoads &loads) { return one_sum(loads); }
 
 void add_plain(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
   add_seconds(loads, paces, total);
 }
 
-/// For one term: to[d][j] is what a byte from device j of the four to device j + d adds.
-TOPOSEAT_INLINE void paces_among(const TermTable &table, std::size_t term,
+/// For one term: to[d][j] is what a byte from device j of the four to device j + d adds. False if
+/// that is nothing, as it is for most links.
+TOPOSEAT_INLINE bool paces_among(const TermTable &table, std::size_t term,
                                  const FourDevices &devices, Four to[last_ranks]) {
   for (std::size_t shift = 1; shift < last_ranks; ++shift) {
     const auto pace = [&](std::size_t j) {
@@ -128,13 +165,16 @@ TOPOSEAT_INLINE void paces_among(const TermTable &table, std::size_t term,
     };
     to[shift] = Four{pace(0), pace(1), pace(2), pace(3)};
   }
+  const Four any = to[1] + to[2] + to[3];
+  return any[0] + any[1] + any[2] + any[3] > 0;
 }
 
 TOPOSEAT_INLINE void fill(const TermTable &table, const SmallTable &bytes, std::size_t first,
                           const FourDevices &devices, AmongFour &among) {
   for (std::size_t term = 0; term < table.terms(); ++term) {
     Four to[last_ranks] = {};
-    paces_among(table, term, devices, to);
+    if (!paces_among(table, term, devices, to))
+      continue;
     Four at[last_ranks][last_ranks]; // [shift of the sender][shift from there to the receiver]
     for (std::size_t d = 1; d < last_ranks; ++d) {
       at[0][d] = to[d];
@@ -163,9 +203,12 @@ void fill_plain(const TermTable &table, const SmallTable &bytes, std::size_t fir
 }
 
 #ifdef TOPOSEAT_WIDER
-__attribute__((target("avx2"))) void raise_avx2(const FourLoads &loads, double limit, Ways &most) {
-  raise(loads, limit, most);
+__attribute__((target("avx2"))) bool raise_avx2(const FourLoads &loads, const FourByFour &expected,
+                                                double limit, Ways &most) {
+  return raise(loads, expected, limit, most);
 }
+
+__attribute__((target("avx2"))) Ways one_avx2(const FourLoads &loads) { return one_sum(loads); }
 
 __attribute__((target("avx2"))) void add_avx2(const FourLoads &loads, const LinkPaces *paces,
                                               Ways &total) {
@@ -206,9 +249,9 @@ AmongFour among_four(const TermTable &table, const SmallTable &bytes, std::size_
 FourKernels four_kernels() {
 #ifdef TOPOSEAT_WIDER
   if (wider())
-    return {raise_avx2, add_avx2};
+    return {raise_avx2, one_avx2, add_avx2};
 #endif
-  return {raise_plain, add_plain};
+  return {raise_plain, one_plain, add_plain};
 }
 
 } // namespace toposeat

@@ -16,6 +16,18 @@ inline constexpr std::size_t last_ways = 24; // to seat them
 using FourDevices = std::array<std::uint32_t, last_ranks>;
 using Ways = std::array<double, last_ways>; // a number per way
 
+inline constexpr std::size_t four_sets = 70; // of four devices out of eight
+
+/// Number of a set of four devices, in rising order, among all such sets of eight devices.
+constexpr std::size_t number_of(const FourDevices &devices) {
+  const std::size_t b = devices[1];
+  const std::size_t c = devices[2];
+  const std::size_t d = devices[3];
+  return devices[0] + b * (b - 1) / 2 + c * (c - 1) * (c - 2) / 6 +
+         d * (d - 1) * (d - 2) * (d - 3) / 24;
+}
+static_assert(number_of({0, 1, 2, 3}) == 0 && number_of({4, 5, 6, 7}) == four_sets - 1);
+
 /// Which of the four devices rank k of the four has in a way. Four ways in a row differ by a
 /// rotation: whatever depends on one rank's device is then one vector, rotated.
 constexpr std::size_t last_seat(std::size_t way, std::size_t k) {
@@ -40,8 +52,16 @@ struct FourLoads {
   FourDevices devices{};
 };
 
-/// Raises `most` to the largest sum in each way. May stop once none is below `limit`.
-using RaiseToLargest = void (*)(const FourLoads &loads, double limit, Ways &most);
+/// What a rank can expect on each of the four devices: [rank][device].
+using FourByFour = std::array<std::array<double, last_ranks>, last_ranks>;
+
+/// Raises `most` to the largest of what the four expect and the sums, in each way. Stops and returns
+/// false once none is below `limit`.
+using RaiseToLargest = bool (*)(const FourLoads &loads, const FourByFour &expected, double limit,
+                                Ways &most);
+
+/// The only sum of a table, in each way.
+using OneSum = Ways (*)(const FourLoads &loads);
 
 /// Bytes of a link are the sums 2 i (forward) and 2 i + 1 (backward); seconds per byte of either
 /// direction, and of both together.
@@ -56,6 +76,7 @@ using AddLinkSeconds = void (*)(const FourLoads &loads, const LinkPaces *paces, 
 
 struct FourKernels {
   RaiseToLargest raise_to_largest;
+  OneSum one_sum;
   AddLinkSeconds add_link_seconds;
 };
 

@@ -4,7 +4,7 @@
 namespace toposeat {
 
 LinkSums::LinkSums(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
-    : own_(own), bytes_(bytes), ranks_(ranks), among_(std::size_t{1} << small_width) {
+    : own_(own), bytes_(bytes), ranks_(ranks), among_(four_sets) {
   list_links(own.others);
   const std::size_t depths = ranks_ - last_ranks + 1;
   lines_.assign(depths * table_.terms(), 0.0);
@@ -66,13 +66,10 @@ void LinkSums::settle_own(std::size_t depth) {
 }
 
 const LinkSums::Among &LinkSums::among(const FourDevices &devices) {
-  std::size_t set = 0;
-  for (const std::uint32_t device : devices)
-    set |= std::size_t{1} << device;
-  Among &known = among_[set];
-  if (known.bytes.empty())
-    known = {among_four(table_, bytes_, ranks_ - last_ranks, devices), own_among(devices)};
-  return known;
+  Among &among = among_[number_of(devices)];
+  if (!among.known)
+    among = {true, among_four(table_, bytes_, ranks_ - last_ranks, devices), own_among(devices)};
+  return among;
 }
 
 Ways LinkSums::own_among(const FourDevices &devices) const {
@@ -89,18 +86,6 @@ Ways LinkSums::own_among(const FourDevices &devices) const {
   return among;
 }
 
-Ways LinkSums::own_seconds(const FourDevices &devices, const Ways &among_four) const {
-  const std::size_t first = ranks_ - last_ranks;
-  Ways sums;
-  for (std::size_t way = 0; way < last_ways; ++way) {
-    double sum = own_lines_[first] + among_four[way];
-    for (std::size_t k = 0; k < last_ranks; ++k)
-      sum += own_rows_[first][first + k][devices[last_seat(way, k)]];
-    sums[way] = sum;
-  }
-  return sums;
-}
-
 void LinkSums::of_ways(const FourDevices &devices, Ways &total) {
   const std::size_t first = ranks_ - last_ranks;
   for (; known_ < first; ++known_) {
@@ -115,7 +100,13 @@ void LinkSums::of_ways(const FourDevices &devices, Ways &total) {
     loads.rows[k] = row(first, first + k);
   loads.among = four.bytes.data();
   loads.devices = devices;
-  total = own_seconds(devices, four.own_seconds);
+  FourLoads own = loads;
+  own.terms = 1;
+  own.placed = &own_lines_[first];
+  for (std::size_t k = 0; k < last_ranks; ++k)
+    own.rows[k] = &own_rows_[first][first + k];
+  own.among = &four.own_seconds;
+  total = kernels_.one_sum(own);
   kernels_.add_link_seconds(loads, paces_.data(), total);
 }
 

@@ -33,10 +33,10 @@ private:
   void list_links(const Network &others);
   void settle(std::size_t depth);
   void settle_own(std::size_t depth);
-  [[nodiscard]] Ways own_seconds(const FourDevices &devices, const Ways &among_four) const;
 
   /// What the last four add among themselves on four devices.
   struct Among {
+    bool known = false;
     AmongFour bytes;
     Ways own_seconds{};
   };
@@ -59,7 +59,7 @@ private:
   std::array<double, small_width> own_lines_{};    // the same for the seconds of own links
   std::array<SmallTable, small_width> own_rows_{}; // [depth][rank]
   std::array<std::uint32_t, small_width> device_{};
-  std::vector<Among> among_; // by set of devices
+  std::vector<Among> among_; // by number of the set of devices
 };
 
 } // namespace toposeat

@@ -32,7 +32,7 @@ double least_share(const SmallTable &bytes) {
 } // namespace
 
 PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
-    : bytes_(bytes), own_(own.paces), rising_(sets), known_(sets, 0) {
+    : bytes_(bytes), own_(own.paces), number_(sets, 0) {
   const double share = least_share(bytes_);
   const LinkMean pace = least_total(own.others);
   for (std::size_t a = 0; a < own.others.devices; ++a) {
@@ -60,10 +60,10 @@ void PartialSum::sort_peers(std::size_t ranks) {
 }
 
 const SmallTable &PartialSum::rising(std::uint32_t open) {
-  SmallTable &table = rising_[open];
-  if (known_[open] != 0)
-    return table;
-  known_[open] = 1;
+  if (number_[open] != 0)
+    return rising_[number_[open] - std::size_t{1}];
+  SmallTable &table = rising_.emplace_back();
+  number_[open] = static_cast<std::uint16_t>(rising_.size());
   for_each_device(open, [&](std::size_t d) {
     std::size_t count = 0;
     for_each_device(open, [&](std::size_t other) {

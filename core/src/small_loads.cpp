@@ -80,7 +80,7 @@ public:
         symmetry_(problem.network), best_(incumbent),
         lines_((one_by_one_ + 1) * terms_.shared().terms(), 0.0),
         rows_((one_by_one_ + 1) * small_width * terms_.shared().terms(), DeviceLine{}),
-        among_(std::size_t{1} << small_width) {
+        among_(four_sets) {
     best_max_ = congestion(problem.network, problem.traffic, incumbent).max_s;
   }
 
@@ -116,7 +116,7 @@ private:
   struct Among {
     bool known = false;
     AmongFour shared;
-    Ways lone{}; // the largest term that is not shared
+    Ways lone{}; // the largest term that is not shared; infinite for ways against twins
   };
 
   void search() {
@@ -332,54 +332,46 @@ private:
     FourDevices devices{};
     std::size_t count = 0;
     for_each_device(open_, [&](std::uint32_t d) { devices[count++] = d; });
-    Ways most = maxima(devices);
+    Ways most;
+    if (!maxima(devices, most))
+      return;
     Ways rating = most;
-    if (sums_ != nullptr) {
-      const double enough = limit();
-      if (std::none_of(most.begin(), most.end(), [&](double each) { return each < enough; }))
-        return;
+    if (sums_ != nullptr)
       sums_->exact.of_ways(devices, rating);
-    }
     take_best(devices, most, rating);
   }
 
-  /// The largest term in each way; some number not below the limit where none is. Infinite where a
-  /// rank may not be, or an equally good way is another one.
-  Ways maxima(const FourDevices &devices) {
+  /// The largest term in each way; false if none is of interest. Infinite where a rank may not be,
+  /// or an equally good way is another one.
+  bool maxima(const FourDevices &devices, Ways &most) {
     const Among &among = among_four_on(devices);
     FourLoads loads;
     loads.terms = terms_.shared().terms();
     loads.placed = lines_.data() + one_by_one_ * loads.terms;
     loads.among = among.shared.data();
     loads.devices = devices;
-    Ways most = among.lone;
-    std::array<std::array<double, last_ranks>, last_ranks> expected; // [rank][device]
+    FourByFour expected;
     for (std::size_t k = 0; k < last_ranks; ++k) {
       const std::size_t p = one_by_one_ + k;
       loads.rows[k] = row(one_by_one_, p);
       const std::uint32_t permitted = greater_than_twins(one_by_one_, p);
+      const DeviceLine &line = prospects_[one_by_one_][p].most;
       for (std::size_t j = 0; j < last_ranks; ++j)
-        expected[k][j] = (permitted >> devices[j] & 1U) != 0
-                             ? prospects_[one_by_one_][p].most[devices[j]]
-                             : unlimited;
+        expected[k][j] = (permitted >> devices[j] & 1U) != 0 ? line[devices[j]] : unlimited;
     }
-    for (std::size_t way = 0; way < last_ways; ++way) {
-      for (std::size_t k = 0; k < last_ranks; ++k)
-        most[way] = std::max(most[way], expected[k][last_seat(way, k)]);
-      if ((forbidden_ways_ >> way & 1U) != 0)
-        most[way] = unlimited;
-    }
-    kernels_.raise_to_largest(loads, tie_limit(), most);
-    return most;
+    most = among.lone;
+    return kernels_.raise_to_largest(loads, expected, tie_limit(), most);
   }
 
   const Among &among_four_on(const FourDevices &devices) {
-    Among &among = among_[open_];
+    Among &among = among_[number_of(devices)];
     if (among.known)
       return among;
     among.known = true;
     among.shared = among_four(terms_.shared(), bytes_, one_by_one_, devices);
     for (std::size_t way = 0; way < last_ways; ++way) {
+      if ((forbidden_ways_ >> way & 1U) != 0)
+        among.lone[way] = unlimited;
       for (std::size_t k = 1; k < last_ranks; ++k) {
         const LonePaces &paces = terms_.lone(devices[last_seat(way, k)]);
         for (std::size_t l = 0; l < k; ++l) {
@@ -480,7 +472,7 @@ private:
   std::vector<double> lines_;                      // [depth][term]: of all that is placed
   std::vector<DeviceLine> rows_;                   // [depth][rank][term]
   std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
-  std::vector<Among> among_;                       // by set of devices
+  std::vector<Among> among_;                       // by number of the set of devices
   std::uint32_t open_ = 0;                         // set of devices
   std::bitset<marks> ties_;
   std::uint64_t nodes_ = 0;
