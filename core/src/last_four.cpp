@@ -16,7 +16,6 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t groups = last_ways / last_ranks; // of ways that are rotations of each other
-constexpr std::size_t between_tests = 4;               // terms
 
 /// By device of the four; GCC and Clang split it into what the processor has.
 typedef double Four __attribute__((vector_size(32)));
@@ -86,10 +85,13 @@ TOPOSEAT_INLINE void store_ways(const Four ways[groups], Ways &to) {
 
 /// The sum of one term in every way.
 TOPOSEAT_INLINE void sums_of(const FourLoads &loads, std::size_t term, Four sums[groups]) {
-  const Four ranks[last_ranks] = {
-      loads.placed[term] + taken(loads.rows[0][term], loads.devices),
-      taken(loads.rows[1][term], loads.devices), taken(loads.rows[2][term], loads.devices),
-      taken(loads.rows[3][term], loads.devices)};
+  const Four out = taken(loads.leaving[term], loads.devices);
+  const Four in = taken(loads.entering[term], loads.devices);
+  Four ranks[last_ranks];
+  for (std::size_t k = 0; k < last_ranks; ++k)
+    ranks[k] = taken(loads.rows[k][term], loads.devices) +
+               (loads.received[k] * out + loads.sent[k] * in);
+  ranks[0] += loads.placed[term] + loads.latest_row[term][loads.device];
   load_ways(loads.among[term], sums);
   join_ranks(ranks, Add{}, sums);
 }
@@ -101,28 +103,33 @@ TOPOSEAT_INLINE bool any_below(const Four values[groups], double limit) {
   return least[0] < limit || least[1] < limit || least[2] < limit || least[3] < limit;
 }
 
-TOPOSEAT_INLINE bool raise(const FourLoads &loads, const FourByFour &expected, double limit,
-                           Ways &most) {
+TOPOSEAT_INLINE std::size_t raise(const FourLoads &loads, const std::uint32_t *order,
+                                  const FourByFour &expected, double limit, Ways &most) {
   Four largest[groups];
   load_ways(most, largest);
   const Four ranks[last_ranks] = {load(expected[0].data()), load(expected[1].data()),
                                   load(expected[2].data()), load(expected[3].data())};
   join_ranks(ranks, Larger{}, largest);
   for (std::size_t term = 0; term < loads.terms; ++term) {
-    if (term % between_tests == 0 && !any_below(largest, limit))
-      return false;
+    if (term % terms_at_once == 0 && !any_below(largest, limit))
+      return term;
     Four sums[groups];
-    sums_of(loads, term, sums);
+    sums_of(loads, order[term], sums);
     for (std::size_t g = 0; g < groups; ++g)
       largest[g] = larger(largest[g], sums[g]);
   }
   store_ways(largest, most);
-  return any_below(largest, limit);
+  return any_below(largest, limit) ? loads.terms + 1 : loads.terms;
 }
 
-TOPOSEAT_INLINE Ways one_sum(const FourLoads &loads) {
+TOPOSEAT_INLINE Ways one_sum(double placed, const SmallTable &rows, std::size_t first,
+                             const FourDevices &devices, const Ways &among) {
+  const Four ranks[last_ranks] = {placed + taken(rows[first], devices),
+                                  taken(rows[first + 1], devices), taken(rows[first + 2], devices),
+                                  taken(rows[first + 3], devices)};
   Four sums[groups];
-  sums_of(loads, 0, sums);
+  load_ways(among, sums);
+  join_ranks(ranks, Add{}, sums);
   Ways ways;
   store_ways(sums, ways);
   return ways;
@@ -145,11 +152,15 @@ TOPOSEAT_INLINE void add_seconds(const FourLoads &loads, const LinkPaces *paces,
   store_ways(sum, total);
 }
 
-bool raise_plain(const FourLoads &loads, const FourByFour &expected, double limit, Ways &most) {
-  return raise(loads, expected, limit, most);
+std::size_t raise_plain(const FourLoads &loads, const std::uint32_t *order,
+                        const FourByFour &expected, double limit, Ways &most) {
+  return raise(loads, order, expected, limit, most);
 }
 
-Ways one_plain(const FourLoads &loads) { return one_sum(loads); }
+Ways one_plain(double placed, const SmallTable &rows, std::size_t first, const FourDevices &devices,
+               const Ways &among) {
+  return one_sum(placed, rows, first, devices, among);
+}
 
 void add_plain(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
   add_seconds(loads, paces, total);
@@ -203,12 +214,18 @@ void fill_plain(const TermTable &table, const SmallTable &bytes, std::size_t fir
 }
 
 #ifdef TOPOSEAT_WIDER
-__attribute__((target("avx2"))) bool raise_avx2(const FourLoads &loads, const FourByFour &expected,
-                                                double limit, Ways &most) {
-  return raise(loads, expected, limit, most);
+__attribute__((target("avx2"))) std::size_t raise_avx2(const FourLoads &loads,
+                                                       const std::uint32_t *order,
+                                                       const FourByFour &expected, double limit,
+                                                       Ways &most) {
+  return raise(loads, order, expected, limit, most);
 }
 
-__attribute__((target("avx2"))) Ways one_avx2(const FourLoads &loads) { return one_sum(loads); }
+__attribute__((target("avx2"))) Ways one_avx2(double placed, const SmallTable &rows,
+                                              std::size_t first, const FourDevices &devices,
+                                              const Ways &among) {
+  return one_sum(placed, rows, first, devices, among);
+}
 
 __attribute__((target("avx2"))) void add_avx2(const FourLoads &loads, const LinkPaces *paces,
                                               Ways &total) {

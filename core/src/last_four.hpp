@@ -43,25 +43,37 @@ using AmongFour = std::vector<Ways>;
 AmongFour among_four(const TermTable &table, const SmallTable &bytes, std::size_t first,
                      const FourDevices &devices);
 
-/// The sums of a table with the first ranks placed, and what the four add to that.
+/// The sums of a table without the rank that was placed last, that rank on its device, and what the
+/// four add then. Rows are made up to date where they are used: most are not.
 struct FourLoads {
   std::size_t terms = 0;
-  const double *placed = nullptr;                    // [term]: of all that is placed
-  std::array<const DeviceLine *, last_ranks> rows{}; // [rank][term]: what it adds, by its device
-  const Ways *among = nullptr;                       // [term]
+  const double *placed = nullptr;                    // [term]: of all that was placed before
+  const DeviceLine *latest_row = nullptr;            // [term]: what the latest adds, by its device
+  std::array<const DeviceLine *, last_ranks> rows{}; // [rank][term]: what each of the four adds
+  std::uint32_t device = 0;                          // of the latest
+  const DeviceLine *leaving = nullptr;               // [term][peer]: paces of a byte from there
+  const DeviceLine *entering = nullptr;              // and of a byte to there
+  std::array<double, last_ranks> sent{};             // by each of the four to the latest
+  std::array<double, last_ranks> received{};
+  const Ways *among = nullptr; // [term]
   FourDevices devices{};
 };
 
 /// What a rank can expect on each of the four devices: [rank][device].
 using FourByFour = std::array<std::array<double, last_ranks>, last_ranks>;
 
-/// Raises `most` to the largest of what the four expect and the sums, in each way. Stops and returns
-/// false once none is below `limit`.
-using RaiseToLargest = bool (*)(const FourLoads &loads, const FourByFour &expected, double limit,
-                                Ways &most);
+/// Terms from one look at the limit to the next.
+inline constexpr std::size_t terms_at_once = 4;
 
-/// The only sum of a table, in each way.
-using OneSum = Ways (*)(const FourLoads &loads);
+/// Raises `most` to the largest of what the four expect and the sums, in each way, in the given
+/// order of terms. Returns the number of terms after which no way was below `limit`; more than
+/// there are if some way is.
+using RaiseToLargest = std::size_t (*)(const FourLoads &loads, const std::uint32_t *order,
+                                       const FourByFour &expected, double limit, Ways &most);
+
+/// `placed` and what each of the four adds on its device and with the others, in each way.
+using OneSum = Ways (*)(double placed, const SmallTable &rows, std::size_t first,
+                        const FourDevices &devices, const Ways &among);
 
 /// Bytes of a link are the sums 2 i (forward) and 2 i + 1 (backward); seconds per byte of either
 /// direction, and of both together.

@@ -6,7 +6,7 @@ namespace toposeat {
 LinkSums::LinkSums(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
     : own_(own), bytes_(bytes), ranks_(ranks), among_(four_sets) {
   list_links(own.others);
-  const std::size_t depths = ranks_ - last_ranks + 1;
+  const std::size_t depths = ranks_ - last_ranks;
   lines_.assign(depths * table_.terms(), 0.0);
   rows_.assign(depths * small_width * table_.terms(), DeviceLine{});
 }
@@ -88,25 +88,28 @@ Ways LinkSums::own_among(const FourDevices &devices) const {
 
 void LinkSums::of_ways(const FourDevices &devices, Ways &total) {
   const std::size_t first = ranks_ - last_ranks;
-  for (; known_ < first; ++known_) {
+  const std::size_t latest = first - 1;
+  for (; known_ < latest; ++known_) {
     settle(known_);
     settle_own(known_);
   }
+  settle_own(latest);
   const Among &four = among(devices);
   FourLoads loads;
   loads.terms = table_.terms();
-  loads.placed = lines_.data() + first * loads.terms;
-  for (std::size_t k = 0; k < last_ranks; ++k)
-    loads.rows[k] = row(first, first + k);
+  loads.placed = lines_.data() + latest * loads.terms;
+  loads.latest_row = row(latest, latest);
+  loads.device = device_[latest];
+  loads.leaving = table_.leaving(loads.device);
+  loads.entering = table_.entering(loads.device);
+  for (std::size_t k = 0; k < last_ranks; ++k) {
+    loads.rows[k] = row(latest, first + k);
+    loads.sent[k] = bytes_[first + k][latest];
+    loads.received[k] = bytes_[latest][first + k];
+  }
   loads.among = four.bytes.data();
   loads.devices = devices;
-  FourLoads own = loads;
-  own.terms = 1;
-  own.placed = &own_lines_[first];
-  for (std::size_t k = 0; k < last_ranks; ++k)
-    own.rows[k] = &own_rows_[first][first + k];
-  own.among = &four.own_seconds;
-  total = kernels_.one_sum(own);
+  total = kernels_.one_sum(own_lines_[first], own_rows_[first], first, devices, four.own_seconds);
   kernels_.add_link_seconds(loads, paces_.data(), total);
 }
 

@@ -18,6 +18,7 @@ namespace toposeat {
 /// asked: most of what a search looks at is ruled out before.
 class LinkSums {
 public:
+  /// More than four ranks.
   LinkSums(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks);
 
   /// The rank at this depth (ranks are placed in order) is on a device from now on.

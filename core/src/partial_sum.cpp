@@ -32,7 +32,7 @@ double least_share(const SmallTable &bytes) {
 } // namespace
 
 PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
-    : bytes_(bytes), own_(own.paces), number_(sets, 0) {
+    : bytes_(bytes), ranks_(ranks), own_(own.paces), number_(sets, 0), among_(four_sets) {
   const double share = least_share(bytes_);
   const LinkMean pace = least_total(own.others);
   for (std::size_t a = 0; a < own.others.devices; ++a) {
@@ -91,10 +91,24 @@ void PartialSum::add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t othe
   }
 }
 
+/// To the cost of rank q that of what it exchanges with rank p.
+void PartialSum::add_placed(std::size_t depth, std::uint32_t p, std::uint32_t device,
+                            std::uint32_t q) {
+  const double out = bytes_[p][q];
+  const double in = bytes_[q][p];
+  const DeviceLine &here = linear_[depth][q];
+  const DeviceLine &leaving = leaving_[device];
+  const DeviceLine &entering = entering_[device];
+  const LonePaces &own = own_[device];
+  DeviceLine &below = linear_[depth + 1][q];
+  for (std::size_t d = 0; d < small_width; ++d)
+    below[d] = here[d] + (out * leaving[d] + in * entering[d]) + OwnLinks::seconds(own, d, out, in);
+}
+
 double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t device,
                          std::span<const std::uint32_t> left, std::uint32_t open) {
   const SmallTable &here = linear_[depth];
-  SmallTable &below = linear_[depth + 1];
+  const SmallTable &below = linear_[depth + 1];
   placed_[depth + 1] = placed_[depth] + here[p][device];
   std::uint32_t others = 0;
   for (const std::uint32_t q : left)
@@ -104,13 +118,7 @@ double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t devic
   DeviceLine least_by_device;
   least_by_device.fill(unlimited);
   for (const std::uint32_t q : left) {
-    const double out = bytes_[p][q];
-    const double in = bytes_[q][p];
-    const LonePaces &own = own_[device];
-    for (std::size_t d = 0; d < small_width; ++d) {
-      below[q][d] = here[q][d] + (out * leaving_[device][d] + in * entering_[device][d]) +
-                    OwnLinks::seconds(own, d, out, in);
-    }
+    add_placed(depth, p, device, q);
     DeviceLine whole = below[q];
     add_ahead(whole, q, others, paces);
     double least = unlimited;
@@ -123,6 +131,38 @@ double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t devic
   if (static_cast<std::size_t>(std::popcount(open)) == left.size())
     for_each_device(open, [&](std::size_t d) { by_device += least_by_device[d]; });
   return placed_[depth + 1] + std::max(by_rank, by_device);
+}
+
+const Ways &PartialSum::among(const FourDevices &devices) {
+  const std::size_t number = number_of(devices);
+  Ways &among = among_[number];
+  if (known_.test(number))
+    return among;
+  known_.set(number);
+  const std::size_t first = ranks_ - last_ranks;
+  for (std::size_t way = 0; way < last_ways; ++way) {
+    double sum = 0;
+    for (std::size_t k = 1; k < last_ranks; ++k) {
+      const std::uint32_t a = devices[last_seat(way, k)];
+      for (std::size_t l = 0; l < k; ++l) {
+        const std::uint32_t b = devices[last_seat(way, l)];
+        const double out = bytes_[first + k][first + l];
+        const double in = bytes_[first + l][first + k];
+        sum += out * leaving_[a][b] + in * entering_[a][b] + OwnLinks::seconds(own_[a], b, out, in);
+      }
+    }
+    among[way] = sum;
+  }
+  return among;
+}
+
+Ways PartialSum::of_ways(std::size_t depth, std::uint32_t p, std::uint32_t device,
+                         const FourDevices &devices) {
+  const std::size_t first = ranks_ - last_ranks;
+  for (std::size_t k = 0; k < last_ranks; ++k)
+    add_placed(depth, p, device, static_cast<std::uint32_t>(first + k));
+  return kernels_.one_sum(placed_[depth] + linear_[depth][p][device], linear_[depth + 1], first,
+                          devices, among(devices));
 }
 
 } // namespace toposeat

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "last_four.hpp"
 #include "load_terms.hpp"
 #include "own_links.hpp"
 
@@ -27,13 +29,22 @@ public:
   double place(std::size_t depth, std::uint32_t p, std::uint32_t device,
                std::span<const std::uint32_t> left, std::uint32_t open);
 
+  /// With rank p on a device at this depth, the last four of all ranks in each way on the devices
+  /// that are left: the pairwise cost itself.
+  Ways of_ways(std::size_t depth, std::uint32_t p, std::uint32_t device,
+               const FourDevices &devices);
+
 private:
   void sort_peers(std::size_t ranks);
+  void add_placed(std::size_t depth, std::uint32_t p, std::uint32_t device, std::uint32_t q);
+  const Ways &among(const FourDevices &devices);
   const SmallTable &rising(std::uint32_t open);
   void add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t others,
                  const SmallTable &paces) const;
 
   SmallTable bytes_;
+  std::size_t ranks_;
+  FourKernels kernels_ = four_kernels();
   SmallTable leaving_{}; // pace of the shared links, [device][peer]
   SmallTable entering_{};
   SmallTable least_{};                       // per byte between two ranks, both ways together
@@ -43,6 +54,8 @@ private:
   std::vector<std::uint16_t> number_; // of a set there, plus one, or 0
   std::array<SmallTable, small_width + 1> linear_{}; // [depth][rank][device]: with those placed
   std::array<double, small_width + 1> placed_{};
+  std::vector<Ways> among_; // of the last four ranks, by number of the set of devices
+  std::bitset<four_sets> known_;
 };
 
 } // namespace toposeat

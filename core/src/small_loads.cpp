@@ -7,11 +7,13 @@
 #include <bitset>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "four_maxima.hpp"
 #include "last_four.hpp"
 #include "link_sums.hpp"
 #include "load_kernel.hpp"
@@ -37,10 +39,10 @@ template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
     visit(static_cast<std::uint32_t>(std::countr_zero(set)));
 }
 
-/// Talking ranks first, and silent ones so that every device has one; at least four in all.
+/// Talking ranks first, and silent ones so that every device has one; at least one and four in all.
 std::vector<std::uint32_t> all_ranks(const LoadProblem &problem,
                                      const std::vector<std::uint32_t> &talking) {
-  const std::size_t count = std::max<std::size_t>(problem.network.devices, last_ranks);
+  const std::size_t count = std::max<std::size_t>(problem.network.devices, last_ranks + 1);
   std::vector<std::uint32_t> order = talking;
   for (std::uint32_t r = 0; r < count; ++r) {
     if (std::find(talking.begin(), talking.end(), r) == talking.end())
@@ -78,9 +80,8 @@ public:
         order_(all_ranks(problem, talking_)), one_by_one_(order_.size() - last_ranks),
         bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network),
         symmetry_(problem.network), best_(incumbent),
-        lines_((one_by_one_ + 1) * terms_.shared().terms(), 0.0),
-        rows_((one_by_one_ + 1) * small_width * terms_.shared().terms(), DeviceLine{}),
-        among_(four_sets) {
+        lines_(one_by_one_ * terms_.shared().terms(), 0.0),
+        rows_(one_by_one_ * small_width * terms_.shared().terms(), DeviceLine{}) {
     best_max_ = congestion(problem.network, problem.traffic, incumbent).max_s;
   }
 
@@ -112,17 +113,10 @@ private:
     std::uint32_t device;
   };
 
-  /// What four devices and the last four ranks on them have whatever else is placed.
-  struct Among {
-    bool known = false;
-    AmongFour shared;
-    Ways lone{}; // the largest term that is not shared; infinite for ways against twins
-  };
-
   void search() {
     if (twins_.empty()) {
       twins_ = later_twins(problem_, order_, talking_.size());
-      forbidden_ways_ = ways_against_twins();
+      maxima_.emplace(terms_, bytes_, order_.size(), ways_against_twins());
     }
     open_ = (1U << order_.size()) - 1;
     for (std::size_t p = 0; p < order_.size(); ++p) {
@@ -137,7 +131,7 @@ private:
       prospects_[0][p].most = floor;
     }
     if (anything_possible(0))
-      below(0, problem_.allowed.empty());
+      explore(0, problem_.allowed.empty());
   }
 
   /// What a maximum must be below to be of interest.
@@ -187,13 +181,6 @@ private:
     return stopped_;
   }
 
-  void below(std::size_t depth, bool symmetric) {
-    if (depth < one_by_one_)
-      explore(depth, symmetric);
-    else
-      seat_last_four();
-  }
-
   /// Places rank `depth` of the order in every way.
   void explore(std::size_t depth, bool symmetric) {
     std::array<Child, small_width> children;
@@ -212,9 +199,13 @@ private:
       if (sums_ != nullptr)
         place_for_sums(depth, device);
       open_ ^= 1U << device;
-      settle(depth);
-      if (anything_possible(depth + 1))
-        below(depth + 1, symmetric);
+      if (depth + 1 == one_by_one_) {
+        seat_last_four(device);
+      } else {
+        settle(depth);
+        if (anything_possible(depth + 1))
+          explore(depth + 1, symmetric);
+      }
       open_ ^= 1U << device;
     }
   }
@@ -244,11 +235,17 @@ private:
   }
 
   double bound_of_sum(std::size_t depth, std::uint32_t device) {
+    const auto p = static_cast<std::uint32_t>(depth);
+    const std::uint32_t open = open_ ^ (1U << device);
+    if (depth + 1 == one_by_one_) {
+      Ways &ways = least_sums_[device];
+      ways = sums_->bound.of_ways(depth, p, device, four_of(open));
+      return *std::min_element(ways.begin(), ways.end());
+    }
     std::array<std::uint32_t, small_width> left{};
-    std::iota(left.begin(), left.end(), static_cast<std::uint32_t>(depth) + 1);
-    return sums_->bound.place(depth, static_cast<std::uint32_t>(depth), device,
-                              std::span(left).first(order_.size() - depth - 1),
-                              open_ ^ (1U << device));
+    std::iota(left.begin(), left.end(), p + 1);
+    return sums_->bound.place(depth, p, device,
+                              std::span(left).first(order_.size() - depth - 1), open);
   }
 
   void place_for_sums(std::size_t depth, std::uint32_t device) {
@@ -328,62 +325,35 @@ private:
 
   // --- the last four ranks -------------------------------------------------------------------
 
-  void seat_last_four() {
+  static FourDevices four_of(std::uint32_t set) {
     FourDevices devices{};
     std::size_t count = 0;
-    for_each_device(open_, [&](std::uint32_t d) { devices[count++] = d; });
-    Ways most;
-    if (!maxima(devices, most))
+    for_each_device(set, [&](std::uint32_t d) { devices[count++] = d; });
+    return devices;
+  }
+
+  /// With the latest rank on a device.
+  void seat_last_four(std::uint32_t device) {
+    const std::size_t latest = one_by_one_ - 1;
+    BeforeFour here;
+    here.placed = lines_.data() + latest * terms_.shared().terms();
+    here.rows = row(latest, 0);
+    here.expected = prospects_[latest].data();
+    here.device = device;
+    here.devices = four_of(open_);
+    for (std::size_t k = 0; k < last_ranks; ++k)
+      here.permitted[k] = greater_than_twins(one_by_one_, one_by_one_ + k);
+    Ways most{};
+    if (sums_ != nullptr) {
+      for (std::size_t way = 0; way < last_ways; ++way)
+        most[way] = least_sums_[device][way] < sum_limit() ? 0 : unlimited;
+    }
+    if (!maxima_->any_below(tie_limit(), here, most))
       return;
     Ways rating = most;
     if (sums_ != nullptr)
-      sums_->exact.of_ways(devices, rating);
-    take_best(devices, most, rating);
-  }
-
-  /// The largest term in each way; false if none is of interest. Infinite where a rank may not be,
-  /// or an equally good way is another one.
-  bool maxima(const FourDevices &devices, Ways &most) {
-    const Among &among = among_four_on(devices);
-    FourLoads loads;
-    loads.terms = terms_.shared().terms();
-    loads.placed = lines_.data() + one_by_one_ * loads.terms;
-    loads.among = among.shared.data();
-    loads.devices = devices;
-    FourByFour expected;
-    for (std::size_t k = 0; k < last_ranks; ++k) {
-      const std::size_t p = one_by_one_ + k;
-      loads.rows[k] = row(one_by_one_, p);
-      const std::uint32_t permitted = greater_than_twins(one_by_one_, p);
-      const DeviceLine &line = prospects_[one_by_one_][p].most;
-      for (std::size_t j = 0; j < last_ranks; ++j)
-        expected[k][j] = (permitted >> devices[j] & 1U) != 0 ? line[devices[j]] : unlimited;
-    }
-    most = among.lone;
-    return kernels_.raise_to_largest(loads, expected, tie_limit(), most);
-  }
-
-  const Among &among_four_on(const FourDevices &devices) {
-    Among &among = among_[number_of(devices)];
-    if (among.known)
-      return among;
-    among.known = true;
-    among.shared = among_four(terms_.shared(), bytes_, one_by_one_, devices);
-    for (std::size_t way = 0; way < last_ways; ++way) {
-      if ((forbidden_ways_ >> way & 1U) != 0)
-        among.lone[way] = unlimited;
-      for (std::size_t k = 1; k < last_ranks; ++k) {
-        const LonePaces &paces = terms_.lone(devices[last_seat(way, k)]);
-        for (std::size_t l = 0; l < k; ++l) {
-          const double sent = bytes_[one_by_one_ + k][one_by_one_ + l];
-          const double received = bytes_[one_by_one_ + l][one_by_one_ + k];
-          among.lone[way] = std::max(
-              among.lone[way],
-              OwnLinks::seconds(paces, devices[last_seat(way, l)], sent, received));
-        }
-      }
-    }
-    return among;
+      sums_->exact.of_ways(here.devices, rating);
+    take_best(here.devices, most, rating);
   }
 
   /// Ways in which a rank of the last four is on a greater device than a later twin.
@@ -460,19 +430,18 @@ private:
   SmallTable bytes_;                 // [from][to], by places in the order
   LoadTerms terms_;
   SettleRows settle_ = settle_rows();
-  FourKernels kernels_ = four_kernels();
   Symmetry symmetry_;
   std::vector<std::uint32_t> twins_; // see `later_twins`
-  std::uint32_t forbidden_ways_ = 0; // of the last four, for their twins' sake
+  std::optional<FourMaxima> maxima_;
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
   std::unique_ptr<Sums> sums_; // once the maximum is known
-  std::array<Prospects, most_depth + 1> prospects_{};
+  std::array<Prospects, most_depth> prospects_{};
   std::vector<double> lines_;                      // [depth][term]: of all that is placed
   std::vector<DeviceLine> rows_;                   // [depth][rank][term]
   std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
-  std::vector<Among> among_;                       // by number of the set of devices
+  std::array<Ways, small_width> least_sums_; // of the last four, by device of the latest
   std::uint32_t open_ = 0;                         // set of devices
   std::bitset<marks> ties_;
   std::uint64_t nodes_ = 0;
