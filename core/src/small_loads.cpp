@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -256,21 +257,34 @@ private:
 
   /// Open devices that the next rank need be tried on: greater than those of its earlier twins, and
   /// of those that a symmetry exchanges the least.
-  std::uint32_t candidates(std::size_t depth, bool &symmetric) const {
+  std::uint32_t candidates(std::size_t depth, bool &symmetric) {
     std::uint32_t set = open_;
     if (symmetric) {
-      std::vector<std::uint32_t> all;
       for_each_device(open_, [&](std::uint32_t d) {
-        if (prospects_[depth][depth].most[d] < unlimited)
-          all.push_back(d);
+        if (!(prospects_[depth][depth].most[d] < unlimited))
+          set ^= 1U << d;
       });
-      const auto chosen = symmetry_.representatives(std::span(fixed_).first(depth), all);
-      symmetric = chosen.size() < all.size();
-      set = 0;
-      for (const std::uint32_t d : chosen)
-        set |= 1U << d;
+      const std::uint32_t all = set;
+      set = representatives(depth, all);
+      symmetric = set != all;
     }
     return set & greater_than_twins(depth, depth);
+  }
+
+  /// Of a set of devices, one of those that symmetries exchange; found once for both searches.
+  std::uint32_t representatives(std::size_t depth, std::uint32_t set) {
+    std::uint32_t key = set;
+    for (std::size_t k = 0; k < depth; ++k)
+      key = key << 4U | (8 + fixed_[k]);
+    const auto [known, is_new] = representatives_.try_emplace(key, 0);
+    if (is_new) {
+      std::vector<std::uint32_t> all;
+      for_each_device(set, [&](std::uint32_t d) { all.push_back(d); });
+      for (const std::uint32_t d :
+           symmetry_.representatives(std::span(fixed_).first(depth), all))
+        known->second |= 1U << d;
+    }
+    return known->second;
   }
 
   /// Devices greater than those of the earlier twins of rank p among the first `depth`.
@@ -431,6 +445,7 @@ private:
   LoadTerms terms_;
   SettleRows settle_ = settle_rows();
   Symmetry symmetry_;
+  std::unordered_map<std::uint32_t, std::uint32_t> representatives_;
   std::vector<std::uint32_t> twins_; // see `later_twins`
   std::optional<FourMaxima> maxima_;
   Assignment best_;

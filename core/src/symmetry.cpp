@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <numeric>
 #include <utility>
 
 #include "toposeat/rng.hpp"
@@ -90,74 +91,103 @@ std::uint32_t number_of(std::map<Key, std::uint32_t> &numbers, const Key &key) {
   return numbers.try_emplace(key, static_cast<std::uint32_t>(numbers.size())).first->second;
 }
 
+/// The last steps of SplitMix64: close numbers become far ones.
+std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31U);
+}
+
 /// The links of a network as seen by a device permutation: which directed pairs use each link is
 /// hashed so that the hash of the permuted set can be computed from permuted pairs.
 class LinkFingerprints {
 public:
-  explicit LinkFingerprints(const Network &network) : network_(network) {
+  explicit LinkFingerprints(const Network &network) : devices_(network.devices) {
     Rng rng(0x70b0);
-    const std::size_t pairs = static_cast<std::size_t>(network.devices) * network.devices;
+    const std::size_t pairs = devices_ * devices_;
     for (std::size_t i = 0; i < pairs; ++i)
       pair_hash_.push_back(rng.next());
-    std::vector<std::uint32_t> identity(network.devices);
-    for (std::uint32_t d = 0; d < network.devices; ++d)
-      identity[d] = d;
-    reference_ = fingerprints(identity);
+    list_links(network);
+    list_limits(network);
+    std::vector<std::uint32_t> identity(devices_);
+    std::iota(identity.begin(), identity.end(), 0U);
+    reference_ = fingerprint(identity);
   }
 
   bool preserved_by(const std::vector<std::uint32_t> &image) const {
-    return fingerprints(image) == reference_;
+    return fingerprint(image) == reference_;
   }
 
 private:
-  using Side = std::pair<double, std::uint64_t>; // capacity and users of one direction
-  using Fingerprint = std::tuple<Side, Side, double>;
+  /// One use of a direction of a link, or of a limit.
+  struct Use {
+    std::uint32_t from;
+    std::uint32_t to;
+    std::uint32_t side;
+  };
 
-  std::vector<Fingerprint> fingerprints(const std::vector<std::uint32_t> &image) const {
-    std::vector<std::array<std::uint64_t, 2>> users(network_.links.size(), {0, 0});
-    for (std::uint32_t a = 0; a < network_.devices; ++a) {
-      for (std::uint32_t b = 0; b < network_.devices; ++b) {
-        const std::uint64_t hash = pair_hash_[image[a] * std::size_t{network_.devices} + image[b]];
-        for (const LinkUse &use : network_.route(a, b))
-          users[use.link][use.reverse ? 1 : 0] += hash;
+  static std::uint64_t hash_of(double number) {
+    return mixed(std::bit_cast<std::uint64_t>(number) + 1);
+  }
+
+  /// Sides 2 i and 2 i + 1 are the directions of link i.
+  void list_links(const Network &network) {
+    for (const LinkCapacity &link : network.links) {
+      side_hash_.push_back(hash_of(link.forward));
+      side_hash_.push_back(hash_of(link.backward));
+      pair_of_sides_.push_back(hash_of(link.combined));
+    }
+    for (std::uint32_t a = 0; a < devices_; ++a) {
+      for (std::uint32_t b = 0; b < devices_; ++b) {
+        for (const LinkUse &use : network.route(a, b))
+          uses_.push_back({a, b, 2 * use.link + (use.reverse ? 1 : 0)});
       }
     }
-    std::vector<Fingerprint> prints;
-    prints.reserve(users.size());
-    for (std::size_t i = 0; i < users.size(); ++i) {
-      const LinkCapacity &link = network_.links[i];
-      Side one{link.forward, users[i][0]};
-      Side two{link.backward, users[i][1]};
-      if (two < one)
-        std::swap(one, two); // which end comes first means nothing
-      prints.emplace_back(one, two, link.combined);
-    }
-    add_limits(image, prints);
-    std::sort(prints.begin(), prints.end());
-    return prints;
   }
 
-  /// Limits of pairs are like links, but no link has a negative combined capacity.
-  void add_limits(const std::vector<std::uint32_t> &image, std::vector<Fingerprint> &prints) const {
-    std::vector<Side> limits;
-    limits.reserve(network_.pair_limits.size());
-    for (const double limit : network_.pair_limits)
-      limits.emplace_back(limit, 0);
-    for (std::size_t pair = 0; pair < network_.limit_of_pair.size(); ++pair) {
-      const std::int32_t number = network_.limit_of_pair[pair];
-      const std::size_t moved = image[pair / network_.devices] * std::size_t{network_.devices} +
-                                image[pair % network_.devices];
+  /// Limits of pairs are like links with one direction, but no link has a negative combined capacity.
+  void list_limits(const Network &network) {
+    const auto first = static_cast<std::uint32_t>(side_hash_.size());
+    for (const double limit : network.pair_limits) {
+      side_hash_.push_back(hash_of(limit));
+      side_hash_.push_back(0);
+      pair_of_sides_.push_back(hash_of(-1));
+    }
+    for (std::size_t pair = 0; pair < network.limit_of_pair.size(); ++pair) {
+      const std::int32_t number = network.limit_of_pair[pair];
       if (number != none_of_pair)
-        limits[static_cast<std::size_t>(number)].second += pair_hash_[moved];
+        uses_.push_back({static_cast<std::uint32_t>(pair / devices_),
+                         static_cast<std::uint32_t>(pair % devices_),
+                         first + 2 * static_cast<std::uint32_t>(number)});
     }
-    for (const Side &limit : limits)
-      prints.emplace_back(limit, Side{}, -1.0);
   }
 
-  const Network &network_;
+  /// Of the multiset of links: which comes first means nothing, nor which end of one does.
+  std::uint64_t fingerprint(const std::vector<std::uint32_t> &image) const {
+    std::vector<std::uint64_t> users(side_hash_);
+    for (const Use &use : uses_)
+      users[use.side] += pair_hash_[image[use.from] * devices_ + image[use.to]];
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < pair_of_sides_.size(); ++i)
+      all += mixed(pair_of_sides_[i] + mixed(users[2 * i]) + mixed(users[2 * i + 1]));
+    return all;
+  }
+
+  std::size_t devices_;
   std::vector<std::uint64_t> pair_hash_;
-  std::vector<Fingerprint> reference_;
+  std::vector<std::uint64_t> side_hash_;     // of the capacity
+  std::vector<std::uint64_t> pair_of_sides_; // of what both directions have together
+  std::vector<Use> uses_;
+  std::uint64_t reference_ = 0;
 };
+
+/// Routes that use each direction of each link.
+std::vector<std::array<double, 2>> users_of_links(const Network &network) {
+  std::vector<std::array<double, 2>> users(network.links.size(), {0, 0});
+  for (const LinkUse &use : network.route_uses)
+    ++users[use.link][use.reverse ? 1 : 0];
+  return users;
+}
 
 } // namespace
 
@@ -168,8 +198,9 @@ Symmetry::Symmetry(const Matrix &matrix) : size_(static_cast<std::uint32_t>(matr
 }
 
 Symmetry::Symmetry(const Network &network) : size_(network.devices) {
-  // Pairs can be exchanged only if cap, latency, curve, limit and the capacities along the route
-  // agree.
+  // Pairs can be exchanged only if cap, latency, curve and limit agree, and along the route the
+  // capacities and how many routes share them.
+  const std::vector<std::array<double, 2>> users = users_of_links(network);
   std::map<std::vector<double>, std::uint32_t> numbers;
   for (std::uint32_t a = 0; a < size_; ++a) {
     for (std::uint32_t b = 0; b < size_; ++b) {
@@ -184,6 +215,8 @@ Symmetry::Symmetry(const Network &network) : size_(network.devices) {
         key.push_back(use.reverse ? link.backward : link.forward);
         key.push_back(use.reverse ? link.forward : link.backward);
         key.push_back(link.combined);
+        key.push_back(users[use.link][use.reverse ? 1 : 0]);
+        key.push_back(users[use.link][use.reverse ? 0 : 1]);
       }
       colour_.push_back(number_of(numbers, key));
     }
