@@ -8,6 +8,11 @@
 #include "own_links.hpp"
 
 namespace toposeat {
+namespace {
+
+constexpr std::size_t tried_first = 2 * terms_at_once;
+
+} // namespace
 
 FourMaxima::FourMaxima(const LoadTerms &terms, const SmallTable &bytes, std::size_t ranks,
                        std::uint32_t forbidden_ways)
@@ -16,24 +21,36 @@ FourMaxima::FourMaxima(const LoadTerms &terms, const SmallTable &bytes, std::siz
   std::iota(order_.begin(), order_.end(), 0U);
 }
 
-const FourMaxima::Among &FourMaxima::among(const FourDevices &devices) {
+FourMaxima::Among &FourMaxima::among(const FourDevices &devices) {
   Among &among = among_[number_of(devices)];
   if (among.known)
     return among;
   among.known = true;
-  among.shared = among_four(terms_.shared(), bytes_, first_, devices);
+  among.shared.resize(order_.size());
+  among.filled.resize(order_.size(), 0);
+  among.lone = over_pairs(
+      [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
+        return OwnLinks::seconds(terms_.lone(devices[a]), devices[b], bytes_[first_ + k][first_ + l],
+                                 bytes_[first_ + l][first_ + k]);
+      },
+      [](double one, double other) { return std::max(one, other); });
   for (std::size_t way = 0; way < last_ways; ++way) {
-    double most = (forbidden_ways_ >> way & 1U) != 0 ? unlimited : 0;
-    for (std::size_t k = 1; k < last_ranks; ++k) {
-      const LonePaces &paces = terms_.lone(devices[last_seat(way, k)]);
-      for (std::size_t l = 0; l < k; ++l)
-        most = std::max(most, OwnLinks::seconds(paces, devices[last_seat(way, l)],
-                                                bytes_[first_ + k][first_ + l],
-                                                bytes_[first_ + l][first_ + k]));
-    }
-    among.lone[way] = most;
+    if ((forbidden_ways_ >> way & 1U) != 0)
+      among.lone[way] = unlimited;
   }
   return among;
+}
+
+/// The terms at these places of the order, where they are not known yet.
+void FourMaxima::fill(std::size_t first, std::size_t end, const FourDevices &devices,
+                      Among &among) const {
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t term = order_[i];
+    if (among.filled[term] != 0)
+      continue;
+    among.filled[term] = 1;
+    kernels_.fill_among(terms_.shared(), term, bytes_, first_, devices, among.shared[term]);
+  }
 }
 
 /// Without the shared terms of the latest rank with the four.
@@ -57,17 +74,17 @@ FourByFour FourMaxima::expected(const BeforeFour &here) const {
 }
 
 bool FourMaxima::any_below(double limit, const BeforeFour &here, Ways &most) {
-  const Among &four = among(here.devices);
+  Among &four = among(here.devices);
   const std::size_t latest = first_ - 1;
   FourLoads loads;
-  loads.terms = order_.size();
+  const std::size_t terms = order_.size();
   loads.placed = here.placed;
-  loads.latest_row = here.rows + latest * loads.terms;
+  loads.latest_row = here.rows + latest * terms;
   loads.device = here.device;
   loads.leaving = terms_.shared().leaving(here.device);
   loads.entering = terms_.shared().entering(here.device);
   for (std::size_t k = 0; k < last_ranks; ++k) {
-    loads.rows[k] = here.rows + (first_ + k) * loads.terms;
+    loads.rows[k] = here.rows + (first_ + k) * terms;
     loads.sent[k] = bytes_[first_ + k][latest];
     loads.received[k] = bytes_[latest][first_ + k];
   }
@@ -75,12 +92,21 @@ bool FourMaxima::any_below(double limit, const BeforeFour &here, Ways &most) {
   loads.devices = here.devices;
   for (std::size_t way = 0; way < last_ways; ++way)
     most[way] = std::max(most[way], four.lone[way]);
-  const std::size_t tried =
-      kernels_.raise_to_largest(loads, order_.data(), expected(here), limit, most);
-  if (tried > loads.terms)
-    return true;
-  try_first(tried);
-  return false;
+  const FourByFour expects = expected(here);
+  // Most is ruled out by the first few: what the four add to others need not be known.
+  std::size_t done = 0;
+  for (const std::size_t end : {std::min(tried_first, terms), terms}) {
+    loads.terms = end - done;
+    fill(done, end, here.devices, four);
+    const std::size_t tried =
+        kernels_.raise_to_largest(loads, order_.data() + done, expects, limit, most);
+    if (tried <= loads.terms) {
+      try_first(done + tried);
+      return false;
+    }
+    done = end;
+  }
+  return true;
 }
 
 /// The terms just before the given place of the order ruled everything out: they move half way to

@@ -37,11 +37,13 @@ private:
   /// What four devices and the last four ranks on them have whatever else is placed.
   struct Among {
     bool known = false;
-    AmongFour shared;
+    std::vector<Ways> shared; // [term]
+    std::vector<char> filled; // [term]
     Ways lone{}; // the largest term that is not shared; infinite for forbidden ways
   };
 
-  const Among &among(const FourDevices &devices);
+  Among &among(const FourDevices &devices);
+  void fill(std::size_t first, std::size_t end, const FourDevices &devices, Among &among) const;
   [[nodiscard]] FourByFour expected(const BeforeFour &here) const;
   void try_first(std::size_t term);
 

@@ -180,12 +180,11 @@ TOPOSEAT_INLINE bool paces_among(const TermTable &table, std::size_t term,
   return any[0] + any[1] + any[2] + any[3] > 0;
 }
 
-TOPOSEAT_INLINE void fill(const TermTable &table, const SmallTable &bytes, std::size_t first,
-                          const FourDevices &devices, AmongFour &among) {
-  for (std::size_t term = 0; term < table.terms(); ++term) {
-    Four to[last_ranks] = {};
-    if (!paces_among(table, term, devices, to))
-      continue;
+TOPOSEAT_INLINE void fill(const TermTable &table, std::size_t term, const SmallTable &bytes,
+                          std::size_t first, const FourDevices &devices, Ways &among) {
+  Four to[last_ranks] = {};
+  Four sums[groups] = {};
+  if (paces_among(table, term, devices, to)) {
     Four at[last_ranks][last_ranks]; // [shift of the sender][shift from there to the receiver]
     for (std::size_t d = 1; d < last_ranks; ++d) {
       at[0][d] = to[d];
@@ -193,24 +192,24 @@ TOPOSEAT_INLINE void fill(const TermTable &table, const SmallTable &bytes, std::
       at[2][d] = rotated<2>(to[d]);
       at[3][d] = rotated<3>(to[d]);
     }
-    for (std::size_t g = 0; g < groups; ++g) {
-      Four sum{};
-      for (std::size_t k = 0; k < last_ranks; ++k) {
-        for (std::size_t l = 0; l < last_ranks; ++l) {
+    for (std::size_t k = 0; k < last_ranks; ++k) {
+      for (std::size_t l = 0; l < last_ranks; ++l) {
+        const double each = bytes[first + k][first + l];
+        if (!(each > 0))
+          continue;
+        for (std::size_t g = 0; g < groups; ++g) {
           const std::size_t from = shift_of(g, k);
-          if (k != l)
-            sum += bytes[first + k][first + l] *
-                   at[from][(shift_of(g, l) + last_ranks - from) % last_ranks];
+          sums[g] += each * at[from][(shift_of(g, l) + last_ranks - from) % last_ranks];
         }
       }
-      store(among[term].data() + last_ranks * g, sum);
     }
   }
+  store_ways(sums, among);
 }
 
-void fill_plain(const TermTable &table, const SmallTable &bytes, std::size_t first,
-                const FourDevices &devices, AmongFour &among) {
-  fill(table, bytes, first, devices, among);
+void fill_plain(const TermTable &table, std::size_t term, const SmallTable &bytes,
+                std::size_t first, const FourDevices &devices, Ways &among) {
+  fill(table, term, bytes, first, devices, among);
 }
 
 #ifdef TOPOSEAT_WIDER
@@ -232,10 +231,10 @@ __attribute__((target("avx2"))) void add_avx2(const FourLoads &loads, const Link
   add_seconds(loads, paces, total);
 }
 
-__attribute__((target("avx2"))) void fill_avx2(const TermTable &table, const SmallTable &bytes,
-                                               std::size_t first, const FourDevices &devices,
-                                               AmongFour &among) {
-  fill(table, bytes, first, devices, among);
+__attribute__((target("avx2"))) void fill_avx2(const TermTable &table, std::size_t term,
+                                               const SmallTable &bytes, std::size_t first,
+                                               const FourDevices &devices, Ways &among) {
+  fill(table, term, bytes, first, devices, among);
 }
 #endif
 
@@ -250,25 +249,12 @@ bool wider() {
 
 } // namespace
 
-AmongFour among_four(const TermTable &table, const SmallTable &bytes, std::size_t first,
-                     const FourDevices &devices) {
-  AmongFour among(table.terms());
-#ifdef TOPOSEAT_WIDER
-  if (wider()) {
-    fill_avx2(table, bytes, first, devices, among);
-    return among;
-  }
-#endif
-  fill_plain(table, bytes, first, devices, among);
-  return among;
-}
-
 FourKernels four_kernels() {
 #ifdef TOPOSEAT_WIDER
   if (wider())
-    return {raise_avx2, one_avx2, add_avx2};
+    return {fill_avx2, raise_avx2, one_avx2, add_avx2};
 #endif
-  return {raise_plain, one_plain, add_plain};
+  return {fill_plain, raise_plain, one_plain, add_plain};
 }
 
 } // namespace toposeat

@@ -36,12 +36,29 @@ constexpr std::size_t last_seat(std::size_t way, std::size_t k) {
   return (shifts[way / last_ranks][k] + way % last_ranks) % last_ranks;
 }
 
-/// What the four add among themselves to every sum of a `TermTable`, in every way: [term][way].
-using AmongFour = std::vector<Ways>;
+/// For every two of the four and their seats some number; added up, or the largest, in each way.
+template <class Number, class Join> Ways over_pairs(Number number, Join join) {
+  Ways all{};
+  for (std::size_t k = 1; k < last_ranks; ++k) {
+    for (std::size_t l = 0; l < k; ++l) {
+      std::array<std::array<double, last_ranks>, last_ranks> by_seats{};
+      for (std::size_t a = 0; a < last_ranks; ++a) {
+        for (std::size_t b = 0; b < last_ranks; ++b) {
+          if (a != b)
+            by_seats[a][b] = number(k, a, l, b);
+        }
+      }
+      for (std::size_t way = 0; way < last_ways; ++way)
+        all[way] = join(all[way], by_seats[last_seat(way, k)][last_seat(way, l)]);
+    }
+  }
+  return all;
+}
 
-/// `bytes[first + k]` are those of rank k of the four.
-AmongFour among_four(const TermTable &table, const SmallTable &bytes, std::size_t first,
-                     const FourDevices &devices);
+/// What the four add among themselves to a sum of a `TermTable`, in every way. `bytes[first + k]`
+/// are those of rank k of the four.
+using FillAmong = void (*)(const TermTable &table, std::size_t term, const SmallTable &bytes,
+                           std::size_t first, const FourDevices &devices, Ways &among);
 
 /// The sums of a table without the rank that was placed last, that rank on its device, and what the
 /// four add then. Rows are made up to date where they are used: most are not.
@@ -87,6 +104,7 @@ struct LinkPaces {
 using AddLinkSeconds = void (*)(const FourLoads &loads, const LinkPaces *paces, Ways &total);
 
 struct FourKernels {
+  FillAmong fill_among;
   RaiseToLargest raise_to_largest;
   OneSum one_sum;
   AddLinkSeconds add_link_seconds;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "link_sums.hpp"
 
+#include <functional>
+
 namespace toposeat {
 
 LinkSums::LinkSums(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
@@ -67,22 +69,19 @@ void LinkSums::settle_own(std::size_t depth) {
 
 const LinkSums::Among &LinkSums::among(const FourDevices &devices) {
   Among &among = among_[number_of(devices)];
-  if (!among.known)
-    among = {true, among_four(table_, bytes_, ranks_ - last_ranks, devices), own_among(devices)};
-  return among;
-}
-
-Ways LinkSums::own_among(const FourDevices &devices) const {
+  if (among.known)
+    return among;
+  among.known = true;
   const std::size_t first = ranks_ - last_ranks;
-  Ways among{};
-  for (std::size_t way = 0; way < last_ways; ++way) {
-    for (std::size_t k = 1; k < last_ranks; ++k) {
-      const LonePaces &paces = own_.paces[devices[last_seat(way, k)]];
-      for (std::size_t l = 0; l < k; ++l)
-        among[way] += OwnLinks::seconds(paces, devices[last_seat(way, l)],
-                                        bytes_[first + k][first + l], bytes_[first + l][first + k]);
-    }
-  }
+  among.bytes.resize(table_.terms());
+  for (std::size_t term = 0; term < table_.terms(); ++term)
+    kernels_.fill_among(table_, term, bytes_, first, devices, among.bytes[term]);
+  among.own_seconds = over_pairs(
+      [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
+        return OwnLinks::seconds(own_.paces[devices[a]], devices[b], bytes_[first + k][first + l],
+                                 bytes_[first + l][first + k]);
+      },
+      std::plus<>());
   return among;
 }
 

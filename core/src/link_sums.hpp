@@ -38,11 +38,10 @@ private:
   /// What the last four add among themselves on four devices.
   struct Among {
     bool known = false;
-    AmongFour bytes;
+    std::vector<Ways> bytes; // [term]
     Ways own_seconds{};
   };
   const Among &among(const FourDevices &devices);
-  [[nodiscard]] Ways own_among(const FourDevices &devices) const;
 
   DeviceLine *row(std::size_t depth, std::size_t p) {
     return rows_.data() + (depth * small_width + p) * table_.terms();

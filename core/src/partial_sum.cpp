@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "toposeat/weighted_links.hpp"
 
@@ -140,19 +141,16 @@ const Ways &PartialSum::among(const FourDevices &devices) {
     return among;
   known_.set(number);
   const std::size_t first = ranks_ - last_ranks;
-  for (std::size_t way = 0; way < last_ways; ++way) {
-    double sum = 0;
-    for (std::size_t k = 1; k < last_ranks; ++k) {
-      const std::uint32_t a = devices[last_seat(way, k)];
-      for (std::size_t l = 0; l < k; ++l) {
-        const std::uint32_t b = devices[last_seat(way, l)];
+  among = over_pairs(
+      [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
         const double out = bytes_[first + k][first + l];
         const double in = bytes_[first + l][first + k];
-        sum += out * leaving_[a][b] + in * entering_[a][b] + OwnLinks::seconds(own_[a], b, out, in);
-      }
-    }
-    among[way] = sum;
-  }
+        const std::uint32_t from = devices[a];
+        const std::uint32_t to = devices[b];
+        return out * leaving_[from][to] + in * entering_[from][to] +
+               OwnLinks::seconds(own_[from], to, out, in);
+      },
+      std::plus<>());
   return among;
 }
 
