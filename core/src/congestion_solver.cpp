@@ -15,7 +15,7 @@ constexpr std::size_t branched_devices = 24; // beyond, branching finds nothing 
 std::uint64_t exchanges(const Job &job) {
   const auto n = static_cast<double>(job.devices());
   if (n <= max_small_loads)
-    return 150; // enumeration finds what they miss
+    return 20; // enumeration finds what they miss
   const double affordable = 1e5 * job.effort();
   return static_cast<std::uint64_t>(
       n <= 32 ? std::min(affordable, 1200 * n * std::max(1.0, job.effort())) : affordable);
