@@ -30,8 +30,8 @@ FourMaxima::Among &FourMaxima::among(const FourDevices &devices) {
   among.filled.resize(order_.size(), 0);
   among.lone = over_pairs(
       [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
-        return OwnLinks::seconds(terms_.lone(devices[a]), devices[b], bytes_[first_ + k][first_ + l],
-                                 bytes_[first_ + l][first_ + k]);
+        return OwnLinks::seconds(terms_.lone(devices[a]), devices[b],
+                                 bytes_[first_ + k][first_ + l], bytes_[first_ + l][first_ + k]);
       },
       [](double one, double other) { return std::max(one, other); });
   for (std::size_t way = 0; way < last_ways; ++way) {

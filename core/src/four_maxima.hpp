@@ -15,11 +15,11 @@ namespace toposeat {
 
 /// Where an enumeration is when all ranks but the last four have their device.
 struct BeforeFour {
-  const double *placed = nullptr;   // [term]: of all but the latest
-  const DeviceLine *rows = nullptr; // [rank][term]: what a rank adds then, by its device
-  const Prospect *expected = nullptr;               // [rank]: likewise
-  std::uint32_t device = 0;                         // of the latest
-  FourDevices devices{};                            // that are left
+  const double *placed = nullptr;     // [term]: of all but the latest
+  const DeviceLine *rows = nullptr;   // [rank][term]: what a rank adds then, by its device
+  const Prospect *expected = nullptr; // [rank]: likewise
+  std::uint32_t device = 0;           // of the latest
+  FourDevices devices{};              // that are left
   std::array<std::uint32_t, last_ranks> permitted{}; // devices of each of the four, as a set
 };
 
@@ -39,7 +39,7 @@ private:
     bool known = false;
     std::vector<Ways> shared; // [term]
     std::vector<char> filled; // [term]
-    Ways lone{}; // the largest term that is not shared; infinite for forbidden ways
+    Ways lone{};              // the largest term that is not shared; infinite for forbidden ways
   };
 
   Among &among(const FourDevices &devices);

@@ -19,8 +19,7 @@ constexpr std::size_t groups = last_ways / last_ranks; // of ways that are rotat
 
 /// By device of the four; GCC and Clang split it into what the processor has.
 typedef double Four __attribute__((vector_size(32)));
-typedef double FourUnaligned
-    __attribute__((vector_size(32), aligned(alignof(double)), may_alias));
+typedef double FourUnaligned __attribute__((vector_size(32), aligned(alignof(double)), may_alias));
 
 constexpr std::size_t shift_of(std::size_t group, std::size_t k) {
   return last_seat(last_ranks * group, k);
@@ -89,8 +88,8 @@ TOPOSEAT_INLINE void sums_of(const FourLoads &loads, std::size_t term, Four sums
   const Four in = taken(loads.entering[term], loads.devices);
   Four ranks[last_ranks];
   for (std::size_t k = 0; k < last_ranks; ++k)
-    ranks[k] = taken(loads.rows[k][term], loads.devices) +
-               (loads.received[k] * out + loads.sent[k] * in);
+    ranks[k] =
+        taken(loads.rows[k][term], loads.devices) + (loads.received[k] * out + loads.sent[k] * in);
   ranks[0] += loads.placed[term] + loads.latest_row[term][loads.device];
   load_ways(loads.among[term], sums);
   join_ranks(ranks, Add{}, sums);

@@ -53,9 +53,9 @@ private:
   std::vector<LinkPaces> paces_; // of the links that more than two devices use
   TermTable table_;              // of their bytes, see LinkPaces
   FourKernels kernels_ = four_kernels();
-  std::size_t known_ = 0;        // depths that all below is up to date for
-  std::vector<double> lines_;    // [depth][term]: of what is placed
-  std::vector<DeviceLine> rows_; // [depth][rank][term]
+  std::size_t known_ = 0;                          // depths that all below is up to date for
+  std::vector<double> lines_;                      // [depth][term]: of what is placed
+  std::vector<DeviceLine> rows_;                   // [depth][rank][term]
   std::array<double, small_width> own_lines_{};    // the same for the seconds of own links
   std::array<SmallTable, small_width> own_rows_{}; // [depth][rank]
   std::array<std::uint32_t, small_width> device_{};

@@ -41,8 +41,7 @@ PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t
       leaving_[a][b] = pace(a, b);
       entering_[a][b] = pace(b, a);
       const double quicker = std::min(own_[a].leaving[b], own_[a].entering[b]);
-      least_[a][b] =
-          std::max(share * quicker, own_[a].both[b]) + std::min(pace(a, b), pace(b, a));
+      least_[a][b] = std::max(share * quicker, own_[a].both[b]) + std::min(pace(a, b), pace(b, a));
     }
   }
   sort_peers(ranks);

@@ -50,8 +50,9 @@ private:
   SmallTable least_{};                       // per byte between two ranks, both ways together
   std::array<LonePaces, small_width> own_{}; // of a link between two devices alone, by device
   std::array<std::vector<std::uint32_t>, small_width> peers_; // of each rank, falling by bytes
-  std::vector<SmallTable> rising_; // of some set of devices: k-th least pace from each to the others
-  std::vector<std::uint16_t> number_; // of a set there, plus one, or 0
+  std::vector<SmallTable>
+      rising_; // of some set of devices: k-th least pace from each to the others
+  std::vector<std::uint16_t> number_;                // of a set there, plus one, or 0
   std::array<SmallTable, small_width + 1> linear_{}; // [depth][rank][device]: with those placed
   std::array<double, small_width + 1> placed_{};
   std::vector<Ways> among_; // of the last four ranks, by number of the set of devices

@@ -30,7 +30,8 @@ public:
     std::map<Exchange, double> known{{Exchange{}, 0.0}};
     for (const Flow &flow : traffic.flows) {
       const Exchange what{flow.bytes, flow.messages};
-      const double number = known.try_emplace(what, static_cast<double>(known.size())).first->second;
+      const double number =
+          known.try_emplace(what, static_cast<double>(known.size())).first->second;
       const std::size_t from = place[flow.source];
       const std::size_t to = place[flow.target];
       numbers_(from, to) = number;

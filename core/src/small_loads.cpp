@@ -245,8 +245,8 @@ private:
     }
     std::array<std::uint32_t, small_width> left{};
     std::iota(left.begin(), left.end(), p + 1);
-    return sums_->bound.place(depth, p, device,
-                              std::span(left).first(order_.size() - depth - 1), open);
+    return sums_->bound.place(depth, p, device, std::span(left).first(order_.size() - depth - 1),
+                              open);
   }
 
   void place_for_sums(std::size_t depth, std::uint32_t device) {
@@ -280,8 +280,7 @@ private:
     if (is_new) {
       std::vector<std::uint32_t> all;
       for_each_device(set, [&](std::uint32_t d) { all.push_back(d); });
-      for (const std::uint32_t d :
-           symmetry_.representatives(std::span(fixed_).first(depth), all))
+      for (const std::uint32_t d : symmetry_.representatives(std::span(fixed_).first(depth), all))
         known->second |= 1U << d;
     }
     return known->second;
@@ -328,9 +327,8 @@ private:
     DeviceLine filled{};
     for_each_device(open_, [&](std::uint32_t d) { filled[d] = 1; });
     double *line = lines_.data() + depth * terms;
-    settle_(std::span(rows).first(left),
-            {&terms_, fixed_[depth], row(depth, depth), &expected[depth], line, line + terms,
-             &filled});
+    settle_(std::span(rows).first(left), {&terms_, fixed_[depth], row(depth, depth),
+                                          &expected[depth], line, line + terms, &filled});
   }
 
   DeviceLine *row(std::size_t depth, std::size_t p) {
@@ -456,7 +454,7 @@ private:
   std::vector<double> lines_;                      // [depth][term]: of all that is placed
   std::vector<DeviceLine> rows_;                   // [depth][rank][term]
   std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
-  std::array<Ways, small_width> least_sums_; // of the last four, by device of the latest
+  std::array<Ways, small_width> least_sums_;       // of the last four, by device of the latest
   std::uint32_t open_ = 0;                         // set of devices
   std::bitset<marks> ties_;
   std::uint64_t nodes_ = 0;

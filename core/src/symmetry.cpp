@@ -145,7 +145,8 @@ private:
     }
   }
 
-  /// Limits of pairs are like links with one direction, but no link has a negative combined capacity.
+  /// Limits of pairs are like links with one direction, but no link has a negative combined
+  /// capacity.
   void list_limits(const Network &network) {
     const auto first = static_cast<std::uint32_t>(side_hash_.size());
     for (const double limit : network.pair_limits) {
