@@ -7,7 +7,6 @@
 #include <bitset>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
@@ -117,7 +116,7 @@ private:
   void search() {
     if (twins_.empty()) {
       twins_ = later_twins(problem_, order_, talking_.size());
-      maxima_.emplace(terms_, bytes_, order_.size(), ways_against_twins());
+      maxima_ = std::make_unique<FourMaxima>(terms_, bytes_, order_.size(), ways_against_twins());
     }
     open_ = (1U << order_.size()) - 1;
     for (std::size_t p = 0; p < order_.size(); ++p) {
@@ -445,7 +444,7 @@ private:
   Symmetry symmetry_;
   std::unordered_map<std::uint32_t, std::uint32_t> representatives_;
   std::vector<std::uint32_t> twins_; // see `later_twins`
-  std::optional<FourMaxima> maxima_;
+  std::unique_ptr<FourMaxima> maxima_;
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
