@@ -82,3 +82,9 @@ def test_declarations_inside_of_xml_are_damage() -> None:
     text = seed("hwloc3.xml").replace("<object", '<?xml version="1.0" encoding="UTF-9"?><object', 1)
     with pytest.raises(InputError, match="bad XML"):
         facts_of_text(text, "node.xml")
+
+
+def test_a_heading_without_its_matrix_is_refused() -> None:
+    """Found by fuzzing: the first of no matrices was looked at."""
+    with pytest.raises(InputError, match="no matrix below its heading"):
+        facts_of_text("P2P Connectivity Matrix\n     D\\D     0     1\n")

@@ -162,6 +162,8 @@ def _matched(
 
 def _count(tables: list[NumberTable], file: FileText) -> int:
     """The number of GPUs, which all matrices agree on."""
+    if not tables:
+        raise InputError("no matrix below its heading", path=file.path, hint=_HINT)
     for table in tables:
         check_square(table, file.path)
         if len(table.values) != len(tables[0].values):
