@@ -122,7 +122,9 @@ TOPOSEAT_INLINE FlowSet<Words> users_of_full(const FillColumns<Words> &columns, 
   return result;
 }
 
-// The three loops for one kind of processor, and what holds them.
+// The three loops for one kind of processor, and what holds them. A name and an attribute cannot
+// stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define TOPOSEAT_FILL_KERNEL(NAME, TARGET)                                                         \
   struct NAME {                                                                                    \
     template <std::size_t Words>                                                                   \
@@ -144,6 +146,8 @@ TOPOSEAT_INLINE FlowSet<Words> users_of_full(const FillColumns<Words> &columns, 
       return {enter_round<Words>, next_round<Words>, full<Words>};                                 \
     }                                                                                              \
   }
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 TOPOSEAT_FILL_KERNEL(Plain, );
 #ifdef TOPOSEAT_WIDER

@@ -189,8 +189,11 @@ private:
         if (rest_over < unlimited)
           meet(part.number, set, over, rest_over);
       }
-      if (!Join::adds && (pairs_ += i) > most_meeting)
-        return false;
+      if (!Join::adds) {
+        pairs_ += i;
+        if (pairs_ > most_meeting)
+          return false;
+      }
     }
     return true;
   }

@@ -29,7 +29,7 @@ static bool is_taken(const char *call) {
     return false;
   int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
   if (known == NOT_ASKED) {
-    known = tps__messages_take(tps__gpu()) ? YES : NO;
+    known = tps__messages_take((enum tps_gpu)tps__gpu()) ? YES : NO;
     __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
   }
   return known == YES;
