@@ -290,3 +290,27 @@ TEST_CASE("a phase ends whatever the sizes of its numbers", "[flow]") {
   CHECK(result.seconds < unlimited);
   CHECK(*std::max_element(result.finish_s.begin(), result.finish_s.end()) == result.seconds);
 }
+
+TEST_CASE("a timing that somebody stops has no answer, and the next one is right again", "[flow]") {
+  // All flows share one link of 100 and have different bytes: one finishes after the other.
+  const std::uint32_t ranks = 300;
+  NetworkBuilder builder(ranks);
+  const std::uint32_t shared = builder.link(100, 100);
+  std::vector<Flow> flows;
+  double bytes = 0;
+  for (std::uint32_t i = 0; i + 1 < ranks; i += 2) {
+    builder.route(i, i + 1, {{shared}});
+    flows.push_back({i, i + 1, 100.0 * (i + 1), 1});
+    bytes += 100.0 * (i + 1);
+  }
+  const Network network = builder.build();
+  const RankTraffic traffic = traffic_of(ranks, flows);
+  FlowModel model(network, traffic);
+  StopFlag stop{true};
+  model.stop_at(Deadline::in(3600, &stop));
+  CHECK(model.seconds(in_order(ranks)) == unlimited);
+  stop = false;
+  CHECK(model.seconds(in_order(ranks)) == Approx(bytes / 100));
+  model.stop_at(Deadline::in(0));
+  CHECK(model.seconds(in_order(ranks)) == unlimited);
+}
