@@ -16,10 +16,10 @@ from toposeat.pipeline.command_words import shell_line
 from toposeat.pipeline.placing import MapOptions, placement_of
 
 MACHINE = "k80-16"
-SCALE = 0.01  # a board's uplink moves 40 MB/s: its time is long beside a rank's wait for a core
-RANKS = 8  # of a 2x2x2 grid
-_PROFILED, _CLOCKED = 2, 4  # iterations
-_HALO = ("--grid", "2x2x2", "--weights", "3,1,1", "--bytes", "500000", "--device")
+SCALE = 0.00625  # a board's uplink moves 25 MB/s: its time is long beside a rank's wait for a core
+RANKS = 16  # of a 2x2x4 grid
+_PROFILED, _CLOCKED = 2, 3  # iterations
+_HALO = ("--grid", "2x2x4", "--weights", "3,1,1", "--bytes", "393216", "--device")
 _REAL_DRIVER = Path("/proc/driver/nvidia/version")
 _SECONDS = r" ([0-9.]+) s$"
 
@@ -38,7 +38,7 @@ def emulated_gain(
     *,
     repeats: int = 3,
 ) -> ClockedResult:
-    """Profile 8 ranks with device buffers on the stand-in, map, and clock default and placed.
+    """Profile 16 ranks with device buffers on the stand-in, map, and clock default and placed.
 
     Raises:
         ToposeatError: the program cannot be compiled, or fails.
