@@ -269,8 +269,10 @@ def test_the_launcher_itself_obeys(mpi: MpiToolchain, tmp_path: Path) -> None:
 
 
 def test_the_script_seats_by_host_name(tmp_path: Path) -> None:
-    """Run as each local rank of this host; a host that it does not know is refused."""
+    """Run as each local rank of this host; one without a seat is started without it."""
     first, second = two_cpus()
+    status = Path("/proc/self/status").read_text()
+    allowed = next(x.split()[1] for x in status.splitlines() if x.startswith("Cpus_allowed_list"))
     here = os.uname().nodename.split(".")[0]
     place = placement([here, here, "elsewhere"], [3, 1, 0], [str(second), str(first), None])
     (tmp_path / "seat.sh").write_text(file_of(export_placement(place, "script"), "seat.sh"))
@@ -289,9 +291,29 @@ def test_the_script_seats_by_host_name(tmp_path: Path) -> None:
         )
         found.append((done.returncode, done.stdout.strip()))
         if local == "2":
-            assert "no seat for local rank '2'" in done.stderr
+            assert "warning: no seat for local rank '2'" in done.stderr
+            assert done.stderr.count("\n") == 1
     assert found == [
         (0, f"rank=0 cpus={second} list=3,1,0,2 order=PCI_BUS_ID"),
         (0, f"rank=1 cpus={first} list=3,1,0,2 order=PCI_BUS_ID"),
-        (1, ""),
+        (0, f"rank=2 cpus={allowed} list=none order=none"),
     ]
+
+
+def test_cpus_that_a_rank_may_not_use_stop_nothing(tmp_path: Path) -> None:
+    far = max(os.sched_getaffinity(0)) + 1000
+    export = export_placement(placement(["*"], [1], [str(far)]), "script")
+    (tmp_path / "seat.sh").write_text(file_of(export, "seat.sh"))
+    done = subprocess.run(
+        ["sh", tmp_path / "seat.sh", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exit 3"],
+        env={"PATH": os.environ["PATH"], "SLURM_LOCALID": "0"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "1,0,2,3\n")
+    assert (
+        f"warning: cannot bind local rank 0 on {os.uname().nodename.split('.')[0]}" in done.stderr
+    )
+    assert str(far) in done.stderr

@@ -13,6 +13,12 @@ _LOCAL_RANK = (
     *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"),
     *("PMI_LOCAL_RANK", "FLUX_TASK_LOCAL_ID", "LOCAL_RANK", "SLURM_LOCALID"),
 )
+# CPUs that a batch system keeps from the rank, or no taskset: not bound, but started.
+_CPU_LINES = (
+    'if [ -n "$cpus" ] && ! taskset -cp "$cpus" $$ >/dev/null 2>&1; then',
+    f'echo "{NAME}: warning: cannot bind local rank $local on $host to CPUs $cpus" >&2',
+    "fi",
+)
 _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
@@ -30,13 +36,16 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> ExportF
         "cpus= devices=",
         "case $host:$local in",
         *_cases(job, cpus=cpus, devices=devices),
-        f"*) echo \"{NAME}: no seat for local rank '$local' on host $host\" >&2; exit 1 ;;",
+        # A launch helper never takes the job down: such a rank runs as if this were not there.
+        f"*) echo \"{NAME}: warning: no seat for local rank '$local' on host $host: started without"
+        ' one" >&2',
+        'exec "$@" ;;',
         "esac",
     ]
     if devices and job.device_lists():
         lines += _device_lines(job)
     if cpus and job.has_cpus:
-        lines.append('[ -z "$cpus" ] || exec taskset -c "$cpus" "$@"')
+        lines += _CPU_LINES
     lines.append('exec "$@"')
     return ExportFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
 

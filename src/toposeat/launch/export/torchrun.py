@@ -61,6 +61,8 @@ def _script(job: Job, workers: str) -> ExportFile:
         "host=$(hostname)",
         "case ${host%%.*} in",
         *cases,
+        # No seat.sh, which starts a rank all the same: torchrun needs a node rank, and any that is
+        # made up here would collide with another host's or leave all of them waiting for ever.
         f'*) echo "{_NAME}: host $host is not in the placement" >&2; exit 1 ;;',
         "esac",
     ]
