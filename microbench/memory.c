@@ -200,13 +200,13 @@ int memory_is_for_library(void) {
   int answer = 0;
   void *found = dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
   if (found != NULL) {
-    memcpy(&ask_kind, &found, sizeof found);
+    memcpy((void *)&ask_kind, (const void *)&found, sizeof found);
     return ask_kind(driver.kind, &answer) == 0 && answer;
   }
   found = dlsym(RTLD_DEFAULT, driver.question);
   if (found == NULL)
     return 1; // it does not say: as the user wants it
-  memcpy(&ask, &found, sizeof found);
+  memcpy((void *)&ask, (const void *)&found, sizeof found);
   return ask();
 }
 
