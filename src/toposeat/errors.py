@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+# Line breaks and the sequences that steer a terminal; a name in a file may hold any of them.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _one_line(text: str) -> str:
+    """A text with its control characters as escapes."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class ToposeatError(Exception):
     """Something the user can act on: one line of cause, one line of hint.
 
     Args:
-        message: the cause, one line, lower case, no full stop.
+        message: the cause, one line, lower case, no full stop. Control characters in what it quotes
+            become escapes here, so that whatever a file holds, one line is printed.
         hint: what to do about it, one line; empty only where nothing can be done.
     """
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        message = _one_line(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = _one_line(hint)
 
 
 class UsageError(ToposeatError):

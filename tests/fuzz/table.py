@@ -30,7 +30,8 @@ read are also saved and read again, and must be the same.
 
 *Causes* are refusals told apart by their words, *worst* is the slowest input in milliseconds of
 CPU, *peak* the largest process (about 70 MiB of it is Python and the libraries). What found a fault
-is counted once it passes; the faults found so far are in the changelog and have tests of their own.
+is run again after the correction and counted then; the changelog sums the corrections up, and tests
+of the readers concerned keep them. A last run before a reader's latest change is not repeated.
 Archives of saved trees are a fifth and a tenth of what was asked for: their members are damaged in
 the row above them.
 """

@@ -76,3 +76,11 @@ def test_refuses(text: str, words: str) -> None:
         synthetic_topology(text)
     assert words in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["pcie:2:2:" + " " * 9000, "ring:8," + "x" * 9000])
+def test_what_is_too_long_is_not_quoted_whole(text: str) -> None:
+    with pytest.raises(UsageError, match="not a synthetic machine") as caught:
+        synthetic_topology(text)
+    assert len(str(caught.value)) < 200
+    assert caught.value.hint

@@ -9,6 +9,11 @@ from toposeat.model.quantity import Quantity
 BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e30)
 MAX_LATENCY_S = 3600.0
 
+# What no tool can have measured or read of one pair, one device's memory or one bond: HBM4 carries
+# 20 TB/s, light goes 0.3 mm in a picosecond.
+PAIR_RANGES = {"bandwidth": (1e-3, 1e14), "latency": (1e-12, MAX_LATENCY_S)}
+_UNITS = {"bandwidth": "bytes/s", "latency": "s"}
+
 MAX_INDEX = 999_999_999  # what placement files and the launcher can hold
 MAX_MEMORY_BYTES = 1 << 60
 
@@ -17,6 +22,19 @@ def check_number(what: str, value: int | None, most: int) -> None:
     """Raise ValueError unless `value` is None or 0 to `most`."""
     if value is not None and not 0 <= value <= most:
         raise ValueError(f"{what} must be 0 to {most}, not {str(value)[:30]}")
+
+
+def check_pair_number(what: str, value: float | None) -> None:
+    """Raise ValueError on a bandwidth (bytes/s) or latency (s) that no pair has.
+
+    None and NaN stand for "not known", 0 for a zero that a tool printed.
+    """
+    low, high = PAIR_RANGES[what]
+    if value and (value < low or value > high):  # NaN is neither
+        raise ValueError(
+            f"a {what} of {value:g} {_UNITS[what]} is not within {low:g} to {high:g}: no pair of"
+            " devices has it"
+        )
 
 
 def check_bandwidth(quantity: Quantity | None) -> None:

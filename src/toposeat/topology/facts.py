@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.number_checks import check_pair_number
 from toposeat.model.quantity import Source
 from toposeat.model.topology import LinkKind, Vendor, canonical_pci
 from toposeat.topology.graph.relation import RelationMatrix
@@ -101,9 +102,9 @@ class PairNumbers:
         what: `BANDWIDTH` (bytes/s) or `LATENCY` (seconds).
         values: shape (n, n) for the n devices of the facts, float64. `values[i, j]` is of data
             that moves from device i to device j, whoever drives the copy. NaN is not known; 0 is a
-            pair for which the source printed zero. The diagonal is a copy within the device,
-            counting each copied byte once (the p2pBandwidthLatencyTest sample counts it twice:
-            halve). Made read-only.
+            pair for which the source printed zero; others are within `PAIR_RANGES`. The diagonal is
+            a copy within the device, counting each copied byte once (the p2pBandwidthLatencyTest
+            sample counts it twice: halve). Made read-only.
         peer: whether peer access was on; None if not known.
         both_ways: both directions at once, and the number is the sum of the two.
         engine: "ce" (copy engine, DMA), "sm" (kernel), "" not stated.
@@ -127,6 +128,9 @@ class PairNumbers:
         with np.errstate(invalid="ignore"):
             if (values < 0).any() or np.isinf(values).any():
                 raise ValueError(f"a {self.what} is negative or infinite")
+        if (known := values[values > 0]).size:
+            check_pair_number(self.what, float(known.min()))
+            check_pair_number(self.what, float(known.max()))
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 
@@ -151,6 +155,7 @@ class HostNumbers:
         for value in (self.to_device, self.from_device):
             if value is not None and not 0 <= value < float("inf"):
                 raise ValueError(f"a host {self.what} of {value}")
+            check_pair_number(self.what, value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,6 +175,7 @@ class LaneState:
     def __post_init__(self) -> None:
         if self.bytes_per_s is not None and not 0 < self.bytes_per_s < float("inf"):
             raise ValueError(f"lane {self.lane} runs at {self.bytes_per_s} bytes/s")
+        check_pair_number(BANDWIDTH, self.bytes_per_s)
         if self.remote_kind not in ("", "device", "switch", "host"):
             raise ValueError(f"a lane ends at a {self.remote_kind!r}")
 
@@ -198,6 +204,7 @@ class LinkFact:
         for value in (self.forward_bytes_per_s, self.backward_bytes_per_s):
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"a link of {value} bytes/s")
+            check_pair_number(BANDWIDTH, value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

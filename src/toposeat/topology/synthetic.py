@@ -25,6 +25,7 @@ from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 MAX_DEVICES = 256
+_MAX_TEXT = 300  # messages quote parts of it
 _FORM = re.compile(r"([a-z]+):([0-9]+(?:[:x][0-9]+)*)((?:,[a-z]+=[^,]*)*)", re.ASCII)
 _HINT = (
     "forms: tree:2:2:4  pcie:2:2:4  nvswitch:8  full:8  ring:8  mesh:4x4  torus:4x4x2,"
@@ -62,9 +63,9 @@ def synthetic_topology(text: str) -> Topology:
     Raises:
         UsageError: unknown form, sizes out of range, malformed options.
     """
-    match = _FORM.fullmatch(text.strip())
+    match = _FORM.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
     if match is None or match.group(1) not in _KINDS:
-        raise UsageError(f"not a synthetic machine: {text!r}", hint=_HINT)
+        raise UsageError(f"not a synthetic machine: {text[:80]!r}", hint=_HINT)
     kind, sizes_text, options = match.groups()
     sizes = tuple(int(s[:9]) for s in re.split("[:x]", sizes_text))
     write, (low, high) = _KINDS[kind]

@@ -61,6 +61,8 @@ def test_kernels_count_where_dma_was_not_run() -> None:
         ("gpu0_to_gpu1_by_sm 1\ngpu0_to_gpu1_by_sm 2\n", 2, "stated in line 1 already"),
         ("gpu0_to_gpu1_by_sm 0\n", 1, "a bandwidth of 0 GB/s"),
         ("gpu0_to_gpu1_by_sm 1.2.3\n", 1, "a bandwidth of 1.2.3 GB/s"),
+        ("gpu0_to_gpu1_by_sm 9\ngpu1_to_gpu0_by_sm 38.1e-320\n", 2, "no pair of devices has it"),
+        ("gpu0_to_gpu1_by_sm 9\ncpu_to_gpu0_by_dma 100001\n", 2, "no pair of devices has it"),
         ("gpu_all_to_gpu_all_write_by_sm 5\n", None, "no results of single GPUs"),
         ("gpu0_to_gpu999_by_sm 1\n", None, "no results of single GPUs"),
     ],

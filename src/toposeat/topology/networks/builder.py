@@ -75,9 +75,19 @@ class NetworkBuilder:
             NetworkPort(switch=switch, bytes_per_s=bytes_per_s, name=name)
         )
 
-    def link(self, a: int, b: int, *, level: int = 1, weight: float = 1.0) -> None:
-        """A link of unknown capacity between two switches."""
-        self.links.append(NetworkLink(ends=(a, b), level=level, weight=weight))
+    def link(
+        self,
+        a: int,
+        b: int,
+        *,
+        level: int = 1,
+        weight: float = 1.0,
+        bytes_per_s: Quantity | None = None,
+    ) -> None:
+        """A link between two switches, of unknown capacity unless it is given."""
+        self.links.append(
+            NetworkLink(ends=(a, b), level=level, weight=weight, bytes_per_s=bytes_per_s)
+        )
 
     def once(self, below: int, above: int) -> bool:
         """Whether this is the first time that the pair is asked for."""

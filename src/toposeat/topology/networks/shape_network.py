@@ -114,11 +114,8 @@ def _torus(shape: ShapeText) -> Network:
     shape.bandwidths("device-bandwidth", 1, [25.0])
     leave, hop = shape.latencies(2, [1.0, 0.1])
     builder = NetworkBuilder()
-    cells = add_torus(builder, "router", shape.sizes)
-    builder.links = [
-        replace(link, bytes_per_s=Quantity(links[link.level - 1], Source.USER))
-        for link in builder.links
-    ]
+    rates = [Quantity(link, Source.USER) for link in links]
+    cells = add_torus(builder, "router", shape.sizes, rates=rates)
     places = [place for place in cells for _ in range(nodes)]
     names = shape.hosts(routers * nodes)
     _hosts(builder, names, (cells[place] for place in places), Quantity(node, Source.USER))
@@ -129,8 +126,11 @@ def _torus(shape: ShapeText) -> Network:
         levels=grid_levels([(0, *place) for place in places]),
         spread=False,
     )
-    rates = NetworkRates(port_latency_s=leave / 2, hop_latency_s=hop, whole_host=True)
-    return replace(network, rates=rates, devices_per_host=devices if explicit else None)
+    return replace(
+        network,
+        rates=NetworkRates(port_latency_s=leave / 2, hop_latency_s=hop, whole_host=True),
+        devices_per_host=devices if explicit else None,
+    )
 
 
 def _dragonfly(shape: ShapeText) -> Network:

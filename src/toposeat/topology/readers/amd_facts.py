@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from toposeat.errors import InputError
+from toposeat.model.number_checks import check_pair_number
 from toposeat.model.topology import PathClass
-from toposeat.topology.facts import DeviceFact, LinkFact, MachineFacts
+from toposeat.topology.facts import BANDWIDTH, DeviceFact, LinkFact, MachineFacts
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
 from toposeat.topology.readers.pair_tables import PairTable
@@ -265,6 +266,10 @@ class AmdPairs:
         match = _RANGE.fullmatch(cell.text)
         if match:
             least, most = sorted(int(n) * _MB for n in match.groups())
+            try:
+                check_pair_number(BANDWIDTH, most)
+            except ValueError as error:
+                raise self._refusal(str(error), cell) from None
             return (least, most) if most else None
         if cell.text.upper() in _UNKNOWN_TYPES or cell.text.startswith("AMDSMI_"):
             return None

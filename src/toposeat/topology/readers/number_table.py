@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
+from toposeat.model.number_checks import check_pair_number
 from toposeat.topology.readers.word_table import Line
 
 MAX_COLUMNS = 512
@@ -36,13 +37,14 @@ _MARKS = re.compile(r"^[\s#>*|]+")
 class NumberTable:
     """One matrix: `values` has one row for each row number 0, 1, ...; NaN for N/A.
 
-    `line` is that of the header, `end` the line after the last row; both count from 1.
+    `line` is that of the header, `end` the line after the last row; all count from 1.
     """
 
     corner: str
     line: int
     end: int
     values: NDArray[np.float64]
+    row_lines: tuple[int, ...] = ()
 
 
 def find_number_tables(lines: Sequence[Line], path: str | Path | None) -> list[NumberTable]:
@@ -152,6 +154,7 @@ def _table(
     """The matrix whose header is at `position`, and the position after it."""
     header = lines[position]
     rows: list[list[float]] = []
+    row_lines: list[int] = []
     here = position + 1
     while (found := _next_row(lines, here)) is not None:
         place, tokens = found
@@ -168,9 +171,11 @@ def _table(
                 hint="the file is truncated or damaged; save the whole output again",
             )
         rows.append([_value(token) for token in tokens[1:]])
+        row_lines.append(lines[place].number)
         here = place + 1
     values = np.array(rows, dtype=np.float64).reshape(len(rows), columns)
-    return NumberTable(corner, header.number, lines[here - 1].number + 1, values), here
+    end = lines[here - 1].number + 1
+    return NumberTable(corner, header.number, end, values, tuple(row_lines)), here
 
 
 def _refuse_gap(
@@ -185,6 +190,18 @@ def _refuse_gap(
             line=line,
             hint="the file is truncated or damaged; save the whole output again",
         )
+
+
+def check_numbers(table: NumberTable, what: str, unit: float, path: str | Path | None) -> None:
+    """Refuse numbers that no pair of devices has, with their line; `unit` is one cell's in SI."""
+    for line, row in zip(table.row_lines, table.values * unit, strict=True):
+        for value in row:
+            try:
+                check_pair_number(what, float(value))
+            except ValueError as error:
+                raise InputError(
+                    str(error), path=path, line=line, hint="save the whole output again"
+                ) from None
 
 
 def check_square(table: NumberTable, path: str | Path | None) -> None:

@@ -21,6 +21,7 @@ from toposeat.topology.facts import BANDWIDTH, LATENCY, DeviceFact, MachineFacts
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.number_table import (
     NumberTable,
+    check_numbers,
     check_square,
     find_number_tables,
     report_asymmetry,
@@ -86,6 +87,8 @@ def parse(file: FileText) -> MachineFacts:
     titles = _titles(lines, file)
     access_line = next((x.number for x in lines if _ACCESS.search(x.text)), None)
     matched = _matched(titles, tables, access_line, file)
+    for title, table in matched:
+        check_numbers(table, title.what, title.unit, file.path)
     count = _count(tables, file)
     report: list[str] = []
     devices = _devices(lines, count, report, file)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toposeat.errors import InputError
+from toposeat.model.number_checks import check_pair_number
 from toposeat.topology.facts import BANDWIDTH, DeviceFact, HostNumbers, MachineFacts, PairNumbers
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.number_table import MAX_COLUMNS, report_asymmetry
@@ -114,6 +115,7 @@ def _results(file: FileText, report: list[str]) -> list[_Result]:
             raise InputError(
                 f"a bandwidth of {match[2][:30]} GB/s", path=file.path, line=number, hint=_HINT
             )
+        _check_range(value, file, number)
         result = _Result(
             source=name["source"],
             target=name["target"],
@@ -137,6 +139,13 @@ def _results(file: FileText, report: list[str]) -> list[_Result]:
     if foreign:
         report.append(f"{len(foreign)} other lines, first line {foreign[0]}, were not read")
     return list(results.values())
+
+
+def _check_range(value: float, file: FileText, line: int) -> None:
+    try:
+        check_pair_number(BANDWIDTH, value)
+    except ValueError as error:
+        raise InputError(str(error), path=file.path, line=line, hint=_HINT) from None
 
 
 def _pairs(results: list[_Result], count: int, report: list[str]) -> tuple[PairNumbers, ...]:
