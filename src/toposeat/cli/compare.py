@@ -12,6 +12,7 @@ from toposeat.cli.command import (
     Command,
     add_network_options,
     add_topology_option,
+    print_command,
     print_json,
     show,
     tell,
@@ -24,7 +25,7 @@ from toposeat.errors import UsageError
 if TYPE_CHECKING:
     from toposeat.model.clocked import ClockedResult
     from toposeat.model.placement import Placement
-    from toposeat.pipeline import Candidate
+    from toposeat.pipeline import Candidate, ClockPlan
     from toposeat.report import TextStyle
 
     # What to clock, the text for a style, and the JSON document: predictions on either machine.
@@ -59,7 +60,7 @@ class CompareCommand(Command):
             "--repeats",
             metavar="N",
             type=int,
-            default=5,
+            default=None,
             help="runs of every placement of the line behind `--`, taking turns (default: 5)",
         )
         parser.add_argument(
@@ -68,13 +69,21 @@ class CompareCommand(Command):
             help="what the program prints as its seconds, in brackets, e.g. '([0-9.]+) s'; its "
             "last match counts (default: the wall time of the line)",
         )
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="print the lines of one repeat, default first, run nothing",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Evaluate each placement, print one table, and clock where a line is given."""
+        _check_options(args)
         if is_large(args):
             candidates, text, document = _on_network(args)
         else:
             candidates, text, document = _on_topology(args)
+        if args.dry_run:
+            return _print_lines(args, candidates)
         clocked = None if args.launch is None else _clocked(args, candidates)
         if args.json:
             _print_document(document(), clocked)
@@ -86,6 +95,19 @@ class CompareCommand(Command):
                 write_result("\n")
                 show(sys.stdout, report.render_clocked_text, clocked)
         return 0
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """What only a launch line has use for, without one, would be ignored in silence."""
+    if args.launch is not None:
+        return
+    given = [("--repeats", args.repeats), ("--time", args.time), ("--dry-run", args.dry_run)]
+    for option, value in given:
+        if value not in (None, False):
+            raise UsageError(
+                f"{option} is for a launch line, and there is none",
+                hint="put one behind `--`: toposeat compare PLACE... -- mpirun -n 8 ./app",
+            )
 
 
 def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> None:
@@ -173,9 +195,24 @@ def _candidate(path: Path, placement: Placement, before: float, after: float) ->
     )
 
 
+def _plan(args: argparse.Namespace) -> ClockPlan:
+    from toposeat import pipeline  # noqa: PLC0415
+
+    repeats = 5 if args.repeats is None else args.repeats
+    return pipeline.ClockPlan(command=tuple(args.launch), repeats=repeats, pattern=args.time)
+
+
+def _print_lines(args: argparse.Namespace, candidates: Sequence[Candidate]) -> int:
+    from toposeat import pipeline  # noqa: PLC0415
+
+    plan = _plan(args)
+    for line in [pipeline.clocked_line(plan, each) for each in (None, *candidates)]:
+        print_command(line)
+    return 0
+
+
 def _clocked(args: argparse.Namespace, candidates: Sequence[Candidate]) -> ClockedResult:
     from toposeat import pipeline  # noqa: PLC0415
 
-    plan = pipeline.ClockPlan(command=tuple(args.launch), repeats=args.repeats, pattern=args.time)
     with progress_bar("runs") as progress:
-        return pipeline.clock_placements(plan, candidates, progress=progress)
+        return pipeline.clock_placements(_plan(args), candidates, progress=progress)

