@@ -29,9 +29,9 @@ CPU, more than 512 MiB for one input, a process that dies. A sixteenth of the to
 read are also saved and read again, and must be the same.
 
 *Causes* are refusals told apart by their words, *worst* is the slowest input in milliseconds of
-CPU, *peak* the largest process (about 70 MiB of it is Python and the libraries). What found a fault
-is run again after the correction and counted then; the changelog sums the corrections up, and tests
-of the readers concerned keep them. A last run before a reader's latest change is not repeated.
+CPU, *peak* the largest process (about 70 MiB of it is Python and the libraries). Inputs come in
+jobs of 2000; a job that found a fault is not counted here until it passes after the correction, so
+a row says what has passed, each with the reader of its day. Readers change; `make fuzz` runs anew.
 Archives of saved trees are a fifth and a tenth of what was asked for: their members are damaged in
 the row above them.
 """
