@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
 settings.register_profile("reproducible", derandomize=True)
 settings.register_profile("random", derandomize=False, print_blob=True)
 settings.load_profile("random" if os.environ.get("TOPOSEAT_TEST_RANDOM") else "reproducible")
+
+# Shells start background jobs with SIGINT ignored, and whatever a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROOT = Path(__file__).resolve().parents[1]
 
