@@ -12,12 +12,14 @@
 #include <stdexcept>
 #include <vector>
 
-#include "toposeat/congestion.hpp"
+#include "request_checks.hpp"
 #include "toposeat/flow.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/solve.hpp"
 
 using namespace toposeat;
+using toposeat::testing::seating_fault;
+using toposeat::testing::value_of;
 
 namespace {
 
@@ -171,38 +173,9 @@ void require(bool holds, const char *what) {
   std::abort();
 }
 
-double value_of(const MapRequest &request, const Assignment &placement) {
-  if (request.objective == Objective::time)
-    return flow_time(request.network, request.traffic, placement);
-  if (request.objective == Objective::congestion)
-    return congestion(request.network, request.traffic, placement).max_s;
-  double total = 0;
-  for (const Flow &flow : request.traffic.flows) {
-    const std::uint32_t a = placement[flow.source];
-    const std::uint32_t b = placement[flow.target];
-    total += flow.bytes * request.cost(a, b);
-    if (request.message_cost.n != 0)
-      total += flow.messages * request.message_cost(a, b);
-  }
-  return total;
-}
-
 void check_seats(const MapRequest &request, const Assignment &placement) {
-  std::vector<std::uint32_t> room(request.network.devices, request.devices.empty() ? 1 : 0);
-  for (std::size_t i = 0; i < request.devices.size(); ++i)
-    room[request.devices[i]] = 1;
-  for (std::size_t i = 0; i < request.slots.size(); ++i)
-    room[request.devices.empty() ? i : request.devices[i]] = request.slots[i];
-  require(placement.size() == request.traffic.ranks, "a rank has no device");
-  for (std::size_t r = 0; r < placement.size(); ++r) {
-    require(placement[r] < room.size() && room[placement[r]]-- > 0, "a device has too many ranks");
-    if (!request.pinned.empty() && request.pinned[r] != Qap::no_pin)
-      require(request.pinned[r] == placement[r], "a pin was not kept");
-    if (!request.allowed.empty() && !request.allowed[r].empty())
-      require(std::find(request.allowed[r].begin(), request.allowed[r].end(), placement[r]) !=
-                  request.allowed[r].end(),
-              "a rank sits where it may not");
-  }
+  const char *const fault = seating_fault(request, placement);
+  require(fault == nullptr, fault);
 }
 
 void check_answer(const MapRequest &request, const MapAnswer &answer) {

@@ -2,17 +2,7 @@
 #include "column_shares.hpp"
 
 #include "least_of.hpp"
-
-// Compiled again for wider vectors where the compiler can, and chosen at run time: quotients and
-// minima do not depend on it.
-#if defined(__x86_64__) && defined(__GNUC__)
-#define TOPOSEAT_WIDER 1
-#endif
-#if defined(__GNUC__)
-#define TOPOSEAT_INLINE inline __attribute__((always_inline))
-#else
-#define TOPOSEAT_INLINE inline
-#endif
+#include "wide.hpp"
 
 namespace toposeat {
 namespace {

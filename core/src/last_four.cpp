@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "last_four.hpp"
 
-// Compiled again for wider vectors where the compiler can, and chosen at run time. Doubles must not
-// depend on it: there is no fused multiply-add, and sums are taken in one order.
-#if defined(__x86_64__) && defined(__GNUC__)
-#define TOPOSEAT_WIDER 1
-#endif
-#if defined(__GNUC__)
-#define TOPOSEAT_INLINE inline __attribute__((always_inline))
-#else
-#define TOPOSEAT_INLINE inline
-#endif
+#include "wide.hpp"
 
 namespace toposeat {
 namespace {

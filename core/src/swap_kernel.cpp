@@ -4,14 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-// Where the compiler and the processor allow, everything is compiled a second time for AVX2 and
-// chosen at run time. There is no fused multiply-add in either: doubles must not depend on it.
-#if defined(__x86_64__) && defined(__GNUC__)
-#define TOPOSEAT_AVX2 1
-#define TOPOSEAT_INLINE inline __attribute__((always_inline))
-#else
-#define TOPOSEAT_INLINE inline
-#endif
+#include "wide.hpp"
 
 namespace toposeat {
 namespace {
@@ -128,14 +121,14 @@ TOPOSEAT_INLINE void row_minima_of(std::size_t n, std::size_t stride, const T *d
 // NOLINTEND(bugprone-macro-parentheses)
 
 TOPOSEAT_KERNELS(plain, )
-#ifdef TOPOSEAT_AVX2
+#ifdef TOPOSEAT_WIDER
 TOPOSEAT_KERNELS(avx2, __attribute__((target("avx2"))))
 #endif
 
 } // namespace
 
 template <class T> const SwapKernels<T> &swap_kernels() {
-#ifdef TOPOSEAT_AVX2
+#ifdef TOPOSEAT_WIDER
   static const bool wide = __builtin_cpu_supports("avx2") != 0;
   return wide ? kernels_avx2<T> : kernels_plain<T>;
 #else

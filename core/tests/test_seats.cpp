@@ -5,13 +5,14 @@
 
 #include "catch.hpp"
 #include "network_builder.hpp"
-#include "toposeat/congestion.hpp"
-#include "toposeat/flow.hpp"
+#include "request_checks.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/solve.hpp"
 
 using namespace toposeat;
 using toposeat::testing::NetworkBuilder;
+using toposeat::testing::seating_fault;
+using toposeat::testing::value_of;
 
 namespace {
 
@@ -55,45 +56,13 @@ Matrix some_cost(std::size_t devices, Rng &rng) {
   return cost;
 }
 
-double value(const MapRequest &request, const Assignment &placement) {
-  if (request.objective == Objective::time)
-    return flow_time(request.network, request.traffic, placement);
-  if (request.objective == Objective::congestion)
-    return congestion(request.network, request.traffic, placement).max_s;
-  double total = 0;
-  for (const Flow &flow : request.traffic.flows) {
-    const std::uint32_t a = placement[flow.source];
-    const std::uint32_t b = placement[flow.target];
-    total += flow.bytes * request.cost(a, b);
-    if (request.message_cost.n != 0)
-      total += flow.messages * request.message_cost(a, b);
-  }
-  return total;
-}
-
-bool fits(const MapRequest &request, const Assignment &placement) {
-  std::vector<std::uint32_t> used(request.network.devices, 0);
-  for (std::size_t r = 0; r < placement.size(); ++r) {
-    const std::uint32_t device = placement[r];
-    if (++used[device] > request.slots[device])
-      return false;
-    if (!request.pinned.empty() && request.pinned[r] != Qap::no_pin && request.pinned[r] != device)
-      return false;
-    if (!request.allowed.empty() && !request.allowed[r].empty() &&
-        std::find(request.allowed[r].begin(), request.allowed[r].end(), device) ==
-            request.allowed[r].end())
-      return false;
-  }
-  return true;
-}
-
 double least(const MapRequest &request) {
   double best = unlimited;
   Assignment placement(request.traffic.ranks, 0);
   const std::function<void(std::size_t)> extend = [&](std::size_t rank) {
     if (rank == placement.size()) {
-      if (fits(request, placement))
-        best = std::min(best, value(request, placement));
+      if (seating_fault(request, placement) == nullptr)
+        best = std::min(best, value_of(request, placement));
       return;
     }
     for (std::uint32_t device = 0; device < request.network.devices; ++device) {
@@ -112,15 +81,15 @@ void check_against_enumeration(MapRequest &request) {
       request.method = method;
       const double optimum = least(request);
       const MapAnswer answer = solve(request);
-      CHECK(fits(request, answer.device_of_rank));
-      CHECK(answer.value == Approx(value(request, answer.device_of_rank)));
+      CHECK(seating_fault(request, answer.device_of_rank) == nullptr);
+      CHECK(answer.value == Approx(value_of(request, answer.device_of_rank)));
       CHECK(answer.value >= optimum * (1 - 1e-9));
       if (answer.lower_bound)
         CHECK(*answer.lower_bound <= optimum * (1 + 1e-9));
       if (answer.proved)
         CHECK(answer.value == Approx(optimum));
       if (method != Method::random)
-        CHECK(answer.value <= value(request, default_assignment(request)) * (1 + 1e-9));
+        CHECK(answer.value <= value_of(request, default_assignment(request)) * (1 + 1e-9));
     }
   }
 }
