@@ -126,9 +126,8 @@ def _finished(worker: _Worker, target: Target) -> Tally:
 
 
 def _jobs(target: Target, count: int, seed: int) -> Iterator[Job]:
-    inputs = max(1, int(count * target.share))
-    for part, begin in enumerate(range(0, inputs, INPUTS_OF_A_JOB)):
-        yield Job(target.name, seed, part, min(INPUTS_OF_A_JOB, inputs - begin))
+    for part, begin in enumerate(range(0, count, INPUTS_OF_A_JOB)):
+        yield Job(target.name, seed, part, min(INPUTS_OF_A_JOB, count - begin))
 
 
 def _fuzz(target: Target, jobs: list[Job], args: argparse.Namespace) -> Tally:

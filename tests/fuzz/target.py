@@ -28,8 +28,6 @@ class Target:
             raises; whatever is no `ToposeatError` is a fault.
         draw: makes one damaged input; by default `damage` of a seed's bytes.
         group: the table in which it stands.
-        share: of the inputs asked for; below 1 where an input is itself a damage of an outer layer
-            (an archive around the members that another target damages).
     """
 
     name: str
@@ -37,7 +35,6 @@ class Target:
     read: Callable[[Path, bytes], object]
     draw: Draw | None = None
     group: str = "machine"
-    share: float = 1.0
 
     def one(self, source: random.Random) -> Seed:
         """One damaged input."""

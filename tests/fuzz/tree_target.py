@@ -47,8 +47,8 @@ def tree_targets() -> list[Target]:
     tars = tuple((Path(name + ".tar"), _tar(tree)) for name, tree in trees)
     return [
         Target("saved tree, as a folder", seeds, read_folder, _drawn(trees)),
-        Target("saved tree, as an archive", seeds, _read_tar_of_tree, _drawn(trees), share=0.2),
-        Target("saved tree, archive's bytes", tars, _read_tar, share=0.1),
+        Target("saved tree, as an archive", seeds, _read_tar_of_tree, _drawn(trees)),
+        Target("saved tree, archive's bytes", tars, _read_tar),
     ]
 
 
