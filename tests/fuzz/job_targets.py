@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.fuzz.binary_damage import drawn_from
 from tests.fuzz.target import Seed, Target, text_seeds
 from tests.profile.importers import test_nccl_inspector as inspector
 from tests.profile.importers import test_pytorch_trace as pytorch
@@ -57,6 +58,7 @@ def job_targets() -> list[Target]:
     records += [inspector.message(0, 2, "Send", 1, 64), inspector.message(1, 2, "Recv", 0, 64)]
     calls = [pytorch.event("allreduce", 100, 100), pytorch.event("all_to_all", 40, 40, "1")]
     traces = {"rank0.json": json.dumps(pytorch.trace(0, calls))}
+    profiles, ranks = (_profile_seed(),), (_record_seed(),)
     return [
         Target("placement", tuple(text_seeds({"p.place": _PLACEMENT})), _read_placement,
                group="job"),
@@ -69,8 +71,8 @@ def job_targets() -> list[Target]:
         _traffic("NCCL Inspector", text_seeds(
             {"node07.log": "\n".join(json.dumps(each) for each in records) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
-        _traffic("profile (SQLite)", [_profile_seed()]),
-        Target("rank record", (_record_seed(),), _read_record, group="job"),
+        Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles), group="job"),
+        Target("rank record", ranks, _read_record, drawn_from(ranks), group="job"),
         Target("traffic patterns", _pattern_seeds(), _read_pattern, group="string"),
     ]  # fmt: skip
 

@@ -32,6 +32,8 @@ read are also saved and read again, and must be the same.
 CPU, *peak* the largest process (about 70 MiB of it is Python and the libraries). Inputs come in
 jobs of 2000; a job that found a fault is not counted here until it passes after the correction, so
 a row says what has passed, each with the reader of its day. Readers change; `make fuzz` runs anew.
+Of profiles and rank records the binary fields are damaged (small, large and neighbouring numbers,
+fields copied, cleared and shifted).
 """
 
 

@@ -31,6 +31,7 @@ from toposeat.model.route import (
     Route,
     RouteCurve,
 )
+from toposeat.model.route_walk import first_fault
 
 __all__ = [
     "ANY_HOST",
@@ -298,12 +299,12 @@ class Topology:
         self._check_routes(known)
 
     def _check_routes(self, known: set[str]) -> None:
-        links = {link.id: link for link in self.links}
         _check_unique("route", "routes", (f"{r.source} -> {r.target}" for r in self.routes))
-        for number, route in enumerate(self.routes):
-            fault = _fault_of_route(route, links, known)
-            if fault:
-                raise PartError(f"route {route.source} -> {route.target} {fault}", "routes", number)
+        fault = first_fault(self.routes, {link.id: link.ends for link in self.links}, known)
+        if fault:
+            number, what = fault
+            route = self.routes[number]
+            raise PartError(f"route {route.source} -> {route.target} {what}", "routes", number)
 
     @cached_property
     def route_of_pair(self) -> Mapping[tuple[str, str], Route]:
@@ -319,39 +320,6 @@ class Topology:
     def hosts(self) -> tuple[str, ...]:
         """Host names in the order in which devices name them."""
         return tuple(dict.fromkeys(d.host for d in self.devices))
-
-
-def _fault_of_route(route: Route, links: Mapping[str, Link], known: set[str]) -> str:
-    """What is wrong with a route; "" if nothing is."""
-    if route.source not in known or route.target not in known:
-        return "has an unknown end"
-    fault = _fault_of_walk(route, links)
-    if not fault and not route.staged and len(set(route.links)) < len(route.links):
-        return "uses a link twice: only a staged route may go back over a link"
-    for way in route.protocols or ():
-        if not fault and way.links is not None:
-            fault = _fault_of_walk(route, links, way.links)
-            fault = fault and f"by {way.protocol.value} {fault}"
-    return fault
-
-
-def _fault_of_walk(
-    route: Route, links: Mapping[str, Link], way: tuple[str, ...] | None = None
-) -> str:
-    """What is wrong with the route's links, or with those of one of its protocols."""
-    here = route.source
-    walked: set[tuple[str, str]] = set()  # links, and the end they were walked from
-    for link_id in route.links if way is None else way:
-        link = links.get(link_id)
-        if link is None:
-            return f"uses unknown link {link_id!r}"
-        if here not in link.ends:
-            return f"goes on from {here!r}, but not its link {link_id!r}"
-        if (link_id, here) in walked:
-            return f"uses a link twice: {link_id!r} in one direction"
-        walked.add((link_id, here))
-        here = link.ends[1] if here == link.ends[0] else link.ends[0]
-    return "" if here == route.target else f"stops at {here!r}"
 
 
 def _check_pci(text: str | None) -> None:

@@ -97,7 +97,7 @@ def test_rank_that_died_in_init(tmp_path: Path) -> None:
         ({"state": 7}, "unknown state 7"),
         ({"rank": 4}, "rank 4 of 4"),
         ({"rank": -1}, "rank -1 of 4"),
-        ({"world_size": 1 << 30}, "rank 1 of"),
+        ({"world_size": 1 << 22}, "rank 1 of"),
         ({"thread": 64}, "part 64 of"),
         ({"thread": 0}, "only one thread's part"),
         ({"slots_offset": 1 << 62}, "beyond the end"),
@@ -127,6 +127,7 @@ def test_impossible_headers(change: dict[str, object], words: str, tmp_path: Pat
     "change",
     [
         {"pairs": [(0, 0, 4, 1, 1)]},  # rank beyond the world
+        {"pairs": [(0, 0, OUTSIDE_CODE + 1, 1, 1)]},  # beyond all numbers of peers
         {"pairs": [(0, 0, 1, 1 << 40, 1 << 23)]},  # 2^63 bytes
         {"events": [(3, 2, 0, 0, 1, 1)]},  # unknown communicator
         {"events": [(0, 99, 0, 0, 1, 1)]},  # unknown operation

@@ -226,6 +226,8 @@ def _weights(pairs: PairSet, grid: _Grid) -> str:
 def find_line_exchange(pairs: PairSet) -> Pattern | None:
     """All-to-all along two or three dimensions of a grid, as when an FFT is transposed."""
     n = pairs.ranks
+    if 2 * n > len(pairs):  # two partners of every rank are the least
+        return None
     divisors = [d for d in range(1, n + 1) if n % d == 0]
     full = []
     for stride, span in combinations(divisors, 2):

@@ -196,6 +196,8 @@ def _stages(pairs: PairSet, taken: np.ndarray) -> tuple[int, np.ndarray] | None:
     step = int(np.bincount(distance[rest], weights=pairs.bytes[rest]).argmax())
     if n % step or n // step < 2:
         return None
+    if 2 * (n - step) > len(pairs):  # before they are made: a record may name millions of ranks
+        return None
     first = np.arange(n - step, dtype=np.int64)
     if not pairs.all_used(both_ways(first, first + step, n)):
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from toposeat.model.traffic import HISTOGRAM_BUCKETS
 
 SUFFIX = ".tpsrec"
-MAX_RANKS = 1 << 24  # far beyond any machine; bounds what a damaged file can ask for
+MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file can ask for
 MAX_PHASES = 256
 MAX_DEVICES = 16
 MAX_THREADS = 64

@@ -206,7 +206,7 @@ def _decode_keys(main: Segment, keys: NDArray[np.uint64], number_of: Mapping[int
     phase, kind, space = (high >> 16) & 0xFF, (high >> 8) & 0x3, high & 0x1
     if np.any(high != ((1 << 31) | phase << 16 | kind << 8 | space)):
         raise main.damaged("a slot has an unknown kind")
-    outside = peer >= PEER_OUTSIDE - len(main.worlds)
+    outside = (peer <= PEER_OUTSIDE) & (peer >= PEER_OUTSIDE - len(main.worlds))
     if np.any(peer[~outside] >= main.header["world_size"]):
         raise main.damaged("a slot names a rank beyond the world")
     if not set(phase.tolist()) <= set(number_of):

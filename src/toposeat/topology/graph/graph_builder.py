@@ -248,6 +248,7 @@ class GraphBuilder:
         paths = self._paths()
         kinds = {c.id: c.kind for c in self.components}
         flows = self._flows()
+        ids = [link.id for link in self.links]
         targets = [*(d.id for d in self.devices), *(n.id for n in self.nics)]
         routes: list[Route] = []
         unrouted: list[tuple[str, str]] = []
@@ -259,13 +260,13 @@ class GraphBuilder:
                 if not path:
                     unrouted.append(pair)
                     continue
-                links = [self.links[i] for i in path]
+                links = list(map(self.links.__getitem__, path))
                 path_class = classes.get(pair) or class_of_route(source.id, links, kinds)
                 routes.append(
                     Route(
                         source=source.id,
                         target=target,
-                        links=tuple(link.id for link in links),
+                        links=tuple(map(ids.__getitem__, path)),
                         path_class=path_class,
                         cap_bytes_per_s=caps.get(pair) or self._cap(path_class, path, flows),
                         peer_access=peer_access.get(pair),
@@ -305,8 +306,10 @@ class GraphBuilder:
 
     def _cap(self, path_class: PathClass, path: Sequence[int], flows: _Flows) -> Quantity | None:
         """What a single flow reaches, where that is less than the narrowest link."""
-        narrowest = min(map(flows.narrowest.__getitem__, path))
         fraction = self.pair_fraction.get(path_class, 1.0)
+        if fraction >= 1 and not self.flow_of_link:
+            return None
+        narrowest = min(map(flows.narrowest.__getitem__, path))
         over_pcie = min(map(flows.pcie.__getitem__, path)) * fraction
         over_others = min(map(flows.other.__getitem__, path))
         flow = min(over_pcie, over_others)

@@ -126,19 +126,22 @@ def _unpack(path: Path, folder: Path) -> None:
 
 def _unpack_entries(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
     links: list[tuple[PurePosixPath, str]] = []
+    made: set[Path] = set()  # folders
     for number, entry in enumerate(archive):
         if number >= MAX_ENTRIES:
             raise InputError(f"more than {MAX_ENTRIES} files", path=path, hint=_HINT)
         name = _inner(entry.name, path)
         target = folder / name
         if entry.isdir():
-            target.mkdir(parents=True, exist_ok=True)
+            _make_folder(target, made)
         elif entry.isfile() and entry.size <= MAX_FILE_BYTES:
             source = archive.extractfile(entry)
+            _make_folder(target.parent, made)
             _write(target, source.read() if source is not None else b"")
         elif entry.issym():
             links.append((name, entry.linkname))
     for name, linkname in links:
+        _make_folder((folder / name).parent, made)
         _link(folder, name, linkname, path)
 
 
@@ -152,8 +155,14 @@ def _inner(name: str, path: Path) -> PurePosixPath:
     return inner
 
 
+def _make_folder(folder: Path, made: set[Path]) -> None:
+    """Files lie many to a folder: it is asked for once."""
+    if folder not in made:
+        folder.mkdir(parents=True, exist_ok=True)
+        made.add(folder)
+
+
 def _write(target: Path, data: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() and not target.is_symlink():
         target.write_bytes(data)
 
@@ -175,6 +184,5 @@ def _link(folder: Path, name: PurePosixPath, linkname: str, path: Path) -> None:
             f"the link {str(name)!r:.80} leads out of the archive", path=path, hint=_HINT
         )
     target = folder / name
-    target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() and not target.is_symlink():
         target.symlink_to(os.path.relpath(folder / clean, target.parent))
