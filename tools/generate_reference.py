@@ -13,6 +13,7 @@ from calls_page import calls_page
 from collectives_page import collectives_page
 
 from toposeat.cli.main import command_parsers
+from toposeat.report.words import remarks
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.formats import FORMATS, TREES, UNUSABLE
 
@@ -67,6 +68,7 @@ def catalogue_page() -> str:
     for machine in machines:
         parts.append(f"\n## {machine.name}\n\n{machine.description}\n")
         parts += [f"- {source}" for source in machine.sources]
+        parts += [f"- *{remark}*" for remark in remarks(machine)]
         parts += [f"- doubt: {doubt}" for doubt in machine.report]
     return "\n".join(parts) + "\n"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from benchmarks.papers import physics
 from benchmarks.papers.row import Paper, Row, Status
 
-TITLE = "Published measurements of GPU pairs: Tartan (P100), POWER9, MI250 and others"
+TITLE = (
+    "Published measurements of GPU pairs: Tartan (P100), POWER9, MI250, POWER8, Aurora and others"
+)
 MACHINE = "the catalogue's topologies and the constants of links; within 10 % holds"
 
 

@@ -37,6 +37,8 @@ LIMIT = 0.10
 TARTAN = "Tartan: dgx1_ascending.txt, 8 P100"
 AC922 = "IBM CAST: p2pBandwidthLatencyTest, AC922"
 MI250 = "MI250, 8 GCDs, published pair matrix"
+POWER8 = "p2pBandwidthLatencyTest, POWER8 S822LC"
+AURORA = "Argonne, Aurora: single node GPU-Peak benchmarks"
 # Seen on this board alone: V100 (PCIe 3) and six PCIe 4 cards (NVIDIA/nccl issue 814) lose a tenth
 # below one switch, not a half. No capacity of a link says it: only one direction suffers.
 A100_READS = (
@@ -75,6 +77,21 @@ _TARTAN_ROWS = (
     ("staged, two sockets", "latency", 19.65, (0, 5), "held-out", "V100, 2080 Ti, A100", "staged"),
 )  # fmt: skip
 
+# Name, quantity, published, pair, mark, what decides it.
+_POWER8_ROWS = (
+    ("NVLink, two lanes", "uni", 35.3, (0, 1), "held-out", "2 x 18 GB/s of NCCL's link model"),
+    ("NVLink, two lanes", "bidi", 70.0, (0, 1), "held-out", "two independent directions"),
+    ("across the X-bus", "uni", 20.3, (0, 2), "calibrated-on", "cap of the pair"),
+    ("across the X-bus, back", "uni", 24.75, (2, 0), "calibrated-on", "cap of the pair"),
+    ("across the X-bus", "bidi", 30.0, (0, 2), "calibrated-on", "combined capacity"),
+)
+_AURORA_ROWS = (
+    ("tiles of a GPU", "uni", 196.0, (0, 1), "calibrated-on", "MDF"),
+    ("tiles of a GPU", "bidi", 287.0, (0, 1), "calibrated-on", "MDF, both directions"),
+    ("tiles of two GPUs", "uni", 15.0, (0, 2), "calibrated-on", "cap of the pair"),
+    ("tiles of two GPUs", "bidi", 23.0, (0, 2), "calibrated-on", "limit of the pair"),
+)
+
 ROWS = (
     *(
         Row(
@@ -111,6 +128,16 @@ ROWS = (
             ("no link (27 to 32)", 29.5, (0, 3)),
         )
     ),
+    *(
+        Row(source=source, machine=machine, name=name, quantity=quantity, published=published,
+            pair=pair, mark=mark, why=why)
+        for source, machine, rows in (
+            (POWER8, "minsky-4", _POWER8_ROWS), (AURORA, "aurora-12", _AURORA_ROWS)
+        )
+        for name, quantity, published, pair, mark, why in rows
+    ),
+    Row(source="8 MI100 in two hives (ROCm issue 2499)", machine="mi100-8", name="xGMI, one link",
+        quantity="bidi", published=70.0, pair=(0, 1), mark="calibrated-on", why="XGMI_MI100"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v", name="NVLink, two lanes",
         quantity="uni", published=48.3, pair=(0, 3), mark="calibrated-on", why="NVLINK2"),
     Row(source="Dell C4130, V100", machine="dgx-1v", name="NVLink, two lanes",

@@ -10,7 +10,7 @@ import pytest
 
 from toposeat.errors import UsageError
 from toposeat.model.quantity import Source
-from toposeat.model.topology import PathClass, Route, Topology
+from toposeat.model.topology import PathClass, Route, Topology, Vendor
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.catalogue import catalogue_topology
 
@@ -55,6 +55,7 @@ def test_is_complete_and_consistent(name: str) -> None:
     assert devices == [f"gpu{i}" for i in range(len(devices))]
     assert len({(d.host, d.pci_bus_id) for d in topology.devices}) == len(devices)
     assert all(d.cpus and d.numa_node is not None and d.memory_bytes for d in topology.devices)
+    assert len({d.vendor for d in topology.devices} - {Vendor.UNKNOWN}) == 1
     for link in topology.links:
         assert min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value) > 0
         assert link.latency_s.value > 0
@@ -64,9 +65,10 @@ def test_is_complete_and_consistent(name: str) -> None:
         assert out.path_class is back.path_class is not PathClass.UNKNOWN
         assert out.cap_bytes_per_s == back.cap_bytes_per_s or name in ASYMMETRIC
         assert out.peer_access is None
-    for device in devices:
+    for device in topology.devices:
         for nic in topology.nics:
-            assert topology.route_of_pair[device, nic.id].links
+            if nic.host == device.host:  # an adapter serves its own host
+                assert topology.route_of_pair[device.id, nic.id].links
 
 
 @pytest.mark.parametrize("name", catalogue_names())
@@ -92,6 +94,8 @@ def test_numbers_are_nominal_but_for_published_measurements(name: str) -> None:
         ("a100-pcie-8-bridged", 8, 2, {"NVL": 4, "PIX": 8, "SYS": 16}),
         ("rtx-4-crossed-bridges", 4, 0, {"NVL": 2, "PHB": 2, "NODE": 2}),
         ("power9-4", 4, 4, {"NVL": 2, "SYS": 4}),
+        ("mi60-8", 8, 2, {"NVL": 8, "PIX": 4, "PHB": 16}),
+        ("mi100-8", 8, 4, {"NVL": 12, "SYS": 16}),
         ("mi250x-8", 8, 4, {"NVL": 28}),
         ("mi300x-8", 8, 8, {"NVL": 28}),
         ("mi325x-8", 8, 8, {"NVL": 28}),
@@ -103,9 +107,12 @@ def test_numbers_are_nominal_but_for_published_measurements(name: str) -> None:
         ("summit-6", 6, 4, {"NVL": 6, "SYS": 9}),
         ("minsky-4", 4, 0, {"NVL": 2, "SYS": 4}),
         ("aurora-12", 12, 8, {"NVL": 66}),
+        ("max1100-2", 2, 0, {"NVL": 1}),
         ("gb200-nvl72", 72, 0, {"NVL": 72 * 71 // 2}),
+        ("gb300-nvl72", 72, 72, {"NVL": 72 * 71 // 2}),
         ("hgx-h200", 8, 8, {"NVL": 28}),
         ("hgx-b200", 8, 8, {"NVL": 28}),
+        ("hgx-b300", 8, 8, {"NVL": 28}),
         ("h100-pcie-8-bridged", 8, 2, {"NVL": 4, "PIX": 8, "SYS": 16}),
         ("l40s-8", 8, 2, {"PIX": 12, "SYS": 16}),
         ("k40-4", 4, 0, {"PIX": 2, "SYS": 4}),

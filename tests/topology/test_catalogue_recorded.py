@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -144,6 +144,82 @@ def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:
     assert {(n.name, n.pci_bus_id, n.numa_node) for n in ours.nics} == {
         (n.name, n.pci_bus_id, n.numa_node) for n in recorded.nics
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("mi100-8", "rccl-topo_8p_rome_4nics.xml"), ("mi60-8", "rccl-topo_4p2h_2nic.xml")],
+)
+def test_hives_are_those_that_amd_dumped(shared_dir: Path, name: str, file: str) -> None:
+    """Devices, adapters, hives, and the relation of each device to every device and adapter."""
+    recorded = read_topology(shared_dir / "machines/nccl-xml" / file)
+    ours = catalogue_topology(name)
+    assert nvlinks(ours) == nvlinks(recorded)
+    for mine, theirs in ((ours.devices, recorded.devices), (ours.nics, recorded.nics)):
+        assert [(v.pci_bus_id, v.numa_node) for v in mine] == [
+            (v.pci_bus_id, v.numa_node) for v in theirs
+        ]
+    assert [d.cpus for d in ours.devices] == [d.cpus for d in recorded.devices]
+    assert [n.name for n in ours.nics] == [n.name for n in recorded.nics]
+    for pair, route in ours.route_of_pair.items():
+        assert route.path_class is recorded.route_of_pair[pair].path_class, pair
+
+
+def test_max1100_is_the_pair_of_a_published_listing(shared_dir: Path) -> None:
+    recorded = read_topology(shared_dir / "machines/xpu-smi-topo/2gpu-max1100-xl24.txt")
+    ours = catalogue_topology("max1100-2")
+    assert [d.cpus for d in ours.devices] == [d.cpus for d in recorded.devices]
+    (mine,) = (link for link in ours.links if link.kind.value == "xelink")
+    (theirs,) = (link for link in recorded.links if link.kind.value == "xelink")
+    assert (mine.count, mine.forward_bytes_per_s) == (theirs.count, theirs.forward_bytes_per_s)
+
+
+def test_gb300_tray_as_recorded(shared_dir: Path) -> None:
+    """Names, bus ids and memory of nvidia-smi -q -x; adapters as near as on Azure."""
+    folder = shared_dir / "machines"
+    tree = ElementTree.parse(folder / "nvidia-smi-q-xml/qx-gb300.xml")
+    ours = catalogue_topology("gb300-nvl72")
+    tray = [d for d in ours.devices if d.host == "tray07"]
+    for device, gpu in zip(tray, tree.iterfind("gpu"), strict=True):
+        assert gpu.findtext("product_name") == device.name
+        assert gpu.get("id", "").lower().removeprefix("0000") == device.pci_bus_id
+        memory = int(gpu.findtext("fb_memory_usage/total", "0").split()[0])
+        assert device.memory_bytes == pytest.approx(memory << 20, rel=0.01)
+    recorded = read_topology(folder / "nvidia-smi-topo/4gpu-gb300-azure.md")
+    nics = [n.id for n in ours.nics if n.host == "tray07"]
+    for (i, device), (j, nic) in product(enumerate(tray), enumerate(nics)):
+        mine = ours.route_of_pair[device.id, nic]
+        assert mine.path_class is recorded.route_of_pair[f"gpu{i}", f"nic{j}"].path_class
+
+
+def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir: Path) -> None:
+    recorded = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-h200-gke-a3ultra.txt")
+    ours = catalogue_topology("hgx-h200")
+    assert [(d.numa_node, d.cpus) for d in ours.devices] == [
+        (d.numa_node, d.cpus) for d in recorded.devices
+    ]
+
+
+def test_polaris_as_in_its_user_guide() -> None:
+    """Argonne's table: CPUs and NUMA node of each GPU, and which adapter is PHB to which."""
+    ours = catalogue_topology("polaris-4")
+    assert [(d.cpus, d.numa_node) for d in ours.devices] == [
+        ("24-31,56-63", 3),
+        ("16-23,48-55", 2),
+        ("8-15,40-47", 1),
+        ("0-7,32-39", 0),
+    ]
+    near = {3: {"mlx5_0": "PHB"}, 1: {"mlx5_1": "PHB"}}
+    for gpu in range(4):
+        far = {"mlx5_0": "SYS", "mlx5_1": "SYS"}
+        assert nic_classes(ours, gpu) == far | near.get(gpu, {})
+    assert set(nvlinks(ours).values()) == {4}
+
+
+def test_summits_adapters_inject_what_its_user_guide_states() -> None:
+    topology = catalogue_topology("summit-6")
+    fabric = [x for x in topology.links if x.name == "on-die fabric"]
+    assert sum(x.forward_bytes_per_s.value for x in fabric) == pytest.approx(23 * GB, rel=0.1)
 
 
 @pytest.mark.parametrize(

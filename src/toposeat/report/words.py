@@ -194,6 +194,16 @@ def topology_sentence(topology: Topology) -> str:
     return f"{name}, {hosts}{devices_words(topology)}, {link_source_words(topology)}"
 
 
+# Members of `Topology.metadata` that tell what to make of its numbers, the most telling first.
+_REMARKS = ("assumed", "invented", "pci_bus_ids", "nics", "pcie", "x_bus")
+
+
+def remarks(topology: Topology) -> list[str]:
+    """What was assumed, invented or left out, one line each: `assumed: PCI bus ids`."""
+    found = topology.metadata
+    return [f"{key.replace('_', ' ')}: {clean(found[key])}" for key in _REMARKS if key in found]
+
+
 def space_bytes(traffic: Traffic, space: MemorySpace) -> int:
     """All bytes whose send buffer was in `space`."""
     return int(traffic.table(space=space).bytes.sum())

@@ -36,6 +36,7 @@ class DeviceLink:
     data_sheet: float
     achievable: float
     lanes_per_device: int  # how many one device has at most
+    combined: float | None = None  # both directions together, where they hinder each other
 
 
 NVLINK1 = DeviceLink("NVLink 1", LinkKind.NVLINK, 20e9, 18e9, 4)
@@ -67,7 +68,7 @@ XGMI_CPU = 36e9
 # bridge card). The two stacks of a Max 1550 talk over MDF: 196 GB/s one way and 287 GB/s both ways
 # together, measured (ALCF user guide of Aurora, "Single node GPU-Peak benchmarks", Tile2Tile).
 XELINK = DeviceLink("Xe Link", LinkKind.XELINK, 13.25e9, 13.25e9, 32)
-MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 196e9, 196e9, 1)
+MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 196e9, 196e9, 1, combined=287e9)
 
 # A device not known by name: 25 GB/s per direction holds for data-centre parts from V100 to H200.
 NVLINK_UNKNOWN = DeviceLink("NVLink of unknown generation", LinkKind.NVLINK, 25e9, 22.9e9, 18)

@@ -18,6 +18,7 @@ from toposeat.report.words import (
     certificate_words,
     is_default_kept,
     outcome_word,
+    remarks,
     run_share_words,
     topology_sentence,
     traffic_sentence,
@@ -245,14 +246,13 @@ def _commands(commands: Sequence[str], title: str) -> Markup | None:
 
 def _provenance(section: Section, topology: Topology) -> Markup:
     doubts = [*topology.report, *(section.traffic.report if section.traffic else ())]
-    sources = element("h4", {}, "Sources") if topology.sources else None
+    listed = (("Doubts", doubts), ("Sources", topology.sources), ("Remarks", remarks(topology)))
     return joined(
         [
             element("h3", {}, "Where the numbers come from"),
             element("p", {}, f"Topology read from: {topology.origin}."),
             tables.provenance(topology),
-            joined([element("h4", {}, "Doubts"), _list(doubts)]) if doubts else None,
-            joined([sources, _list(topology.sources)]) if sources else None,
+            *(joined([element("h4", {}, title), _list(lines)]) for title, lines in listed if lines),
             _fold("devices", tables.devices(topology)),
             _fold("links and their capacities", tables.link_list(topology)),
         ]

@@ -17,6 +17,7 @@ from toposeat.report.words import (
     LINK_WORDS,
     PATH_CLASS_WORDS,
     quantity_counts,
+    remarks,
     topology_sentence,
 )
 
@@ -43,13 +44,21 @@ def render_topology_text(topology: Topology, style: TextStyle | None = None) -> 
         parts += ["", _devices(topology)]
     if topology.nics and not topology.links:
         parts += ["", _nics(topology)]
-    if topology.sources:
-        parts += ["", "Sources", *sentences(topology.sources)]
+    parts += _provenance(topology)
+    return lay_out(parts, style)
+
+
+def _provenance(topology: Topology) -> list[RenderableType]:
+    """Who published the numbers, what was assumed, what is hidden or doubtful."""
+    parts: list[RenderableType] = []
+    for title, lines in (("Sources", topology.sources), ("Remarks", remarks(topology))):
+        if lines:
+            parts += ["", title, *sentences(lines)]
     if topology.hidden:
         parts += ["", labelled("Hidden", _hidden_words(topology))]
     if topology.report:
         parts += ["", "Doubts", *sentences(topology.report)]
-    return lay_out(parts, style)
+    return parts
 
 
 def number_words(topology: Topology) -> str:

@@ -81,7 +81,7 @@ def build_mi250x() -> Topology:
         description="Frontier node: 4 MI250X = 8 GCDs in an Infinity Fabric mesh of 4, 2 and 1"
         " links; GCDs forward",
         metadata={
-            "nic": "each NIC is attached to the first GCD of its package",
+            "nics": "each NIC is attached to the first GCD of its package",
             "assumed": "GCDs without a direct link talk over the least number of GCDs between",
         },
     )
@@ -117,7 +117,8 @@ def build_mi300x() -> Topology:
             " 128 GB/s both directions per GPU, fully connected)",
             "AMD: Instinct MI300 series cluster reference architecture guide 63916 (one NIC beside"
             " each GPU behind a PCIe 5 switch)",
-            "AMD: RCCL, src/graph/topo.h (48 GB/s per link)",
+            "AMD: RCCL, src/graph/topo.h, and RCCL issue 1210 (of 64 GB/s per link and direction"
+            " 48 are left by protocol and error correction)",
         ),
         description="8 MI300X, fully connected by Infinity Fabric, one NIC beside each GPU",
         metadata={
@@ -135,7 +136,7 @@ def build_mi325x() -> Topology:
         sources=(
             "AMD: Instinct MI325X data sheet (256 GB, eight Infinity Fabric links of 128 GB/s both"
             " directions)",
-            "AMD: RCCL, src/graph/topo.h (48 GB/s per link of gfx94x)",
+            "AMD: RCCL, src/graph/topo.h, and RCCL issue 1210 (48 GB/s per link of gfx94x)",
         ),
         description="8 MI325X, fully connected by Infinity Fabric, one NIC beside each GPU",
         metadata={
@@ -153,6 +154,7 @@ def build_mi355x() -> Topology:
         sources=(
             "AMD: Instinct MI355X data sheet (288 GB, seven Infinity Fabric links of 153.6 GB/s"
             " both directions)",
+            "AMD: CDNA 4 at Hot Chips 2025 (seven links per GPU, up to eight GPUs fully connected)",
         ),
         description="8 MI355X, fully connected by Infinity Fabric, one NIC beside each GPU",
         metadata={

@@ -1,4 +1,4 @@
-"""8-GPU NVSwitch machines: DGX A100 and HGX H100."""
+"""8-GPU NVSwitch machines: DGX A100, HGX H100, H200, B200 and B300."""
 
 from __future__ import annotations
 
@@ -170,8 +170,32 @@ def build_b200() -> Topology:
     )
 
 
-def _hopper(name: str, memory_gib: int, lane: k.DeviceLink) -> GraphBuilder:
-    """Eight GPUs on one fabric, each with an adapter behind a PCIe 5 switch."""
+def build_b300() -> Topology:
+    """`hgx-b300`: each adapter's own PCIe 6 switch joins it to a GPU."""
+    builder = _hopper("NVIDIA B300", 270, k.NVLINK5, generation=6)
+    return builder.build(
+        name="hgx-b300",
+        origin="catalogue",
+        **_inside_one_switch(builder, 6),
+        sources=(
+            "NVIDIA: HGX B300 and DGX B300 data sheets (8 GPUs, 270 GB of each in use, NVLink 5 at"
+            " 1.8 TB/s both directions per GPU, eight ConnectX-8 of 800 Gb/s)",
+            "NVIDIA: ConnectX-8 SuperNIC data sheet (PCIe 6 and a PCIe switch in the adapter)",
+            "NVIDIA: NCCL, src/graph/topo.h (40.1 GB/s per NVLink 5, 96 GB/s per PCIe 6 x16)",
+        ),
+        description="HGX B300 as in DGX B300: 8 GPUs, NV18 of NVLink 5 to one NVSwitch fabric, each"
+        " GPU on the PCIe 6 switch of its ConnectX-8",
+        metadata={
+            "assumed": "PCI bus ids, CPU lists and adapters' names as on DGX H100; PCIe 5 x16 from"
+            " each adapter to the CPU",
+            "pcie_generation": "6",
+            "nics": "compute adapters only",
+        },
+    )
+
+
+def _hopper(name: str, memory_gib: int, lane: k.DeviceLink, *, generation: int = 5) -> GraphBuilder:
+    """Eight GPUs on one fabric, each with an adapter behind a PCIe switch on a PCIe 5 slot."""
     builder = GraphBuilder()
     ids = add_devices(
         builder,
@@ -187,9 +211,9 @@ def _hopper(name: str, memory_gib: int, lane: k.DeviceLink) -> GraphBuilder:
         socket = i // 4
         bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
         switch = add_switch(builder, bridge, socket, generation=5)
-        attach(builder, gpu, switch, generation=5)
+        attach(builder, gpu, switch, generation=generation)
         nic = add_nic(builder, adapter, f"0000:{bus}:00.0", socket)
-        attach(builder, nic, switch, generation=5)
+        attach(builder, nic, switch, generation=generation)
     builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="UPI")
     return builder
 

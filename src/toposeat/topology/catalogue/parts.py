@@ -44,7 +44,14 @@ def add_nic(builder: GraphBuilder, name: str, pci: str | None, numa: int) -> str
     """One NIC, numbered in the order of calls."""
     index = len(builder.nics)
     builder.nics.append(
-        Nic(id=f"nic{index}", index=index, name=name, pci_bus_id=pci, numa_node=numa)
+        Nic(
+            id=f"nic{index}",
+            index=index,
+            host=builder.host,
+            name=name,
+            pci_bus_id=pci,
+            numa_node=numa,
+        )
     )
     return f"nic{index}"
 

@@ -42,9 +42,11 @@ def build_summit() -> Topology:
         caps=_cross(ids, 3, (AC922_CROSS, AC922_CROSS), Source.NOMINAL),
         classes=_adapters(builder, ids, 3),
         sources=(
-            "Oak Ridge Leadership Computing Facility: Summit user guide (two POWER9, three V100"
-            " each, NVLink 50 GB/s per direction, X-bus 64 GB/s, dual-port EDR adapter on both"
-            " sockets)",
+            "Oak Ridge Leadership Computing Facility: Summit user guide (two POWER9 of 22 cores"
+            " with three V100 each; two NVLinks, 50 GB/s per direction, between neighbours and from"
+            " each GPU to its POWER9; dual-rail EDR, 23 GB/s injection)",
+            "A. Caldeira: IBM Power System AC922 introduction and technical overview, REDP-5472,"
+            " 2018 (8335-GTW: six GPUs, X-bus 64 GB/s, the adapter's PCIe 4 x8 to both sockets)",
             "IBM: Cluster Administration and Storage Tools, hcdiag p2pBandwidthLatencyTest on an"
             " AC922 of four GPUs (29 GB/s across, 34 GB/s both ways)",
         ),
@@ -73,9 +75,9 @@ def build_minsky() -> Topology:
         origin="catalogue",
         caps=_cross(ids, 2, MINSKY_CROSS, Source.MEASURED),
         sources=(
-            "A. Caldeira et al.: IBM Power System S822LC for High Performance Computing, REDP-5405"
-            " (two NVLinks between the GPUs of a socket and from each to its POWER8, X-bus 38.4"
-            " GB/s)",
+            "A. Caldeira et al.: IBM Power System S822LC for High Performance Computing, REDP-5405,"
+            " 2016 (NVLink 1 of 20 GB/s per direction; two between the GPUs of a socket and two"
+            " from each to its POWER8; X-bus 38.4 GB/s)",
             "Published p2pBandwidthLatencyTest on this class (35.3 GB/s in a pair, 20.3 and 24.5"
             " across, 30 both ways)",
         ),

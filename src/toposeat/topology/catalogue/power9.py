@@ -56,8 +56,9 @@ def build() -> Topology:
         caps=caps,
         classes=classes,
         sources=(
-            "A. Caldeira: IBM Power System AC922 technical overview and introduction, REDP-5494"
-            " (NVLink 2 to GPUs and CPU, X-bus 64 GB/s)",
+            "A. Caldeira: IBM Power System AC922 introduction and technical overview, REDP-5472,"
+            " 2018 (8335-GTG: three NVLink 2 between the GPUs of a socket and from each to its"
+            " POWER9, X-bus 64 GB/s)",
             "IBM: Cluster Administration and Storage Tools, hcdiag p2pBandwidthLatencyTest (68.5"
             " GB/s in a pair, 29 GB/s across, 34 GB/s both ways)",
         ),

@@ -44,23 +44,28 @@ def build_perlmutter() -> Topology:
 
 
 def build_polaris() -> Topology:
-    """`polaris-4`: two adapters, beside GPU 1 and GPU 3."""
+    """`polaris-4`: two adapters, the first beside GPU 3, the second beside GPU 1."""
     builder = _four_a100(("07", "46", "85", "c7"), cores=8)
-    for number, node in enumerate((1, 3)):
-        attach(
-            builder, add_nic(builder, f"hsn{number}", None, 3 - node), f"bridge{node}", generation=4
-        )
+    for number, gpu in enumerate((3, 1)):
+        nic = add_nic(builder, f"mlx5_{number}", None, 3 - gpu)
+        attach(builder, nic, f"bridge{gpu}", generation=4)
     return builder.build(
         name="polaris-4",
         origin="catalogue",
         sources=(
-            "Argonne Leadership Computing Facility: Polaris hardware overview (4 A100 joined by"
-            " NVLink, one EPYC 7543P, two Slingshot endpoints) and its nvidia-smi topo -m (CPU and"
-            " NUMA affinity; adapters near GPU 1 and GPU 3)",
-            "NVIDIA: A100 architecture white paper (NVLink 3); NCCL, src/graph/topo.h (PCIe)",
+            "Argonne Leadership Computing Facility: user guides, Polaris machine overview (4 A100"
+            " of 40 GB, one EPYC 7543P, two Slingshot 11 adapters; device affinity table: NV4"
+            " between each two, CPUs and NUMA node of each GPU, mlx5_0 PHB to GPU 3, mlx5_1 PHB to"
+            " GPU 1)",
+            "NVIDIA: A100 architecture white paper (NVLink 3 of 25 GB/s per direction); NCCL,"
+            " src/graph/topo.h (PCIe)",
         ),
-        description="Polaris node: 4 A100, NV4 between each two, adapters near GPU 1 and GPU 3",
-        metadata={"assumed": "PCI bus ids", "pcie_generation": "4"},
+        description="Polaris node: 4 A100, NV4 between each two, adapters near GPU 3 and GPU 1",
+        metadata={
+            "assumed": "PCI bus ids; adapters are named as in the guide's table, which is older"
+            " than Slingshot 11",
+            "pcie_generation": "4",
+        },
     )
 
 
@@ -174,7 +179,8 @@ def build_mi300a() -> Topology:
             " Fabric: a deep dive. arXiv 2508.11298 (two xGMI links, 128 GB/s per direction,"
             " between each two of four APUs)",
             "AMD: Instinct MI300A data sheet (24 cores, 128 GB HBM3); CDNA 3 white paper",
-            "AMD: RCCL, src/graph/topo.h (48 GB/s per link)",
+            "AMD: RCCL, src/graph/topo.h, and RCCL issue 1210 (of 64 GB/s per link and direction"
+            " 48 are left by protocol and error correction)",
             "A published hwloc recording of Tuolumne (flux-core: bus ids, CPUs, adapters, PCIe 4)",
         ),
         description="El Capitan and Tuolumne node: 4 MI300A, two xGMI links between each two, one"

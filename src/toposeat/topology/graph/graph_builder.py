@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from toposeat import _core
@@ -134,6 +134,7 @@ class GraphBuilder:
             a,
             b,
             bytes_per_s=lane.data_sheet * lanes,
+            combined_bytes_per_s=None if lane.combined is None else lane.combined * lanes,
             flow_bytes_per_s=lane.achievable * lanes,
             latency_s=k.LATENCY_NVSWITCH_PORT if port else latency,
             count=lanes,
@@ -198,6 +199,7 @@ class GraphBuilder:
         origin: str,
         classes: Mapping[tuple[str, str], PathClass] | None = None,
         caps: Mapping[tuple[str, str], Quantity] | None = None,
+        both_ways: Mapping[tuple[str, str], Quantity] | None = None,
         peer_access: Mapping[tuple[str, str], bool] | None = None,
         sources: Sequence[str] = (),
         description: str = "",
@@ -211,6 +213,7 @@ class GraphBuilder:
             origin: what was read.
             classes: path classes that the source states itself, by ordered pair of ids.
             caps: limits of a single flow that are known better than by `nominal_cap`.
+            both_ways: what a pair reaches in both directions together, by ordered pair, both alike.
             peer_access: what is known of peer access, by ordered pair of ids.
             sources: published facts used.
             description: one sentence.
@@ -218,6 +221,10 @@ class GraphBuilder:
             hidden: PCI bus ids of GPUs that are there and cannot be used.
         """
         routes, unrouted = self._routes(classes or {}, caps or {}, peer_access or {})
+        if both_ways:
+            routes = [
+                replace(r, combined_bytes_per_s=both_ways.get((r.source, r.target))) for r in routes
+            ]
         report = list(self.report)
         if unrouted:
             report.append(
@@ -249,23 +256,24 @@ class GraphBuilder:
         kinds = {c.id: c.kind for c in self.components}
         flows = self._flows()
         ids = [link.id for link in self.links]
-        targets = [*(d.id for d in self.devices), *(n.id for n in self.nics)]
+        targets: list[Device | Nic] = [*self.devices, *self.nics]
         routes: list[Route] = []
         unrouted: list[tuple[str, str]] = []
         for source, row in zip(self.devices, paths, strict=True):
             for target, path in zip(targets, row, strict=True):
-                pair = (source.id, target)
-                if source.id == target:
+                pair = (source.id, target.id)
+                if source.id == target.id:
                     continue
-                if not path:
-                    unrouted.append(pair)
+                if not path:  # an adapter serves its own host
+                    if isinstance(target, Device) or target.host == source.host:
+                        unrouted.append(pair)
                     continue
                 links = list(map(self.links.__getitem__, path))
                 path_class = classes.get(pair) or class_of_route(source.id, links, kinds)
                 routes.append(
                     Route(
                         source=source.id,
-                        target=target,
+                        target=target.id,
                         links=tuple(map(ids.__getitem__, path)),
                         path_class=path_class,
                         cap_bytes_per_s=caps.get(pair) or self._cap(path_class, path, flows),
