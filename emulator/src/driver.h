@@ -114,6 +114,8 @@ int emu_new_file(const char *name, uint64_t size);
 
 /* Gives memory back and forgets it: of this process, or that of another one. */
 void emu_release(struct emu_memory *memory);
+/* Size in whole pages, as memory is mapped. */
+uint64_t emu_whole_pages(uint64_t size);
 /* New device memory of a context's device, reachable at *result. Call with the lock held. */
 CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size, bool managed,
                              struct emu_memory **result);
@@ -157,6 +159,7 @@ struct CUmemPoolHandle_st {
 
 bool emu_pool_lives(CUmemoryPool pool);
 CUmemoryPool emu_new_pool(unsigned physical, int handle_types);
+void emu_delete_pool(CUmemoryPool pool);
 /* Takes from and gives back to a pool's count. */
 void emu_pool_count(CUmemoryPool pool, int64_t bytes);
 /* Whether devices other than its own may reach the pool's memory. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Events: marks in streams, and the moments at which they were reached; also between processes. */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,24 +15,6 @@ static bool event_lives(CUevent wanted) {
     if (event == wanted)
       return true;
   return false;
-}
-
-void emu_event_reach(CUevent event, uint64_t number, int64_t time_ns) {
-  struct event_mark *mark = event->mark;
-  atomic_store(&mark->time_ns, time_ns);
-  uint64_t before = atomic_load(&mark->reached);
-  while (before < number && !atomic_compare_exchange_weak(&mark->reached, &before, number))
-    ;
-}
-
-/* A record of a process that is no more will never be done: nobody waits for it. */
-bool emu_event_is_reached(CUevent event, uint64_t number, int64_t *time_ns) {
-  const struct event_mark *mark = event->mark;
-  const bool reached = atomic_load(&mark->reached) >= number;
-  *time_ns = reached ? atomic_load(&mark->time_ns) : 0;
-  if (reached || mark == &event->own)
-    return reached;
-  return kill(atomic_load(&mark->recorder), 0) != 0 && errno == ESRCH;
 }
 
 /* Adds an event of the current context; false without one. Call with the lock held. */

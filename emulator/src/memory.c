@@ -1,52 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Allocating and freeing device, pinned host and managed memory. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "driver.h"
 #include "state.h"
-
-static const uint64_t page = 4096;
-
-static uint64_t whole_pages(uint64_t size) { return (size + page - 1) / page * page; }
-
-CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size, bool managed,
-                             struct emu_memory **result) {
-  struct emu_memory memory = {.size = size,
-                              .mapped = whole_pages(size),
-                              .kind = managed ? EMU_MANAGED : EMU_DEVICE,
-                              .physical = physical,
-                              .context = context,
-                              .buffer_id = emu_new_buffer_id(),
-                              .file = -1,
-                              .references = 1};
-  if (!emu_take_memory(emu_driver.machine, memory.physical, (int64_t)memory.mapped))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  if (managed) {
-    void *room =
-        mmap(NULL, memory.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memory.alias = room == MAP_FAILED ? NULL : room;
-    memory.base = (uint64_t)(uintptr_t)memory.alias;
-  } else {
-    memory.file = emu_new_file("toposeat-device-memory", memory.mapped);
-    if (memory.file >= 0 && !emu_map_twice(memory.file, memory.mapped, &memory.base, &memory.alias))
-      memory.alias = NULL;
-    memory.inode = memory.file >= 0 ? emu_inode(memory.file) : 0;
-  }
-  *result = memory.alias ? emu_add(&memory) : NULL;
-  if (*result)
-    return CUDA_SUCCESS;
-  if (memory.alias && managed)
-    (void)munmap(memory.alias, memory.mapped);
-  else if (memory.alias)
-    emu_unmap_twice(memory.base, memory.alias, memory.mapped);
-  if (memory.file >= 0)
-    (void)close(memory.file);
-  (void)emu_take_memory(emu_driver.machine, memory.physical, -(int64_t)memory.mapped);
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
 
 static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool managed) {
   EMU_NEEDS_INIT();
@@ -81,14 +38,6 @@ EMU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size
   *pitch = (width + 511) / 512 * 512;
   return *pitch > ((uint64_t)1 << 46) / height ? CUDA_ERROR_OUT_OF_MEMORY
                                                : allocate(pointer, *pitch * height, false);
-}
-
-void emu_release(struct emu_memory *memory) {
-  if (memory->pool)
-    emu_pool_count(memory->pool, -(int64_t)memory->size);
-  if (!memory->imported)
-    (void)emu_take_memory(emu_driver.machine, memory->physical, -(int64_t)memory->mapped);
-  emu_remove(memory);
 }
 
 /* Freeing waits for the work that may use the memory, as the real driver does. */
@@ -142,7 +91,7 @@ static CUresult allocate_host(void **pointer, size_t bytes) {
   if (!pointer || !bytes)
     return CUDA_ERROR_INVALID_VALUE;
   struct emu_memory memory = {.size = bytes,
-                              .mapped = whole_pages(bytes),
+                              .mapped = emu_whole_pages(bytes),
                               .kind = EMU_HOST,
                               .buffer_id = emu_new_buffer_id(),
                               .file = -1,

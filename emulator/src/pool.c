@@ -1,46 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Memory pools, and memory that is allocated and freed in the order of a stream. Freed memory is
    given back at once: a pool holds nothing in reserve, whatever its release threshold. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "queue.h"
 
-static CUmemoryPool pools;
 static CUmemoryPool standing[EMU_MAX_DEVICES], current[EMU_MAX_DEVICES]; /* by physical device */
-
-bool emu_pool_lives(CUmemoryPool wanted) {
-  for (CUmemoryPool pool = pools; pool; pool = pool->next)
-    if (pool == wanted)
-      return true;
-  return false;
-}
-
-CUmemoryPool emu_new_pool(unsigned physical, int handle_types) {
-  CUmemoryPool pool = calloc(1, sizeof *pool);
-  if (!pool)
-    return NULL;
-  pool->physical = physical;
-  pool->handle_types = handle_types;
-  pool->file = -1;
-  pool->access[physical] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  for (int i = 0; i < 3; ++i)
-    pool->reuse[i] = 1;
-  pool->next = pools;
-  pools = pool;
-  return pool;
-}
-
-static void delete_pool(CUmemoryPool pool) {
-  CUmemoryPool *at = &pools;
-  while (*at != pool)
-    at = &(*at)->next;
-  *at = pool->next;
-  if (pool->file >= 0)
-    (void)close(pool->file);
-  free(pool);
-}
 
 /* The pool that every device has. */
 static CUmemoryPool standing_pool(unsigned physical) {
@@ -54,19 +19,6 @@ static CUmemoryPool standing_pool(unsigned physical) {
 
 static CUmemoryPool current_pool(unsigned physical) {
   return current[physical] ? current[physical] : standing_pool(physical);
-}
-
-void emu_pool_count(CUmemoryPool pool, int64_t bytes) {
-  pool->used = (uint64_t)((int64_t)pool->used + bytes);
-  if (pool->used > pool->most_used)
-    pool->most_used = pool->used;
-}
-
-bool emu_pool_is_shared(CUmemoryPool pool) {
-  for (unsigned i = 0; i < EMU_MAX_DEVICES; ++i)
-    if (i != pool->physical && pool->access[i])
-      return true;
-  return pool->imported;
 }
 
 /* ---- pools of devices */
@@ -139,7 +91,7 @@ EMU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     for (unsigned i = 0; i < emu_allocations(); ++i)
       if (emu_allocation(i)->pool == pool)
         hand_over(emu_allocation(i));
-    delete_pool(pool);
+    emu_delete_pool(pool);
   }
   emu_unlock();
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
