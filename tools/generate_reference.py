@@ -13,6 +13,7 @@ from calls_page import calls_page
 from collectives_page import collectives_page
 
 from toposeat.cli.main import command_parsers
+from toposeat.model.known_shapes import KNOWN_SHAPES
 from toposeat.report.words import remarks
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.formats import FORMATS, TREES, UNUSABLE
@@ -65,11 +66,19 @@ def catalogue_page() -> str:
     parts += [
         f"| `{m.name}` | {len(m.devices)} | {len(m.links)} | {m.description} |" for m in machines
     ]
+    parts += [
+        f"| `{known.name}` | {known.hosts} hosts | {known.kind} | {known.description} |"
+        for known in KNOWN_SHAPES.values()
+    ]
     for machine in machines:
         parts.append(f"\n## {machine.name}\n\n{machine.description}\n")
         parts += [f"- {source}" for source in machine.sources]
         parts += [f"- *{remark}*" for remark in remarks(machine)]
         parts += [f"- doubt: {doubt}" for doubt in machine.report]
+    for known in KNOWN_SHAPES.values():
+        parts.append(f"\n## {known.name}\n\n{known.description}: `{known.shape}`\n")
+        parts += [f"- {source}" for source in known.sources]
+        parts.append(f"- *assumed: {known.assumed}*")
     return "\n".join(parts) + "\n"
 
 

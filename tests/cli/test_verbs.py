@@ -69,9 +69,8 @@ def test_every_machine_is_mapped_and_never_slower(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     devices = len(run_json(capsys, "discover", "-t", name)["devices"])
-    result = run_json(
-        capsys, "map", f"random:{devices},seed=3,degree=3", "-t", name, "--budget", "0.3"
-    )
+    traffic = f"random:{devices},seed=3,degree={min(3, devices - 1)}"
+    result = run_json(capsys, "map", traffic, "-t", name, "--budget", "0.3")
     assert result["placed"]["predicted_s"] <= result["default"]["predicted_s"] * (1 + 1e-9)
 
 
@@ -213,3 +212,15 @@ def test_merge_used_wrongly(
     assert cause in captured
     assert "hint:" in captured
     assert not (tmp_path / "x").exists()
+
+
+def test_the_catalogue_lists_machines_and_networks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["discover", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split() == ["blue-waters", "27648", "hosts", "3-D", "torus", "NCSA"]
+    assert main(["discover", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in listed["entries"]] == listed["machines"]
+    assert all(each["sources"] for each in (*listed["entries"], *listed["networks"]))
+    minsky = next(each for each in listed["entries"] if each["name"] == "minsky-4")
+    assert any(remark.startswith("assumed: PCI bus ids") for remark in minsky["remarks"])

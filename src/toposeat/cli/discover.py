@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
@@ -46,6 +47,7 @@ class DiscoverCommand(Command):
         """Read, show, save."""
         from toposeat import topology  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
+        from toposeat.model.shape_text import is_shape  # noqa: PLC0415
         from toposeat.model.topology_file import save_topology  # noqa: PLC0415
 
         if args.list:
@@ -57,7 +59,7 @@ class DiscoverCommand(Command):
             )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
-        if any(topology.is_network(source) for source in args.topology):
+        if any(is_shape(source) or topology.is_network(source) for source in args.topology):
             return _show_network(args)
         machine = read_machine(args.topology)
         if args.output is not None:
@@ -87,10 +89,12 @@ def _show(machine: Topology, form: str) -> None:
 
 def _list(*, as_json: bool) -> None:
     from toposeat import report, topology  # noqa: PLC0415
+    from toposeat.model.known_shapes import KNOWN_SHAPES  # noqa: PLC0415
 
     machines = [topology.read_topology(name) for name in topology.catalogue_names()]
+    networks = tuple(KNOWN_SHAPES.values())
     if not as_json:
-        show(sys.stdout, report.render_catalogue_text, machines)
+        show(sys.stdout, partial(report.render_catalogue_text, networks=networks), machines)
         return
     entries = [
         {
@@ -99,11 +103,28 @@ def _list(*, as_json: bool) -> None:
             "devices": [device.name for device in machine.devices],
             "link_kinds": sorted({link.kind.value for link in machine.links}),
             "sources": list(machine.sources),
+            "remarks": report.remarks(machine),
         }
         for machine in machines
     ]
-    names = [machine.name for machine in machines]
-    print_json({"schema": "toposeat/catalogue/1", "machines": names, "entries": entries})
+    print_json(
+        {
+            "schema": "toposeat/catalogue/1",
+            "machines": [machine.name for machine in machines],
+            "entries": entries,
+            "networks": [
+                {
+                    "name": each.name,
+                    "description": each.description,
+                    "shape": each.shape,
+                    "hosts": each.hosts,
+                    "sources": list(each.sources),
+                    "remarks": [f"assumed: {each.assumed}"],
+                }
+                for each in networks
+            ],
+        }
+    )
 
 
 def _show_network(args: argparse.Namespace) -> int:

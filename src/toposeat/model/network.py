@@ -99,7 +99,7 @@ class Network:
     `levels` are the groups of hosts that lie near each other, coarse ones first; empty where the
     source has no such notion. `spread` says that equally short ways are shared out by destination;
     without it the first link of a switch's list is taken, which is dimension order on a torus.
-    `report` is what the reader doubted or had to assume.
+    `report` is what the reader doubted or had to assume, `sources` who published its numbers.
     """
 
     name: str
@@ -114,6 +114,7 @@ class Network:
     devices_per_host: int | None = None  # where the source says so
     report: tuple[str, ...] = ()
     description: str = ""
+    sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_size("hosts", len(self.hosts), MAX_HOSTS)

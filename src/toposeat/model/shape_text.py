@@ -9,6 +9,7 @@ from math import isfinite, prod
 from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.known_shapes import known_shape
 
 MAX_SLOTS = 1 << 22
 SHAPE_KINDS = ("hierarchy", "fattree", "torus2d", "torus3d", "torus4d", "dragonfly")
@@ -23,9 +24,9 @@ SHAPE_HINT = (
 
 
 def is_shape(text: str) -> bool:
-    """Whether `text` begins like the shape of a large machine."""
+    """Whether `text` begins like the shape of a large machine, or with the name of a known one."""
     kind, colon, _ = text.partition(":")
-    return bool(colon) and kind in SHAPE_KINDS
+    return (bool(colon) and kind in SHAPE_KINDS) or known_shape(text) is not None
 
 
 @dataclass
@@ -95,11 +96,17 @@ class ShapeText:
 
 
 def parse_shape(text: str) -> ShapeText:
-    """Kind, sizes and options of a shape string.
+    """Kind, sizes and options of a shape string; options behind a known name replace its own.
 
     Raises:
         UsageError: no shape, sizes out of range, options that are malformed or given twice.
     """
+    known = known_shape(text)
+    if known is not None:
+        request = parse_shape(known.shape)
+        request.text = text
+        request.options |= _options(request, text.partition(",")[2])
+        return request
     match = _FORM.fullmatch(text.strip())
     if match is None or match.group(1) not in SHAPE_KINDS:
         raise UsageError(f"not the shape of a large machine: {text[:120]!r}", hint=SHAPE_HINT)
@@ -114,14 +121,20 @@ def parse_shape(text: str) -> ShapeText:
             f"{text!r}: more than {MAX_SLOTS} slots", hint="describe the part of it that you use"
         )
     request = ShapeText(text, kind, sizes)
-    for item in filter(None, rest.split(",")):
+    request.options |= _options(request, rest)
+    return request
+
+
+def _options(request: ShapeText, text: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in filter(None, text.split(",")):
         name, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not value:
             raise request.error(f"expected NAME=VALUE, got {item!r}")
-        if name in request.options:
+        if name in options:
             raise request.error(f"{name} is given twice")
-        request.options[name] = value
-    return request
+        options[name] = value
+    return options
 
 
 def _host_names(path: str, count: int) -> tuple[str, ...]:

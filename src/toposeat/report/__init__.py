@@ -39,7 +39,7 @@ from toposeat.report.text.run import render_run_text
 from toposeat.report.text.scale import render_scale_comparison_text, render_scale_text
 from toposeat.report.text.topology import render_topology_text
 from toposeat.report.text.traffic import render_traffic_text
-from toposeat.report.words import certificate_words, verdict_words
+from toposeat.report.words import certificate_words, remarks, verdict_words
 
 __all__ = [
     "Section",
@@ -60,6 +60,7 @@ __all__ = [
     "placement_json",
     "plain_svg",
     "profile_json",
+    "remarks",
     "render_advice_text",
     "render_bench_text",
     "render_clocked_text",

@@ -50,6 +50,7 @@ def network_json(network: Network) -> dict[str, Any]:
             {"name": level.name, "group_of_host": list(level.group_of_host)}
             for level in network.levels
         ],
+        "sources": list(network.sources),
         "report": list(network.report),
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
+from toposeat.model.shape_text import is_shape
 from toposeat.model.topology import Topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
 from toposeat.topology.facts import MachineFacts
@@ -77,6 +78,11 @@ def _read(source: str | Path) -> list[Parsed]:
         return _read_path(path)
     if looks_synthetic(text):
         return [synthetic_topology(text)]
+    if is_shape(text):
+        raise UsageError(
+            f"{source!r} is a network of hosts, not one machine",
+            hint="map onto it: toposeat map TRAFFIC -t NETWORK [--node SRC]; or discover -t it",
+        )
     if "/" in text or path.suffix:
         raise InputError("no such file", path=source, hint=_hint())
     raise UsageError(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from toposeat.model.known_shapes import KnownShape
 from toposeat.model.topology import LinkKind, Topology
 from toposeat.report.text.console import TextStyle, lay_out
 from toposeat.report.units import clean
@@ -16,10 +17,14 @@ _NAME_LETTERS = 20
 _HEADER = ("name", "devices", "links", "source")
 
 
-def render_catalogue_text(machines: Sequence[Topology], style: TextStyle | None = None) -> str:
+def render_catalogue_text(
+    machines: Sequence[Topology],
+    style: TextStyle | None = None,
+    networks: Sequence[KnownShape] = (),
+) -> str:
     """Name, devices, links and who published the facts; the last is cut where the line ends."""
     style = style or TextStyle()
-    rows = [_HEADER, *(_row(machine) for machine in machines)]
+    rows = [_HEADER, *map(_row, machines), *map(_network_row, networks)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = []
     for row in rows:
@@ -38,6 +43,11 @@ def render_catalogue_text(machines: Sequence[Topology], style: TextStyle | None 
 def _row(machine: Topology) -> tuple[str, str, str, str]:
     source = clean(machine.sources[0]).partition(":")[0] if machine.sources else "-"
     return clean(machine.name), _devices(machine), link_kinds_words(machine), source
+
+
+def _network_row(network: KnownShape) -> tuple[str, str, str, str]:
+    source = network.sources[0].partition(":")[0]
+    return network.name, f"{network.hosts} hosts", network.kind, source
 
 
 def _devices(machine: Topology) -> str:

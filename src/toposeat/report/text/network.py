@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from toposeat.model.hostlist import compress_hostlist
-from toposeat.model.network import Network, NetworkLink
+from toposeat.model.network import Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_rate, plural
 
 _MOST_SWITCHES = 40
 _HOSTS_WIDTH = 60
+_AXES = "XYZW"
 
 
 def render_network_text(network: Network, style: TextStyle | None = None) -> str:
@@ -42,6 +43,8 @@ def render_network_text(network: Network, style: TextStyle | None = None) -> str
     hidden = len(network.hosts_of_switch()) - _MOST_SWITCHES
     if hidden > 0:
         parts.append(f"and {hidden} more switches with hosts (--json has them all)")
+    if network.sources:
+        parts += ["", "Sources", *sentences(network.sources)]
     if network.report:
         parts += ["", "Doubts", *sentences(network.report)]
     return lay_out(parts, style or TextStyle())
@@ -59,13 +62,18 @@ def _levels(network: Network) -> list[list[str]]:
 def _rates(network: Network) -> list[list[str]]:
     ports = [port.bytes_per_s for host in network.hosts for port in host.ports]
     rows = [["host ports", str(len(ports)), str(len(ports)), _range(ports)]]
+    torus = network.kind is NetworkKind.TORUS
+
+    def name(level: int) -> str:
+        return f"along {_AXES[level - 1]}" if torus and level <= len(_AXES) else f"level {level}"
+
     by_level: dict[int, list[NetworkLink]] = defaultdict(list)
     for link in network.links:
         by_level[link.level].append(link)
     for level, links in sorted(by_level.items()):
         cables = sum(link.count for link in links)
         rates = [link.bytes_per_s for link in links]
-        rows.append([f"level {level}", str(len(links)), str(cables), _range(rates)])
+        rows.append([name(level), str(len(links)), str(cables), _range(rates)])
     return rows
 
 

@@ -21,13 +21,15 @@ def add_torus(
     name: str,
     sizes: Sequence[int],
     line: int | None = None,
+    *,
     rates: Sequence[Quantity] | None = None,
+    joined: bool = True,
 ) -> dict[Place, int]:
     """Routers of a torus, with links by dimension, each in rising order; the first varies slowest.
 
     A dimension of two has one link, not two, between its routers. The link of a dimension has that
     dimension's number as `level`, from 1 on, so that each can have a bandwidth of its own: `rates`,
-    in bytes/s.
+    in bytes/s. Without `joined` it is an open mesh: no links around its ends.
 
     Returns:
         The switch of every place.
@@ -44,7 +46,7 @@ def add_torus(
         rate = rates[dimension] if rates is not None else None
         for place, switch in cells.items():
             step = place[dimension] + 1
-            if step < size or (size > 2 and step == size):
+            if step < size or (joined and size > 2 and step == size):
                 there = (*place[:dimension], step % size, *place[dimension + 1 :])
                 builder.link(switch, cells[there], level=dimension + 1, bytes_per_s=rate)
     return cells

@@ -8,6 +8,7 @@ from itertools import combinations, product
 from math import prod
 
 from toposeat.errors import UsageError
+from toposeat.model.known_shapes import known_shape
 from toposeat.model.network import (
     MAX_HOSTS,
     MAX_SWITCHES,
@@ -42,7 +43,17 @@ def network_of_shape(text: str) -> Network:
     network = _KINDS[shape.kind](shape)
     shape.options.pop("costs", None)
     shape.finish()
-    return replace(network, name=text)
+    known = known_shape(text)
+    if known is None:
+        return replace(network, name=text)
+    return replace(
+        network,
+        name=text,
+        origin="catalogue",
+        description=known.description,
+        sources=known.sources,
+        report=(*network.report, f"assumed: {known.assumed}"),
+    )
 
 
 def _check(shape: ShapeText, hosts: int, switches: int) -> None:
@@ -113,9 +124,12 @@ def _torus(shape: ShapeText) -> Network:
     (node,) = shape.bandwidths("node-bandwidth", 1, [max(links) / 1e9])
     shape.bandwidths("device-bandwidth", 1, [25.0])
     leave, hop = shape.latencies(2, [1.0, 0.1])
+    ends = shape.options.pop("ends", "joined")
+    if ends not in ("joined", "open"):
+        raise shape.error(f"ends must be joined or open, got {ends[:30]!r}")
     builder = NetworkBuilder()
     rates = [Quantity(link, Source.USER) for link in links]
-    cells = add_torus(builder, "router", shape.sizes, rates=rates)
+    cells = add_torus(builder, "router", shape.sizes, rates=rates, joined=ends == "joined")
     places = [place for place in cells for _ in range(nodes)]
     names = shape.hosts(routers * nodes)
     _hosts(builder, names, (cells[place] for place in places), Quantity(node, Source.USER))
