@@ -34,16 +34,12 @@ MessageTimes::MessageTimes(const Network &network, const RankTraffic &traffic)
   }
 }
 
-MessageTime MessageTimes::of(std::uint32_t flow, std::size_t pair) const {
-  const double cap = network_.cap[pair];
-  const std::int32_t number = network_.curve(pair);
-  if (number == none_of_pair)
-    return {traffic_.flows[flow].messages * network_.latency[pair], cap};
-  const auto curve = static_cast<std::size_t>(number);
+MessageTime MessageTimes::on_curve(std::uint32_t flow, std::size_t pair) const {
+  const auto curve = static_cast<std::size_t>(network_.curve(pair));
   const MessageTime time =
       table_.empty() ? message_time(network_.curves[curve], traffic_.sizes, traffic_.flows[flow])
                      : table_[flow * network_.curves.size() + curve];
-  return {time.latency, std::min(time.rate, cap)};
+  return {time.latency, std::min(time.rate, network_.cap[pair])};
 }
 
 } // namespace toposeat

@@ -33,9 +33,15 @@ public:
   MessageTimes(const Network &network, const RankTraffic &traffic);
 
   /// Within the cap of the pair.
-  [[nodiscard]] MessageTime of(std::uint32_t flow, std::size_t pair) const;
+  [[nodiscard]] MessageTime of(std::uint32_t flow, std::size_t pair) const {
+    if (network_.curve(pair) != none_of_pair)
+      return on_curve(flow, pair);
+    return {traffic_.flows[flow].messages * network_.latency[pair], network_.cap[pair]};
+  }
 
 private:
+  [[nodiscard]] MessageTime on_curve(std::uint32_t flow, std::size_t pair) const;
+
   const Network &network_;
   const RankTraffic &traffic_;
   std::vector<MessageTime> table_; // by flow and curve; empty: computed when asked for

@@ -20,8 +20,9 @@ void PairConstraints::look_up(std::uint32_t from, std::uint32_t to) {
   for (const LinkUse &use : network_.route(from, to)) {
     const LinkCapacity &link = network_.links[use.link];
     const std::size_t first = std::size_t{use.link} * 3;
-    add(pair, use.reverse ? first + 1 : first, use.reverse ? link.backward : link.forward,
-        use.link);
+    const double one_way = use.reverse ? link.backward : link.forward;
+    if (one_way < link.combined) // else both together are never less full
+      add(pair, use.reverse ? first + 1 : first, one_way, use.link);
     add(pair, first + 2, link.combined, use.link);
   }
   if (const std::int32_t limit = network_.limit(number); limit != none_of_pair) {

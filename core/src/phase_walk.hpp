@@ -2,25 +2,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <vector>
+#include <cstddef>
+#include <memory>
 
-#include "message_times.hpp"
-#include "running_flows.hpp"
-#include "sort_by_key.hpp"
 #include "toposeat/flow.hpp"
 
 namespace toposeat {
 
-// Beyond, rates are computed anew only so often in the least time that the phase can take.
-inline constexpr std::size_t exact_flows = 4096;
-inline constexpr double refills = 500;
-
 inline constexpr std::size_t between_looks = 16; // at the clock, in events
 
-/// Walks through the flows of one traffic for one assignment after the other.
+/// Walks through the flows of one traffic for one assignment after the other. An event is a start
+/// or a finish, or several at one moment.
 class PhaseWalk {
 public:
   PhaseWalk() = default;
@@ -28,134 +20,18 @@ public:
   PhaseWalk &operator=(const PhaseWalk &) = delete;
   virtual ~PhaseWalk() = default;
 
-  /// To be called before each of the others; false if a flow is not handled.
-  virtual bool build(const Assignment &device_of_rank) = 0;
+  /// To be called before each of the others; false if a flow is not handled. Without `bounded`,
+  /// `run` must not give up.
+  virtual bool build(const Assignment &device_of_rank, bool bounded) = 0;
   /// See FlowModel::seconds; `end` may be null.
   virtual double run(double give_up_s, const Deadline *end) = 0;
   virtual FlowTimes times() = 0;
 };
 
-/// An event is a start or a finish, or several at one moment. `Rates` has a system of max-min fair
-/// rates, to which it adds flows.
-template <class Rates> class Walk final : public PhaseWalk {
-public:
-  Walk(const Network &network, const RankTraffic &traffic)
-      : network_(network), traffic_(traffic), messages_(network, traffic), rates_(network) {}
+/// Of any number of flows.
+std::unique_ptr<PhaseWalk> walk_of_any(const Network &network, const RankTraffic &traffic);
 
-  bool build(const Assignment &device_of_rank) override {
-    const std::size_t flows = traffic_.flows.size();
-    auto &system = rates_.system();
-    system.reset(flows);
-    start_.resize(flows);
-    finish_.resize(flows);
-    running_.reset(flows);
-    by_start_.clear();
-    next_start_ = 0;
-    now_ = 0;
-    for (std::uint32_t f = 0; f < flows; ++f) {
-      const Flow &flow = traffic_.flows[f];
-      if (!add(f, flow, device_of_rank[flow.source], device_of_rank[flow.target]))
-        return false;
-    }
-    system.close();
-    least_step_ = flows > exact_flows ? system.lower_bound() / refills : 0;
-    sorter_.sort(by_start_, start_);
-    return true;
-  }
-
-  double run(double give_up_s, const Deadline *end) override {
-    auto &system = rates_.system();
-    if (system.lower_bound() > give_up_s)
-      return system.lower_bound();
-    for (std::size_t events = 0; next_start_ < by_start_.size() || !running_.empty(); ++events) {
-      if (end != nullptr && events % between_looks == between_looks - 1 && end->expired())
-        return unlimited;
-      if (running_.empty())
-        now_ = std::max(now_, starts_at(next_start_));
-      if (now_ > give_up_s)
-        return now_;
-      start_due_flows();
-      if (running_.empty())
-        continue;
-      for (const std::uint32_t f : system.fill())
-        running_.change_rate(f, system.rate(f), now_);
-      advance();
-    }
-    return *std::max_element(finish_.begin(), finish_.end());
-  }
-
-  FlowTimes times() override {
-    FlowTimes result;
-    limit_.assign(finish_.size(), no_link);
-    result.seconds = run(unlimited, nullptr);
-    result.finish_s = finish_;
-    const auto last = std::max_element(finish_.begin(), finish_.end());
-    result.last_flow = static_cast<std::uint32_t>(last - finish_.begin());
-    result.bottleneck = limit_[result.last_flow];
-    limit_.clear();
-    return result;
-  }
-
-private:
-  bool add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {
-    const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
-    const MessageTime alone = messages_.of(number, pair);
-    start_[number] = alone.latency;
-    finish_[number] = start_[number];
-    running_.set_bytes(number, flow.bytes);
-    const bool handled = rates_.add(flow, alone, from, to);
-    if (handled && flow.bytes > 0 && !std::isinf(rates_.system().bound(number)))
-      by_start_.push_back(number);
-    return handled;
-  }
-
-  [[nodiscard]] double starts_at(std::size_t place) const {
-    return place < by_start_.size() ? start_[by_start_[place]] : unlimited;
-  }
-
-  void start_due_flows() {
-    for (; starts_at(next_start_) <= now_ * same_time; ++next_start_) {
-      const std::uint32_t f = by_start_[next_start_];
-      rates_.system().start(f);
-      running_.start(f, now_);
-    }
-  }
-
-  /// To the next event; with a least step, at least that far. Every call starts or finishes a flow,
-  /// whatever rounding does: the times compared are the very ones that the least is taken of.
-  void advance() {
-    const double next_finish = running_.next_finish();
-    const double next_start = starts_at(next_start_);
-    if (next_start < next_finish && next_start - now_ >= least_step_) {
-      now_ = next_start;
-    } else {
-      finish_flows(std::max(std::min(next_start, next_finish), now_ + least_step_));
-    }
-  }
-
-  void finish_flows(double until) {
-    now_ = until;
-    running_.finish(until, [&](std::uint32_t flow, double at) {
-      finish_[flow] = least_step_ > 0 ? std::min(until, at) : until;
-      if (!limit_.empty())
-        limit_[flow] = rates_.system().limit(flow);
-      rates_.system().finish(flow);
-    });
-  }
-
-  const Network &network_;
-  const RankTraffic &traffic_;
-  MessageTimes messages_;
-  Rates rates_;
-  std::vector<double> start_;
-  std::vector<double> finish_;
-  std::vector<std::uint32_t> limit_;    // of each flow as it finished; empty if nobody asks
-  std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
-  KeySorter sorter_;
-  RunningFlows running_;
-  std::size_t next_start_ = 0;
-  double now_ = 0;
-  double least_step_ = 0; // 0: every event is a step of its own
-};
+/// Of few flows between few devices; null if there are more.
+std::unique_ptr<PhaseWalk> walk_of_few(const Network &network, const RankTraffic &traffic);
 
 } // namespace toposeat

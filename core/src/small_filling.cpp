@@ -3,55 +3,68 @@
 
 #include <algorithm>
 
+#include "fill_rounds.hpp"
 #include "toposeat/flow.hpp"
 
 namespace toposeat {
 namespace {
 
-// Levels this near to each other are one level: it keeps equal shares, which rounding splits, in
-// one round of the filling.
-constexpr double same_level = 1 + 1e-12;
-
 constexpr std::size_t searched_kinds = 8; // more are sorted
 
 } // namespace
 
-template <std::size_t Words> void SmallFilling<Words>::reset(std::size_t flows) {
+template <std::size_t Words> void SmallFilling<Words>::reset(std::size_t flows, bool bounded) {
   for (const std::uint32_t each : touched())
     used_[each].clear();
   touched_count_ = 0;
-  flows_.clear();
-  flows_.reserve(flows);
+  flows_.resize(flows);
+  added_ = 0;
+  bounded_time_ = bounded;
   lower_bound_ = 0;
 }
 
 template <std::size_t Words>
 void SmallFilling<Words>::add(double volume, double start, double cap,
                               const PairConstraints::Pair *pair) {
-  const auto number = static_cast<std::uint32_t>(flows_.size());
-  Flow flow{volume, cap, unlimited, no_link, nullptr, 0};
+  const std::uint32_t number = added_++;
+  Flow &flow = flows_[number]; // written where it stays: a copy would have to wait for its parts
+  flow.bound = cap;
+  flow.own_bound = unlimited;
+  flow.bound_link = no_link;
+  flow.pair = pair;
   if (pair != nullptr) {
     if (pair->narrowest < cap) {
       flow.bound = pair->narrowest;
       flow.bound_link = pair->narrowest_link;
     }
-    flow.pair = pair;
     know_constraints();
     std::uint32_t *const touched = touched_.data();
     std::size_t count = touched_count_;
+    const double bound = flow.bound;
     for (const std::uint32_t c : constraints_.elements(*pair)) {
       Constraint &each = used_[c];
       touched[count] = c; // no branch to guess wrong
       count += each.users.empty() ? 1U : 0U;
-      each.volume += volume;
-      each.demand += flow.bound;
-      each.earliest = start < each.earliest ? start : each.earliest;
+      each.demand += bound;
       each.users.insert(number);
     }
     touched_count_ = count;
   }
+  if (bounded_time_)
+    add_volume(volume, start, flow);
+}
+
+/// What the lower bound needs to know of a flow.
+template <std::size_t Words>
+void SmallFilling<Words>::add_volume(double volume, double start, const Flow &flow) {
   lower_bound_ = std::max(lower_bound_, start + volume / flow.bound);
-  flows_.push_back(flow);
+  if (flow.pair == nullptr)
+    return;
+  for (const std::uint32_t c : constraints_.elements(*flow.pair)) {
+    Constraint &each = used_[c];
+    each.volume += volume;
+    each.earliest = start < each.earliest ? start : each.earliest;
+  }
 }
 
 /// Makes room for those that looking up the latest pair has added.
@@ -67,48 +80,46 @@ template <std::size_t Words> void SmallFilling<Words>::know_constraints() {
 }
 
 template <std::size_t Words> void SmallFilling<Words>::close() {
+  if (bounded_time_) {
+    for (const std::uint32_t number : touched()) {
+      const Constraint &each = used_[number];
+      lower_bound_ = std::max(lower_bound_, each.earliest + each.volume / each.capacity);
+    }
+  }
   choose_columns();
   find_own_bounds();
   list_kinds();
-  const std::size_t flows = flows_.size();
-  rates_.assign(flows, 0);
-  round_.resize(flows);
-  keep_rounds(1);
-  std::copy(capacity_.begin(), capacity_.end(), left_.begin());
-  rounds_[0] = {0, {}, static_cast<std::uint32_t>(kinds_.size())};
-  running_ = {};
-  changed_.clear();
-  last_ = 0;
-  valid_ = 0;
-  settled_ = true;
+  begin();
 }
 
 /// A constraint that its flows together cannot fill, even each at the rate it has alone, stops
 /// nothing: most links of a machine, in particular those with a single flow.
 template <std::size_t Words> void SmallFilling<Words>::choose_columns() {
-  users_.clear();
-  capacity_.clear();
+  const std::size_t most = whole_lanes(touched_count_);
+  users_.fit(most * Words);
+  left_.fit(most);
   column_link_.clear();
   stoppable_ = {};
+  std::size_t count = 0;
+  const auto append = [&](const Set &users, double capacity) {
+    for (std::size_t w = 0; w < Words; ++w)
+      users_[w * most + count] = users.words[w];
+    left_[count++] = capacity;
+  };
   for (const std::uint32_t number : touched()) {
     Constraint &each = used_[number];
-    lower_bound_ = std::max(lower_bound_, each.earliest + each.volume / each.capacity);
     if (each.demand <= each.capacity)
       continue;
-    each.column = static_cast<std::uint32_t>(users_.size());
-    users_.push_back(each.users);
+    each.column = static_cast<std::uint32_t>(count);
     stoppable_ = stoppable_ | each.users;
-    capacity_.push_back(each.capacity);
+    append(each.users, each.capacity);
     column_link_.push_back(constraints_.known()[number].link);
   }
-  while (users_.size() % column_block != 0) { // used by no flow: never full
-    users_.emplace_back();
-    capacity_.push_back(1);
-  }
-  columns_ = users_.size();
-  shares_.resize(columns_);
-  counts_.resize(columns_);
-  counts_before_.resize(columns_);
+  while (count % most_lanes != 0)
+    append({}, 1); // used by no flow: never full
+  state_.columns = count;
+  for (std::size_t w = 0; w < Words; ++w)
+    state_.users[w] = users_.data() + w * most;
 }
 
 /// The bound of each flow as far as no column is as narrow.
@@ -131,8 +142,6 @@ template <std::size_t Words> void SmallFilling<Words>::list_kinds() {
   kinds_.clear();
   if (!few_kinds())
     many_kinds();
-  for (std::uint32_t k = 0; k < kinds_.size(); ++k)
-    kinds_[k].flows.for_each([&](std::uint32_t flow) { flows_[flow].kind = k; });
 }
 
 /// False, with nothing done, if there are more than are worth a search for each flow.
@@ -151,7 +160,7 @@ template <std::size_t Words> bool SmallFilling<Words>::few_kinds() {
     kinds_[k].flows.insert(number);
   }
   std::sort(kinds_.begin(), kinds_.end(),
-            [](const Kind &a, const Kind &b) { return a.bound < b.bound; });
+            [](const auto &a, const auto &b) { return a.bound < b.bound; });
   return true;
 }
 
@@ -167,125 +176,64 @@ template <std::size_t Words> void SmallFilling<Words>::many_kinds() {
   }
 }
 
-/// Memory for the beginning of so many rounds.
-template <std::size_t Words> void SmallFilling<Words>::keep_rounds(std::size_t rounds) {
-  if (rounds_.size() < rounds)
-    rounds_.resize(rounds);
-  if (left_.size() < rounds * columns_)
-    left_.resize(rounds * columns_);
-}
-
-/// Completes the state after the last round, which matters only if all rounds stay valid.
-template <std::size_t Words> void SmallFilling<Words>::settle() {
-  if (settled_ || valid_ < last_)
-    return;
-  kernel_.advance(kernel_columns(), {}, rounds_[last_ - 1].level, left_at(last_ - 1),
-                  left_at(last_));
+/// No flow runs, and no round is filled.
+template <std::size_t Words> void SmallFilling<Words>::begin() {
+  const std::size_t most_rounds = flows_.size() + 1; // each but the last freezes a flow
+  left_.fit(most_rounds * state_.columns);
+  if (rounds_.size() < most_rounds)
+    rounds_.resize(most_rounds);
+  for (auto *each : {&growing_, &shares_})
+    each->fit(state_.columns);
+  rates_.fit(Set::most);
+  std::fill_n(rates_.data(), flows_.size(), 0.0);
+  rounds_[0] = {};
+  running_ = {};
+  started_ = {};
+  last_ = 0;
+  valid_ = 0;
   settled_ = true;
+  state_.left = left_.data();
+  state_.growing = growing_.data();
+  state_.shares = shares_.data();
+  state_.kinds = kinds_.data();
+  state_.kind_count = kinds_.size();
+  state_.rounds = rounds_.data();
+  state_.rates = rates_.data();
 }
 
-/// Whether a flow that starts lowers the level of a round, or is frozen by it.
-template <std::size_t Words>
-bool SmallFilling<Words>::changes(const Flow &flow, std::size_t round) {
-  const double level = rounds_[round].level * same_level;
-  if (flow.own_bound <= level)
-    return true;
-  const Set growing = running_.without(rounds_[round].frozen_before);
-  const double *const left = left_at(round);
-  const auto constraints = constraints_.elements(*flow.pair);
-  return std::any_of(constraints.begin(), constraints.end(), [&](std::uint32_t c) {
-    const std::uint32_t column = used_[c].column;
-    return column != no_link &&
-           left[column] <= level * static_cast<double>((users_[column] & growing).size() + 1);
+template <std::size_t Words> void SmallFilling<Words>::start(const Set &flows) {
+  flows.without(stoppable_).for_each([&](std::uint32_t flow) {
+    rates_[flow] = flows_[flow].bound; // nothing shared can stop it
   });
+  const Set stoppable = flows & stoppable_;
+  started_ = started_ | stoppable;
+  running_ = running_ | stoppable;
 }
 
-template <std::size_t Words> void SmallFilling<Words>::start(std::uint32_t number) {
-  const Flow &flow = flows_[number];
-  if (!stoppable_.has(number)) {
-    rates_[number] = flow.bound;
-    changed_.push_back(number);
-    return;
+/// They were growing, and stopped nothing, in all rounds before their own: these stay.
+template <std::size_t Words> void SmallFilling<Words>::finish(const Set &flows) {
+  const Set stoppable = flows & stoppable_;
+  std::size_t round = 0;
+  while (round < valid_ && (rounds_[round + 1].frozen_before & stoppable).empty())
+    ++round;
+  valid_ = round;
+  running_ = running_.without(stoppable);
+}
+
+template <std::size_t Words>
+typename SmallFilling<Words>::Filling SmallFilling<Words>::begin_filling() {
+  if (!started_.empty()) {
+    if (!settled_ && valid_ == last_)
+      kernel_.settle(state_, last_);
+    valid_ = kernel_.unchanged(state_, running_, started_, valid_);
+    for (std::size_t round = 0; round <= valid_; ++round)
+      rounds_[round].next_kind = 0;
+    started_ = {};
   }
-  settle();
-  const bool bounded = flow.own_bound < unlimited;
-  for (std::size_t round = 0; round <= valid_; ++round) {
-    if (round < valid_ && changes(flow, round))
-      valid_ = round;
-    if (bounded)
-      rounds_[round].next_kind = std::min(rounds_[round].next_kind, flow.kind);
-  }
-  running_.insert(number);
-}
-
-template <std::size_t Words> void SmallFilling<Words>::finish(std::uint32_t number) {
-  if (!stoppable_.has(number))
-    return;
-  valid_ = std::min<std::size_t>(valid_, round_[number]);
-  running_.remove(number);
-}
-
-template <std::size_t Words> std::span<const std::uint32_t> SmallFilling<Words>::fill() {
-  settled_ = settled_ || valid_ < last_;
   filled_ = running_;
-  at_ = valid_;
-  next_kind_ = rounds_[at_].next_kind;
-  Set growing = running_.without(rounds_[at_].frozen_before);
-  const FillColumns<Words> columns = kernel_columns();
-  double level = at_ > 0 ? rounds_[at_ - 1].level : 0;
-  double share = 0;
-  if (!growing.empty())
-    share = kernel_.enter(columns, growing, left_at(at_));
-  while (!growing.empty()) {
-    const Set before = growing;
-    // Levels only rise; rounding must not let one fall, or a rate could become negative.
-    level = std::max(level, std::min(share, smallest_bound(growing)));
-    rounds_[at_].level = level;
-    freeze_at_bounds(growing, level);
-    if (share <= level * same_level) {
-      const Set stopped = kernel_.users_of_full(columns, level * same_level);
-      freeze(stopped & growing, level);
-      growing = growing.without(stopped);
-    }
-    keep_rounds(at_ + 2);
-    rounds_[at_ + 1] = {0, rounds_[at_].frozen_before | before.without(growing), next_kind_};
-    settled_ = !growing.empty();
-    if (settled_)
-      share = kernel_.advance(columns, growing, level, left_at(at_), left_at(at_ + 1));
-    ++at_;
-  }
-  last_ = at_;
-  valid_ = at_;
-  reported_.swap(changed_);
-  changed_.clear();
-  return reported_;
-}
-
-template <std::size_t Words> double SmallFilling<Words>::smallest_bound(const Set &growing) {
-  while (next_kind_ < kinds_.size() && (kinds_[next_kind_].flows & growing).empty())
-    ++next_kind_;
-  return next_kind_ < kinds_.size() ? kinds_[next_kind_].bound : unlimited;
-}
-
-template <std::size_t Words>
-void SmallFilling<Words>::freeze_at_bounds(Set &growing, double level) {
-  for (std::size_t k = next_kind_; k < kinds_.size(); ++k) {
-    const Kind &kind = kinds_[k];
-    if (kind.bound > level * same_level)
-      return;
-    freeze(kind.flows & growing, kind.bound);
-    growing = growing.without(kind.flows);
-  }
-}
-
-template <std::size_t Words> void SmallFilling<Words>::freeze(const Set &flows, double rate) {
-  flows.for_each([&](std::uint32_t flow) {
-    round_[flow] = static_cast<std::uint32_t>(at_);
-    if (rates_[flow] != rate) {
-      rates_[flow] = rate;
-      changed_.push_back(flow);
-    }
-  });
+  const Set growing = running_.without(rounds_[valid_].frozen_before);
+  settled_ = growing.empty() && (settled_ || valid_ < last_);
+  return {state_, growing, valid_};
 }
 
 template <std::size_t Words> std::uint32_t SmallFilling<Words>::limit(std::uint32_t number) const {
@@ -293,12 +241,17 @@ template <std::size_t Words> std::uint32_t SmallFilling<Words>::limit(std::uint3
   // Where a column was full at the rate that the flow has alone, that is what stopped it.
   if (!stoppable_.has(number) || flow.bound <= rates_[number] * same_level)
     return flow.bound_link;
-  const std::size_t round = round_[number];
+  std::size_t round = 0;
+  while (!rounds_[round + 1].frozen_before.has(number))
+    ++round;
   const double level = rounds_[round].level * same_level;
-  const double *const left = left_.data() + round * columns_;
+  const double *const left = state_.left_at(round);
   const Set growing = filled_.without(rounds_[round].frozen_before);
   for (std::size_t c = 0; c < column_link_.size(); ++c) {
-    if (users_[c].has(number) && left[c] <= level * (users_[c] & growing).size())
+    Set users;
+    for (std::size_t w = 0; w < Words; ++w)
+      users.words[w] = state_.users[w][c];
+    if (users.has(number) && left[c] <= level * (users & growing).size())
       return column_link_[c];
   }
   return no_link;
