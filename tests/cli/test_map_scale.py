@@ -76,7 +76,7 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
     assert main([*command, "--hosts", "n5,n[1-2]", "-o", str(place)]) == 0
     out = capsys.readouterr().out
     assert "24 slots" in out
-    assert "assumed: 25 GB/s per adapter port" in out
+    assert "the node's own, 12.5 GB/s" in out
     assert "divided by 2" in out
     placement = load_placement(place)
     assert {seat.host for seat in placement.seats} == {"n1", "n2", "n5"}

@@ -165,7 +165,24 @@ def test_adapters_of_a_node_are_ports() -> None:
         if (name := shape.machine.link_name(link)).endswith(" out")
     )
     assert ports == {f"l0n0 port {n} out": 2 for n in range(4)}
-    assert any("assumed: 25 GB/s per adapter port" in note for note in shape.notes)
+    # EDR, as the catalogue states; the network's text has nothing of it.
+    assert any("it is the node's own, 12.5 GB/s" in note for note in shape.notes)
+
+
+@pytest.mark.parametrize(
+    ("node", "text", "gigabytes"),
+    [
+        ("dgx-1v", "fattree:8:2:2", 4 * 12.5),  # one way in: all adapters together
+        ("dgx-1v", "fattree:8:2:2,bandwidth=1:7:3", 7),
+        ("k80-16", "fattree:16:2:2", 25),  # without adapters in the catalogue: assumed
+    ],
+)
+def test_a_host_reaches_what_its_adapters_do(node: str, text: str, gigabytes: float) -> None:
+    shape = shape_of_network(read_network(text), read_topology(node))
+    last = shape.slots - 1
+    ports = [link for link in shape.machine.route(0, last)
+             if shape.machine.link_name(link).endswith((" out", " in"))]  # fmt: skip
+    assert {shape.machine.capacity(link) for link in ports} == {gigabytes * 1e9}
 
 
 def test_one_device_talks_within_its_node_first() -> None:

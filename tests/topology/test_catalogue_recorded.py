@@ -160,7 +160,9 @@ def test_hives_are_those_that_amd_dumped(shared_dir: Path, name: str, file: str)
             (v.pci_bus_id, v.numa_node) for v in theirs
         ]
     assert [d.cpus for d in ours.devices] == [d.cpus for d in recorded.devices]
-    assert [n.name for n in ours.nics] == [n.name for n in recorded.nics]
+    assert [(n.name, n.bytes_per_s) for n in ours.nics] == [
+        (n.name, n.bytes_per_s) for n in recorded.nics
+    ]
     for pair, route in ours.route_of_pair.items():
         assert route.path_class is recorded.route_of_pair[pair].path_class, pair
 

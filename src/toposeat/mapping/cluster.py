@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,8 +30,8 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
 
     Each device leaves its host through its nearest adapter; adapters are dealt to the ports that
     the network knows of, or have one port each where it knows of none. Rates that are not stated
-    are those of `Network.rates`, else an adapter has 25 GB/s and every switch's uplinks carry all
-    that is below it; the notes say what was assumed.
+    are those of `Network.rates`, else an adapter has what the node knows of it, or 25 GB/s, and
+    every switch's uplinks carry all that is below it; the notes say what was assumed.
 
     Raises:
         InputError: hosts that are not joined; a node with several hosts or devices without routes.
@@ -108,14 +109,20 @@ class _Plan:
         most = max(len(host.ports) for host in network.hosts)
         ports = (1 if whole else max(1, len(adapters))) if plain else most
         assumed: list[str] = []
+        own = _adapter_rates(node, adapters, whole=whole)
         attached, rates = [], []
         for host in network.hosts:
             attached.append([host.ports[p % len(host.ports)].switch for p in range(ports)])
-            rates.append(_port_rates(network, host, ports, shared=not plain))
+            rates.append(_port_rates(network, host, ports, own, shared=not plain))
         unstated = any(port.bytes_per_s is None for host in network.hosts for port in host.ports)
         if unstated and not network.rates.bandwidths_bytes_per_s:
             what = "host" if whole else "adapter port"
-            assumed.append(f"assumed: 25 GB/s per {what}, which the source does not state")
+            assumed.append(
+                f"the source does not state the rate per {what}: it is the node's own, "
+                + " or ".join(f"{rate / 1e9:g} GB/s" for rate in sorted(set(own)))
+                if own
+                else f"assumed: 25 GB/s per {what}, which the source does not state"
+            )
         links, guessed = _link_rates(network, rates)
         if guessed:
             assumed.append(
@@ -150,13 +157,24 @@ def _ways_out(node: Topology) -> tuple[Route | None, ...]:
     return tuple(found)
 
 
-def _port_rates(network: Network, host: NetworkHost, ports: int, *, shared: bool) -> list[float]:
+def _adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> list[float]:
+    """Bytes per second of each adapter as the node states it, or of all; empty if not known."""
+    found = {nic.id: nic.bytes_per_s for nic in node.nics}
+    rates = [rate.value for nic in adapters if (rate := found[nic]) is not None]
+    if not rates or len(rates) < len(adapters):
+        return []
+    return [sum(rates)] if whole else rates
+
+
+def _port_rates(
+    network: Network, host: NetworkHost, ports: int, own: Sequence[float], *, shared: bool
+) -> list[float]:
     """Bytes per second of each port; where one stands for several, they share it."""
-    stated = network.rates.bandwidths_bytes_per_s
-    default = stated[0] if stated else PORT_BYTES_PER_S
+    stated = network.rates.bandwidths_bytes_per_s[:1] or own or (PORT_BYTES_PER_S,)
     rates = []
     for port in range(ports):
         here = host.ports[port % len(host.ports)]
+        default = stated[port % len(stated)]
         rate = here.bytes_per_s.value if here.bytes_per_s is not None else default
         alike = len(range(port % len(host.ports), ports, len(host.ports)))
         rates.append(rate / alike if shared else rate)

@@ -73,6 +73,16 @@ def test_two_ports_of_one_adapter_share_its_pcie_link() -> None:
     assert len({nic.pci_bus_id for nic in topology.nics}) == 1
 
 
+@pytest.mark.parametrize(
+    ("megabits", "rate"),
+    [("200000", 25e9), ("100000", 12.5e9), ("200000000", None), ("0", None), ("fast", None)],
+)
+def test_ports_have_the_stated_rate(megabits: str, rate: float | None) -> None:
+    """Megabits per second; the fourth is in one of RCCL's own files."""
+    topology = read(SAMPLE.replace('speed="200000"', f'speed="{megabits}"'))
+    assert {n.bytes_per_s.value if n.bytes_per_s else None for n in topology.nics} == {rate}
+
+
 def test_gpus_without_description_are_known_by_class() -> None:
     bare = re.sub(r"<gpu.*?</gpu>", "", SAMPLE, flags=re.DOTALL)
     topology = read(bare)

@@ -8,6 +8,7 @@ from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
+    SLINGSHOT_11,
     add_bridge,
     add_devices,
     add_nic,
@@ -56,7 +57,13 @@ def build_mi250x() -> Topology:
             )
     _frontier_cpu(builder, ids)
     for package in range(4):
-        nic = add_nic(builder, f"cxi{package}", None, _FRONTIER_CORES[2 * package] // 16)
+        nic = add_nic(
+            builder,
+            f"cxi{package}",
+            None,
+            _FRONTIER_CORES[2 * package] // 16,
+            gigabits_per_s=SLINGSHOT_11,
+        )
         attach(builder, nic, ids[2 * package], generation=4)
     direct = {frozenset((ids[a], ids[b])) for a, b in MI250X_FOUR + MI250X_TWO + MI250X_ONE}
     return builder.build(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toposeat.model.topology import Topology
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
+    EDR,
     add_bridge,
     add_devices,
     add_nic,
@@ -96,7 +97,13 @@ def _pcie(gpu: str) -> GraphBuilder:
             switch = add_switch(builder, bridge, socket, generation=3)
             for gpu_id in ids[2 * number : 2 * number + 2]:
                 attach(builder, gpu_id, switch, generation=3)
-            nic = add_nic(builder, f"mlx5_{number}", f"0000:{_NIC_PCI[number]}:00.0", socket)
+            nic = add_nic(
+                builder,
+                f"mlx5_{number}",
+                f"0000:{_NIC_PCI[number]}:00.0",
+                socket,
+                gigabits_per_s=EDR,
+            )
             attach(builder, nic, switch, generation=3)
     builder.smp(*nodes, bytes_per_s=QPI_BYTES_PER_S, name="QPI")
     return builder

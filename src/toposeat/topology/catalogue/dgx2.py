@@ -5,6 +5,7 @@ from __future__ import annotations
 from toposeat.model.topology import ComponentKind, LinkKind, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
+    EDR,
     add_bridge,
     add_devices,
     add_nic,
@@ -94,5 +95,5 @@ def _pcie_quad(builder: GraphBuilder, node: str, quad: int, gpus: list[str]) -> 
         for gpu in gpus[2 * half : 2 * half + 2]:
             attach(builder, gpu, switch, generation=3)
         name, bus = _NICS[2 * quad + half]
-        nic = add_nic(builder, name, bus and f"0000:{bus}:00.0", socket)
+        nic = add_nic(builder, name, bus and f"0000:{bus}:00.0", socket, gigabits_per_s=EDR)
         attach(builder, nic, switch, generation=3)

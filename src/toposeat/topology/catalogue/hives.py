@@ -7,6 +7,8 @@ from itertools import combinations, product
 from toposeat.model.topology import Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
+    EDR,
+    HDR,
     add_bridge,
     add_devices,
     add_nic,
@@ -51,7 +53,12 @@ def build_mi100() -> Topology:
         for gpu in ids[2 * n : 2 * n + 2]:
             attach(builder, gpu, switch, generation=4)
         name, bus = _MI100_NICS[n]
-        attach(builder, add_nic(builder, name, f"0000:{bus}:00.0", n), switch, generation=4)
+        attach(
+            builder,
+            add_nic(builder, name, f"0000:{bus}:00.0", n, gigabits_per_s=HDR),
+            switch,
+            generation=4,
+        )
     for a, b in product(nodes[:2], nodes[2:]):
         builder.smp(a, b, bytes_per_s=k.SMP_OF_PCIE[4], name="socket xGMI")
     for a, b in (nodes[:2], nodes[2:]):
@@ -95,7 +102,12 @@ def build_vega20() -> Topology:
         switch = add_switch(builder, bridge, 0, generation=3)
         for gpu in hive:
             attach(builder, gpu, switch, generation=3)
-        attach(builder, add_nic(builder, name, f"0000:{bus}:00.0", 0), switch, generation=3)
+        attach(
+            builder,
+            add_nic(builder, name, f"0000:{bus}:00.0", 0, gigabits_per_s=EDR),
+            switch,
+            generation=3,
+        )
     return builder.build(
         name="mi60-8",
         origin="catalogue",

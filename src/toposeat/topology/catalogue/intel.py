@@ -9,6 +9,7 @@ from toposeat.model.topology import Device, LinkKind, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
     GIB,
+    SLINGSHOT_11,
     add_bridge,
     add_devices,
     add_nic,
@@ -68,7 +69,12 @@ def build_aurora() -> Topology:
         attach(builder, f"gpu{2 * gpu}", bridge, generation=5)
     for number in range(8):
         bridge = add_bridge(builder, nodes[number // 4], number // 4, generation=4, uplinks=1)
-        attach(builder, add_nic(builder, f"cxi{number}", None, number // 4), bridge, generation=4)
+        attach(
+            builder,
+            add_nic(builder, f"cxi{number}", None, number // 4, gigabits_per_s=SLINGSHOT_11),
+            bridge,
+            generation=4,
+        )
     builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="UPI")
     return builder.build(
         name="aurora-12",

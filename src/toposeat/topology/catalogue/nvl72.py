@@ -7,7 +7,7 @@ from itertools import product
 
 from toposeat.model.topology import ComponentKind, Device, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.catalogue.parts import GIB, add_bridge, add_nic, attach
+from toposeat.topology.catalogue.parts import GIB, XDR, add_bridge, add_nic, attach
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 TRAYS, PER_TRAY = 18, 4
@@ -152,7 +152,12 @@ def _gpus(builder: GraphBuilder, tray: _Tray, first: int, fabric: str, graces: l
 def _adapter(builder: GraphBuilder, node: str, grace: int) -> None:
     bridge = add_bridge(builder, node, grace, generation=5, uplinks=1)
     number = len(builder.nics) % (PER_TRAY)
-    attach(builder, add_nic(builder, f"mlx5_{number}", None, grace), bridge, generation=5)
+    attach(
+        builder,
+        add_nic(builder, f"mlx5_{number}", None, grace, gigabits_per_s=XDR),
+        bridge,
+        generation=5,
+    )
 
 
 def _cpus(grace: int) -> str:

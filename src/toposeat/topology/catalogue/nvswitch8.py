@@ -8,6 +8,9 @@ from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import ComponentKind, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.catalogue.parts import (
+    HDR,
+    NDR,
+    XDR,
     add_bridge,
     add_devices,
     add_nic,
@@ -59,7 +62,7 @@ def build_a100() -> Topology:
         for gpu in ids[2 * pair : 2 * pair + 2]:
             attach(builder, gpu, switch, generation=4)
         for name, bus in nics:
-            nic = add_nic(builder, name, f"0000:{bus}:00.0", node)
+            nic = add_nic(builder, name, f"0000:{bus}:00.0", node, gigabits_per_s=HDR)
             attach(builder, nic, switch, generation=4)
     _epyc_sockets(builder)
     return builder.build(
@@ -212,7 +215,13 @@ def _hopper(name: str, memory_gib: int, lane: k.DeviceLink, *, generation: int =
         bridge = add_bridge(builder, nodes[socket], socket, generation=5, uplinks=1)
         switch = add_switch(builder, bridge, socket, generation=5)
         attach(builder, gpu, switch, generation=generation)
-        nic = add_nic(builder, adapter, f"0000:{bus}:00.0", socket)
+        nic = add_nic(
+            builder,
+            adapter,
+            f"0000:{bus}:00.0",
+            socket,
+            gigabits_per_s=XDR if generation > 5 else NDR,
+        )
         attach(builder, nic, switch, generation=generation)
     builder.smp(*nodes, bytes_per_s=k.SMP_OF_PCIE[5], name="UPI")
     return builder

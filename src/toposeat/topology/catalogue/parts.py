@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Device, Nic, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -40,8 +41,19 @@ def add_devices(
     return [d.id for d in builder.devices]
 
 
-def add_nic(builder: GraphBuilder, name: str, pci: str | None, numa: int) -> str:
-    """One NIC, numbered in the order of calls."""
+# Gb/s of one port, per direction.
+EDR, HDR, NDR, XDR, SLINGSHOT_11 = 100.0, 200.0, 400.0, 800.0, 200.0
+
+
+def add_nic(
+    builder: GraphBuilder,
+    name: str,
+    pci: str | None,
+    numa: int,
+    *,
+    gigabits_per_s: float | None = None,
+) -> str:
+    """One NIC, numbered in the order of calls; the rate of its port where the machine has one."""
     index = len(builder.nics)
     builder.nics.append(
         Nic(
@@ -51,6 +63,7 @@ def add_nic(builder: GraphBuilder, name: str, pci: str | None, numa: int) -> str
             name=name,
             pci_bus_id=pci,
             numa_node=numa,
+            bytes_per_s=None if gigabits_per_s is None else nominal(gigabits_per_s * 1e9 / 8),
         )
     )
     return f"nic{index}"

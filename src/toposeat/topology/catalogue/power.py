@@ -7,7 +7,7 @@ from itertools import combinations
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import ComponentKind, PathClass, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.catalogue.parts import add_devices, add_nic, add_numa, attach
+from toposeat.topology.catalogue.parts import EDR, add_devices, add_nic, add_numa, attach
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 NODES = (0, 8)
@@ -34,7 +34,9 @@ def build_summit() -> Topology:
         )
         builder.fabric(bridge, f"numa{NODES[socket]}", bytes_per_s=k.pcie_bytes_per_s(4, 8))
         for port in (0, 1):
-            nic = add_nic(builder, f"mlx5_{2 * socket + port}", None, NODES[socket])
+            nic = add_nic(
+                builder, f"mlx5_{2 * socket + port}", None, NODES[socket], gigabits_per_s=EDR
+            )
             attach(builder, nic, bridge, generation=4, width=8)
     return builder.build(
         name="summit-6",

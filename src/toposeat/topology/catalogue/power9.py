@@ -5,7 +5,7 @@ from __future__ import annotations
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.catalogue.parts import add_devices, add_nic, add_numa, attach
+from toposeat.topology.catalogue.parts import EDR, add_devices, add_nic, add_numa, attach
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 CPUS = ("0-87", "88-175")
@@ -83,5 +83,6 @@ def _adapter(builder: GraphBuilder, node: str, socket: int) -> None:
             f"mlx5_{2 * socket + port}",
             f"00{'0' if socket == 0 else '3'}3:01:00.{port}",
             NODES[socket],
+            gigabits_per_s=EDR,
         )
         attach(builder, nic, bridge, generation=4, width=8)

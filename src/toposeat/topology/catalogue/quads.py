@@ -6,7 +6,14 @@ from itertools import combinations
 
 from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.catalogue.parts import add_bridge, add_devices, add_nic, add_numa, attach
+from toposeat.topology.catalogue.parts import (
+    SLINGSHOT_11,
+    add_bridge,
+    add_devices,
+    add_nic,
+    add_numa,
+    attach,
+)
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 A100_LINKS = 4  # NVLinks between each two of four A100
@@ -23,7 +30,10 @@ def build_perlmutter() -> Topology:
     builder = _four_a100(("03", "41", "82", "c1"), cores=16)
     for node in range(4):
         attach(
-            builder, add_nic(builder, f"cxi{node}", None, 3 - node), f"bridge{node}", generation=4
+            builder,
+            add_nic(builder, f"cxi{node}", None, 3 - node, gigabits_per_s=SLINGSHOT_11),
+            f"bridge{node}",
+            generation=4,
         )
     return builder.build(
         name="perlmutter-4",
@@ -47,7 +57,7 @@ def build_polaris() -> Topology:
     """`polaris-4`: two adapters, the first beside GPU 3, the second beside GPU 1."""
     builder = _four_a100(("07", "46", "85", "c7"), cores=8)
     for number, gpu in enumerate((3, 1)):
-        nic = add_nic(builder, f"mlx5_{number}", None, 3 - gpu)
+        nic = add_nic(builder, f"mlx5_{number}", None, 3 - gpu, gigabits_per_s=SLINGSHOT_11)
         attach(builder, nic, f"bridge{gpu}", generation=4)
     return builder.build(
         name="polaris-4",
@@ -117,7 +127,12 @@ def build_alps() -> Topology:
             LinkKind.C2C, gpu, node, bytes_per_s=C2C_BYTES_PER_S, latency_s=1e-6, name="NVLink-C2C"
         )
         bridge = add_bridge(builder, node, i, generation=5, uplinks=1)
-        attach(builder, add_nic(builder, f"cxi{i}", None, i), bridge, generation=5)
+        attach(
+            builder,
+            add_nic(builder, f"cxi{i}", None, i, gigabits_per_s=SLINGSHOT_11),
+            bridge,
+            generation=5,
+        )
     for a, b in combinations(nodes, 2):
         builder.smp(a, b, bytes_per_s=GRACE_BYTES_PER_S, name="Grace to Grace")
     return builder.build(
@@ -169,7 +184,7 @@ def build_mi300a() -> Topology:
             name="in package",
         )
         bridge = add_bridge(builder, node, i, generation=4, uplinks=1)
-        nic = add_nic(builder, f"hsi{i}", _MI300A_NIC_PCI[i], i)
+        nic = add_nic(builder, f"hsi{i}", _MI300A_NIC_PCI[i], i, gigabits_per_s=SLINGSHOT_11)
         attach(builder, nic, bridge, generation=4)
     return builder.build(
         name="mi300a-4",

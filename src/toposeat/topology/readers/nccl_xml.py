@@ -41,6 +41,7 @@ _MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{1,8})*", re.IGNORECASE | re.ASCII)
 _CLASS_NVSWITCH = 0x068000
 _CLASS_CPU_BRIDGE = 0x068001  # POWER9: NVLinks that end at the CPU
 _ACCELERATORS = (0x0302, 0x1200, 0x0380)  # PCI classes of GPUs without and with a display
+_MAX_PORT_MEGABITS = 1_600_000
 _NETWORK = (0x0200, 0x0207)  # Ethernet and InfiniBand controllers
 _MAX_LANES = 64
 _MAX_DEVICES = 1024  # of one node
@@ -109,7 +110,7 @@ class _Contents:
     pci: dict[str, PciDevice] = field(default_factory=dict)
     cpus_of_node: dict[int, str] = field(default_factory=dict)
     gpus: list[_Gpu] = field(default_factory=list)
-    adapters: list[tuple[str, str]] = field(default_factory=list)  # (name, PCI bus id)
+    adapters: list[NetworkAdapter] = field(default_factory=list)
     report: list[str] = field(default_factory=list)
 
 
@@ -129,10 +130,7 @@ def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
             f"{len(contents.gpus)} GPUs in one node", path=path, line=root.line, hint=_HINT
         )
     builder = GraphBuilder(report=contents.report)
-    adapters = [
-        (NetworkAdapter(name=name, pci_bus_id=bus), contents.pci[bus])
-        for name, bus in contents.adapters
-    ]
+    adapters = [(each, contents.pci[each.pci_bus_id]) for each in contents.adapters]
     endpoints = _add_gpus(builder, contents) + add_nics(builder, adapters)
     machine = Machine(
         pci=contents.pci,
@@ -183,13 +181,20 @@ def _read_endpoint(contents: _Contents, element: XmlElement, function: PciDevice
     gpus = list(element.named("gpu"))
     nets = [net for nic in element.named("nic") for net in nic.named("net")]
     contents.gpus.extend(_Gpu(function, gpu.line, gpu) for gpu in gpus[:1])
-    contents.adapters.extend((net.get("name"), function.pci_bus_id) for net in nets)
+    contents.adapters.extend(_adapter(net, function.pci_bus_id) for net in nets)
     if gpus or nets or any(element.named("pci")):
         return
     if function.class_code >> 8 in _ACCELERATORS:
         contents.gpus.append(_Gpu(function, element.line, None))
     elif function.class_code >> 8 in _NETWORK:
-        contents.adapters.append(("", function.pci_bus_id))
+        contents.adapters.append(NetworkAdapter(name="", pci_bus_id=function.pci_bus_id))
+
+
+def _adapter(net: XmlElement, bus: str) -> NetworkAdapter:
+    """Plugins may write any speed: what no port has is taken as not stated."""
+    megabits = _number(net, "speed", 0, _MAX_PORT_MEGABITS)
+    rate = megabits * 1e6 / 8 if megabits else None
+    return NetworkAdapter(name=net.get("name"), pci_bus_id=bus, bytes_per_s=rate)
 
 
 def _function(
@@ -359,7 +364,7 @@ def _describe(builder: GraphBuilder, contents: _Contents) -> None:
         )
     if not contents.adapters:
         say("no NIC in the file")
-    unnamed = sum(not name for name, _ in contents.adapters)
+    unnamed = sum(not each.name for each in contents.adapters)
     if unnamed:
         say(f"{unnamed} NICs are known by PCI class alone: they have no name")
     nodes = {gpu.function.numa_node for gpu in contents.gpus}
