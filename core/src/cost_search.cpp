@@ -80,7 +80,7 @@ private:
   WalkLimits first_walk() {
     if (options_.strategy == SearchStrategy::tabu)
       return {endless, endless};
-    return {endless, times_ranks(5)};
+    return {endless, times_ranks(options_.patience)};
   }
 
   void search() {
@@ -123,7 +123,7 @@ private:
   /// Tabu searches from kicked placements; the kick grows as long as nothing improves.
   void iterate(std::uint64_t moves) {
     const std::uint64_t end = moves > endless - budget_.used() ? endless : budget_.used() + moves;
-    const WalkLimits limits{endless, times_ranks(5)};
+    const WalkLimits limits{endless, times_ranks(options_.patience)};
     const std::size_t most = std::max<std::size_t>(3, problem_.n / 2);
     Member anchor{problem_.reduced(whole_), unlimited};
     shuffle(problem_, anchor.placement, rng_);

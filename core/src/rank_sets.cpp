@@ -92,6 +92,22 @@ SplitNumbers::SplitNumbers(RankSet set, int right) : right_(right) {
   }
 }
 
+SilentRanks::SilentRanks(const Qap &traffic) {
+  const std::size_t n = traffic.size();
+  for (std::size_t r = 0; r < n; ++r) {
+    bool silent = traffic.free_rank(r);
+    for (std::size_t s = 0; s < n && silent; ++s)
+      silent = traffic.flow(r, s) == 0 && traffic.flow(s, r) == 0;
+    if (silent)
+      all_ |= RankSet{1} << r;
+  }
+  if (std::popcount(all_) == 1)
+    all_ = 0;
+  RankSet rest = all_;
+  for (std::size_t count = 1; rest != 0; ++count, rest &= rest - 1)
+    lowest_[count] = lowest_[count - 1] | (rest & (~rest + 1));
+}
+
 BorderTraffic::BorderTraffic(const Matrix &flow) {
   const std::size_t n = flow.n;
   std::vector<Crossing> of_rank(max_set_ranks);

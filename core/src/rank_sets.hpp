@@ -121,6 +121,31 @@ template <class Visit> void for_each_set(int ranks, int size, Visit visit) {
   }
 }
 
+/// Ranks that send and receive nothing: it does not matter which of them a set has, only how many.
+class SilentRanks {
+public:
+  /// Ranks with a pin are left out.
+  explicit SilentRanks(const Qap &traffic);
+
+  [[nodiscard]] bool any() const { return all_ != 0; }
+
+  /// The set with the lowest silent ranks in place of its own.
+  [[nodiscard]] RankSet lowest(RankSet set) const {
+    return (set & ~all_) | lowest_[static_cast<std::size_t>(std::popcount(set & all_))];
+  }
+
+  /// Whether the silent ranks of a part are the lowest ones of the whole: of parts that differ in
+  /// these alone, one has them.
+  [[nodiscard]] bool lowest_of(RankSet part, RankSet whole) const {
+    const RankSet mine = part & all_;
+    return (whole & all_ & (2 * std::bit_floor(mine) - 1)) == mine || mine == 0;
+  }
+
+private:
+  RankSet all_ = 0; // none if there is but one
+  std::array<RankSet, max_set_ranks + 1> lowest_{}; // so many of them
+};
+
 /// Bytes that leave and enter a set of ranks.
 struct Crossing {
   double out = 0;

@@ -74,6 +74,8 @@ private:
     splits_.reserve(patterns.size());
     for (const std::uint16_t pattern : patterns) {
       const RankSet right = spread(pattern);
+      if (values_.silent().any() && !values_.silent().lowest_of(right, all_))
+        continue;
       const RankSet left = all_ ^ right;
       double bound = Join::join(left_bound(left), right_bound(right));
       if (!(bound < hopeless))

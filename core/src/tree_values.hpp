@@ -46,7 +46,7 @@ public:
   /// at a stage, if given.
   TreeValues(const CutTree &tree, const Qap &traffic, double limit, const TreeValues<Max> *maxima)
       : limit_(limit), maxima_(maxima), ranks_(static_cast<int>(tree.devices)),
-        border_(traffic.flow), numbers_(set_numbers()), stages_(tree, traffic),
+        border_(traffic.flow), silent_(traffic), numbers_(set_numbers()), stages_(tree, traffic),
         shares_(stages_.size()), bounds_(stages_.size()) {
     for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
       Stage &stage = stages_[number];
@@ -58,10 +58,11 @@ public:
   [[nodiscard]] const TreeStages &stages() const { return stages_; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] Crossing crossing(RankSet set) const { return border_.of(set); }
+  [[nodiscard]] const SilentRanks &silent() const { return silent_; }
 
   /// Whether every placement of the set at the stage is known to have a term above `limit`.
   [[nodiscard]] bool exceeds(int number, RankSet set, double limit) const {
-    return std::abs(stages_[number].table[numbers_[set]]) > limit;
+    return std::abs(stages_[number].table[numbers_[silent_.lowest(set)]]) > limit;
   }
 
   /// Of a whole placement; infinite beyond the limit.
@@ -88,6 +89,8 @@ public:
   /// The best value of the set at the stage, if it is known already or below `enough`; else
   /// infinite.
   double value(int number, RankSet set, double enough) {
+    if (silent_.any())
+      set = silent_.lowest(set);
     const double known = stages_[number].table[numbers_[set]];
     if (!std::signbit(known))
       return known;
@@ -100,6 +103,8 @@ public:
 
   /// The same with the node's own terms at hand.
   double value(int number, RankSet set, double enough, double own) {
+    if (silent_.any())
+      set = silent_.lowest(set);
     // Stages are never added once values are asked for: the reference stays good.
     double &known = stages_[number].table[numbers_[set]];
     if (!std::signbit(known))
@@ -136,6 +141,8 @@ public:
     const SubsetSpread spread(set);
     for (const std::uint16_t pattern : patterns(stage)) {
       const RankSet right = spread(pattern);
+      if (silent_.any() && !silent_.lowest_of(right, set))
+        continue;
       const RankSet left = set ^ right;
       // The right part is the smaller one: cheap to know, and often enough to rule the split out.
       const double right_value = value(stage.right, right, best);
@@ -160,7 +167,10 @@ public:
     // Of most of the ranks, sets are few too, but what they are made of is not.
     const bool small = stage.table.size() <= small_table && 2 * stage.size <= ranks_;
     if (!stage.complete && small) {
-      for_each_set(ranks_, stage.size, [&](RankSet set) { value(number, set, unlimited); });
+      for_each_set(ranks_, stage.size, [&](RankSet set) {
+        const double known = value(number, set, unlimited);
+        stage.table[numbers_[set]] = known; // it may be that of other silent ranks
+      });
       stage.complete = true;
     }
     return stage.complete;
@@ -309,6 +319,7 @@ private:
   const TreeValues<Max> *maxima_;
   int ranks_;
   BorderTraffic border_;
+  SilentRanks silent_;
   const std::vector<std::uint16_t> &numbers_;
   TreeStages stages_;
   std::vector<std::vector<double>> shares_;           // by stage

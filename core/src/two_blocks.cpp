@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -39,18 +38,84 @@ Matrix restricted(const Matrix &matrix, const std::vector<std::uint32_t> &lines)
   return result;
 }
 
-/// Entries off the diagonal, sorted.
-template <class Order> std::vector<double> sorted_entries(const Matrix &matrix, Order order) {
+bool symmetric(const Matrix &matrix) {
+  for (std::size_t i = 0; i < matrix.n; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (matrix(i, j) != matrix(j, i))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Entries off the diagonal, rising; of a mirrored matrix those below the diagonal.
+std::vector<double> rising_entries(const Matrix &matrix, bool mirrored) {
   std::vector<double> entries;
   for (std::size_t i = 0; i < matrix.n; ++i) {
-    for (std::size_t j = 0; j < matrix.n; ++j) {
+    for (std::size_t j = 0; j < (mirrored ? i : matrix.n); ++j) {
       if (i != j)
         entries.push_back(matrix(i, j));
     }
   }
-  std::sort(entries.begin(), entries.end(), order);
+  std::sort(entries.begin(), entries.end());
   return entries;
 }
+
+/// Pairs of ranks by falling traffic, so that those inside a set are found in that order. Where
+/// traffic and distances are the same in both directions, one pair stands for both.
+class FallingPairs {
+public:
+  FallingPairs(const Matrix &flow, bool mirrored) {
+    struct Pair {
+      double flow;
+      RankSet ends;
+    };
+    std::vector<Pair> pairs;
+    for (std::size_t r = 0; r < flow.n; ++r) {
+      for (std::size_t s = 0; s < (mirrored ? r : flow.n); ++s) {
+        if (flow(r, s) > 0)
+          pairs.push_back({(mirrored ? 2 : 1) * flow(r, s), RankSet{1} << r | RankSet{1} << s});
+      }
+    }
+    std::sort(pairs.begin(), pairs.end(), [](const Pair &a, const Pair &b) {
+      return a.flow != b.flow ? a.flow > b.flow : a.ends < b.ends;
+    });
+    words_ = (pairs.size() + 63) / 64;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      flow_.push_back(pairs[i].flow);
+      for (RankSet ends = pairs[i].ends; ends != 0; ends &= ends - 1)
+        touching_[index(std::countr_zero(ends))][i / 64] |= std::uint64_t{1} << i % 64;
+    }
+  }
+
+  /// The heaviest of those that have no end in `others` on the first of `rising`, and so on.
+  [[nodiscard]] double least_product(RankSet others, const std::vector<double> &rising) const {
+    Words touched{};
+    for (; others != 0; others &= others - 1) {
+      const Words &each = touching_[index(std::countr_zero(others))];
+      for (std::size_t w = 0; w < touched.size(); ++w)
+        touched[w] |= each[w];
+    }
+    double sum = 0;
+    std::size_t place = 0;
+    for (std::size_t w = 0; w < words_; ++w) {
+      const std::size_t left = flow_.size() - 64 * w;
+      const std::uint64_t used = left < 64 ? (std::uint64_t{1} << left) - 1 : ~std::uint64_t{0};
+      for (std::uint64_t inside = ~touched[w] & used; inside != 0; inside &= inside - 1)
+        sum += flow_[64 * w + index(std::countr_zero(inside))] * rising[place++];
+    }
+    return sum;
+  }
+
+private:
+  using Words = std::array<std::uint64_t, 4>; // 16 ranks have at most 240 pairs
+
+  static std::size_t index(int bit) { return static_cast<std::size_t>(bit); }
+
+  std::vector<double> flow_;
+  std::array<Words, most_devices> touching_{}; // pairs with this rank
+  std::size_t words_ = 0;
+};
 
 class TwoBlockSearch {
 public:
@@ -58,23 +123,18 @@ public:
                  const Deadline &deadline)
       : original_(original), prepared_(original), qap_(prepared_.qap), blocks_(blocks),
         deadline_(deadline), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
-        between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])), border_(qap_.flow) {
+        between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])), border_(qap_.flow),
+        mirrored_(symmetric(qap_.flow) && symmetric(qap_.distance)), pairs_(qap_.flow, mirrored_),
+        silent_(original) {
     for (std::size_t side = 0; side < 2; ++side) {
       inside_[side] = restricted(qap_.distance, blocks.devices[side]);
-      rising_[side] = sorted_entries(inside_[side], std::less<>());
+      rising_[side] = rising_entries(inside_[side], mirrored_);
     }
-    for (std::uint32_t r = 0; r < qap_.size(); ++r) {
-      for (std::uint32_t s = 0; s < qap_.size(); ++s) {
-        if (qap_.flow(r, s) > 0)
-          flows_.push_back({qap_.flow(r, s), RankSet{1} << r | RankSet{1} << s});
-      }
-    }
-    std::sort(flows_.begin(), flows_.end(), [](const auto &a, const auto &b) {
-      return a.first != b.first ? a.first > b.first : a.second < b.second;
-    });
   }
 
   BoundedAnswer run() {
+    // Searches find the best split sooner than the best order of its ranks.
+    solve({0, first_ranks(best_)});
     list_splits();
     double open = unlimited;
     for (const Split &split : splits_) {
@@ -113,15 +173,12 @@ private:
     return between_ * (bytes.out + bytes.in);
   }
 
-  /// The heaviest flows inside the set on the nearest pairs of the block.
-  double least_product(std::size_t side, RankSet set) const {
-    double sum = 0;
-    std::size_t place = 0;
-    for (const auto &[flow, ends] : flows_) {
-      if ((ends & ~set) == 0)
-        sum += flow * rising_[side][place++];
-    }
-    return sum;
+  RankSet first_ranks(const Assignment &placement) const {
+    RankSet first = 0;
+    for (const std::uint32_t device : blocks_.devices[0])
+      first |= RankSet{1} << (std::find(placement.begin(), placement.end(), device) -
+                              placement.begin());
+    return first;
   }
 
   void list_splits() {
@@ -130,8 +187,13 @@ private:
     for_each_set(ranks, static_cast<int>(inside_[0].n), [&](RankSet set) {
       if (alike && (set & 1U) == 0)
         return; // the other way round it is the same
+      if (!silent_.lowest_of(set, all()))
+        return;
       const RankSet rest = all() & ~set;
-      const double bound = crossing(set) + least_product(0, set) + least_product(1, rest);
+      double bound = crossing(set) + pairs_.least_product(rest, rising_[0]);
+      if (bound > prunes_at())
+        return;
+      bound += pairs_.least_product(set, rising_[1]);
       if (bound <= prunes_at())
         splits_.push_back({bound, set});
     });
@@ -179,9 +241,11 @@ private:
   double best_cost_;
   double between_;
   BorderTraffic border_;
+  bool mirrored_; // traffic and distances are the same in both directions
+  FallingPairs pairs_;
+  SilentRanks silent_;
   std::array<Matrix, 2> inside_;
   std::array<std::vector<double>, 2> rising_;
-  std::vector<std::pair<double, RankSet>> flows_; // falling, with both ends
   std::vector<Split> splits_;
 };
 

@@ -22,6 +22,7 @@ struct SearchOptions {
   std::uint64_t moves = 20000; // exchanges made in all; decides the result unless time runs out
   double target = -1;          // stop when the cost is this low (a proved bound)
   SearchStrategy strategy = SearchStrategy::automatic;
+  double patience = 5; // exchanges without success, per rank, that end a walk before the next kick
   /// Called with the best placement of every tabu search and its cost.
   std::function<void(const Assignment &, double cost)> visit = {};
 };
