@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Union
 
 import numpy as np
 from benchmarks.mapping.node_machines import Machine
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 
-Shape = Union[int, tuple["Shape", ...]]  # devices of one switch, or what is below one
+Shape = int | tuple["Shape", ...]  # devices of one switch, or what is below one
 
 LEVELS = (12, 10, 8, 6)  # GB/s from the devices up
 REGULAR: tuple[Shape, ...] = (

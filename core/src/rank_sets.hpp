@@ -142,7 +142,7 @@ public:
   }
 
 private:
-  RankSet all_ = 0; // none if there is but one
+  RankSet all_ = 0;                                 // none if there is but one
   std::array<RankSet, max_set_ranks + 1> lowest_{}; // so many of them
 };
 

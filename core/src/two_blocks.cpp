@@ -176,8 +176,8 @@ private:
   RankSet first_ranks(const Assignment &placement) const {
     RankSet first = 0;
     for (const std::uint32_t device : blocks_.devices[0])
-      first |= RankSet{1} << (std::find(placement.begin(), placement.end(), device) -
-                              placement.begin());
+      first |=
+          RankSet{1} << (std::find(placement.begin(), placement.end(), device) - placement.begin());
     return first;
   }
 
