@@ -74,8 +74,8 @@ Found solve_congestion(const Job &job);
 Found solve_time(const Job &job);
 
 /// The best placement by the objective asked for (cost or congestion) among those that beat the
-/// default and are not predicted slower: found by enumeration, so only on small machines and if
-/// time allows. `least` is about what the best of all placements has.
+/// default and are not predicted slower, or the default if there is none: found by enumeration, so
+/// only on small machines and if time allows. `least` is about what the best of all placements has.
 std::optional<Assignment> best_not_slower(const Job &job, double least, const Deadline &deadline);
 
 /// Bounds that take milliseconds, to judge a placement that was not searched for.

@@ -30,6 +30,15 @@ double least_share(const SmallTable &bytes) {
   return share;
 }
 
+SmallTable transposed(const SmallTable &table) {
+  SmallTable result{};
+  for (std::size_t a = 0; a < small_width; ++a) {
+    for (std::size_t b = 0; b < small_width; ++b)
+      result[b][a] = table[a][b];
+  }
+  return result;
+}
+
 } // namespace
 
 PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
@@ -44,6 +53,21 @@ PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t
       least_[a][b] = std::max(share * quicker, own_[a].both[b]) + std::min(pace(a, b), pace(b, a));
     }
   }
+  sort_peers(ranks);
+}
+
+PartialSum::PartialSum(const SmallTable &byte_cost, const SmallTable &bytes,
+                       const SmallTable &message_cost, const SmallTable &messages,
+                       std::size_t ranks)
+    : bytes_(bytes), ranks_(ranks), number_(sets, 0), among_(four_sets) {
+  leaving_ = byte_cost;
+  entering_ = transposed(byte_cost);
+  for (std::size_t a = 0; a < small_width; ++a) {
+    for (std::size_t b = 0; b < small_width; ++b)
+      least_[a][b] = std::min(leaving_[a][b], entering_[a][b]);
+  }
+  if (message_cost != SmallTable{})
+    messages_.push_back({messages, message_cost, transposed(message_cost)});
   sort_peers(ranks);
 }
 
@@ -103,6 +127,11 @@ void PartialSum::add_placed(std::size_t depth, std::uint32_t p, std::uint32_t de
   DeviceLine &below = linear_[depth + 1][q];
   for (std::size_t d = 0; d < small_width; ++d)
     below[d] = here[d] + (out * leaving[d] + in * entering[d]) + OwnLinks::seconds(own, d, out, in);
+  for (const Product &each : messages_) {
+    for (std::size_t d = 0; d < small_width; ++d)
+      below[d] += each.amount[p][q] * each.leaving[device][d] +
+                  each.amount[q][p] * each.entering[device][d];
+  }
 }
 
 double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t device,
@@ -146,8 +175,12 @@ const Ways &PartialSum::among(const FourDevices &devices) {
         const double in = bytes_[first + l][first + k];
         const std::uint32_t from = devices[a];
         const std::uint32_t to = devices[b];
-        return out * leaving_[from][to] + in * entering_[from][to] +
-               OwnLinks::seconds(own_[from], to, out, in);
+        double cost = out * leaving_[from][to] + in * entering_[from][to] +
+                      OwnLinks::seconds(own_[from], to, out, in);
+        for (const Product &each : messages_)
+          cost += each.amount[first + k][first + l] * each.leaving[from][to] +
+                  each.amount[first + l][first + k] * each.entering[from][to];
+        return cost;
       },
       std::plus<>());
   return among;

@@ -24,6 +24,11 @@ class PartialSum {
 public:
   PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks);
 
+  /// Of any pairwise cost: what a byte costs, and what a message costs besides, by devices from and
+  /// to. The bounds know of bytes alone.
+  PartialSum(const SmallTable &byte_cost, const SmallTable &bytes, const SmallTable &message_cost,
+             const SmallTable &messages, std::size_t ranks);
+
   /// With rank p on a device at this depth, the others `left` on some devices of the set `open`.
   /// Those at lesser depths stay as they were placed.
   double place(std::size_t depth, std::uint32_t p, std::uint32_t device,
@@ -35,6 +40,13 @@ public:
                const FourDevices &devices);
 
 private:
+  /// What an amount by ranks from and to costs, each unit as much as the devices say.
+  struct Product {
+    SmallTable amount{};
+    SmallTable leaving{};  // [device][peer]
+    SmallTable entering{}; // the same, the other way
+  };
+
   void sort_peers(std::size_t ranks);
   void add_placed(std::size_t depth, std::uint32_t p, std::uint32_t device, std::uint32_t q);
   const Ways &among(const FourDevices &devices);
@@ -44,6 +56,7 @@ private:
 
   SmallTable bytes_;
   std::size_t ranks_;
+  std::vector<Product> messages_; // one, or none
   FourKernels kernels_ = four_kernels();
   SmallTable leaving_{}; // pace of the shared links, [device][peer]
   SmallTable entering_{};

@@ -4,23 +4,24 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <bitset>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "four_maxima.hpp"
 #include "last_four.hpp"
-#include "link_sums.hpp"
 #include "load_kernel.hpp"
 #include "load_terms.hpp"
-#include "own_links.hpp"
-#include "partial_sum.hpp"
+#include "orbit_leaders.hpp"
+#include "qap_symmetry.hpp"
 #include "rank_twins.hpp"
+#include "small_sum.hpp"
+#include "tie_parts.hpp"
+#include "time_limit.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/symmetry.hpp"
 
@@ -31,9 +32,6 @@ constexpr double tolerance = 1e-9;
 constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
 
 constexpr std::size_t most_depth = small_width - last_ranks; // ranks that are placed one by one
-constexpr std::size_t marks = small_width * small_width * small_width * small_width;
-static_assert(most_depth == 4);
-
 template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
   for (; set != 0; set &= set - 1)
     visit(static_cast<std::uint32_t>(std::countr_zero(set)));
@@ -61,51 +59,67 @@ SmallTable bytes_between(const std::vector<std::uint32_t> &order, const RankTraf
   return bytes;
 }
 
-/// The sum of all links and what bounds it, made once it is asked for.
-struct Sums {
-  Sums(const Network &network, const SmallTable &bytes, std::size_t ranks)
-      : own(network), bound(own, bytes, ranks), exact(own, bytes, ranks) {}
-
-  OwnLinks own;
-  PartialSum bound;
-  LinkSums exact;
-};
-
 class SmallLoads {
 public:
-  SmallLoads(const LoadProblem &problem, const Assignment &incumbent, double known_bound,
-             const Deadline &deadline, const Acceptable &acceptable, double sum_below)
-      : problem_(problem), deadline_(deadline), acceptable_(acceptable), known_bound_(known_bound),
-        sum_below_(sum_below), talking_(branching_order(problem)),
+  SmallLoads(const LoadProblem &problem, const Assignment &incumbent, const Deadline &deadline,
+             const Requirement &required)
+      : problem_(problem), deadline_(deadline), acceptable_(required.acceptable),
+        limit_(required.limit), talking_(branching_order(problem)),
         order_(all_ranks(problem, talking_)), one_by_one_(order_.size() - last_ranks),
-        bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network),
-        symmetry_(problem.network), best_(incumbent),
+        bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network), best_(incumbent),
         lines_(one_by_one_ * terms_.shared().terms(), 0.0),
-        rows_(one_by_one_ * small_width * terms_.shared().terms(), DeviceLine{}) {
-    best_max_ = congestion(problem.network, problem.traffic, incumbent).max_s;
-  }
+        rows_(one_by_one_ * small_width * terms_.shared().terms(), DeviceLine{}) {}
 
-  BoundedAnswer run() {
-    if (best_max_ > known_bound_ * (1 + tolerance)) {
+  /// See `least_congestion`.
+  BoundedAnswer least_maximum(double known_bound, double sum_below) {
+    best_max_ = congestion(problem_.network, problem_.traffic, best_).max_s;
+    if (best_max_ > known_bound * (1 + tolerance)) {
+      break_symmetries(Symmetry(problem_.network));
       search();
     } else {
-      ties_.set();
+      ties_.mark_all();
     }
     const bool proved = !stopped_ && !acceptable_;
-    const double bound = proved ? best_max_ : std::min(known_bound_, best_max_);
-    const bool sum_counts = !proved || less_by_tolerance(best_max_, sum_below_);
+    const double bound = proved ? best_max_ : std::min(known_bound, best_max_);
+    const bool sum_counts = !proved || less_by_tolerance(best_max_, sum_below);
     if (!stopped_ && sum_counts && (!acceptable_ || accepted_)) {
       // Nothing has less: now the least sum of those that have as little.
       const Congestion here = congestion(problem_.network, problem_.traffic, best_);
       best_sum_ = std::accumulate(here.seconds.begin(), here.seconds.end(), 0.0);
-      sums_ = std::make_unique<Sums>(problem_.network, bytes_, order_.size());
+      sum_ = std::make_unique<SmallSum>(problem_.network, bytes_, order_.size());
+      if (!leaders_)
+        break_symmetries(Symmetry(problem_.network));
       search();
     }
     return {best_, best_max_, bound, proved};
   }
 
+  /// See `cheapest_within`.
+  std::vector<Assignment> cheapest(const Qap &qap, double most_s, double upper, std::size_t count) {
+    best_max_ = most_s;
+    best_sum_ = upper;
+    wanted_ = count;
+    ties_.mark_all();
+    sum_ = std::make_unique<SmallSum>(qap, order_);
+    break_symmetries(Symmetry(problem_.network, machine_colours(qap)));
+    search();
+    std::sort(found_.begin(), found_.end());
+    std::vector<Assignment> placements;
+    for (Found &each : found_)
+      placements.push_back(std::move(each.placement));
+    return placements;
+  }
+
 private:
   using Prospects = std::array<Prospect, small_width>;
+
+  /// By rising sum.
+  struct Found {
+    double sum;
+    Assignment placement;
+
+    auto operator<=>(const Found &) const = default;
+  };
 
   /// A device for the rank that is placed next, and what speaks for it.
   struct Child {
@@ -113,11 +127,12 @@ private:
     std::uint32_t device;
   };
 
+  void break_symmetries(Symmetry machine) {
+    leaders_.emplace(std::move(machine), later_twins(problem_, order_, talking_.size()));
+    maxima_ = std::make_unique<FourMaxima>(terms_, bytes_, order_.size(), ways_against_twins());
+  }
+
   void search() {
-    if (twins_.empty()) {
-      twins_ = later_twins(problem_, order_, talking_.size());
-      maxima_ = std::make_unique<FourMaxima>(terms_, bytes_, order_.size(), ways_against_twins());
-    }
     open_ = (1U << order_.size()) - 1;
     for (std::size_t p = 0; p < order_.size(); ++p) {
       DeviceLine &floor = prospects_[0][p].lone;
@@ -136,7 +151,7 @@ private:
 
   /// What a maximum must be below to be of interest.
   [[nodiscard]] double limit() const {
-    return best_max_ * (sums_ != nullptr ? 1 + tolerance : 1 - tolerance);
+    return best_max_ * (sum_ != nullptr ? 1 + tolerance : 1 - tolerance);
   }
 
   /// What a maximum must be below to be no worse.
@@ -144,36 +159,13 @@ private:
 
   [[nodiscard]] double sum_limit() const { return best_sum_ * (1 - tolerance); }
 
-  // While the maximum is searched, those parts of the tree are marked where something that was left
-  // out may have as little as the best: only these are looked at again for the sum. A part is what
-  // the ranks that are placed one by one leave open.
-
-  /// First and end of the parts below the first `depth` devices of `fixed_`.
-  [[nodiscard]] std::pair<std::size_t, std::size_t> parts(std::size_t depth) const {
-    std::size_t first = 0;
-    std::size_t count = marks;
-    for (std::size_t k = 0; k < depth; ++k) {
-      count /= small_width;
-      first += fixed_[k] * count;
-    }
-    return {first, first + count};
+  [[nodiscard]] std::span<const std::uint32_t> fixed(std::size_t depth) const {
+    return std::span(fixed_).first(depth);
   }
 
   void mark_tie(std::size_t depth) {
-    if (sums_ != nullptr)
-      return;
-    const auto [first, end] = parts(depth);
-    for (std::size_t part = first; part < end; ++part)
-      ties_.set(part);
-  }
-
-  [[nodiscard]] bool marked(std::size_t depth) const {
-    const auto [first, end] = parts(depth);
-    for (std::size_t part = first; part < end; ++part) {
-      if (ties_.test(part))
-        return true;
-    }
-    return false;
+    if (sum_ == nullptr)
+      ties_.mark(fixed(depth));
   }
 
   [[nodiscard]] bool out_of_time() {
@@ -188,16 +180,15 @@ private:
     const DeviceLine &most = prospects_[depth][depth].most;
     for (std::size_t i = 0; i < count && !out_of_time(); ++i) {
       const std::uint32_t device = children[i].device;
-      if (!(most[device] < tie_limit()) ||
-          (sums_ != nullptr && !(children[i].rating < sum_limit())))
+      if (!(most[device] < tie_limit()) || (sum_ != nullptr && !(children[i].rating < sum_limit())))
         continue;
       fixed_[depth] = device;
       if (!(most[device] < limit())) {
         mark_tie(depth + 1);
         continue;
       }
-      if (sums_ != nullptr)
-        place_for_sums(depth, device);
+      if (sum_ != nullptr)
+        place_for_sum(depth, device);
       open_ ^= 1U << device;
       if (depth + 1 == one_by_one_) {
         seat_last_four(device);
@@ -220,9 +211,9 @@ private:
       if (!(most[d] < tie_limit()))
         return;
       double rating = most[d];
-      if (sums_ != nullptr) {
+      if (sum_ != nullptr) {
         fixed_[depth] = d;
-        if (!marked(depth + 1))
+        if (!ties_.any(fixed(depth + 1)))
           return;
         rating = bound_of_sum(depth, d);
       }
@@ -235,23 +226,13 @@ private:
   }
 
   double bound_of_sum(std::size_t depth, std::uint32_t device) {
-    const auto p = static_cast<std::uint32_t>(depth);
-    const std::uint32_t open = open_ ^ (1U << device);
-    if (depth + 1 == one_by_one_) {
-      Ways &ways = least_sums_[device];
-      ways = sums_->bound.of_ways(depth, p, device, four_of(open));
-      return *std::min_element(ways.begin(), ways.end());
-    }
-    std::array<std::uint32_t, small_width> left{};
-    std::iota(left.begin(), left.end(), p + 1);
-    return sums_->bound.place(depth, p, device, std::span(left).first(order_.size() - depth - 1),
-                              open);
+    return sum_->bound(depth, device, open_ ^ (1U << device));
   }
 
-  void place_for_sums(std::size_t depth, std::uint32_t device) {
+  void place_for_sum(std::size_t depth, std::uint32_t device) {
     if (depth + 1 < one_by_one_)
       bound_of_sum(depth, device); // again: another child was the last
-    sums_->exact.place(depth, device);
+    sum_->place(depth, device);
   }
 
   /// Open devices that the next rank need be tried on: greater than those of its earlier twins, and
@@ -263,36 +244,9 @@ private:
         if (!(prospects_[depth][depth].most[d] < unlimited))
           set ^= 1U << d;
       });
-      const std::uint32_t all = set;
-      set = representatives(depth, all);
-      symmetric = set != all;
+      set = leaders_->least(fixed(depth), set, symmetric);
     }
-    return set & greater_than_twins(depth, depth);
-  }
-
-  /// Of a set of devices, one of those that symmetries exchange; found once for both searches.
-  std::uint32_t representatives(std::size_t depth, std::uint32_t set) {
-    std::uint32_t key = set;
-    for (std::size_t k = 0; k < depth; ++k)
-      key = key << 4U | (8 + fixed_[k]);
-    const auto [known, is_new] = representatives_.try_emplace(key, 0);
-    if (is_new) {
-      std::vector<std::uint32_t> all;
-      for_each_device(set, [&](std::uint32_t d) { all.push_back(d); });
-      for (const std::uint32_t d : symmetry_.representatives(std::span(fixed_).first(depth), all))
-        known->second |= 1U << d;
-    }
-    return known->second;
-  }
-
-  /// Devices greater than those of the earlier twins of rank p among the first `depth`.
-  [[nodiscard]] std::uint32_t greater_than_twins(std::size_t depth, std::size_t p) const {
-    std::uint32_t set = (1U << small_width) - 1;
-    for (std::size_t k = 0; k < depth; ++k) {
-      if ((twins_[k] >> p & 1U) != 0)
-        set &= ~((2U << fixed_[k]) - 1);
-    }
-    return set;
+    return set & leaders_->above_twins(fixed(depth), depth);
   }
 
   /// Whether each rank that is left has a device where the maximum is of interest.
@@ -328,6 +282,23 @@ private:
     double *line = lines_.data() + depth * terms;
     settle_(std::span(rows).first(left), {&terms_, fixed_[depth], row(depth, depth),
                                           &expected[depth], line, line + terms, &filled});
+    if (limit_ != nullptr)
+      forbid_slow_pairs(depth);
+  }
+
+  /// Of the ranks left with rank `depth` where it is now.
+  void forbid_slow_pairs(std::size_t depth) {
+    for (std::size_t q = depth + 1; q < order_.size(); ++q) {
+      Prospect &expects = prospects_[depth + 1][q];
+      for_each_device(open_ & ~devices_beside(depth, q),
+                      [&](std::uint32_t d) { expects.lone[d] = expects.most[d] = unlimited; });
+    }
+  }
+
+  /// Devices on which the rank at a later place can be with that at `depth` where it is now.
+  [[nodiscard]] std::uint32_t devices_beside(std::size_t depth, std::size_t later) const {
+    return limit_ == nullptr ? ~0U
+                             : limit_->devices_beside(order_[depth], fixed_[depth], order_[later]);
   }
 
   DeviceLine *row(std::size_t depth, std::size_t p) {
@@ -353,17 +324,16 @@ private:
     here.device = device;
     here.devices = four_of(open_);
     for (std::size_t k = 0; k < last_ranks; ++k)
-      here.permitted[k] = greater_than_twins(one_by_one_, one_by_one_ + k);
+      here.permitted[k] = leaders_->above_twins(fixed(one_by_one_), one_by_one_ + k) &
+                          devices_beside(latest, one_by_one_ + k);
     Ways most{};
-    if (sums_ != nullptr) {
+    if (sum_ != nullptr) {
       for (std::size_t way = 0; way < last_ways; ++way)
-        most[way] = least_sums_[device][way] < sum_limit() ? 0 : unlimited;
+        most[way] = sum_->bounds_of_ways(device)[way] < sum_limit() ? 0 : unlimited;
     }
     if (!maxima_->any_below(tie_limit(), here, most))
       return;
-    Ways rating = most;
-    if (sums_ != nullptr)
-      sums_->exact.of_ways(here.devices, rating);
+    Ways rating = sum_ != nullptr ? sum_->of_ways(here.devices) : most;
     take_best(here.devices, most, rating);
   }
 
@@ -373,8 +343,8 @@ private:
     for (std::size_t way = 0; way < last_ways; ++way) {
       for (std::size_t k = 0; k < last_ranks; ++k) {
         for (std::size_t l = k + 1; l < last_ranks; ++l) {
-          const bool twins = (twins_[one_by_one_ + k] >> (one_by_one_ + l) & 1U) != 0;
-          if (twins && last_seat(way, k) > last_seat(way, l))
+          if (leaders_->twins(one_by_one_ + k, one_by_one_ + l) &&
+              last_seat(way, k) > last_seat(way, l))
             ways |= 1U << way;
         }
       }
@@ -384,7 +354,7 @@ private:
 
   /// Takes the way with the least rating of those that improve the best and are accepted.
   void take_best(const FourDevices &devices, const Ways &most, Ways &rating) {
-    const bool for_sum = sums_ != nullptr;
+    const bool for_sum = sum_ != nullptr;
     while (true) {
       const auto least = static_cast<std::size_t>(least_way(most, rating));
       if (least == last_ways || !(rating[least] < (for_sum ? sum_limit() : limit())))
@@ -394,15 +364,32 @@ private:
       if (!take(devices, least))
         continue;
       if (for_sum) {
-        best_sum_ = value;
+        keep_least(value);
       } else {
         best_max_ = value;
-        ties_.reset(); // what was left out has more
+        ties_.clear(); // what was left out has more
       }
     }
     if (!for_sum &&
         std::any_of(rating.begin(), rating.end(), [&](double each) { return each < tie_limit(); }))
       mark_tie(one_by_one_);
+  }
+
+  /// The latest one taken is one of those with the least sums: only what has less than the last of
+  /// as many as are wanted is of interest from now on.
+  void keep_least(double sum) {
+    if (wanted_ == 1) {
+      best_sum_ = sum;
+      return;
+    }
+    found_.push_back({sum, best_});
+    std::push_heap(found_.begin(), found_.end());
+    if (found_.size() > wanted_) {
+      std::pop_heap(found_.begin(), found_.end());
+      found_.pop_back();
+    }
+    if (found_.size() == wanted_)
+      best_sum_ = found_.front().sum;
   }
 
   /// Of the ways whose maximum is of interest; `last_ways` if there is none.
@@ -433,42 +420,51 @@ private:
   const LoadProblem &problem_;
   const Deadline &deadline_;
   const Acceptable &acceptable_;
-  double known_bound_;
-  double sum_below_;
+  const TimeLimit *limit_;
   std::vector<std::uint32_t> talking_;
   std::vector<std::uint32_t> order_; // these, then the silent ones
   std::size_t one_by_one_;           // ranks before the last four
   SmallTable bytes_;                 // [from][to], by places in the order
   LoadTerms terms_;
   SettleRows settle_ = settle_rows();
-  Symmetry symmetry_;
-  std::unordered_map<std::uint32_t, std::uint32_t> representatives_;
-  std::vector<std::uint32_t> twins_; // see `later_twins`
+  std::optional<OrbitLeaders> leaders_;
   std::unique_ptr<FourMaxima> maxima_;
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
-  std::unique_ptr<Sums> sums_; // once the maximum is known
+  std::size_t wanted_ = 1;        // placements with the least sums
+  std::vector<Found> found_;      // these, a heap, if more than one is wanted
+  std::unique_ptr<SmallSum> sum_; // once the maximum is known
   std::array<Prospects, most_depth> prospects_{};
   std::vector<double> lines_;                      // [depth][term]: of all that is placed
   std::vector<DeviceLine> rows_;                   // [depth][rank][term]
   std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
-  std::array<Ways, small_width> least_sums_;       // of the last four, by device of the latest
   std::uint32_t open_ = 0;                         // set of devices
-  std::bitset<marks> ties_;
+  TieParts ties_;
   std::uint64_t nodes_ = 0;
   bool accepted_ = false; // anything better than the incumbent
   bool stopped_ = false;
 };
 
+void check_size(const LoadProblem &problem) {
+  if (problem.network.devices > max_small_loads)
+    throw std::invalid_argument("too many devices to enumerate");
+}
+
 } // namespace
 
 BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &incumbent,
                                double known_bound, const Deadline &deadline,
-                               const Acceptable &acceptable, double sum_below) {
-  if (problem.network.devices > max_small_loads)
-    throw std::invalid_argument("too many devices to enumerate");
-  return SmallLoads(problem, incumbent, known_bound, deadline, acceptable, sum_below).run();
+                               const Requirement &required, double sum_below) {
+  check_size(problem);
+  return SmallLoads(problem, incumbent, deadline, required).least_maximum(known_bound, sum_below);
+}
+
+std::vector<Assignment> cheapest_within(const LoadProblem &problem, const Qap &qap, double most_s,
+                                        double upper, std::size_t count, const Deadline &deadline,
+                                        const Requirement &required) {
+  check_size(problem);
+  return SmallLoads(problem, {}, deadline, required).cheapest(qap, most_s, upper, count);
 }
 
 } // namespace toposeat

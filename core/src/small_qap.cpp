@@ -106,17 +106,14 @@ TOPOSEAT_WIDE double place(const Rest &rest, const Line *linear,
 
 class SmallSearch {
 public:
-  SmallSearch(const Qap &original, const Assignment &incumbent, double upper,
-              const Acceptable &acceptable)
-      : original_(original), acceptable_(acceptable), prepared_(original), qap_(prepared_.qap),
-        order_(placing_order(qap_)), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
-        machine_(machine_colours(qap_)) {
+  SmallSearch(const Qap &original, const Assignment &incumbent, double upper)
+      : original_(original), prepared_(original), qap_(prepared_.qap), order_(placing_order(qap_)),
+        best_(incumbent), best_cost_(qap_cost(qap_, incumbent)), machine_(machine_colours(qap_)) {
     const double limit = limit_below(upper);
     found_ = best_cost_ <= limit;
     best_cost_ = std::min(best_cost_, limit);
-    symmetric_ = !acceptable_ && qap_.allowed.empty() &&
-                 std::all_of(qap_.pinned.begin(), qap_.pinned.end(),
-                             [](auto pin) { return pin == Qap::no_pin; });
+    symmetric_ = qap_.allowed.empty() && std::all_of(qap_.pinned.begin(), qap_.pinned.end(),
+                                                     [](auto pin) { return pin == Qap::no_pin; });
     fill_pairs();
     fill_ahead();
   }
@@ -244,10 +241,7 @@ private:
   void record(double cost) {
     if (!(cost <= prunes_at()))
       return;
-    Assignment whole = with_silent_ranks();
-    if (acceptable_ && !acceptable_(whole))
-      return;
-    best_ = std::move(whole);
+    best_ = with_silent_ranks();
     best_cost_ = cost;
     found_ = true;
   }
@@ -268,7 +262,6 @@ private:
   }
 
   const Qap &original_;
-  const Acceptable &acceptable_;
   PreparedQap prepared_;
   const Qap &qap_; // the prepared one
   std::vector<std::uint32_t> order_;
@@ -284,11 +277,10 @@ private:
 
 } // namespace
 
-BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent, double upper,
-                              const Acceptable &acceptable) {
+BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent, double upper) {
   if (qap.size() > max_small_devices)
     throw std::invalid_argument("too many devices to enumerate");
-  return SmallSearch(qap, incumbent, upper, acceptable).run();
+  return SmallSearch(qap, incumbent, upper).run();
 }
 
 } // namespace toposeat

@@ -95,6 +95,8 @@ public:
       return among_equals(found.placement, false);
     const Deadline end = within(0.5);
     if (const std::optional<Assignment> other = best_not_slower(job_, value, end)) {
+      if (*other == job_.home)
+        return keep("kept the default: " + refusal(found.placement));
       const double reached = job_.value(job_.request.objective, *other);
       if (less_by_tolerance(value, reached))
         answer_.notes.push_back(refusal(found.placement) +

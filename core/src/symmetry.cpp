@@ -226,6 +226,12 @@ Symmetry::Symmetry(const Network &network) : size_(network.devices) {
                const std::vector<std::uint32_t> &image) { return prints->preserved_by(image); };
 }
 
+Symmetry::Symmetry(const Network &network, const Matrix &matrix) : Symmetry(network) {
+  std::map<std::pair<std::uint32_t, double>, std::uint32_t> numbers;
+  for (std::size_t pair = 0; pair < colour_.size(); ++pair)
+    colour_[pair] = number_of(numbers, std::pair(colour_[pair], matrix.values[pair]));
+}
+
 bool Symmetry::holds(const std::vector<std::uint32_t> &image) const {
   for (std::size_t a = 0; a < size_; ++a) {
     for (std::size_t b = 0; b < size_; ++b) {

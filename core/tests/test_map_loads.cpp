@@ -335,10 +335,10 @@ TEST_CASE("enumerated congestion keeps pins and asks before it accepts", "[map]"
     CHECK(any_sum.value == Approx(best));
     CHECK(congestion(network, traffic, any_sum.placement).max_s == Approx(best));
     const auto accepted = [&](const Assignment &each) { return !refused(each); };
-    const BoundedAnswer asked = least_congestion(problem, home, 0, never, accepted);
+    const BoundedAnswer asked = least_congestion(problem, home, 0, never, {accepted});
     CHECK(congestion(network, traffic, asked.placement).max_s == Approx(best_accepted));
     CHECK((asked.placement == home || accepted(asked.placement)));
-    const BoundedAnswer late = least_congestion(problem, home, 0, Deadline::in(0), accepted);
+    const BoundedAnswer late = least_congestion(problem, home, 0, Deadline::in(0), {accepted});
     CHECK_FALSE(late.proved);
   }
   const Network large = random_mesh(9, rng);

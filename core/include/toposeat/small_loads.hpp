@@ -1,8 +1,9 @@
-// Least congestion on few devices by enumeration.
+// Least congestion on few devices by enumeration, and least cost within a limit of congestion.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "toposeat/assignment.hpp"
 #include "toposeat/deadline.hpp"
@@ -12,17 +13,35 @@ namespace toposeat {
 
 inline constexpr std::size_t max_small_loads = 8; // devices: 40320 placements at most
 
+class TimeLimit;
+
+/// What answers must be besides. Neither may tell placements apart that a symmetry of the network
+/// exchanges.
+struct Requirement {
+  Acceptable acceptable = {};       // only such placements count, and the incumbent
+  const TimeLimit *limit = nullptr; // that no accepted placement exceeds: rules others out sooner
+};
+
 /// Improves `incumbent` (one device per rank) to the least maximum congestion and, among those, the
 /// least sum over links, both within 1e-9. All placements are looked at, save those that partial
 /// loads, `problem.floors` or a symmetry of the network rule out. Proved unless `deadline` expires.
 ///
-/// The sum is left as it comes if the least maximum is proved and not less than `sum_below`.
-///
-/// With `acceptable`, only accepted placements whose maximum is less than the incumbent's count,
-/// and nothing is proved about the others; it must not tell placements apart that a symmetry of
-/// the network exchanges. Throws std::invalid_argument on more than `max_small_loads` devices.
+/// The sum is left as it comes if the least maximum is proved and not less than `sum_below`. With a
+/// requirement, only placements whose maximum is less than the incumbent's count, and nothing is
+/// proved about those not accepted. Throws std::invalid_argument on more than `max_small_loads`
+/// devices.
 BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &incumbent,
                                double known_bound, const Deadline &deadline,
-                               const Acceptable &acceptable = {}, double sum_below = unlimited);
+                               const Requirement &required = {}, double sum_below = unlimited);
+
+/// Of the accepted placements that cost less than `upper` by `qap`, by more than 1e-9, and whose
+/// maximum congestion is at most `most_s`, the `count` (at least two) cheapest, by cost: fewer only
+/// if there are no more, or the deadline expires. Of placements that symmetries of the machine,
+/// its costs included, and of the traffic make of each other there is one at least. Enumerates as
+/// `least_congestion` does, so that loads rule out what is slow and a bound of the pairwise cost
+/// what is dear. Throws as it does.
+std::vector<Assignment> cheapest_within(const LoadProblem &problem, const Qap &qap, double most_s,
+                                        double upper, std::size_t count, const Deadline &deadline,
+                                        const Requirement &required);
 
 } // namespace toposeat

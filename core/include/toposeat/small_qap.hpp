@@ -14,16 +14,13 @@ inline constexpr SolverScope small_qap_scope{.second_term = true, .allowed = tru
 /// `upper`, only placements that cost less are of interest: if there is none, the answer's value is
 /// a cost that nothing is below, and its placement means nothing.
 ///
-/// With `acceptable` (the placement has silent ranks too), only accepted placements count, and the
-/// optimum is that of those and the incumbent.
-///
 /// Depth first over the talking ranks, the busiest first; devices that a symmetry of the machine
 /// exchanges are tried once at the first two levels. A node's bound is what is placed, plus for
 /// every other rank the least, over free devices, of its cost to what is placed and the smallest
 /// product of its other flows with the distances from there (the row minima of Gilmore and Lawler,
 /// SIAM J. Appl. Math. 10, 1962, without the assignment). Of the 8! placements little is left to
 /// see even where no bound helps: the worst case is some 70000 nodes of tens of nanoseconds.
-BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent, double upper = unlimited,
-                              const Acceptable &acceptable = {});
+BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent,
+                              double upper = unlimited);
 
 } // namespace toposeat

@@ -28,6 +28,9 @@ public:
   /// equal caps and latencies: they leave congestion and flow time of every traffic unchanged.
   explicit Symmetry(const Network &network);
 
+  /// Those of the network that preserve every entry of `matrix` too.
+  Symmetry(const Network &network, const Matrix &matrix);
+
   /// Whether `image`, a permutation of 0..n-1, is a symmetry.
   [[nodiscard]] bool holds(const std::vector<std::uint32_t> &image) const;
 
