@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from benchmarks.papers.physics import AURORA, LIMIT, POWER8, ROWS, Row, compare
+from pathlib import Path
 
+import pytest
+from benchmarks.papers import measured_links, summer_school
+from benchmarks.papers.physics import AURORA, LIMIT, POWER8, ROWS, Row, compare
+from benchmarks.papers.table import markdown_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "papers.md"
 MUST = [row for row in ROWS if row.must]
 FURTHER = [row for row in ROWS if row.source in (AURORA, POWER8)]  # not named by the task
 
@@ -25,3 +30,10 @@ def test_every_row_says_what_decides_it() -> None:
     # except of MI250, for which nothing else is published.
     held_out = {row.source for row in MUST if row.mark == "held-out"}
     assert len(held_out) == len({row.source for row in MUST}) - 1
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    """Of the papers that no solver has a part in; `make papers` rewrites the page."""
+    *lines, _ = markdown_of([measured_links.paper(), summer_school.paper()])
+    page = PAGE.read_text(encoding="utf-8")
+    assert [line for line in lines if line not in page] == []
