@@ -11,16 +11,9 @@ constexpr std::uint32_t outside = 0xffffffffU;
 constexpr std::size_t together = 3;        // blocks that are divided again at a time
 constexpr int rounds = 2;                  // of dividing again around every block
 constexpr std::uint32_t most_local = 4096; // vertices: beyond, dividing again costs too much
-
-/// Weight between different blocks, each edge counted from both ends.
-double cut_of(const PartGraph &graph, const std::vector<std::uint32_t> &block) {
-  double cut = 0;
-  for (std::uint32_t v = 0; v < graph.vertices(); ++v) {
-    for (std::uint32_t e = graph.begin[v]; e < graph.begin[v + 1]; ++e)
-      cut += block[v] != block[graph.target[e]] ? graph.weight[e] : 0;
-  }
-  return cut;
-}
+constexpr std::uint32_t first_tries = 8;   // and at least an eighth of the blocks
+constexpr double worth_going_on = 0.02;    // of the cut: what all blocks promise, by the first ones
+constexpr std::uint32_t few_vertices = 64; // what they weigh is not worth more than refinement
 
 } // namespace
 
@@ -36,11 +29,14 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
   Row row{capacity, 0, std::vector<std::uint32_t>(graph.vertices())};
   std::iota(row.vertices.begin(), row.vertices.end(), 0U);
   halve(graph, row, block);
-  if (capacity.size() > 2) {
+  if (capacity.size() <= 2)
+    return block;
+  if (!thorough_ || capacity.size() <= together || graph.vertices() <= few_vertices) {
     kway_.refine(graph, capacity, block);
-    if (divide_again_ && capacity.size() > together)
-      redivide(graph, capacity, block);
+    return block;
   }
+  redivide(graph, capacity, block);
+  annealer_.anneal(graph, capacity, block);
   return block;
 }
 
@@ -103,14 +99,20 @@ void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> 
   for (std::uint32_t v = 0; v < graph.vertices(); ++v)
     members_[block[v]].push_back(v);
   link_.assign(blocks, 0);
+  const double cut = cut_of(graph, block);
+  const std::uint32_t sample = std::max(first_tries, blocks / 8);
   for (int round = 0; round < rounds; ++round) {
-    bool improved = false;
+    double gained = 0;
+    std::uint32_t tried = 0;
     for (const std::uint32_t centre : rng_.permutation(blocks)) {
       if (deadline_.expired())
         return;
-      improved |= redivide_around(graph, capacity, centre, block);
+      gained += redivide_around(graph, capacity, centre, block);
+      ++tried;
+      if (round == 0 && tried == sample && gained * blocks < worth_going_on * cut * tried)
+        return;
     }
-    if (!improved)
+    if (gained == 0)
       break;
   }
 }
@@ -144,11 +146,12 @@ std::vector<std::uint32_t> Divider::neighbourhood(const PartGraph &graph, std::u
   return chosen;
 }
 
-bool Divider::redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                              std::uint32_t centre, std::vector<std::uint32_t> &block) {
+/// How much less weight there is between the blocks now, counted from both ends.
+double Divider::redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                                std::uint32_t centre, std::vector<std::uint32_t> &block) {
   const std::vector<std::uint32_t> chosen = neighbourhood(graph, centre, block);
   if (chosen.size() < 2)
-    return false;
+    return 0;
   Row row{{}, 0, {}};
   std::vector<std::uint32_t> vertices;
   std::vector<std::uint32_t> room;
@@ -160,7 +163,7 @@ bool Divider::redivide_around(const PartGraph &graph, const std::vector<std::uin
     room.push_back(capacity[chosen[i]]);
   }
   if (vertices.size() > most_local)
-    return false;
+    return 0;
   const PartGraph local = induced(graph, vertices);
   row.capacity = room;
   row.vertices.resize(vertices.size());
@@ -168,15 +171,17 @@ bool Divider::redivide_around(const PartGraph &graph, const std::vector<std::uin
   std::vector<std::uint32_t> after(vertices.size(), 0);
   halve(local, row, after);
   local_.refine(local, room, after);
-  if (!(cut_of(local, after) < cut_of(local, before) * (1 - 1e-6)))
-    return false;
+  const double cut_before = cut_of(local, before);
+  const double cut_after = cut_of(local, after);
+  if (!(cut_after < cut_before * (1 - 1e-6)))
+    return 0;
   for (const std::uint32_t b : chosen)
     members_[b].clear();
   for (std::size_t i = 0; i < vertices.size(); ++i) {
     block[vertices[i]] = chosen[after[i]];
     members_[chosen[after[i]]].push_back(vertices[i]);
   }
-  return true;
+  return cut_before - cut_after;
 }
 
 PartGraph Divider::induced(const PartGraph &graph, std::span<const std::uint32_t> vertices) {

@@ -1,4 +1,4 @@
-// Dividing a graph into several parts with exact capacities: bisect, refine, divide again locally.
+// Dividing a graph into several parts with exact capacities: bisect, divide again locally, anneal.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bisection.hpp"
+#include "block_annealing.hpp"
 #include "kway_refinement.hpp"
 #include "part_graph.hpp"
 #include "toposeat/deadline.hpp"
@@ -19,9 +20,9 @@ namespace toposeat {
 class Divider {
 public:
   /// At the deadline improvements end, and vertices not divided yet are dealt out as they come.
-  Divider(std::uint64_t seed, bool divide_again, const Deadline &deadline)
-      : deadline_(deadline), divide_again_(divide_again), rng_(seed ^ 0x5bd1e995U),
-        bisector_(seed, deadline), kway_(deadline), local_(deadline) {}
+  Divider(std::uint64_t seed, bool thorough, const Deadline &deadline)
+      : deadline_(deadline), thorough_(thorough), rng_(seed ^ 0x5bd1e995U),
+        bisector_(seed, deadline), kway_(deadline), local_(deadline), annealer_(seed, deadline) {}
 
   /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank.
   std::vector<std::uint32_t> divide(const PartGraph &graph,
@@ -37,17 +38,18 @@ private:
   static void deal(const Row &row, std::vector<std::uint32_t> &block);
   void redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                 std::vector<std::uint32_t> &block);
-  bool redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                       std::uint32_t centre, std::vector<std::uint32_t> &block);
+  double redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                         std::uint32_t centre, std::vector<std::uint32_t> &block);
   std::vector<std::uint32_t> neighbourhood(const PartGraph &graph, std::uint32_t centre,
                                            const std::vector<std::uint32_t> &block);
 
   Deadline deadline_;
-  bool divide_again_;
+  bool thorough_;
   Rng rng_;
   Bisector bisector_;
   KwayRefiner kway_;
   KwayRefiner local_;
+  BlockAnnealer annealer_;
   std::vector<std::uint32_t> number_; // of each vertex in the graph that is being taken out
   std::vector<std::vector<std::uint32_t>> members_; // of each block while dividing again
   std::vector<double> link_;                        // of each block to the neighbourhood

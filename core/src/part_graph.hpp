@@ -24,6 +24,16 @@ struct PartGraph {
   }
 };
 
+/// Weight between different blocks, each edge counted from both ends.
+inline double cut_of(const PartGraph &graph, const std::vector<std::uint32_t> &block) {
+  double cut = 0;
+  for (std::uint32_t v = 0; v < graph.vertices(); ++v) {
+    for (std::uint32_t e = graph.begin[v]; e < graph.begin[v + 1]; ++e)
+      cut += block[v] != block[graph.target[e]] ? graph.weight[e] : 0;
+  }
+  return cut;
+}
+
 /// 0 or 1 for each vertex.
 using Sides = std::vector<std::uint8_t>;
 

@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint32_t nobody = 0xffffffffU;
 constexpr int most_passes = 20;
 constexpr std::size_t most_groups = 24;          // tried for a rank: those that promise most
+constexpr std::size_t most_leaves = 64;          // priced for a rank: more only around hubs
+constexpr std::uint64_t work_per_arc = 150;      // priced; 10 to 30 are usual without hubs
 constexpr std::uint64_t clock_every = 1U << 16U; // edges priced between two looks at the clock
 
 /// Leaves of the tree by slot, and slots by leaf.
@@ -40,7 +42,7 @@ public:
           const Deadline &deadline)
       : graph_(graph), machine_(machine), leaves_(tree), slots_(slots), deadline_(deadline),
         rank_at_(machine.slots(), nobody), cost_(graph.size()), active_(graph.size(), 1),
-        seen_(leaves_.parts(), 0) {
+        place_(leaves_.parts(), 0) {
     for (std::uint32_t r = 0; r < graph.size(); ++r)
       rank_at_[slots[r]] = r;
     for (std::uint32_t r = 0; r < graph.size(); ++r)
@@ -48,12 +50,13 @@ public:
   }
 
   std::uint64_t run() {
+    const std::uint64_t most_work = work_per_arc * (graph_.target.size() + graph_.size());
     for (int pass = 0; pass < most_passes; ++pass) {
       const std::uint64_t before = exchanges_;
       for (std::uint32_t r = 0; r < graph_.size(); ++r) {
         if (active_[r] != 0)
           improve(r);
-        if (out_of_time())
+        if (out_of_time() || priced_ > most_work)
           return exchanges_;
       }
       if (exchanges_ - before <= graph_.size() / 1000)
@@ -63,6 +66,11 @@ public:
   }
 
 private:
+  struct Near {
+    double weight;      // to the ranks there
+    std::uint32_t slot; // of one of them
+    std::uint32_t leaf;
+  };
   struct Group {
     double gain; // of the rank, if it alone moved there
     std::uint32_t slot;
@@ -97,29 +105,48 @@ private:
 
   /// Leaves of the neighbours that would suit the rank better than its own, best first.
   void collect_groups(std::uint32_t r) {
+    collect_leaves(r);
     groups_.clear();
-    ++stamp_;
-    const std::uint32_t own = leaves_.of(slots_[r]);
-    for (const std::uint32_t u : graph_.neighbours(r)) {
-      const std::uint32_t leaf = leaves_.of(slots_[u]);
-      if (leaf == own || seen_[leaf] == stamp_)
-        continue;
-      seen_[leaf] = stamp_;
+    for (const Near &near : near_) {
       // Where the leaf has another slot than the neighbour's, the neighbour stays near.
-      const auto inside = leaves_.slots(leaf);
+      const auto inside = leaves_.slots(near.leaf);
       const std::uint32_t slot =
-          inside.size() == 1 || inside[0] != slots_[u] ? inside[0] : inside[1];
+          inside.size() == 1 || inside[0] != near.slot ? inside[0] : inside[1];
       if (out_of_time())
         break;
       const double gain = cost_[r] - cost_at(r, slot);
       if (gain > 1e-9 * cost_[r] || inside.size() == 1)
-        groups_.push_back({gain, slot, leaf});
+        groups_.push_back({gain, slot, near.leaf});
     }
     std::sort(groups_.begin(), groups_.end(), [](const Group &a, const Group &b) {
       return a.gain > b.gain || (a.gain == b.gain && a.leaf < b.leaf);
     });
     if (groups_.size() > most_groups)
       groups_.resize(most_groups);
+  }
+
+  /// Leaves of the neighbours but the rank's own; of very many, those with the most traffic.
+  void collect_leaves(std::uint32_t r) {
+    near_.clear();
+    const std::uint32_t own = leaves_.of(slots_[r]);
+    for (std::uint32_t e = graph_.begin[r]; e < graph_.begin[r + std::size_t{1}]; ++e) {
+      const std::uint32_t slot = slots_[graph_.target[e]];
+      const std::uint32_t leaf = leaves_.of(slot);
+      if (leaf == own)
+        continue;
+      std::size_t &at = place_[leaf];
+      if (at >= near_.size() || near_[at].leaf != leaf) {
+        at = near_.size();
+        near_.push_back({0, slot, leaf});
+      }
+      near_[at].weight += graph_.weight[e];
+    }
+    if (near_.size() <= most_leaves)
+      return;
+    std::sort(near_.begin(), near_.end(), [](const Near &a, const Near &b) {
+      return a.weight > b.weight || (a.weight == b.weight && a.leaf < b.leaf);
+    });
+    near_.resize(most_leaves);
   }
 
   /// Exchanges with whoever in the leaf makes it pay most.
@@ -159,22 +186,25 @@ private:
   void exchange(std::uint32_t r, std::uint32_t slot) {
     const std::uint32_t other = rank_at_[slot];
     const std::uint32_t here = slots_[r];
-    slots_[r] = slot;
+    relocate(r, slot);
+    if (other != nobody)
+      relocate(other, here);
     rank_at_[slot] = r;
     rank_at_[here] = other;
-    if (other != nobody)
-      slots_[other] = here;
-    update_around(r);
-    if (other != nobody)
-      update_around(other);
     ++exchanges_;
   }
 
-  void update_around(std::uint32_t r) {
-    cost_[r] = cost_at(r, slots_[r]);
+  /// Wakes the neighbours, and adds to their costs what changes: a sum anew of each would take the
+  /// square of the edges around a rank that talks to all.
+  void relocate(std::uint32_t r, std::uint32_t slot) {
+    const std::uint32_t here = slots_[r];
+    slots_[r] = slot;
+    cost_[r] = cost_at(r, slot);
     active_[r] = 1;
-    for (const std::uint32_t u : graph_.neighbours(r)) {
-      cost_[u] = cost_at(u, slots_[u]);
+    for (std::uint32_t e = graph_.begin[r]; e < graph_.begin[r + std::size_t{1}]; ++e) {
+      const std::uint32_t u = graph_.target[e];
+      cost_[u] += graph_.weight[e] *
+                  (machine_.distance(slot, slots_[u]) - machine_.distance(here, slots_[u]));
       active_[u] = 1;
     }
   }
@@ -190,8 +220,8 @@ private:
   std::vector<std::uint32_t> rank_at_;
   std::vector<double> cost_;
   std::vector<std::uint8_t> active_;
-  std::vector<std::uint64_t> seen_; // by leaf: the last stamp
-  std::uint64_t stamp_ = 0;
+  std::vector<Near> near_;
+  std::vector<std::size_t> place_; // of a leaf among those
   std::vector<Group> groups_;
   std::uint64_t exchanges_ = 0;
 };

@@ -18,7 +18,8 @@ enum class Effort : std::uint8_t { quick, thorough };
 /// are halved again and again, and each time the ranks are bisected so that the halves hold them.
 /// Where the ranks fit into the first half alone, they go there.
 ///
-/// `Effort::quick` leaves out dividing neighbouring parts again, which costs as much as all else.
+/// `Effort::quick` leaves out dividing neighbouring parts again and annealing, which cost more than
+/// all else.
 /// At the deadline the ranks not seated yet take the slots of their part as they come. `progress`
 /// is told the share of ranks that are seated.
 ///
