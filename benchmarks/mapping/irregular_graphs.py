@@ -125,9 +125,7 @@ def rmat(ranks: int, seed: int) -> Graph:
     a, b = ends.min(axis=0), ends.max(axis=0)
     key, place = np.unique((a * ranks + b)[a != b], return_inverse=True)
     weight = np.bincount(place, rng.integers(1, 101, place.size)).astype(np.int64)
-    return shuffled(
-        _both_ways("rmat", ranks, np.stack((key // ranks, key % ranks)), weight), seed
-    )
+    return shuffled(_both_ways("rmat", ranks, np.stack((key // ranks, key % ranks)), weight), seed)
 
 
 def tiled(file: Path, ranks: int, seed: int) -> Graph:

@@ -17,7 +17,7 @@ constexpr float first_price = 1;         // of the same
 constexpr float price_step = 1.1F;       // from one sweep to the next
 constexpr float excess_per_block = 0.3F; // in the beginning
 constexpr float most_noise = 4;          // exponential noise is greater in 2 % of all cases
-constexpr std::uint32_t hub = 64;       // edges
+constexpr std::uint32_t hub = 64;        // edges
 constexpr float unknown = -std::numeric_limits<float>::infinity();
 
 int sweeps_for(std::uint32_t vertices) {
