@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from toposeat.evaluate import evaluate
-from toposeat.model.topology import ComponentKind, Device, Topology
+from toposeat.model.quantity import nominal
+from toposeat.model.topology import ComponentKind, Device, LinkKind, Route, Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.topology import read_topology
-from toposeat.topology.constants import NVLINK2, pcie_bytes_per_s
+from toposeat.topology.constants import NVLINK1, NVLINK2, pcie_bytes_per_s
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.staged_routes import with_staged_routes
 
@@ -77,6 +78,13 @@ _TARTAN_ROWS = (
     ("staged, two sockets", "latency", 19.65, (0, 5), "held-out", "V100, 2080 Ti, A100", "staged"),
 )  # fmt: skip
 
+# Copies between GPUs without a link of their own, by way of a third one: first there, then on.
+# Their latency (22 to 26 us) is more than that of two copies; why is not said.
+_RELAYED_ROWS = (
+    ("NVLink, by way of a GPU", "uni", 9.19, "held-out", "two copies, one after the other", True),
+    ("NVLink, by way of a GPU", "bidi", 9.19, "calibrated-on", "one relay at a time", True),
+    ("NVLink, by way of a GPU", "latency", 24.0, "held-out", "LATENCY_NVLINK1, twice", False),
+)
 # Name, quantity, published, pair, mark, what decides it.
 _POWER8_ROWS = (
     ("NVLink, two lanes", "uni", 35.3, (0, 1), "held-out", "2 x 18 GB/s of NCCL's link model"),
@@ -106,6 +114,11 @@ ROWS = (
             must=True,
         )
         for name, quantity, published, pair, mark, why, path in _TARTAN_ROWS
+    ),
+    *(
+        Row(source=TARTAN, machine="dgx-1p relayed", name=name, quantity=quantity,
+            published=published, pair=(0, 5), mark=mark, why=why, must=must)
+        for name, quantity, published, mark, why, must in _RELAYED_ROWS
     ),
     Row(source=AC922, machine="power9-4", name="across the X-bus", quantity="uni", published=28.90,
         pair=(0, 2), mark="calibrated-on", why="cap of the pair", must=True),
@@ -207,6 +220,8 @@ def _seconds(machine: Topology, pairs: Sequence[tuple[int, int]], nbytes: int) -
 def _machine(name: str) -> Topology:
     if name.endswith(" staged"):
         return _staged(read_topology(name.removesuffix(" staged")))
+    if name.endswith(" relayed"):
+        return _relayed(read_topology(name.removesuffix(" relayed")))
     if name == "three NVLink 2":
         return _pair_on_nvlink2()
     if name.endswith(" pairs"):
@@ -218,6 +233,26 @@ def _staged(machine: Topology) -> Topology:
     """The machine with peer access off."""
     routes = tuple(dataclasses.replace(r, peer_access=False) for r in machine.routes)
     return with_staged_routes(dataclasses.replace(machine, routes=routes))
+
+
+def _relayed(machine: Topology) -> Topology:
+    """Pairs without a link go over the first GPU that has one to both, half as fast."""
+    between = {link.ends: link for link in machine.links if link.kind is LinkKind.NVLINK}
+    between |= {ends[::-1]: link for ends, link in between.items()}
+
+    def over(route: Route) -> Route:
+        ends = (route.source, route.target)
+        if ends in between or route.target not in {d.id for d in machine.devices}:
+            return route
+        via = next(d.id for d in machine.devices
+                   if (ends[0], d.id) in between and (d.id, ends[1]) in between)  # fmt: skip
+        links = (between[ends[0], via].id, between[via, ends[1]].id)
+        half = nominal(NVLINK1.achievable / 2)
+        return dataclasses.replace(
+            route, links=links, cap_bytes_per_s=half, combined_bytes_per_s=half
+        )
+
+    return dataclasses.replace(machine, routes=tuple(map(over, machine.routes)))
 
 
 def _pair_on_nvlink2() -> Topology:

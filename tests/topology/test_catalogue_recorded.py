@@ -194,6 +194,38 @@ def test_gb300_tray_as_recorded(shared_dir: Path) -> None:
         assert mine.path_class is recorded.route_of_pair[f"gpu{i}", f"nic{j}"].path_class
 
 
+@pytest.mark.parametrize(("name", "file"), [("hgx-b200", "qx-b200.xml"), ("l40s-8", "qx-l40s.xml")])
+def test_gpus_are_those_of_a_recorded_query(shared_dir: Path, name: str, file: str) -> None:
+    """Name, PCIe generation, and memory less what error correction takes."""
+    gpu = ElementTree.parse(shared_dir / "machines/nvidia-smi-q-xml" / file).find("gpu")
+    assert gpu is not None
+    ours = catalogue_topology(name)
+    assert ours.devices[0].name == gpu.findtext("product_name")
+    generations = {e.text for e in gpu.iter("max_device_link_gen")}
+    assert generations == {ours.metadata["pcie_generation"]}
+    memory = int(gpu.findtext("fb_memory_usage/total", "0").split()[0]) << 20
+    assert 0.93 < memory / (ours.devices[0].memory_bytes or 1) <= 1
+
+
+def test_mi300x_packages_are_joined_each_to_each_as_in_kfd(shared_dir: Path) -> None:
+    """A node in CPX: eight packages at our bus ids, each two joined by one link of our rate."""
+    recorded = read_topology(shared_dir / "machines/kfd-topology/topo-mi300-cpx.txt")
+    ours = catalogue_topology("mi300x-8")
+    assert {d.pci_bus_id for d in ours.devices} == {d.parent for d in recorded.devices}
+
+    def wiring(topology: Topology, names: dict[str, str]) -> dict[tuple[str, ...], float]:
+        return {
+            tuple(sorted(names[end] for end in link.ends)): link.forward_bytes_per_s.value
+            for link in topology.links
+            if link.kind.value == "xgmi" and set(link.ends) <= set(names)
+        }
+
+    packages = {f"package-{d.parent}": str(d.parent) for d in recorded.devices}
+    devices = {d.id: str(d.pci_bus_id) for d in ours.devices}
+    assert wiring(ours, devices) == wiring(recorded, packages)
+    assert len(wiring(ours, devices)) == 28
+
+
 def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir: Path) -> None:
     recorded = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-h200-gke-a3ultra.txt")
     ours = catalogue_topology("hgx-h200")

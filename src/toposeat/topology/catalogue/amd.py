@@ -129,7 +129,8 @@ def build_mi300x() -> Topology:
         ),
         description="8 MI300X, fully connected by Infinity Fabric, one NIC beside each GPU",
         metadata={
-            "invented": "CPU lists (two 48-core sockets) and NIC names; PCI bus ids vary by vendor",
+            "invented": "CPU lists (two 48-core sockets) and NIC names",
+            "pci_bus_ids": "as in a published KFD tree of MI300X; they vary by vendor",
             "pcie_generation": "5",
         },
     )
@@ -178,7 +179,7 @@ def _mesh(name: str, memory_gib: int, lane: k.DeviceLink) -> GraphBuilder:
     ids = add_devices(
         builder,
         name,
-        pci=[f"0000:{bus}:00.0" for bus in ("05", "26", "46", "65", "85", "a6", "c6", "e5")],
+        pci=[f"0000:{bus}:00.0" for bus in ("05", "27", "47", "65", "85", "a7", "c7", "e5")],
         numa=[i // 4 for i in range(8)],
         cpus=[MI300X_CPUS[i // 4] for i in range(8)],
         memory_gib=memory_gib,
