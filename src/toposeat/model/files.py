@@ -7,13 +7,14 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.json_lines import line_of_second_key, line_of_value
 from toposeat.model.part_error import PartError
 
 MAX_TEXT_BYTES = 512 * 1024 * 1024
@@ -169,7 +170,7 @@ def decode_json(text: str, kind: type[T], *, schema: str, path: str | Path) -> T
         if isinstance(error.__cause__, PartError):
             where = [*where, *error.__cause__.part]
         raise InputError(
-            message, path=path, line=_line_of_path(text, where), hint="correct that value"
+            message, path=path, line=line_of_value(text, where), hint="correct that value"
         ) from error
 
 
@@ -271,11 +272,10 @@ def _check_duplicate_keys(text: str, path: str | Path) -> None:
 
     json.loads(text, object_pairs_hook=watch)
     if twice:
-        places = [m.start() for m in re.finditer(re.escape(f'"{twice[0]}"') + r"\s*:", text)]
         raise InputError(
             f"{twice[0][:80]!r} is stated twice",
             path=path,
-            line=text.count("\n", 0, places[1]) + 1 if len(places) == 2 else None,
+            line=line_of_second_key(text),
             hint="remove one of them",
         )
 
@@ -303,73 +303,3 @@ def _line_of_number(text: str) -> int:
         if number is not None and (len(number) > 300 or abs(float(number)) == _INFINITY):
             return text.count("\n", 0, match.start(1)) + 1
     return 1
-
-
-def _line_of_path(text: str, steps: Sequence[str | int]) -> int:
-    """The line where the deepest value on `steps` that can be located starts."""
-    position = 0
-    node: object = _located(text)
-    for step in steps:
-        if isinstance(node, _LocatedObject) and step in node.members:
-            position, node = node.members[str(step)]
-        elif isinstance(node, _LocatedArray) and isinstance(step, int) and step < len(node.items):
-            position, node = node.items[step]
-        else:
-            break
-    return text.count("\n", 0, position) + 1
-
-
-class _LocatedObject:
-    def __init__(self) -> None:
-        self.members: dict[str, tuple[int, object]] = {}
-
-
-class _LocatedArray:
-    def __init__(self) -> None:
-        self.items: list[tuple[int, object]] = []
-
-
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\]}]+')
-
-
-def _located(text: str) -> object:
-    """Positions of all values of JSON known to be valid (only run once an error must be placed)."""
-
-    def skip(at: int) -> int:
-        match = _SPACE.match(text, at)
-        return match.end() if match else at
-
-    def value(at: int) -> tuple[int, object]:
-        if text[at] == "{":
-            return members(at)
-        if text[at] == "[":
-            return items(at)
-        match = _SCALAR.match(text, at)
-        return (match.end() if match else at + 1), None
-
-    def members(at: int) -> tuple[int, object]:
-        found = _LocatedObject()
-        at = skip(at + 1)
-        while text[at] != "}":
-            key = _SCALAR.match(text, at)
-            assert key is not None  # valid JSON: a member starts with a string
-            start = skip(skip(key.end()) + 1)
-            at, child = value(start)
-            found.members[json.loads(key.group())] = (start, child)
-            at = skip(at)
-            at = skip(at + 1) if text[at] == "," else at
-        return at + 1, found
-
-    def items(at: int) -> tuple[int, object]:
-        found = _LocatedArray()
-        at = skip(at + 1)
-        while text[at] != "]":
-            start = at
-            at, child = value(start)
-            found.items.append((start, child))
-            at = skip(at)
-            at = skip(at + 1) if text[at] == "," else at
-        return at + 1, found
-
-    return value(skip(0))[1]

@@ -122,8 +122,10 @@ def objects_of(path: Path) -> Iterator[tuple[int, Any]]:
         stream.take(",")
 
 
-def members_of(path: Path, array: str) -> Iterator[tuple[str, Any]]:
-    """The members of the one object of a file; those of the member `array` one at a time.
+def members_of(path: Path, array: str) -> Iterator[tuple[str, Any, int]]:
+    """The members of the one object of a file, name, value and line.
+
+    Those of the member `array` come one at a time.
 
     A file that is an array is taken as that member alone.
 
@@ -143,14 +145,17 @@ def members_of(path: Path, array: str) -> Iterator[tuple[str, Any]]:
         if name == array and stream.peek() == "[":
             yield from _elements(stream, array)
         else:
-            yield name, stream.value()
+            stream.peek()
+            line = stream.line()
+            yield name, stream.value(), line
         if not stream.take(",") and stream.peek() != "}":
             raise stream.error("expected , or }")
 
 
-def _elements(stream: JsonStream, name: str) -> Iterator[tuple[str, Any]]:
+def _elements(stream: JsonStream, name: str) -> Iterator[tuple[str, Any, int]]:
     stream.take("[")
     while not stream.take("]"):
-        yield name, stream.value()
+        line = stream.line()
+        yield name, stream.value(), line
         if not stream.take(",") and stream.peek() != "]":
             raise stream.error("expected , or ]")

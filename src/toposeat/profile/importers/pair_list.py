@@ -164,13 +164,16 @@ def _plain_columns(
 
 def _ranks(path: str | Path, needed: int) -> int:
     """What a comment says, if it says anything, else what the pairs need."""
-    said = _RANKS.search(Path(path).read_bytes().decode("utf-8-sig"))
+    text = Path(path).read_bytes().decode("utf-8-sig")
+    said = _RANKS.search(text)
     if said is None:
         return needed
     ranks = int(said.group(1))
     if not needed <= ranks <= MAX_RANKS:
         raise InputError(
             f"ranks={ranks}, but the pairs need {needed} and at most {MAX_RANKS} are read",
-            path=path, hint="ranks are numbered from 0",
-        )  # fmt: skip
+            path=path,
+            line=text.count("\n", 0, said.start()) + 1,
+            hint="ranks are numbered from 0",
+        )
     return ranks

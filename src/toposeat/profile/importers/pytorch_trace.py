@@ -90,9 +90,9 @@ class _Trace:
     @staticmethod
     def read(path: Path) -> _Trace:
         trace = _Trace(path)
-        for name, value in members_of(path, "traceEvents"):
+        for name, value, line in members_of(path, "traceEvents"):
             if name == "distributedInfo":
-                trace._distributed(value)
+                trace._distributed(value, line)
             elif name == "traceEvents" and isinstance(value, dict):
                 args = value.get("args")
                 if isinstance(args, dict) and "Collective name" in args:
@@ -102,14 +102,17 @@ class _Trace:
             raise InputError("the trace does not say of which rank it is", path=path, hint=_HINT)
         return trace
 
-    def _distributed(self, info: Any) -> None:
+    def _distributed(self, info: Any, line: int) -> None:
         """The rank, the world and its process groups; an empty list of ranks means all."""
         if not isinstance(info, dict):
             return
         rank, world = _count(info.get("rank")), _count(info.get("world_size"))
         if rank is None or world is None or not rank < world <= MAX_RANKS:
             raise InputError(
-                f"impossible distributedInfo: rank {rank} of {world}", path=self.path, hint=_HINT
+                f"impossible distributedInfo: rank {rank} of {world}",
+                path=self.path,
+                line=line,
+                hint=_HINT,
             )
         self.rank, self.world, self.backend = rank, world, str(info.get("backend", ""))
         groups = info.get("pg_config")

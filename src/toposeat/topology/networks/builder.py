@@ -54,6 +54,8 @@ class NetworkBuilder:
     def switch(self, name: str, line: int | None = None) -> int:
         """The position of a switch, which is added if it is new."""
         if name not in self.switches:
+            if not name:
+                raise self.error("a switch without a name", line)
             if len(self.switches) >= MAX_SWITCHES:
                 raise self.error(f"more than {MAX_SWITCHES} switches", line)
             self.switches[name] = len(self.switches)

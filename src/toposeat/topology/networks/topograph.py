@@ -13,6 +13,7 @@ from toposeat.topology.networks.paths import HostPath, network_of_paths
 from toposeat.topology.networks.slurm_conf import link_tree
 from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.json_text import line_of
 
 GRAPH_ORIGIN = "Topograph graph JSON"
 MODEL_ORIGIN = "Topograph model YAML"
@@ -45,7 +46,8 @@ def parse_graph(file: FileText) -> Network:
         layers = instance.get("network_layers") if isinstance(instance, dict) else None
         name = instance.get("id") if isinstance(instance, dict) else None
         if not _is_text(name) or not isinstance(layers, list) or not all(map(_is_text, layers)):
-            raise builder.error(f"instance {number} lacks an id or network_layers", None, _HINT)
+            line = line_of(file, "instances", number)
+            raise builder.error(f"instance {number} lacks an id or network_layers", line, _HINT)
         paths.append(HostPath(str(name), tuple(map(str, layers)) or ("(flat network)",)))
         for key in ("attributes", "labels"):
             found = instance.get(key)

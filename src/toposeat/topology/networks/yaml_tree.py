@@ -107,9 +107,17 @@ def _events(file: FileText) -> Iterator[yaml.Event]:
         raise InputError(
             f"no valid YAML: {str(problem)[:100]}".splitlines()[0],
             path=file.path,
-            line=mark.line + 1 if mark else None,
+            line=mark.line + 1 if mark else _line_of_character(error, file),
             hint=_HINT,
         ) from None
+
+
+def _line_of_character(error: yaml.YAMLError, file: FileText) -> int | None:
+    """The line of a character that no YAML may have: the reader below the parser knows no lines."""
+    if not isinstance(error, yaml.reader.ReaderError):
+        return None
+    data = "\n".join(file.lines).encode("utf-8", "replace")
+    return data.count(b"\n", 0, error.position) + 1
 
 
 def _node(event: yaml.Event, events: Iterator[yaml.Event], file: FileText, depth: int) -> YamlNode:

@@ -20,6 +20,7 @@ from toposeat.model.topology import PathClass
 from toposeat.topology.facts import BANDWIDTH, DeviceFact, LinkFact, MachineFacts
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
+from toposeat.topology.readers.file_text import Place, line_at
 from toposeat.topology.readers.pair_tables import PairTable
 from toposeat.topology.readers.unknown_words import (
     Strange,
@@ -44,10 +45,15 @@ def _is_type(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table and the line it stands in (None: a value of JSON)."""
+    """One cell of a table and where it stands."""
 
     text: str
-    line: int | None = None
+    place: Place = None
+
+    @property
+    def line(self) -> int | None:
+        """The line it stands in, if that is known."""
+        return line_at(self.place)
 
 
 @dataclass(kw_only=True)
@@ -113,7 +119,7 @@ class AmdPairs:
     def _types(self) -> dict[tuple[int, int], str]:
         """XGMI, PCIE, or "" where the word says nothing or is not known."""
         cells = self.tables.get("type", {})
-        words = {pair: WordAt(cell.text.upper(), cell.line) for pair, cell in cells.items()}
+        words = {pair: WordAt(cell.text.upper(), cell.place) for pair, cell in cells.items()}
         unknown = unknown_pairs(words, _is_type, lambda i: self.devices[i].label, self.report)
         if isinstance(unknown, Strange):
             raise InputError(unknown.cause, path=self.path, line=unknown.line, hint=self.hint)

@@ -15,10 +15,11 @@ from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import DeviceFact, MachineFacts
 from toposeat.topology.readers.amd_facts import AmdPairs, Cell
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.json_text import parse_json_after_words
+from toposeat.topology.readers.json_text import line_of, parse_json_after_words, place_of
 from toposeat.topology.readers.pair_tables import read_tables
 from toposeat.topology.readers.word_table import MAX_ENDPOINTS, clean_lines
 
+_Steps = tuple[str | int, ...]  # to a value of JSON
 _SAVE = "save the whole output again: amd-smi topology > FILE"
 _TITLES = {
     r"access table": "access",
@@ -94,49 +95,72 @@ def _package(device: DeviceFact) -> str:
 def _parse_json(file: FileText) -> MachineFacts:
     """`[{"gpu": 0, "bdf": "0000:0c:00.0", "links": [{"gpu": 1, "bdf": ..., "weight": 15}]}]`."""
     root = parse_json_after_words(file, _SAVE)
-    rows = root.get("topology", root) if isinstance(root, dict) else root
+    steps: _Steps = ()
+    rows = root
+    if isinstance(root, dict):
+        rows, steps = root.get("topology"), ("topology",)
     if not isinstance(rows, list) or not rows or len(rows) > MAX_ENDPOINTS:
-        raise _refusal("the JSON is no list of GPUs with links", file)
-    devices = [_json_device(row, file) for row in rows]
-    position = {device.label: i for i, device in enumerate(devices)}
-    if len(position) < len(devices):
-        raise _refusal("a GPU is listed twice", file)
+        raise _refusal("the JSON is no list of GPUs with links", file, steps)
+    devices: list[DeviceFact] = []
+    position: dict[str, int] = {}
+    for i, row in enumerate(rows):
+        devices.append(_json_device(row, file, (*steps, i)))
+        if position.setdefault(devices[i].label, i) != i:
+            raise _refusal("a GPU is listed twice", file, (*steps, i))
+        if any(devices[i].index == other.index for other in devices[:i]):
+            raise _refusal(f"index {devices[i].index} appears twice", file, (*steps, i, "gpu"))
     pairs = AmdPairs(origin="amd-smi topology --json", path=file.path, hint=_SAVE, devices=devices)
     for i, row in enumerate(rows):
-        links = row.get("links")
+        links, at = row.get("links"), (*steps, i, "links")
         if not isinstance(links, list):
-            raise _refusal(f"{devices[i].label} has no list of links", file)
-        seen = [_json_link(pairs, i, link, position, file) for link in links]
+            raise _refusal(f"{devices[i].label} has no list of links", file, at)
+        seen = [
+            _json_link(pairs, i, link, position, file, steps=(*at, number))
+            for number, link in enumerate(links)
+        ]
         if sorted(set(seen) | {i}) != list(range(len(devices))):
             raise _refusal(
-                f"{devices[i].label} has links to {len(set(seen))} of {len(devices)} GPUs", file
+                f"{devices[i].label} has links to {len(set(seen))} of {len(devices)} GPUs", file, at
             )
     return _finish(pairs)
 
 
-def _json_device(row: Any, file: FileText) -> DeviceFact:
-    bus, number = _bus(row, file), row.get("gpu")
+def _json_device(row: Any, file: FileText, steps: _Steps) -> DeviceFact:
+    bus, number = _bus(row, file, steps), row.get("gpu")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 100_000:
-        raise _refusal(f"the number of {bus} is {number!r:.40}", file)
+        raise _refusal(f"the number of {bus} is {number!r:.40}", file, (*steps, "gpu"))
     return DeviceFact(label=bus, index=number, vendor=Vendor.AMD, pci_bus_id=bus)
 
 
-def _json_link(pairs: AmdPairs, i: int, link: Any, position: dict[str, int], file: FileText) -> int:
-    j = position.get(_bus(link, file))
+def _json_link(
+    pairs: AmdPairs,
+    i: int,
+    link: Any,
+    position: dict[str, int],
+    file: FileText,
+    *,
+    steps: _Steps,
+) -> int:
+    j = position.get(_bus(link, file, steps))
     if j is None:
-        raise _refusal(f"{pairs.devices[i].label} has a link to a GPU that is not listed", file)
+        raise _refusal(
+            f"{pairs.devices[i].label} has a link to a GPU that is not listed",
+            file,
+            (*steps, "bdf"),
+        )
     for member, kind in _MEMBERS.items():
         if member in link and i != j:
-            pairs.tables.setdefault(kind, {})[i, j] = Cell(str(link[member])[:80])
+            cell = Cell(str(link[member])[:80], place_of(file, *steps, member))
+            pairs.tables.setdefault(kind, {})[i, j] = cell
     return j
 
 
-def _bus(item: Any, file: FileText) -> str:
+def _bus(item: Any, file: FileText, steps: _Steps) -> str:
     try:
         return canonical_pci(item["bdf"])
     except (TypeError, KeyError, ValueError, AttributeError):
-        raise _refusal("an entry without a PCI bus id (bdf)", file) from None
+        raise _refusal("an entry without a PCI bus id (bdf)", file, (*steps, "bdf")) from None
 
 
-def _refusal(message: str, file: FileText) -> InputError:
-    return InputError(message, path=file.path, hint=_SAVE)
+def _refusal(message: str, file: FileText, steps: _Steps) -> InputError:
+    return InputError(message, path=file.path, line=line_of(file, *steps), hint=_SAVE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,14 @@ from toposeat.topology.readers.xml_tree import XmlElement, parse_xml
 MAX_BYTES = 64 * 1024 * 1024
 _HEAD = 200_000
 _HINT = "check that this is the right file"
+
+
+Place = int | Callable[[], int | None] | None  # a line, or how to find it: in JSON, only for errors
+
+
+def line_at(place: Place) -> int | None:
+    """The line of a place."""
+    return place() if callable(place) else place
 
 
 @dataclass(frozen=True)

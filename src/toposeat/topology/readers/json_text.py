@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
 from toposeat.errors import InputError
+from toposeat.model.json_lines import line_of_value
 from toposeat.topology.readers.file_text import FileText
 
 _Type = TypeVar("_Type")
@@ -47,6 +49,27 @@ def _line(text: str, start: int, message: str) -> int:
     return skipped.count("\n") + data[: int(match.group(1)) if match else 0].count(b"\n") + 1
 
 
+def line_of(file: FileText, *steps: str | int) -> int | None:
+    """The line of a value of a file that `parse_json_after_words` or the like has read.
+
+    Args:
+        file: holds valid JSON, after words or not.
+        steps: keys of objects and positions in lists, from the outermost value; where they lead no
+            further, the line of the last value that is there.
+    """
+    text = file.text.removeprefix("\ufeff")
+    match = _START.search(text)
+    try:
+        return line_of_value(text, steps, start=match.end() - 1) if match else None
+    except RecursionError:  # deeper than anything that a message is about
+        return None
+
+
+def place_of(file: FileText, *steps: str | int) -> Callable[[], int | None]:
+    """`line_of`, for when it is needed."""
+    return lambda: line_of(file, *steps)
+
+
 def json_member(value: Any, name: str, kind: type[_Type], file: FileText, hint: str) -> _Type:
     """A member of an object, which must be there and of a type.
 
@@ -56,6 +79,9 @@ def json_member(value: Any, name: str, kind: type[_Type], file: FileText, hint: 
     found = value.get(name) if isinstance(value, dict) else None
     if not isinstance(found, kind):
         raise InputError(
-            f"the JSON has no {name!r}, or not the right kind", path=file.path, hint=hint
+            f"the JSON has no {name!r}, or not the right kind",
+            path=file.path,
+            line=line_of(file, name),
+            hint=hint,
         )
     return found

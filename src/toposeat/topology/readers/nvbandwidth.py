@@ -23,6 +23,7 @@ from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.number_table import report_asymmetry, without_marks
 from toposeat.topology.readers.nvbandwidth_output import (
     DEVICE,
+    GB_PER_S,
     HINT,
     PARTS,
     BandwidthTest,
@@ -30,8 +31,6 @@ from toposeat.topology.readers.nvbandwidth_output import (
     tests_of,
 )
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
-
-GB_PER_S = 1e9  # nvbandwidth divides bytes by 1e9
 
 _ORIGIN = "nvbandwidth output"
 _PAIRS = re.compile(
@@ -99,13 +98,21 @@ def _count(tests: list[BandwidthTest], listed: dict[int, str], file: FileText) -
                     f" {values.shape[1]} columns, but {origin} has {count}"
                     f" GPU{'s' if count > 1 else ''}",
                     path=file.path,
-                    line=test.line or None,
+                    line=test.line,
                     hint=f"the file was edited, truncated or damaged; {HINT}",
                 )
     if not count:
-        raise InputError("no test printed a matrix", path=file.path, hint=HINT)
+        raise InputError(
+            "no test printed a matrix",
+            path=file.path,
+            line=tests[-1].line if tests else None,
+            hint=HINT,
+        )
     if listed and sorted(listed) != list(range(count)):
-        raise InputError("the list of devices has gaps", path=file.path, hint=HINT)
+        places = (n for n, x in enumerate(file.lines, 1) if any(y in x for y in listed.values()))
+        raise InputError(
+            "the list of devices has gaps", path=file.path, line=next(places, None), hint=HINT
+        )
     return count
 
 

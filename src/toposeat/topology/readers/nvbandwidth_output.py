@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.topology.readers.file_text import FileText
+from toposeat.model.number_checks import check_pair_number
+from toposeat.topology.facts import BANDWIDTH
+from toposeat.topology.readers.file_text import FileText, Place, line_at
+from toposeat.topology.readers.json_text import line_of, place_of
 from toposeat.topology.readers.number_table import (
     MAX_COLUMNS,
+    check_numbers,
     find_number_tables,
     report_cut,
     without_marks,
@@ -26,6 +30,7 @@ from toposeat.topology.readers.number_table import (
 from toposeat.topology.readers.word_table import Line, clean_lines
 
 HINT = "save the whole output again: nvbandwidth > FILE"
+GB_PER_S = 1e9  # nvbandwidth divides bytes by 1e9
 PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
 
 _RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
@@ -44,11 +49,16 @@ _SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
 
 @dataclass(frozen=True)
 class BandwidthTest:
-    """One test and its matrices in the order of printing; `line` 0 in JSON, which has none."""
+    """One test and its matrices in the order of printing."""
 
     name: str
-    line: int
+    place: Place
     matrices: tuple[NDArray[np.float64], ...]
+
+    @property
+    def line(self) -> int | None:
+        """Where it begins."""
+        return line_at(self.place)
 
 
 def tests_of(file: FileText, report: list[str]) -> tuple[list[BandwidthTest], dict[int, str]]:
@@ -86,7 +96,10 @@ def _of_text(file: FileText, report: list[str]) -> tuple[list[BandwidthTest], di
     tests = []
     for (name, _), (start, end) in zip(starts, pairwise(ends), strict=True):
         _check_unit(lines[start - 1 : end - 1], file)
-        matrices = tuple(t.values for t in tables if start < t.line < end)
+        own = [t for t in tables if start < t.line < end]
+        for table in own if "_memcpy_" in name else ():
+            check_numbers(table, BANDWIDTH, GB_PER_S, file.path)
+        matrices = tuple(table.values for table in own)
         _check_sum(name, matrices, lines[start - 1 : end - 1], file)
         tests.append(BandwidthTest(name, start, matrices))
     return tests, listed
@@ -161,37 +174,59 @@ def _of_json(file: FileText) -> tuple[list[BandwidthTest], dict[int, str]]:
         raise InputError(
             f"nvbandwidth failed: {str(reason)[:160]!r}" if reason else "no tests in it",
             path=file.path,
+            line=line_of(file, "nvbandwidth", "error" if reason else "testcases"),
             hint=HINT,
         )
-    return [_json_test(case, file) for case in cases], listed
+    return [_json_test(case, number, file) for number, case in enumerate(cases)], listed
 
 
-def _json_test(case: dict[str, object], file: FileText) -> BandwidthTest:
+def _json_test(case: dict[str, object], number: int, file: FileText) -> BandwidthTest:
     name = str(case.get("name", ""))[:80]
+    place = place_of(file, "nvbandwidth", "testcases", number)
     if name.startswith("multinode"):
-        _refuse_hosts(file)
+        _refuse_hosts(file, place())
     rows = case.get("bandwidth_matrix")
     if rows is None:
-        return BandwidthTest(name, 0, ())
+        return BandwidthTest(name, place, ())
     try:
         values = np.array([[_json_cell(cell) for cell in row] for row in rows])  # type: ignore[attr-defined]
     except (TypeError, ValueError, AttributeError):
         values = np.empty(0)
     if values.ndim != 2 or not values.size or values.shape[1] > MAX_COLUMNS:
-        raise InputError(f"the matrix of {name} is no matrix of numbers", path=file.path, hint=HINT)
+        raise InputError(
+            f"the matrix of {name} is no matrix of numbers",
+            path=file.path,
+            line=place(),
+            hint=HINT,
+        )
     described = _UNIT.search(str(case.get("bandwidth_description", ""))[:400])
     if described is not None and described[1] != "GB/s":
         raise InputError(
-            f"{name}: bandwidths in {described[1]}: unknown unit", path=file.path, hint=HINT
+            f"{name}: bandwidths in {described[1]}: unknown unit",
+            path=file.path,
+            line=place(),
+            hint=HINT,
         )
-    _check_json_sum(name, values, case.get("sum"), file)
+    _check_json_sum(name, values, case.get("sum"), place, file)
+    if "_memcpy_" in name:
+        _check_range(values, place, file)
     count = values.shape[1]
     if "bidirectional" in name and len(values) == PARTS * count:  # one below the other
-        return BandwidthTest(name, 0, tuple(np.split(values, PARTS)))
-    return BandwidthTest(name, 0, (values,))
+        return BandwidthTest(name, place, tuple(np.split(values, PARTS)))
+    return BandwidthTest(name, place, (values,))
 
 
-def _check_json_sum(name: str, values: NDArray[np.float64], stated: object, file: FileText) -> None:
+def _check_range(values: NDArray[np.float64], place: Place, file: FileText) -> None:
+    for value in values[np.isfinite(values)].tolist():
+        try:
+            check_pair_number(BANDWIDTH, value * GB_PER_S)
+        except ValueError as error:
+            raise InputError(str(error), path=file.path, line=line_at(place), hint=HINT) from None
+
+
+def _check_json_sum(
+    name: str, values: NDArray[np.float64], stated: object, place: Place, file: FileText
+) -> None:
     """As `_check_sum`; of a test in both directions the file does not say what was added up."""
     if isinstance(stated, bool) or not isinstance(stated, (int, float)) or "bidirec" in name:
         return
@@ -201,6 +236,7 @@ def _check_json_sum(name: str, values: NDArray[np.float64], stated: object, file
         raise InputError(
             f"the cells of {name} add up to {found:.2f}, not to the {str(stated)[:20]} stated",
             path=file.path,
+            line=line_at(place),
             hint=f"the file was edited or damaged; {HINT}",
         )
 

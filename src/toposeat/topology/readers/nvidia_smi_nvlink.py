@@ -146,7 +146,10 @@ def _detail(gpu: _Gpu, text: str, line: int, file: FileText) -> None:
     elif match := _REMOTE.fullmatch(text):
         gpu.remotes[int(match[1])] = canonical_pci(match[2])
     elif match := _MIG.fullmatch(text):
-        gpu.slices.append((match[1], int(match[2]), match[3]))
+        number, uuid = int(match[2]), match[3]
+        if any(known in (number, uuid) for _, *each in gpu.slices for known in each):
+            _refuse(f"MIG slice {number} of GPU {gpu.index} is stated twice", line, file)
+        gpu.slices.append((match[1], number, uuid))
     elif not re.fullmatch(r"Link \d{1,3}, .{1,120}", text):  # capabilities: nvlink -c
         _refuse(f"damaged line: {text[:60]!r}", line, file)
 

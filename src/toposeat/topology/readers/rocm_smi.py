@@ -10,7 +10,12 @@ from toposeat.model.topology import Vendor
 from toposeat.topology.facts import DeviceFact, MachineFacts
 from toposeat.topology.readers.amd_facts import AmdPairs, Cell
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.json_text import json_member, parse_json_after_words
+from toposeat.topology.readers.json_text import (
+    json_member,
+    line_of,
+    parse_json_after_words,
+    place_of,
+)
 from toposeat.topology.readers.pair_tables import read_tables
 from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
 
@@ -138,7 +143,9 @@ def _parse_json(file: FileText) -> MachineFacts:
             continue
         what, i, j = match.group(1).lower(), int(match.group(2)), int(match.group(3))
         indices.update((i, j))
-        found.setdefault(_JSON_KIND.get(what, what), {})[i, j] = Cell(str(value)[:80])
+        found.setdefault(_JSON_KIND.get(what, what), {})[i, j] = Cell(
+            str(value)[:80], place_of(file, "system", key)
+        )
     cards = {
         int(match.group(1)): card
         for key, card in root.items()
@@ -170,6 +177,7 @@ def _check_complete(pairs: AmdPairs, file: FileText) -> None:
                 f"{kind} is stated for {len(known)} of {count * (count - 1) // 2} pairs: the output"
                 " is truncated or edited",
                 path=file.path,
+                line=line_of(file, "system"),
                 hint=_SAVE,
             )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.model.cpu_list import MAX_CPU, format_cpu_list
+from toposeat.model.number_checks import check_pair_number
 from toposeat.model.topology import Vendor
 from toposeat.topology.facts import (
     BANDWIDTH,
@@ -154,12 +155,13 @@ def parse_matrix(file: FileText, what: str, config: BusConfig) -> MachineFacts:
     Raises:
         InputError: not square, fewer rows than devices, values that are no numbers.
     """
-    table = _square(file)
+    table = _square(file, what)
     first, count = config.memory_nodes, config.devices
     if len(table) < first + count:
         raise InputError(
             f"{len(table)} rows for {first} memory nodes and {count} GPUs",
             path=file.path,
+            line=len(file.lines),
             hint=_SAVE,
         )
     values = table[first : first + count, first : first + count] * _UNIT[what]
@@ -221,8 +223,8 @@ def _known(value: float) -> float | None:
     return None if isnan(value) else float(value)
 
 
-def _square(file: FileText) -> NDArray[np.float64]:
-    """All numbers of a matrix file."""
+def _square(file: FileText, what: str) -> NDArray[np.float64]:
+    """All numbers of a matrix file, in its units."""
     width: int | None = None
     rows: list[list[float]] = []
     for number, line in enumerate(file.lines, start=1):
@@ -231,7 +233,7 @@ def _square(file: FileText) -> NDArray[np.float64]:
             continue
         if not line.strip():
             continue
-        rows.append([_number(cell, number, file) for cell in line.split()])
+        rows.append([_number(cell, what, number, file) for cell in line.split()])
         if width is None or len(rows[-1]) != width or len(rows) > width:
             raise InputError(
                 f"row {len(rows) - 1} has {len(rows[-1])} numbers, the header {width} columns",
@@ -249,7 +251,7 @@ def _square(file: FileText) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def _number(cell: str, line: int, file: FileText) -> float:
+def _number(cell: str, what: str, line: int, file: FileText) -> float:
     if cell in ("nan", "-nan"):
         return nan
     try:
@@ -260,6 +262,10 @@ def _number(cell: str, line: int, file: FileText) -> float:
         raise InputError(
             f"{cell!r:.40} where a number or nan belongs", path=file.path, line=line, hint=_SAVE
         )
+    try:
+        check_pair_number(what, value * _UNIT[what])
+    except ValueError as error:
+        raise InputError(str(error), path=file.path, line=line, hint=_SAVE) from None
     return value
 
 
@@ -275,7 +281,10 @@ def parse_affinity(file: FileText, config: BusConfig) -> MachineFacts:
     orders = _orders(file)
     if len(orders) < config.devices:
         raise InputError(
-            f"{len(orders)} rows for {config.devices} GPUs", path=file.path, hint=_SAVE
+            f"{len(orders)} rows for {config.devices} GPUs",
+            path=file.path,
+            line=len(file.lines),
+            hint=_SAVE,
         )
     starts = {
         cpu

@@ -48,6 +48,7 @@ class _Platform:
     gpus: dict[str, XmlElement] = field(default_factory=dict)
     speeds: dict[str, float] = field(default_factory=dict)
     routes: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)  # where a link is used, or described
     report: list[str] = field(default_factory=list)
 
 
@@ -95,9 +96,12 @@ def _read(root: XmlElement, path: Path) -> _Platform:
     for element in root.walk():
         if element.tag == "link":
             found.speeds[element.get("id")] = _speed(element, path)
+            found.lines[element.get("id")] = element.line
         elif element.tag == "route":
             pair = element.get("src"), element.get("dst")
             found.routes[pair] = [c.get("id") for c in element.named("link_ctn")]
+            for part in element.named("link_ctn"):
+                found.lines.setdefault(part.get("id"), part.line)
     return found
 
 
@@ -239,7 +243,10 @@ class _Tree:
         speed = self.platform.speeds.get(name, 0.0)
         if not speed:
             raise InputError(
-                f"the platform has no speed for link {name!r}", path=self.platform.path, hint=_SAVE
+                f"the platform has no speed for link {name!r}",
+                path=self.platform.path,
+                line=self.platform.lines.get(name),
+                hint=_SAVE,
             )
         return speed
 

@@ -79,8 +79,12 @@ def parse(file: FileText) -> MachineFacts:
     named = {int(end[3:]) for r in usable for end in (r.source, r.target) if end != "cpu"}
     if len(named) < count:
         gap = next(i for i in range(count) if i not in named)
+        beyond = next(r for r in usable if f"gpu{count - 1}" in (r.source, r.target))
         raise InputError(
-            f"results of gpu{count - 1}, but none of gpu{gap}", path=file.path, hint=_HINT
+            f"results of gpu{count - 1}, but none of gpu{gap}",
+            path=file.path,
+            line=beyond.line,
+            hint=_HINT,
         )
     if len(usable) < len(results):
         report.append(f"{len(results) - len(usable)} results of all GPUs at once are not used")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
+from toposeat.model.number_checks import check_pair_number
 from toposeat.model.topology import Vendor
 from toposeat.topology.facts import (
     BANDWIDTH,
@@ -181,7 +182,13 @@ def _cells(text: str, count: int, line: Line, file: FileText) -> list[float]:
                 line=line.number,
                 hint=_SAVE,
             )
-    return [nan if cell == "N/A" else float(cell) for cell in cells]
+    values = [nan if cell == "N/A" else float(cell) for cell in cells]
+    for value in values:
+        try:
+            check_pair_number(BANDWIDTH, value * _GB)
+        except ValueError as error:
+            raise InputError(str(error), path=file.path, line=line.number, hint=_SAVE) from None
+    return values
 
 
 def _facts(found: Sequence[_Matrix], file: FileText) -> MachineFacts:

@@ -11,16 +11,23 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from toposeat.topology.readers.file_text import Place, line_at
+
 _WORD = re.compile(r"[A-Z][A-Z0-9?*+_-]{0,15}", re.ASCII)
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class WordAt:
-    """A cell in upper case, and the line it stands in (None: a value of JSON)."""
+    """A cell in upper case, and where it stands."""
 
     word: str
-    line: int | None = None
+    place: Place = None
+
+    @property
+    def line(self) -> int | None:
+        """The line it stands in, if that is known."""
+        return line_at(self.place)
 
 
 @dataclass(frozen=True, slots=True)
