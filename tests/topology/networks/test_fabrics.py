@@ -101,6 +101,17 @@ def test_rates_of_cables(tmp_path: Path, rate: str, speed: float) -> None:
     assert (trunk.bytes_per_s.value, trunk.count) == (6 * speed, 2)
 
 
+def test_a_port_with_two_cables_is_a_doubt(tmp_path: Path) -> None:
+    text = (
+        'Switch 4 "S-1" # "leaf"\n[1] "H-2"[1](2) # "n1 HCA-1" lid 2 4xHDR\n\n'
+        'Ca 1 "H-2" # "n1 HCA-1"\n[1](2) "S-9"[1] # lid 2 lmc 0 "leaf" lid 1 4xHDR\n'
+    )
+    path = tmp_path / "fabric"
+    path.write_text(text)
+    report = read_network(path).report
+    assert any("line 5: port 1 of H-2 has another cable in line 2" in each for each in report)
+
+
 def test_adapters_that_were_never_named_are_hosts_of_their_own(tmp_path: Path) -> None:
     network = read(tmp_path, fabric(hca="MT4129 ConnectX7   Mellanox Technologies"))
     assert network.host_names == ("H-0a", "n1")

@@ -49,6 +49,9 @@ LANE_BYTES_PER_S = {
 _HINT = "save it again as root or with read access to /dev/infiniband: ibnetdiscover > FILE"
 
 
+_End = tuple[str, int]  # of a cable: a node's GUID or id, and its port
+
+
 @dataclass
 class _Node:
     """A switch or an adapter, by its GUID or id."""
@@ -63,7 +66,7 @@ class _Node:
 class _Cable:
     """One cable; its ends are (node, port), the smaller first, so that it counts once."""
 
-    ends: tuple[tuple[str, int], tuple[str, int]]
+    ends: tuple[_End, _End]
     bytes_per_s: float | None
     line: int
 
@@ -71,10 +74,20 @@ class _Cable:
 @dataclass
 class _Fabric:
     nodes: dict[str, _Node] = field(default_factory=dict)
-    cables: dict[tuple[tuple[str, int], tuple[str, int]], _Cable] = field(default_factory=dict)
+    cables: dict[tuple[_End, _End], _Cable] = field(default_factory=dict)
+    cable_of_port: dict[_End, tuple[_End, _End]] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)  # ports with two cables
 
-    def add(self, a: tuple[str, int], b: tuple[str, int], rate: float | None, line: int) -> None:
+    def add(self, a: _End, b: _End, rate: float | None, line: int) -> None:
+        """Note a cable, which may be told from both ends."""
         ends = (a, b) if a <= b else (b, a)
+        for port in ends:
+            other = self.cable_of_port.setdefault(port, ends)
+            if other != ends:
+                self.doubts.append(
+                    f"line {line}: port {port[1]} of {port[0][:40]} has another cable in line"
+                    f" {self.cables[other].line}"
+                )
         known = self.cables.get(ends)
         if known is None or (known.bytes_per_s is None and rate is not None):
             self.cables[ends] = _Cable(ends, rate, line)
@@ -131,6 +144,10 @@ def _read(file: FileText, builder: NetworkBuilder) -> _Fabric:
             raise builder.error(f"unknown line: {line[:50]!r}", number, _HINT)
         else:
             builder.report.append(f"line {number}: the tool said: {line[:120]}")
+    if fabric.doubts:
+        builder.report.append(
+            f"{len(fabric.doubts)} ports have two cables, all are kept: {fabric.doubts[0]}"
+        )
     return fabric
 
 

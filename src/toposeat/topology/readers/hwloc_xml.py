@@ -188,7 +188,15 @@ def _pci(contents: _Contents, element: XmlElement, where: _Where) -> PciDevice:
             str(error)[:80], path=contents.path, line=element.line, hint=_HINT
         ) from None
     kind = _PCI_TYPE.match(element.get("pci_type"))
-    generation, width = _generation_and_width(element.get("pci_link_speed"))
+    speed = element.get("pci_link_speed")
+    if speed and _SPEED.fullmatch(speed) is None:
+        raise InputError(
+            f"pci_link_speed {speed[:40]!r} is no number of GB/s",
+            path=contents.path,
+            line=element.line,
+            hint=_HINT,
+        )
+    generation, width = _generation_and_width(speed)
     return PciDevice(
         pci_bus_id=bus,
         root=where.root,

@@ -112,9 +112,11 @@ def _header(lines: Sequence[Line], position: int) -> tuple[str, int] | None:
     first = _next_row(lines, position + 1)
     if first is None or first[1][0] != "0" or len(first[1]) < 2:
         return None
-    if any(not _is_cell(token) for token in first[1][1:]):
-        return None
-    return corner, len(tokens)
+    cells = [_is_cell(token) for token in first[1][1:]]
+    # Of one column, or with no cell at all, it may be anything; else a cell of it is damaged.
+    if all(cells) or (len(cells) == len(tokens) > 1 and any(cells)):
+        return corner, len(tokens)
+    return None
 
 
 def _next_row(lines: Sequence[Line], position: int) -> tuple[int, list[str]] | None:
@@ -158,6 +160,8 @@ def _table(
     here = position + 1
     while (found := _next_row(lines, here)) is not None:
         place, tokens = found
+        if tokens[0] == str(len(rows)) and len(tokens) == columns + 1 > 2:
+            _refuse_cell(tokens, lines[place].number, path)
         if tokens[0] != str(len(rows)) or not all(_is_cell(t) for t in tokens):
             _refuse_gap(tokens, len(rows), columns, lines[place].number, path)
             break
@@ -176,6 +180,18 @@ def _table(
     values = np.array(rows, dtype=np.float64).reshape(len(rows), columns)
     end = lines[here - 1].number + 1
     return NumberTable(corner, header.number, end, values, tuple(row_lines)), here
+
+
+def _refuse_cell(tokens: list[str], line: int, path: str | Path | None) -> None:
+    """A row of the right number and length, with a word that is no number among numbers."""
+    bad = [token for token in tokens[1:] if not _is_cell(token)]
+    if bad and len(bad) < len(tokens) - 1:
+        raise InputError(
+            f"{bad[0][:40]!r} where a number or N/A belongs",
+            path=path,
+            line=line,
+            hint="the file is damaged; save the whole output again",
+        )
 
 
 def _refuse_gap(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor, canonical_pci
+from toposeat.model.topology import MAX_PCIE_NUMBER, Vendor, canonical_pci
 from toposeat.topology.facts import DeviceFact
 from toposeat.topology.readers.file_text import FileText
 
@@ -116,7 +116,7 @@ def _bytes(text: str) -> int:
 
 def _count(text: str) -> int:
     match = _COUNT.fullmatch(text)
-    if match is None or int(match[1]) < 1:
+    if match is None or not 1 <= int(match[1]) <= MAX_PCIE_NUMBER:
         raise ValueError(f"{text!r} is no number of lanes or generation")
     return int(match[1])
 

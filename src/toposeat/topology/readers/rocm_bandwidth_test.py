@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
+from toposeat.model.number_checks import check_pair_number
 from toposeat.model.topology import LinkKind, PathClass, Vendor, canonical_pci
 from toposeat.topology.facts import (
     BANDWIDTH,
@@ -297,9 +298,18 @@ def _numbers(run: _Run, kind: str) -> NDArray[np.float64] | None:
         for j, cell in enumerate(row):
             if _NUMBER.fullmatch(cell):
                 values[i, j] = float(cell)
+                if kind in ("uni", "both"):
+                    _check_range(run, float(cell), matrix.lines[i])
             elif cell != "N/A":
                 raise _damaged(run, matrix, i, cell, "a number or N/A")
     return values
+
+
+def _check_range(run: _Run, value: float, line: int) -> None:
+    try:
+        check_pair_number(BANDWIDTH, value * _GB)
+    except ValueError as error:
+        raise InputError(str(error), path=run.file.path, line=line, hint=_SAVE) from None
 
 
 def _damaged(run: _Run, matrix: _Matrix, row: int, cell: str, wanted: str) -> InputError:
