@@ -122,6 +122,7 @@ LATENCY_XGMI = 2.2e-6
 LATENCY_PCIE_ENDPOINT = 1.35e-6
 LATENCY_PCIE_BRIDGE = 0.25e-6
 LATENCY_HOST_BRIDGE = 0.5e-6
+LATENCY_C2C = 1e-6  # assumed: less than a PCIe endpoint
 LATENCY_SMP = 8e-6
 
 # Two opposite staged copies of a pair below different switches, together, against one alone: P100

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.mutations import damaged_text
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
+from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import parse_topology_text, read_topology
 
 # Two A100 below one switch, NVLinked to each other and to an NVSwitch that the file does not hold.
@@ -167,3 +167,41 @@ def test_mutations_are_read_or_refused(data: st.DataObject) -> None:
         assert str(error)
     else:
         assert topology.devices
+
+
+GRACE = """\
+<system version="2">
+  <cpu host_hash="0x1" numaid="0" affinity="ffffffff" arch="arm64">
+    <pci busid="0008:06:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="100" rank="0" gdr="1">
+        <nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/>
+        <c2c bw="44712" count="5"/>
+      </gpu>
+    </pci>
+    <pci busid="0009:06:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="1" sm="100" rank="1" gdr="1">
+        <nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/>
+        <c2c bw="44712" count="5"/>
+      </gpu>
+      <gpu dev="1" sm="100" rank="2" gdr="1"/>
+    </pci>
+  </cpu>
+</system>
+"""
+
+
+def test_chip_to_chip_links_lead_to_the_processor() -> None:
+    """NCCL multiplies `bw` (MB/s, each way) by `count` and links the GPU to its `<cpu>`."""
+    topology = read(GRACE)
+    links = [link for link in topology.links if link.kind is LinkKind.C2C]
+    assert [link.forward_bytes_per_s.value for link in links] == [5 * 44.712e9] * 2
+    kind_of = {c.id: c.kind for c in topology.components}
+    assert {kind_of[link.ends[1]] for link in links} == {ComponentKind.NUMA}
+    assert any("2 parts or ranks of GPU 0009:06:00.0" in each for each in topology.report)
+    # devices reach each other over the switches of NVLink all the same
+    assert topology.route_of_pair["gpu0", "gpu1"].path_class is PathClass.NVL
+
+
+def test_a_chip_to_chip_link_that_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match=r"node\.xml:6: <c2c bw>: expected 0 to"):
+        read(GRACE.replace('bw="44712"', 'bw="-1"', 1))

@@ -1,7 +1,7 @@
 """Topology files of NCCL and RCCL: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE takes.
 
     <system> <cpu numaid affinity> <pci busid class link_speed link_width> ... <gpu dev> <nvlink
-    target count>, <xgmi target count>; <nic> <net name>
+    target count>, <xgmi target count>, <c2c bw count>; <nic> <net name>
 
 Files may be partial by design: NCCL fills in what is missing from the live system. GPUs are then
 known by their PCI class alone, and device links not at all.
@@ -44,6 +44,7 @@ _ACCELERATORS = (0x0302, 0x1200, 0x0380)  # PCI classes of GPUs without and with
 _MAX_PORT_MEGABITS = 1_600_000
 _NETWORK = (0x0200, 0x0207)  # Ethernet and InfiniBand controllers
 _MAX_LANES = 64
+_MAX_CHIP_LINK_MB_PER_S = 10_000_000
 _MAX_DEVICES = 1024  # of one node
 
 _LANE_OF_SM = {60: k.NVLINK1, 70: k.NVLINK2, 80: k.NVLINK3, 90: k.NVLINK4, 100: k.NVLINK5}
@@ -140,6 +141,7 @@ def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
     )
     numa_of = PciGraphWriter(builder, machine).write(endpoints)
     _add_device_links(builder, contents, numa_of)
+    _add_chip_links(builder, contents, numa_of)
     _describe(builder, contents)
     amd = contents.gpus[0].vendor is Vendor.AMD
     return builder.build(
@@ -181,6 +183,11 @@ def _read_endpoint(contents: _Contents, element: XmlElement, function: PciDevice
     gpus = list(element.named("gpu"))
     nets = [net for nic in element.named("nic") for net in nic.named("net")]
     contents.gpus.extend(_Gpu(function, gpu.line, gpu) for gpu in gpus[:1])
+    if len(gpus) > 1:
+        contents.report.append(
+            f"line {gpus[1].line}: {len(gpus)} parts or ranks of GPU {function.pci_bus_id} are"
+            " taken as one device"
+        )
     contents.adapters.extend(_adapter(net, function.pci_bus_id) for net in nets)
     if gpus or nets or any(element.named("pci")):
         return
@@ -350,6 +357,24 @@ def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[
     )
     add_bonds(builder, direct, lanes)
     add_fabrics(builder, ports, lanes)
+
+
+def _add_chip_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[str, str]) -> None:
+    """`<c2c bw count>`: so many links of so many MB/s each way to the processor (Grace)."""
+    for gpu in contents.gpus:
+        for element in gpu.element.named("c2c") if gpu.element else ():
+            count = _number(element, "count", 0, _MAX_LANES, contents.path)
+            megabytes = _number(element, "bw", 0, _MAX_CHIP_LINK_MB_PER_S, contents.path)
+            if count and megabytes and gpu.id in numa_of:
+                builder.link(
+                    LinkKind.C2C,
+                    gpu.id,
+                    numa_of[gpu.id],
+                    bytes_per_s=count * megabytes * 1e6,
+                    latency_s=k.LATENCY_C2C,
+                    name="NVLink-C2C",
+                    count=count,
+                )
 
 
 def _describe(builder: GraphBuilder, contents: _Contents) -> None:
