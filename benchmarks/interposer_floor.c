@@ -4,7 +4,9 @@
  * interposer before and after the real one, adds up the difference, and does nothing else. Writes
  * the number of calls to the file TOPOSEAT_BENCH_FLOOR. Handles go through as whole registers.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

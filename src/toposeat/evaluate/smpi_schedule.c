@@ -5,6 +5,7 @@
 // A rank enters a phase when all its own messages of the phase before are done; there is no
 // barrier. Every rank sends from one buffer and receives into one: only the simulator may do that.
 // SPDX-License-Identifier: MIT OR Apache-2.0
+#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +18,53 @@ static struct message *messages;
 static size_t count;
 static int most = 1; // bytes of the largest message
 
-static void read_messages(const char *path) {
-  FILE *file = fopen(path, "r");
-  struct message next;
-  size_t room = 0;
-  while (file != NULL &&
-         fscanf(file, "%d %d %d %d", &next.phase, &next.sender, &next.receiver, &next.bytes) == 4) {
-    if (count == room) {
-      room = 2 * room + 64;
-      messages = realloc(messages, room * sizeof *messages);
+static void fail(const char *path) {
+  fprintf(stderr, "cannot read %s\n", path);
+  exit(1);
+}
+
+/// The next number of a line, which goes on behind it.
+static int number(char **line, const char *path) {
+  char *end;
+  long value = strtol(*line, &end, 10);
+  if (end == *line || value < 0 || value > INT_MAX)
+    fail(path);
+  *line = end;
+  return (int)value;
+}
+
+static void add(const struct message *next) {
+  static size_t room;
+  if (count == room) {
+    size_t more = 2 * room + 64;
+    struct message *moved = realloc(messages, more * sizeof *messages);
+    if (moved == NULL) {
+      fprintf(stderr, "no memory for %zu messages\n", more);
+      exit(1);
     }
-    messages[count++] = next;
-    most = next.bytes > most ? next.bytes : most;
+    messages = moved;
+    room = more;
   }
-  if (file == NULL || !feof(file)) {
-    fprintf(stderr, "cannot read %s\n", path);
-    exit(1);
+  messages[count++] = *next;
+  most = next->bytes > most ? next->bytes : most;
+}
+
+static void read_messages(const char *path) {
+  char text[128];
+  FILE *file = path != NULL ? fopen(path, "r") : NULL;
+  if (file == NULL)
+    fail(path != NULL ? path : "the schedule: no FILE is given");
+  while (fgets(text, sizeof text, file) != NULL) {
+    char *line = text;
+    struct message next;
+    next.phase = number(&line, path);
+    next.sender = number(&line, path);
+    next.receiver = number(&line, path);
+    next.bytes = number(&line, path);
+    add(&next);
   }
+  if (ferror(file) != 0)
+    fail(path);
   fclose(file);
 }
 
@@ -59,7 +90,7 @@ int main(int argc, char **argv) {
   read_messages(argv[1]);
   char *out = SMPI_SHARED_MALLOC((size_t)most);
   char *in = SMPI_SHARED_MALLOC((size_t)most);
-  MPI_Request *requests = malloc((2 * count + 1) * sizeof *requests);
+  MPI_Request *requests = (MPI_Request *)malloc((2 * count + 1) * sizeof *requests);
   double start = MPI_Wtime();
   for (size_t i = 0; i < count;)
     i = play(i, rank, out, in, requests);
@@ -71,7 +102,7 @@ int main(int argc, char **argv) {
     printf("seconds %.12e\n", slowest);
   SMPI_SHARED_FREE(in);
   SMPI_SHARED_FREE(out);
-  free(requests);
+  free((void *)requests);
   free(messages);
   MPI_Finalize();
   return 0;
