@@ -18,6 +18,7 @@ from toposeat.model.network import (
     NetworkLevel,
     NetworkLink,
     NetworkPort,
+    NetworkRates,
 )
 from toposeat.model.quantity import Quantity
 
@@ -85,10 +86,17 @@ class NetworkBuilder:
         level: int = 1,
         weight: float = 1.0,
         bytes_per_s: Quantity | None = None,
+        latency_s: Quantity | None = None,
     ) -> None:
         """A link between two switches, of unknown capacity unless it is given."""
         self.links.append(
-            NetworkLink(ends=(a, b), level=level, weight=weight, bytes_per_s=bytes_per_s)
+            NetworkLink(
+                ends=(a, b),
+                level=level,
+                weight=weight,
+                bytes_per_s=bytes_per_s,
+                latency_s=latency_s,
+            )
         )
 
     def once(self, below: int, above: int) -> bool:
@@ -106,6 +114,8 @@ class NetworkBuilder:
         levels: Sequence[NetworkLevel] | None = None,
         spread: bool = True,
         description: str = "",
+        rates: NetworkRates | None = None,
+        devices_per_host: int | None = None,
     ) -> Network:
         """Join what is not joined, find the levels, freeze.
 
@@ -130,6 +140,8 @@ class NetworkBuilder:
             links=tuple(self.links),
             levels=tuple(levels),
             spread=spread,
+            rates=rates or NetworkRates(),
+            devices_per_host=devices_per_host,
             report=tuple(self.report),
             description=description,
         )

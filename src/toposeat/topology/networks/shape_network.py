@@ -45,7 +45,7 @@ def network_of_shape(text: str) -> Network:
     shape.finish()
     known = known_shape(text)
     if known is None:
-        return replace(network, name=text)
+        return network if network.name == text else replace(network, name=text)
     return replace(
         network,
         name=text,
@@ -133,15 +133,12 @@ def _torus(shape: ShapeText) -> Network:
     places = [place for place in cells for _ in range(nodes)]
     names = shape.hosts(routers * nodes)
     _hosts(builder, names, (cells[place] for place in places), Quantity(node, Source.USER))
-    network = builder.build(
+    return builder.build(
         name=shape.text,
         origin=ORIGIN,
         kind=NetworkKind.TORUS,
         levels=grid_levels([(0, *place) for place in places]),
         spread=False,
-    )
-    return replace(
-        network,
         rates=NetworkRates(port_latency_s=leave / 2, hop_latency_s=hop, whole_host=True),
         devices_per_host=devices if explicit else None,
     )
@@ -168,25 +165,21 @@ def _dragonfly(shape: ShapeText) -> Network:
         place: builder.switch("group {} router {}".format(*place))
         for place in product(range(groups), range(routers))
     }
+    rate, latency = Quantity(local, Source.USER), Quantity(local_s, Source.USER)
     for group in range(groups):
         for a, b in combinations(range(routers), 2):
-            builder.link(router[group, a], router[group, b], level=_LOCAL)
+            ends = router[group, a], router[group, b]
+            builder.link(*ends, level=_LOCAL, bytes_per_s=rate, latency_s=latency)
+    rate, latency = Quantity(remote, Source.USER), Quantity(remote_s, Source.USER)
     for a, b in combinations(range(groups), 2):
         ends = router[a, (b - 1) % routers], router[b, a % routers]
-        builder.link(*ends, level=_GLOBAL, weight=_GLOBAL_WEIGHT)
-    rate = {_LOCAL: (local, local_s), _GLOBAL: (remote, remote_s)}
-    builder.links = [
-        replace(
-            link,
-            bytes_per_s=Quantity(rate[link.level][0], Source.USER),
-            latency_s=Quantity(rate[link.level][1], Source.USER),
+        builder.link(
+            *ends, level=_GLOBAL, weight=_GLOBAL_WEIGHT, bytes_per_s=rate, latency_s=latency
         )
-        for link in builder.links
-    ]
     places = [place for place in router for _ in range(nodes)]
     attached = (router[place] for place in places)
     _hosts(builder, shape.hosts(hosts), attached, Quantity(node, Source.USER))
-    network = builder.build(
+    return builder.build(
         name=shape.text,
         origin=ORIGIN,
         kind=NetworkKind.DRAGONFLY,
@@ -194,10 +187,9 @@ def _dragonfly(shape: ShapeText) -> Network:
             NetworkLevel(name="group", group_of_host=tuple(group for group, _ in places)),
             NetworkLevel(name="router", group_of_host=tuple(router[place] for place in places)),
         ],
+        rates=NetworkRates(port_latency_s=leave / 2, whole_host=True),
+        devices_per_host=shape.sizes[3] if len(shape.sizes) == 4 else None,
     )
-    rates = NetworkRates(port_latency_s=leave / 2, whole_host=True)
-    devices = shape.sizes[3] if len(shape.sizes) == 4 else None
-    return replace(network, rates=rates, devices_per_host=devices)
 
 
 _KINDS: dict[str, Callable[[ShapeText], Network]] = {
