@@ -10,10 +10,11 @@ namespace toposeat {
 namespace {
 
 // Chosen on the graphs of benchmarks/mapping/irregular_graphs.py: best costs at the time of Scotch.
-constexpr double sweeps_at_one = 75; // times the fourth root of the vertices
+constexpr double sweeps_at_one = 68; // times the fourth root of the vertices
 constexpr int most_sweeps = 900;
 constexpr float hottest = 0.6F;          // of the mean weight between blocks
 constexpr float first_price = 1;         // of the same
+constexpr float most_price = 64;         // the same: beyond, weights would drown in it
 constexpr float price_step = 1.1F;       // from one sweep to the next
 constexpr float excess_per_block = 0.3F; // in the beginning
 constexpr float most_noise = 4;          // exponential noise is greater in 2 % of all cases
@@ -42,19 +43,21 @@ float mean_between(const PartGraph &graph, const std::vector<std::uint32_t> &blo
 
 } // namespace
 
-void BlockAnnealer::anneal(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+bool BlockAnnealer::anneal(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                            std::vector<std::uint32_t> &block) {
   const float scale = mean_between(graph, block);
   if (!(scale > 0))
-    return;
+    return false;
   begin(graph, capacity.size(), block);
   cool(scale);
   std::vector<std::int32_t> spare(capacity.begin(), capacity.end());
   for (const std::uint32_t b : block_)
     --spare[b];
   balancer_.balance(graph, spare, block_);
-  if (cut_of(graph, block_) < cut_of(graph, block))
-    block = block_;
+  if (!(cut_of(graph, block_) < cut_of(graph, block)))
+    return false;
+  block = block_;
+  return true;
 }
 
 void BlockAnnealer::begin(const PartGraph &graph, std::size_t blocks,
@@ -73,7 +76,8 @@ void BlockAnnealer::cool(float scale) {
     const float left = 1 - static_cast<float>(i) / static_cast<float>(sweeps);
     sweep(static_cast<std::uint32_t>(i), hottest * scale * left, price);
     const float aim = excess_per_block * left * static_cast<float>(surplus_.size());
-    price = static_cast<float>(excess()) > aim ? price * price_step : price / price_step;
+    price = static_cast<float>(excess()) > aim ? std::min(price * price_step, most_price * scale)
+                                               : price / price_step;
   }
 }
 

@@ -25,9 +25,9 @@ public:
   BlockAnnealer(std::uint64_t seed, const Deadline &deadline)
       : deadline_(deadline), rng_(seed ^ 0x2545f491U) {}
 
-  /// Lowers the weight between blocks, or leaves `block` as it is. Every vertex is one rank; sizes
-  /// are within the capacities before and after.
-  void anneal(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+  /// Lowers the weight between blocks, or leaves `block` as it is and returns false. Every vertex
+  /// is one rank; sizes are within the capacities before and after.
+  bool anneal(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
               std::vector<std::uint32_t> &block);
 
 private:

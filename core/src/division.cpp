@@ -8,11 +8,13 @@ namespace toposeat {
 namespace {
 
 constexpr std::uint32_t outside = 0xffffffffU;
-constexpr std::size_t together = 3;        // blocks that are divided again at a time
+constexpr std::size_t few = 3;             // blocks that are divided again at a time
+constexpr std::size_t more = 6;            // the same where annealing finds nothing
 constexpr int rounds = 2;                  // of dividing again around every block
 constexpr std::uint32_t most_local = 4096; // vertices: beyond, dividing again costs too much
 constexpr std::uint32_t first_tries = 8;   // and at least an eighth of the blocks
 constexpr double worth_going_on = 0.02;    // of the cut: what all blocks promise, by the first ones
+constexpr double worth_little = 0.005;     // the same where nothing else helps
 constexpr std::uint32_t few_vertices = 64; // what they weigh is not worth more than refinement
 
 } // namespace
@@ -31,12 +33,14 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
   halve(graph, row, block);
   if (capacity.size() <= 2)
     return block;
-  if (!thorough_ || capacity.size() <= together || graph.vertices() <= few_vertices) {
+  if (!thorough_ || capacity.size() <= few || graph.vertices() <= few_vertices) {
     kway_.refine(graph, capacity, block);
     return block;
   }
-  redivide(graph, capacity, block);
-  annealer_.anneal(graph, capacity, block);
+  redivide(graph, capacity, few, rounds, worth_going_on, block);
+  // Ranks that hang together too much to move one by one: several tiles of a grid on each node.
+  if (!annealer_.anneal(graph, capacity, block) && capacity.size() > more)
+    redivide(graph, capacity, more, 1, worth_little, block);
   return block;
 }
 
@@ -93,7 +97,9 @@ void Divider::deal(const Row &row, std::vector<std::uint32_t> &block) {
 }
 
 void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                       std::size_t together, int most_rounds, double worthwhile,
                        std::vector<std::uint32_t> &block) {
+  together_ = together;
   const auto blocks = static_cast<std::uint32_t>(capacity.size());
   members_.assign(blocks, {});
   for (std::uint32_t v = 0; v < graph.vertices(); ++v)
@@ -101,7 +107,7 @@ void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> 
   link_.assign(blocks, 0);
   const double cut = cut_of(graph, block);
   const std::uint32_t sample = std::max(first_tries, blocks / 8);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < most_rounds; ++round) {
     double gained = 0;
     std::uint32_t tried = 0;
     for (const std::uint32_t centre : rng_.permutation(blocks)) {
@@ -109,7 +115,7 @@ void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> 
         return;
       gained += redivide_around(graph, capacity, centre, block);
       ++tried;
-      if (round == 0 && tried == sample && gained * blocks < worth_going_on * cut * tried)
+      if (round == 0 && tried == sample && gained * blocks < worthwhile * cut * tried)
         return;
     }
     if (gained == 0)
@@ -122,7 +128,7 @@ std::vector<std::uint32_t> Divider::neighbourhood(const PartGraph &graph, std::u
                                                   const std::vector<std::uint32_t> &block) {
   std::vector<std::uint32_t> chosen{centre};
   std::vector<std::uint32_t> touched;
-  while (chosen.size() < together) {
+  while (chosen.size() < together_) {
     for (const std::uint32_t v : members_[chosen.back()]) {
       for (std::uint32_t e = graph.begin[v]; e < graph.begin[v + 1]; ++e) {
         const std::uint32_t b = block[graph.target[e]];

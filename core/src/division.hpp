@@ -37,6 +37,7 @@ private:
   void halve(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block);
   static void deal(const Row &row, std::vector<std::uint32_t> &block);
   void redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                std::size_t together, int most_rounds, double worthwhile,
                 std::vector<std::uint32_t> &block);
   double redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                          std::uint32_t centre, std::vector<std::uint32_t> &block);
@@ -45,6 +46,7 @@ private:
 
   Deadline deadline_;
   bool thorough_;
+  std::size_t together_ = 0; // blocks that are divided again at a time
   Rng rng_;
   Bisector bisector_;
   KwayRefiner kway_;
