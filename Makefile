@@ -79,6 +79,7 @@ bench: setup-test setup-bench build ## print the tables of benchmarks/, the long
 	@for each in benchmarks/bench_*.py; do python $$each; done
 	@python -m benchmarks.papers
 	@python -m benchmarks.mapping.node
+	@python -m benchmarks.mapping.trees
 	@python -m benchmarks.mapping.qaplib --quick
 	@python -m benchmarks.mapping.scale --quick --svg build/growth.svg
 

@@ -72,8 +72,6 @@ SplitNumbers::SplitNumbers(RankSet set, int right) : right_(right) {
     each = static_cast<std::size_t>(std::countr_zero(set));
     set &= set - 1;
   }
-  // Spelt out: without an instruction for it, counting bits is a call.
-  constexpr std::array<std::uint8_t, 16> count{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
   constexpr std::array<std::uint8_t, 16> lowest{0, 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0};
   constexpr std::array<std::uint8_t, 16> highest{0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3};
   for (std::size_t part = 0; part < (right == 4 ? 1 : 2); ++part) {
@@ -81,10 +79,10 @@ SplitNumbers::SplitNumbers(RankSet set, int right) : right_(right) {
     for (std::size_t bits = 1; bits < 16; ++bits) {
       const std::size_t top = highest[bits];
       low_[part][bits] = static_cast<std::uint16_t>(low_[part][bits ^ (std::size_t{1} << top)] +
-                                                    choices[member[top]][count[bits]]);
+                                                    choices[member[top]][ones_[bits]]);
       // Members of the second four come after those of the first four that are chosen.
       const int chosen = part == 0 ? right : size - right;
-      const int place = std::max(0, chosen - count[bits] + 1); // of the lowest
+      const int place = std::max(0, chosen - ones_[bits] + 1); // of the lowest
       high_[part][bits] = static_cast<std::uint16_t>(
           high_[part][bits & (bits - 1)] +
           choices[member[4 + std::size_t{lowest[bits]}]][static_cast<std::size_t>(place)]);

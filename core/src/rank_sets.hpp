@@ -76,9 +76,11 @@ public:
     }
     const std::size_t other = right_ == 4 ? 0 : 1;
     for (std::size_t low = lowest ? 1 : 0; low < 16; low += lowest ? 2 : 1) {
-      const int rest = right_ - std::popcount(low);
-      for (std::size_t high = 0; high < 16; ++high) {
-        if (std::popcount(high) == rest)
+      const int rest = right_ - ones_[low];
+      if (rest < 0 || rest > 4)
+        continue;
+      for (const std::uint8_t high : with_ones_[static_cast<std::size_t>(rest)]) {
+        if (high < 16)
           visit(low_[other][15 - low] + high_[other][15 - high], low_[0][low] + high_[0][high],
                 high % 2);
       }
@@ -97,6 +99,17 @@ private:
     }
     return halves;
   }();
+
+  // Spelt out: without an instruction for it, counting bits is a call.
+  static constexpr std::array<std::uint8_t, 16> ones_{0, 1, 1, 2, 1, 2, 2, 3,
+                                                      1, 2, 2, 3, 2, 3, 3, 4};
+  /// Masks of four with so many ones; 16 where there are no more.
+  static constexpr std::array<std::array<std::uint8_t, 6>, 5> with_ones_{
+      {{0, 16, 16, 16, 16, 16},
+       {1, 2, 4, 8, 16, 16},
+       {3, 5, 6, 9, 10, 12},
+       {7, 11, 13, 14, 16, 16},
+       {15, 16, 16, 16, 16, 16}}};
 
   int right_;
   // Of the right and the left part, by mask; where both have four, only the first is filled.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/subset_dp.hpp"
 
-#include <bit>
-#include <span>
 #include <utility>
 
+#include "fitting_sets.hpp"
 #include "root_split.hpp"
+#include "tree_placer.hpp"
 #include "tree_values.hpp"
 
 namespace toposeat {
@@ -13,9 +13,8 @@ namespace {
 
 template <class Join> class TreeSolver {
 public:
-  TreeSolver(const CutTree &tree, const Qap &traffic, double limit,
-             const TreeValues<Max> *maxima = nullptr)
-      : tree_(tree), traffic_(traffic), values_(tree, traffic, limit, maxima),
+  TreeSolver(const CutTree &tree, const Qap &traffic, double limit, Hopeless hopeless = {})
+      : tree_(tree), traffic_(traffic), values_(tree, traffic, limit, std::move(hopeless)),
         stages_(values_.stages()) {}
 
   [[nodiscard]] const TreeValues<Join> &values() const { return values_; }
@@ -24,6 +23,7 @@ public:
     const int root = stages_.of_node(0);
     const auto all = static_cast<RankSet>((std::uint64_t{1} << tree_.devices) - 1);
     double value = unlimited;
+    RankSet root_right = 0;
     if (stages_[root].left < 0) {
       value = values_.value(root, all, upper);
       if (!(value < upper))
@@ -33,72 +33,19 @@ public:
       if (!best)
         return std::nullopt;
       value = best->value;
-      root_right_ = best->right;
+      root_right = best->right;
     }
-    TreeAnswer answer{Assignment(tree_.devices), value};
-    assign_node(0, all, answer.placement);
-    return answer;
+    const auto right_part = [&](int number, RankSet set) {
+      return number == root ? root_right : values_.best_right(number, set);
+    };
+    return TreeAnswer{TreePlacer(tree_, traffic_, stages_, right_part).place(), value};
   }
 
 private:
-  void assign_node(std::uint32_t number, RankSet set, Assignment &placement) {
-    const CutTree::Node &node = tree_.nodes[number];
-    const int stage = stages_.of_node(number);
-    if (stages_[stage].left >= 0) {
-      const RankSet right = number == 0 ? root_right_ : values_.best_right(stage, set);
-      const std::vector<std::uint32_t> children = stages_.ordered_children(node);
-      assign_split(stages_[stage], set, right, children, placement);
-    } else {
-      fill_flat(node.devices, set, placement);
-    }
-  }
-
-  /// Of equal nodes the first gets the right part, which holds the lowest rank.
-  void assign_split(const Stage &stage, RankSet set, RankSet right,
-                    std::span<const std::uint32_t> nodes, Assignment &placement) {
-    const std::size_t right_nodes = static_cast<std::size_t>(stages_[stage.right].nodes);
-    const std::size_t left_nodes = nodes.size() - right_nodes;
-    if (stage.symmetric) {
-      assign_nodes(stage.right, right, nodes.first(right_nodes), placement);
-      assign_nodes(stage.left, set ^ right, nodes.last(left_nodes), placement);
-    } else {
-      assign_nodes(stage.left, set ^ right, nodes.first(left_nodes), placement);
-      assign_nodes(stage.right, right, nodes.last(right_nodes), placement);
-    }
-  }
-
-  void assign_nodes(int number, RankSet set, std::span<const std::uint32_t> nodes,
-                    Assignment &placement) {
-    if (nodes.size() == 1) {
-      assign_node(nodes[0], set, placement);
-      return;
-    }
-    assign_split(stages_[number], set, values_.best_right(number, set), nodes, placement);
-  }
-
-  /// Pinned ranks first, the others in order on what is left.
-  void fill_flat(std::uint64_t devices, RankSet set, Assignment &placement) const {
-    std::vector<std::uint32_t> others;
-    for (RankSet rest = set; rest != 0; rest &= rest - 1) {
-      const auto rank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      if (traffic_.free_rank(rank)) {
-        others.push_back(rank);
-      } else {
-        placement[rank] = traffic_.pinned[rank];
-        devices &= ~(std::uint64_t{1} << placement[rank]);
-      }
-    }
-    for (const std::uint32_t rank : others) {
-      placement[rank] = static_cast<std::uint32_t>(std::countr_zero(devices));
-      devices &= devices - 1;
-    }
-  }
-
   const CutTree &tree_;
   const Qap &traffic_;
   TreeValues<Join> values_;
   const TreeStages &stages_;
-  RankSet root_right_ = 0;
 };
 
 } // namespace
@@ -108,22 +55,65 @@ std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffi
   return TreeSolver<Sum>(tree, traffic, limit).solve(upper);
 }
 
+namespace {
+
+/// Equal subtrees make tables few and splits symmetric: then values are found sooner than bits.
+bool regular(const CutTree &tree, const Qap &traffic) {
+  const TreeStages stages(tree, traffic, false);
+  for (int number = 0; number < stages.of_node(0); ++number) {
+    const Stage &stage = stages[number];
+    if (stage.left >= 0 && !stage.symmetric)
+      return false;
+  }
+  return true;
+}
+
+/// The least maximum by values, and then the least sum within it.
+std::optional<TreeAnswer> lexicographic_by_values(const CutTree &tree, const Qap &traffic,
+                                                  double upper, double sum_below) {
+  TreeSolver<Max> maxima(tree, traffic, upper);
+  std::optional<TreeAnswer> least = maxima.solve(upper);
+  if (!least || !less_by_tolerance(least->value, sum_below))
+    return least;
+  const double limit = least->value * (1 + 1e-12);
+  const auto hopeless = [&](int stage, RankSet set) {
+    return maxima.values().exceeds(stage, set, limit);
+  };
+  TreeSolver<Sum> sums(tree, traffic, limit, hopeless);
+  if (auto best = sums.solve(sums.values().of_placement(tree, least->placement)))
+    least->placement = std::move(best->placement);
+  return least;
+}
+
+/// The same with the least maximum found by sets of ranks that fit.
+std::optional<TreeAnswer> lexicographic_by_sets(const CutTree &tree, const Qap &traffic,
+                                                double upper, double sum_below) {
+  FittingSets sets(tree, traffic);
+  std::optional<TreeAnswer> least = sets.least(upper);
+  if (!least || !less_by_tolerance(least->value, sum_below))
+    return least;
+  const double limit = least->value * (1 + 1e-12);
+  sets.fill(limit);
+  const auto hopeless = [&](int stage, RankSet set) { return !sets.fits(stage, set); };
+  TreeSolver<Sum> sums(tree, traffic, limit, hopeless);
+  if (auto best = sums.solve(sums.values().of_placement(tree, least->placement)))
+    least->placement = std::move(best->placement);
+  return least;
+}
+
+} // namespace
+
 std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic, double upper) {
+  if (!regular(tree, traffic))
+    return FittingSets(tree, traffic).least(upper);
   // A larger term makes a placement useless: it need not be looked into.
   return TreeSolver<Max>(tree, traffic, upper).solve(upper);
 }
 
 std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic,
                                                    double upper, double sum_below) {
-  TreeSolver<Max> maxima(tree, traffic, upper);
-  std::optional<TreeAnswer> least = maxima.solve(upper);
-  if (!least || !less_by_tolerance(least->value, sum_below))
-    return least;
-  const double limit = least->value * (1 + 1e-12);
-  TreeSolver<Sum> sums(tree, traffic, limit, &maxima.values());
-  if (auto best = sums.solve(sums.values().of_placement(tree, least->placement)))
-    least->placement = std::move(best->placement);
-  return least;
+  return regular(tree, traffic) ? lexicographic_by_values(tree, traffic, upper, sum_below)
+                                : lexicographic_by_sets(tree, traffic, upper, sum_below);
 }
 
 } // namespace toposeat

@@ -31,13 +31,13 @@ std::vector<double> fresh_table(std::size_t size) {
 
 TreeStages::~TreeStages() {
   for (Stage &stage : stages_) {
-    if (spare_tables().size() < most_spare)
+    if (tables_ && spare_tables().size() < most_spare)
       spare_tables().push_back(std::move(stage.table));
   }
 }
 
-TreeStages::TreeStages(const CutTree &tree, const Qap &traffic)
-    : tree_(tree), traffic_(traffic), ranks_(static_cast<int>(tree.devices)),
+TreeStages::TreeStages(const CutTree &tree, const Qap &traffic, bool tables)
+    : tree_(tree), traffic_(traffic), ranks_(static_cast<int>(tree.devices)), tables_(tables),
       stage_of_node_(tree.nodes.size(), -1) {
   for (std::uint32_t r = 0; r < tree.devices; ++r) {
     if (!traffic.free_rank(r))
@@ -85,7 +85,8 @@ int TreeStages::stage_of(std::uint32_t node_number) {
 }
 
 int TreeStages::add(Stage stage) {
-  stage.table = fresh_table(set_count(ranks_, stage.size));
+  if (tables_)
+    stage.table = fresh_table(set_count(ranks_, stage.size));
   stages_.push_back(std::move(stage));
   return static_cast<int>(stages_.size()) - 1;
 }

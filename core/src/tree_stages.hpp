@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -30,12 +31,27 @@ struct Stage {
   bool complete = false;     // every value in the table is known
 };
 
+/// What a term charges for so much traffic.
+inline double charge(const CutTerm &term, const Crossing &crossing) {
+  const double value = std::max(
+      {term.out * crossing.out, term.in * crossing.in, term.both * (crossing.out + crossing.in)});
+  return value > 0 ? value + term.fixed : value;
+}
+
+inline double largest_of(const std::vector<CutTerm> &terms, const Crossing &crossing) {
+  double largest = 0;
+  for (const CutTerm &term : terms)
+    largest = std::max(largest, charge(term, crossing));
+  return largest;
+}
+
 inline constexpr double unknown_value = -0.0; // all values are >= 0
 
 /// All stages of a tree for one problem; those below a node come before its own.
 class TreeStages {
 public:
-  TreeStages(const CutTree &tree, const Qap &traffic);
+  /// Without tables where values are kept elsewhere.
+  TreeStages(const CutTree &tree, const Qap &traffic, bool tables = true);
   ~TreeStages();
   TreeStages(const TreeStages &) = delete;
   TreeStages &operator=(const TreeStages &) = delete;
@@ -61,6 +77,7 @@ private:
   const CutTree &tree_;
   const Qap &traffic_;
   int ranks_;
+  bool tables_;
   std::vector<int> stage_of_node_;
   std::map<Key, int> stage_of_key_;
   std::vector<Stage> stages_;

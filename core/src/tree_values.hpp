@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -40,12 +41,15 @@ inline double above(double value) {
   return value < unlimited ? value * (1 + 1e-12) + std::numeric_limits<double>::min() : unlimited;
 }
 
+/// Whether every placement of a set at a stage is known to have a term above the limit.
+using Hopeless = std::function<bool(int stage, RankSet set)>;
+
 template <class Join> class TreeValues {
 public:
-  /// Placements with a term above `limit` do not count. `maxima` knows sets that have none others
-  /// at a stage, if given.
-  TreeValues(const CutTree &tree, const Qap &traffic, double limit, const TreeValues<Max> *maxima)
-      : limit_(limit), maxima_(maxima), ranks_(static_cast<int>(tree.devices)),
+  /// Placements with a term above `limit` do not count; `hopeless`, if given, knows sets that have
+  /// none others.
+  TreeValues(const CutTree &tree, const Qap &traffic, double limit, Hopeless hopeless)
+      : limit_(limit), hopeless_(std::move(hopeless)), ranks_(static_cast<int>(tree.devices)),
         border_(traffic.flow), silent_(traffic), numbers_(set_numbers()), stages_(tree, traffic),
         shares_(stages_.size()), bounds_(stages_.size()) {
     for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
@@ -114,7 +118,7 @@ public:
     // Who was not found below some limit and is asked for again is searched once and for all.
     if (-known > 0)
       enough = unlimited;
-    if (maxima_ != nullptr && maxima_->exceeds(number, set, limit_))
+    if (hopeless_ && hopeless_(number, set))
       return known = unlimited;
     const std::optional<double> found = compute(number, set, enough, own, known);
     if (found)
@@ -139,7 +143,9 @@ public:
     double best = enough;
     RankSet best_right = 0;
     const SubsetSpread spread(set);
-    for (const std::uint16_t pattern : patterns(stage)) {
+    const auto &ways = patterns(stage);
+    steps_ += ways.size();
+    for (const std::uint16_t pattern : ways) {
       const RankSet right = spread(pattern);
       if (silent_.any() && !silent_.lowest_of(right, set))
         continue;
@@ -164,9 +170,11 @@ public:
   /// values may never be needed.
   bool complete(int number) {
     Stage &stage = stages_[number];
+    if (stage.complete)
+      return true;
     // Of most of the ranks, sets are few too, but what they are made of is not.
     const bool small = stage.table.size() <= small_table && 2 * stage.size <= ranks_;
-    if (!stage.complete && small) {
+    if (small || steps_ > most_steps) {
       for_each_set(ranks_, stage.size, [&](RankSet set) {
         const double known = value(number, set, unlimited);
         stage.table[numbers_[set]] = known; // it may be that of other silent ranks
@@ -192,6 +200,8 @@ public:
 
 private:
   static constexpr std::size_t small_table = 2500;
+  /// Splits looked at one by one; if they do not suffice, filling all tables is quicker.
+  static constexpr std::size_t most_steps = 60000;
   static constexpr int most_raises = 8; // of shares: what one more gains is little then
   static constexpr double least_raise = 1e-3;
 
@@ -200,10 +210,7 @@ private:
   double value_of_terms(const std::vector<CutTerm> &terms, const Crossing &crossing) const {
     double value = 0;
     for (const CutTerm &term : terms) {
-      double each = std::max({term.out * crossing.out, term.in * crossing.in,
-                              term.both * (crossing.out + crossing.in)});
-      if (each > 0)
-        each += term.fixed;
+      const double each = charge(term, crossing);
       if (each > limit_)
         return unlimited;
       value = Join::join(value, each);
@@ -263,6 +270,16 @@ private:
       return std::min(best[0], best[1]);
     }
     const std::uint16_t *numbers = numbers_.data();
+    if (stages_[stage.right].size == 1 && !stage.symmetric) {
+      double best[2] = {unlimited, unlimited};
+      std::size_t turn = 0;
+      for (RankSet rest = set; rest != 0; rest &= rest - 1, turn ^= 1U) {
+        const double right = right_table[std::countr_zero(rest)];
+        const double left = left_table[numbers[set ^ (rest & (~rest + 1))]];
+        best[turn] = std::min(best[turn], Join::join(left, right));
+      }
+      return std::min(best[0], best[1]);
+    }
     const SubsetSpread spread(set);
     double best = unlimited;
     for (const std::uint16_t pattern : patterns(stage)) {
@@ -289,8 +306,8 @@ private:
   }
 
   /// Shares that no set's value is less than the join of. Sums leave something of most sets: what
-  /// is left of the least sets of each rank is shared out again, unless the sets that `maxima_`
-  /// leaves are few anyway.
+  /// is left of the least sets of each rank is shared out again, unless the sets that are
+  /// not hopeless are few anyway.
   const std::vector<double> &shares_of(int part) {
     std::vector<double> &shares = shares_[index(part)];
     if (!shares.empty())
@@ -300,7 +317,7 @@ private:
     const Stage &stage = stages_[part];
     shares.assign(index(ranks_), 0.0);
     double total = 0;
-    for (int i = 0; i < (Join::adds && maxima_ == nullptr ? most_raises : 1); ++i) {
+    for (int i = 0; i < (Join::adds && !hopeless_ ? most_raises : 1); ++i) {
       std::vector<double> raises = least_left(stage.table.data(), stage.size, shares);
       double raised = 0;
       for (std::size_t r = 0; r < shares.size(); ++r) {
@@ -316,12 +333,13 @@ private:
   }
 
   double limit_;
-  const TreeValues<Max> *maxima_;
+  Hopeless hopeless_;
   int ranks_;
   BorderTraffic border_;
   SilentRanks silent_;
   const std::vector<std::uint16_t> &numbers_;
   TreeStages stages_;
+  std::size_t steps_ = 0;                             // splits looked at one by one
   std::vector<std::vector<double>> shares_;           // by stage
   std::vector<std::optional<SetBound<Join>>> bounds_; // by stage
 };
