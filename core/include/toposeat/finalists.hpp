@@ -63,7 +63,8 @@ private:
 };
 
 /// Walks over exchanges that keep `value` (within 1e-9) and returns the fastest placement met, the
-/// start included. At most `timings` placements are timed.
+/// start included. At most `timings` placements are timed; exchanges of devices that are mirror
+/// images of each other are not walked over, since they change no time.
 Assignment fastest_of_equals(const LoadProblem &problem, const Assignment &start,
                              const std::function<double(const Assignment &)> &value,
                              std::uint64_t timings, const Deadline &deadline);
