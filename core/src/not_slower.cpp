@@ -54,7 +54,7 @@ struct Pass {
   double share;
   std::size_t count;
 };
-constexpr std::array<Pass, 3> passes{{{0.25, 8}, {1, 64}, {1, all_placements}}};
+constexpr std::array<Pass, 4> passes{{{0.1, 8}, {0.4, 16}, {1, 64}, {1, all_placements}}};
 
 /// The accepted placement of least cost, or the default. Those that links and lone flows do not
 /// rule out are timed in order of their cost: mostly one of the first is not slower.
@@ -65,10 +65,10 @@ Assignment least_cost(const Job &job, double least, NotSlower &not_slower,
   const double most = job.value(Objective::cost, job.home);
   const auto possible = [&](const Assignment &each) { return !not_slower.limit().exceeded(each); };
   const Requirement required{possible, &not_slower.limit()};
+  CheapestWithin cheap(job.branched_loads(), job.qap, most_s, deadline, required);
   for (const auto &[share, count] : passes) {
     const double upper = share < 1 ? least + share * (most - least) : most;
-    const std::vector<Assignment> cheapest =
-        cheapest_within(job.branched_loads(), job.qap, most_s, upper, count, deadline, required);
+    const std::vector<Assignment> cheapest = cheap.below(upper, count);
     const auto accepted = std::find_if(cheapest.begin(), cheapest.end(), std::ref(not_slower));
     if (accepted != cheapest.end())
       return *accepted;

@@ -59,15 +59,22 @@ SmallTable bytes_between(const std::vector<std::uint32_t> &order, const RankTraf
   return bytes;
 }
 
+void check_size(const LoadProblem &problem) {
+  if (problem.network.devices > max_small_loads)
+    throw std::invalid_argument("too many devices to enumerate");
+}
+
+} // namespace
+
 class SmallLoads {
 public:
-  SmallLoads(const LoadProblem &problem, const Assignment &incumbent, const Deadline &deadline,
+  SmallLoads(const LoadProblem &problem, Assignment incumbent, const Deadline &deadline,
              const Requirement &required)
       : problem_(problem), deadline_(deadline), acceptable_(required.acceptable),
         limit_(required.limit), talking_(branching_order(problem)),
         order_(all_ranks(problem, talking_)), one_by_one_(order_.size() - last_ranks),
-        bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network), best_(incumbent),
-        lines_(one_by_one_ * terms_.shared().terms(), 0.0),
+        bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network),
+        best_(std::move(incumbent)), lines_(one_by_one_ * terms_.shared().terms(), 0.0),
         rows_(one_by_one_ * small_width * terms_.shared().terms(), DeviceLine{}) {}
 
   /// See `least_congestion`.
@@ -94,14 +101,30 @@ public:
     return {best_, best_max_, bound, proved};
   }
 
-  /// See `cheapest_within`.
-  std::vector<Assignment> cheapest(const Qap &qap, double most_s, double upper, std::size_t count) {
+  /// See `visit_below`.
+  bool visit(double below_s) {
+    best_max_ = below_s;
+    break_symmetries(Symmetry(problem_.network));
+    search();
+    return !stopped_;
+  }
+
+  /// Only placements with less are of interest from now on.
+  void lower(double below_s) { best_max_ = below_s; }
+
+  /// From now on, it is the cost that is minimised, with the maximum within a limit.
+  void ask_for_cost(const Qap &qap, double most_s) {
     best_max_ = most_s;
-    best_sum_ = upper;
-    wanted_ = count;
     ties_.mark_all();
     sum_ = std::make_unique<SmallSum>(qap, order_);
     break_symmetries(Symmetry(problem_.network, machine_colours(qap)));
+  }
+
+  /// See `CheapestWithin`.
+  std::vector<Assignment> cheapest(double upper, std::size_t count) {
+    best_sum_ = upper;
+    wanted_ = count;
+    found_.clear();
     search();
     std::sort(found_.begin(), found_.end());
     std::vector<Assignment> placements;
@@ -446,13 +469,6 @@ private:
   bool stopped_ = false;
 };
 
-void check_size(const LoadProblem &problem) {
-  if (problem.network.devices > max_small_loads)
-    throw std::invalid_argument("too many devices to enumerate");
-}
-
-} // namespace
-
 BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &incumbent,
                                double known_bound, const Deadline &deadline,
                                const Requirement &required, double sum_below) {
@@ -460,11 +476,31 @@ BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &inc
   return SmallLoads(problem, incumbent, deadline, required).least_maximum(known_bound, sum_below);
 }
 
-std::vector<Assignment> cheapest_within(const LoadProblem &problem, const Qap &qap, double most_s,
-                                        double upper, std::size_t count, const Deadline &deadline,
-                                        const Requirement &required) {
+bool visit_below(const LoadProblem &problem, double below_s, const TimeLimit &limit,
+                 const Deadline &deadline, const std::function<double(const Assignment &)> &visit) {
   check_size(problem);
-  return SmallLoads(problem, {}, deadline, required).cheapest(qap, most_s, upper, count);
+  SmallLoads *search = nullptr;
+  const auto refuse = [&](const Assignment &placement) {
+    search->lower(visit(placement));
+    return false;
+  };
+  const Requirement required{refuse, &limit};
+  SmallLoads loads(problem, Assignment(), deadline, required);
+  search = &loads;
+  return loads.visit(below_s);
+}
+
+CheapestWithin::CheapestWithin(const LoadProblem &problem, const Qap &qap, double most_s,
+                               const Deadline &deadline, const Requirement &required) {
+  check_size(problem);
+  search_ = std::make_unique<SmallLoads>(problem, Assignment(), deadline, required);
+  search_->ask_for_cost(qap, most_s);
+}
+
+CheapestWithin::~CheapestWithin() = default;
+
+std::vector<Assignment> CheapestWithin::below(double upper, std::size_t count) {
+  return search_->cheapest(upper, count);
 }
 
 } // namespace toposeat

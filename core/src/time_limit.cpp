@@ -35,15 +35,15 @@ TimeLimit::TimeLimit(const Network &network, const RankTraffic &traffic, double 
   for (const PairConstraints::Constraint &each : constraints_.known())
     paces_.push_back(1 / each.capacity);
   loads_.resize(paces_.size());
+  for (auto &by_device : beside_) {
+    for (auto &by_rank : by_device)
+      by_rank.fill(0xff);
+  }
   forbid_slow_pairs();
 }
 
 void TimeLimit::forbid_slow_pairs() {
   const std::size_t n = network_.devices;
-  for (auto &by_device : beside_) {
-    for (auto &by_rank : by_device)
-      by_rank.fill(0xff);
-  }
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     const Flow &flow = flows_[f];
     for (std::size_t a = 0; a < n; ++a) {

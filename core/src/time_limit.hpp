@@ -24,6 +24,12 @@ public:
 
   [[nodiscard]] double seconds() const { return limit_s_; }
 
+  /// Lowers the limit.
+  void tighten(double limit_s) {
+    limit_s_ = limit_s;
+    forbid_slow_pairs();
+  }
+
   /// Devices, as a set of bits, on which `other` can be while `rank` is on `device`, as far as
   /// what these two exchange is concerned.
   [[nodiscard]] std::uint32_t devices_beside(std::size_t rank, std::size_t device,

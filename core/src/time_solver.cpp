@@ -5,6 +5,8 @@
 
 #include "job.hpp"
 #include "toposeat/cost_search.hpp"
+#include "toposeat/small_loads.hpp"
+#include "toposeat/small_times.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/swap_search.hpp"
 
@@ -130,8 +132,8 @@ Found search_time(const Job &job, Finalists &finalists) {
   const bool branch = (job.request.method == Method::exact || job.devices() <= 8) &&
                       (load_branching_handles_allowed || job.qap.allowed.empty());
   if (open() && branch && job.may_enumerate()) {
-    const BoundedAnswer proved =
-        branch_on_time(job.branched_loads(), finalists.best(), bound, job.deadline);
+    const BoundedAnswer proved = (job.devices() <= max_small_loads ? least_time : branch_on_time)(
+        job.branched_loads(), finalists.best(), bound, job.deadline);
     finalists.add(proved.placement);
     const bool improved = less_by_tolerance(proved.value, finalists.best_score().flow_s);
     return {improved ? proved.placement : finalists.best(), proved.lower_bound, "branch and bound"};

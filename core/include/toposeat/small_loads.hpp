@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "toposeat/assignment.hpp"
@@ -34,14 +36,34 @@ BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &inc
                                double known_bound, const Deadline &deadline,
                                const Requirement &required = {}, double sum_below = unlimited);
 
-/// Of the accepted placements that cost less than `upper` by `qap`, by more than 1e-9, and whose
-/// maximum congestion is at most `most_s`, the `count` (at least two) cheapest, by cost: fewer only
-/// if there are no more, or the deadline expires. Of placements that symmetries of the machine,
-/// its costs included, and of the traffic make of each other there is one at least. Enumerates as
-/// `least_congestion` does, so that loads rule out what is slow and a bound of the pairwise cost
-/// what is dear. Throws as it does.
-std::vector<Assignment> cheapest_within(const LoadProblem &problem, const Qap &qap, double most_s,
-                                        double upper, std::size_t count, const Deadline &deadline,
-                                        const Requirement &required);
+/// Calls `visit` with placements whose maximum congestion is less than a limit: `below_s` at first,
+/// then what the latest call returned. Of those that symmetries of the network and of the traffic
+/// make of each other at least one is visited, those that exceed `limit` may be left out. False if
+/// the deadline expired first. Throws as `least_congestion` does.
+bool visit_below(const LoadProblem &problem, double below_s, const TimeLimit &limit,
+                 const Deadline &deadline, const std::function<double(const Assignment &)> &visit);
+
+class SmallLoads;
+
+/// Accepted placements whose maximum congestion is at most `most_s`, by their cost. Of those that
+/// symmetries of the machine, its costs included, and of the traffic make of each other there is
+/// one at least. Enumerates as `least_congestion` does, so that loads rule out what is slow and a
+/// bound of the pairwise cost what is dear.
+class CheapestWithin {
+public:
+  /// All must outlive the object, `required` included. Throws as `least_congestion` does.
+  CheapestWithin(const LoadProblem &problem, const Qap &qap, double most_s,
+                 const Deadline &deadline, const Requirement &required);
+  ~CheapestWithin();
+  CheapestWithin(const CheapestWithin &) = delete;
+  CheapestWithin &operator=(const CheapestWithin &) = delete;
+
+  /// The `count` (at least two) cheapest of those that cost less than `upper`, by more than 1e-9,
+  /// in order of cost: fewer only if there are no more, or the deadline expires.
+  std::vector<Assignment> below(double upper, std::size_t count);
+
+private:
+  std::unique_ptr<SmallLoads> search_;
+};
 
 } // namespace toposeat

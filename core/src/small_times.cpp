@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/small_times.hpp"
+
+#include <algorithm>
+
+#include "time_limit.hpp"
+#include "toposeat/flow.hpp"
+#include "toposeat/small_loads.hpp"
+
+namespace toposeat {
+
+BoundedAnswer least_time(const LoadProblem &problem, const Assignment &incumbent,
+                         double known_bound, const Deadline &deadline) {
+  FlowModel model(problem.network, problem.traffic);
+  BoundedAnswer best{incumbent, model.seconds(incumbent), 0, false};
+  TimeLimit limit(problem.network, problem.traffic, best.value);
+  // No byte moves before the start, and then none faster than links.
+  const auto most_s = [&] {
+    return less_by_tolerance(known_bound, best.value) ? best.value - problem.floors.start_s : 0;
+  };
+  const auto visit = [&](const Assignment &placement) {
+    if (limit.exceeded(placement))
+      return most_s();
+    const double seconds = model.seconds(placement, best.value);
+    if (less_by_tolerance(seconds, best.value)) {
+      best.placement = placement;
+      best.value = seconds;
+      limit.tighten(seconds);
+    }
+    return most_s();
+  };
+  best.proved = visit_below(problem, most_s(), limit, deadline, visit);
+  best.lower_bound = best.proved ? best.value : std::min(known_bound, best.value);
+  return best;
+}
+
+} // namespace toposeat
