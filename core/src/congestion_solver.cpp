@@ -21,21 +21,13 @@ std::uint64_t exchanges(const Job &job) {
       n <= 32 ? std::min(affordable, 1200 * n * std::max(1.0, job.effort())) : affordable);
 }
 
-/// What the maximum must be below for the sum to count: the default is kept if it is as good, be
-/// its sum what it may. Finalists for time have no such limit.
-double sum_counts_below(const Job &job) {
-  return job.request.objective == Objective::congestion ? job.value(Objective::congestion, job.home)
-                                                        : unlimited;
-}
-
 /// Least maximum first, then the least sum among placements that stay within it.
 std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
   Assignment start = job.padded(job.home);
   descend(job.qap, start);
   const double known = std::min(job.value(Objective::congestion, job.home),
                                 job.value(Objective::congestion, job.unpadded(start)));
-  const auto least =
-      min_max_then_sum_on_tree(tree, job.qap, known * (1 + 1e-9), sum_counts_below(job));
+  const auto least = min_max_then_sum_on_tree(tree, job.qap, known * (1 + 1e-9));
   if (!least)
     return std::nullopt;
   return Found{job.unpadded(least->placement), least->value, "tree"};
@@ -67,8 +59,12 @@ Found solve_congestion(const Job &job) {
   if (!branch)
     return {found.placement, bound, "search"};
   if (job.devices() <= max_small_loads) {
-    const BoundedAnswer least = least_congestion(job.branched_loads(), found.placement, bound,
-                                                 job.deadline, {}, sum_counts_below(job));
+    // Finalists for time compete by what the sum says of them, whatever the default has.
+    const double sum_below = job.request.objective == Objective::congestion
+                                 ? job.value(Objective::congestion, job.home)
+                                 : unlimited;
+    const BoundedAnswer least =
+        least_congestion(job.branched_loads(), found.placement, bound, job.deadline, {}, sum_below);
     return {least.placement, least.lower_bound, "branch and bound"};
   }
   const BoundedAnswer proved =

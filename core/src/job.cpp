@@ -84,6 +84,19 @@ double Job::value(Objective objective, const Assignment &placement) const {
   return seconds;
 }
 
+double Job::mean_congestion(const Assignment &placement) const {
+  return congestion(machine.network, request.traffic, placement).mean_s;
+}
+
+bool Job::improves(const Assignment &placement) const {
+  const double mine = value(request.objective, placement);
+  const double theirs = value(request.objective, home);
+  if (less_by_tolerance(mine, theirs))
+    return true;
+  return request.objective == Objective::congestion && !less_by_tolerance(theirs, mine) &&
+         less_by_tolerance(mean_congestion(placement), mean_congestion(home));
+}
+
 void Job::remember(const Assignment &placement, double seconds) const {
   timed_.emplace(placement, seconds);
 }

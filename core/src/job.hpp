@@ -48,6 +48,10 @@ struct Job {
   [[nodiscard]] Assignment unpadded(const Assignment &placement) const;
   /// Of the given objective, in its own unit.
   [[nodiscard]] double value(Objective objective, const Assignment &placement) const;
+  [[nodiscard]] double mean_congestion(const Assignment &placement) const;
+  /// Whether a placement is better than the default by the objective asked for: of congestion the
+  /// maximum counts first, then the mean.
+  [[nodiscard]] bool improves(const Assignment &placement) const;
   /// The flow time of a placement that somebody has timed already.
   void remember(const Assignment &placement, double seconds) const;
 

@@ -86,14 +86,14 @@ std::optional<Assignment> best_not_slower(const Job &job, double least, const De
   NotSlower not_slower(job, deadline);
   const Assignment best = job.request.objective == Objective::cost
                               ? least_cost(job, least, not_slower, deadline)
-                              : least_congestion(job.branched_loads(), job.home, 0, deadline,
-                                                 {std::ref(not_slower), &not_slower.limit()})
+                              : least_congestion(job.branched_loads(), job.home, least, deadline,
+                                                 {std::ref(not_slower), &not_slower.limit()},
+                                                 job.value(Objective::congestion, job.home))
                                     .placement;
   const bool complete = !not_slower.stopped() && !deadline.expired();
   if (!complete)
     return std::nullopt;
-  const auto value = [&](const Assignment &each) { return job.value(job.request.objective, each); };
-  return less_by_tolerance(value(best), value(job.home)) ? best : job.home;
+  return job.improves(best) ? best : job.home;
 }
 
 } // namespace toposeat

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -30,6 +31,7 @@ namespace {
 
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
+constexpr std::uint64_t few_nodes = 120;    // some tenths of a millisecond
 
 constexpr std::size_t most_depth = small_width - last_ranks; // ranks that are placed one by one
 template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
@@ -88,8 +90,9 @@ public:
     }
     const bool proved = !stopped_ && !acceptable_;
     const double bound = proved ? best_max_ : std::min(known_bound, best_max_);
-    const bool sum_counts = !proved || less_by_tolerance(best_max_, sum_below);
-    if (!stopped_ && sum_counts && (!acceptable_ || accepted_)) {
+    if (!(best_max_ < sum_below * (1 - tolerance)))
+      most_nodes_ = nodes_ + few_nodes;
+    if (!stopped_) {
       // Nothing has less: now the least sum of those that have as little.
       const Congestion here = congestion(problem_.network, problem_.traffic, best_);
       best_sum_ = std::accumulate(here.seconds.begin(), here.seconds.end(), 0.0);
@@ -192,7 +195,9 @@ private:
   }
 
   [[nodiscard]] bool out_of_time() {
-    stopped_ = stopped_ || (++nodes_ % between_looks == 0 && deadline_.expired());
+    ++nodes_;
+    stopped_ =
+        stopped_ || nodes_ > most_nodes_ || (nodes_ % between_looks == 0 && deadline_.expired());
     return stopped_;
   }
 
@@ -435,7 +440,6 @@ private:
     }
     if (acceptable_ && !acceptable_(whole))
       return false;
-    accepted_ = true;
     best_ = std::move(whole);
     return true;
   }
@@ -465,7 +469,7 @@ private:
   std::uint32_t open_ = 0;                         // set of devices
   TieParts ties_;
   std::uint64_t nodes_ = 0;
-  bool accepted_ = false; // anything better than the incumbent
+  std::uint64_t most_nodes_ = std::numeric_limits<std::uint64_t>::max();
   bool stopped_ = false;
 };
 

@@ -83,8 +83,7 @@ public:
       : job_(job), answer_(answer), home_value_(job.value(job.request.objective, job.home)) {}
 
   Assignment choose(const Found &found) {
-    const double value = job_.value(job_.request.objective, found.placement);
-    if (!less_by_tolerance(value, home_value_)) {
+    if (!job_.improves(found.placement)) {
       const bool optimal = found.lower_bound && !less_by_tolerance(*found.lower_bound, home_value_);
       return keep(optimal ? "default is already optimal"
                           : "kept the default: no better placement was found");
@@ -93,26 +92,38 @@ public:
       return found.placement;
     if (!slower(found.placement))
       return among_equals(found.placement, false);
-    const Deadline end = within(0.5);
-    if (const std::optional<Assignment> other = best_not_slower(job_, value, end)) {
-      if (*other == job_.home)
-        return keep("kept the default: " + refusal(found.placement));
-      const double reached = job_.value(job_.request.objective, *other);
-      if (less_by_tolerance(value, reached))
-        answer_.notes.push_back(refusal(found.placement) +
-                                " than the default: took the best that is not, with " +
-                                less(reached));
-      return *other;
-    }
-    const Assignment fastest = among_equals(found.placement, true);
+    if (const std::optional<Assignment> other = best_with_less(found.placement))
+      return *other == job_.home ? keep("kept the default: " + refusal(found.placement)) : *other;
+    // A smaller mean alone is not worth a long walk, which may lose it again.
+    const double value = job_.value(job_.request.objective, found.placement);
+    const Assignment fastest = less_by_tolerance(value, home_value_)
+                                   ? among_equals(found.placement, true)
+                                   : found.placement;
     return slower(fastest) ? keep("kept the default: " + refusal(fastest)) : fastest;
   }
 
 private:
+  /// The best that beats the default and is not slower, instead of one that is.
+  std::optional<Assignment> best_with_less(const Assignment &refused) const {
+    const double value = job_.value(job_.request.objective, refused);
+    const Deadline end = within(0.5);
+    std::optional<Assignment> other = best_not_slower(job_, value, end);
+    if (other && *other != job_.home &&
+        less_by_tolerance(value, job_.value(job_.request.objective, *other)))
+      answer_.notes.push_back(refusal(refused) +
+                              " than the default: took the best that is not, with " + less(*other));
+    return other;
+  }
+
   /// "12.0 % less cost": than the default.
-  std::string less(double value) const {
-    const bool cost = job_.request.objective == Objective::cost;
-    return percent(1 - value / home_value_) + " less " + (cost ? "cost" : "congestion");
+  std::string less(const Assignment &placement) const {
+    const double value = job_.value(job_.request.objective, placement);
+    if (job_.request.objective == Objective::cost)
+      return percent(1 - value / home_value_) + " less cost";
+    return less_by_tolerance(value, home_value_)
+               ? percent(1 - value / home_value_) + " less congestion"
+               : percent(1 - job_.mean_congestion(placement) / job_.mean_congestion(job_.home)) +
+                     " less mean congestion";
   }
 
   /// The default is only timed where its busiest link does not settle it: no time is less.
@@ -126,8 +137,8 @@ private:
 
   std::string refusal(const Assignment &placement) const {
     const double seconds = job_.value(Objective::time, placement);
-    return "the placement with " + less(job_.value(job_.request.objective, placement)) +
-           " is predicted " + percent(seconds / home_s() - 1) + " slower";
+    return "the placement with " + less(placement) + " is predicted " +
+           percent(seconds / home_s() - 1) + " slower";
   }
 
   Assignment keep(const std::string &why) {

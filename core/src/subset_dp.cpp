@@ -73,7 +73,7 @@ std::optional<TreeAnswer> lexicographic_by_values(const CutTree &tree, const Qap
                                                   double upper, double sum_below) {
   TreeSolver<Max> maxima(tree, traffic, upper);
   std::optional<TreeAnswer> least = maxima.solve(upper);
-  if (!least || !less_by_tolerance(least->value, sum_below))
+  if (!least || !(least->value < sum_below * (1 - 1e-9))) // also if that is infinite
     return least;
   const double limit = least->value * (1 + 1e-12);
   const auto hopeless = [&](int stage, RankSet set) {
@@ -90,7 +90,7 @@ std::optional<TreeAnswer> lexicographic_by_sets(const CutTree &tree, const Qap &
                                                 double upper, double sum_below) {
   FittingSets sets(tree, traffic);
   std::optional<TreeAnswer> least = sets.least(upper);
-  if (!least || !less_by_tolerance(least->value, sum_below))
+  if (!least || !(least->value < sum_below * (1 - 1e-9))) // also if that is infinite
     return least;
   const double limit = least->value * (1 + 1e-12);
   sets.fill(limit);

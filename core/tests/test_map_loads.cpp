@@ -330,10 +330,6 @@ TEST_CASE("enumerated congestion keeps pins and asks before it accepts", "[map]"
     CHECK(free.proved);
     CHECK(free.value == Approx(best));
     CHECK(congestion(network, traffic, free.placement).max_s == Approx(best));
-    const BoundedAnswer any_sum = least_congestion(problem, home, 0, never, {}, free.value);
-    CHECK(any_sum.proved);
-    CHECK(any_sum.value == Approx(best));
-    CHECK(congestion(network, traffic, any_sum.placement).max_s == Approx(best));
     const auto accepted = [&](const Assignment &each) { return !refused(each); };
     const BoundedAnswer asked = least_congestion(problem, home, 0, never, {accepted});
     CHECK(congestion(network, traffic, asked.placement).max_s == Approx(best_accepted));

@@ -9,13 +9,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from tests.evaluate.max_min_reference import reference_finish
 from toposeat.mapping import Constraints
-from toposeat.model.topology import Link, Route, Topology
+from toposeat.model.topology import Link, PathClass, Route, Topology
 from toposeat.model.traffic import Traffic
 
 Flow = tuple[int, int, int, int]  # source, target, bytes, messages
+Shared = tuple[str, str]  # link id and forward, backward or combined; two devices and pair
 
 
 def flows_of(traffic: Traffic) -> list[Flow]:
@@ -41,18 +43,25 @@ class Checker:
         self._ids = [device.id for device in topology.devices]
         self._link = {link.id: link for link in topology.links}
         self._route = {(route.source, route.target): route for route in topology.routes}
+        everyone = range(len(self._ids))
+        self.pairs = list(itertools.product(everyone, everyone))
         self._steps = {
-            (a, b): list(self._walk(self._route[self._ids[a], self._ids[b]]))
-            for a, b in itertools.permutations(range(len(self._ids)), 2)
+            (a, b): [] if a == b else list(self._walk(self._route[self._ids[a], self._ids[b]]))
+            for a, b in self.pairs
         }
-        self._rate = {pair: self._lone_rate(pair) for pair in self._steps}
-        self._latency = {
-            pair: sum(link.latency_s.value for link, _ in steps)
-            for pair, steps in self._steps.items()
-        }
-        classes = {self._route[self._ids[a], self._ids[b]].path_class for a, b in self._steps}
-        nearest_first = [each for each in type(next(iter(classes))) if each in classes]
+        self.shared = self._capacities()
+        self._uses = {pair: Counter(self._used_by(pair)) for pair in self.pairs}
+        self._rate = {pair: self._lone_rate(pair) for pair in self.pairs}
+        self._latency = {pair: self._least_latency(pair) for pair in self.pairs}
+        apart = [pair for pair in self.pairs if pair[0] != pair[1]]
+        self._most_rate = max((self._rate[pair] for pair in apart), default=1.0)
+        self._least = min((self._latency[pair] for pair in apart), default=1.0)
+        classes = {self._route_of(pair).path_class for pair in apart}
+        nearest_first = [each for each in PathClass if each in classes]
         self._level = {each: len(classes) - at for at, each in enumerate(nearest_first)}
+
+    def _route_of(self, pair: tuple[int, int]) -> Route:
+        return self._route[self._ids[pair[0]], self._ids[pair[1]]]
 
     def _walk(self, route: Route) -> Iterator[tuple[Link, bool]]:
         here = route.source
@@ -61,14 +70,69 @@ class Checker:
             yield link, here == link.ends[1]
             here = link.ends[0] if here == link.ends[1] else link.ends[1]
 
-    def _lone_rate(self, pair: tuple[int, int]) -> float:
-        cap = self._route[self._ids[pair[0]], self._ids[pair[1]]].cap_bytes_per_s
-        rates = [] if cap is None else [cap.value]
-        for link, back in self._steps[pair]:
-            rates.append((link.backward_bytes_per_s if back else link.forward_bytes_per_s).value)
+    def _capacities(self) -> dict[Shared, float]:
+        """Bytes per second of what flows share: directions of links, links, pairs of devices."""
+        shared: dict[Shared, float] = {}
+        for link in self.topology.links:
+            shared[link.id, "forward"] = link.forward_bytes_per_s.value
+            shared[link.id, "backward"] = link.backward_bytes_per_s.value
             if link.combined_bytes_per_s is not None:
-                rates.append(link.combined_bytes_per_s.value)
+                shared[link.id, "combined"] = link.combined_bytes_per_s.value
+        for pair in self.pairs:
+            limit = None if pair[0] == pair[1] else self._route_of(pair).combined_bytes_per_s
+            if limit is not None:
+                name = f"{min(pair)}-{max(pair)}", "pair"
+                shared[name] = min(limit.value, shared.get(name, limit.value))
+        return shared
+
+    def _used_by(self, pair: tuple[int, int]) -> Iterator[Shared]:
+        for link, back in self._steps[pair]:
+            yield link.id, "backward" if back else "forward"
+            if (link.id, "combined") in self.shared:
+                yield link.id, "combined"
+        if (both := (f"{min(pair)}-{max(pair)}", "pair")) in self.shared:
+            yield both
+
+    def uses(self, shared: Shared) -> dict[tuple[int, int], float]:
+        """How often the route of each pair uses it, where it does."""
+        return {pair: used[shared] for pair, used in self._uses.items() if used[shared]}
+
+    def is_used(self, link: str) -> bool:
+        return any(
+            used[link, way] for used in self._uses.values() for way in ("forward", "backward")
+        )
+
+    def _lone_rate(self, pair: tuple[int, int]) -> float:
+        """Of a flow alone; infinite within a device of which nothing is known."""
+        if pair[0] == pair[1]:
+            copy = self.topology.devices[pair[0]].copy_bytes_per_s
+            return copy.value if copy is not None and copy.value else inf
+        route = self._route_of(pair)
+        rates = [self.shared[each] / times for each, times in self._uses[pair].items()]
+        rates += [] if route.cap_bytes_per_s is None else [route.cap_bytes_per_s.value]
+        rates += [] if route.curve is None else [max(p.bytes_per_s for p in route.curve.points)]
         return min(rates)
+
+    def _least_latency(self, pair: tuple[int, int]) -> float:
+        if pair[0] == pair[1]:
+            copy = self.topology.devices[pair[0]].copy_latency_s
+            return 0.0 if copy is None else copy.value
+        route = self._route_of(pair)
+        if route.curve is not None:
+            return min(point.latency_s for point in route.curve.points)
+        if route.latency_s is not None:
+            return route.latency_s.value
+        return sum(link.latency_s.value for link, _ in self._steps[pair])
+
+    def flow_numbers(
+        self, pair: tuple[int, int], nbytes: int, messages: int
+    ) -> tuple[float, float]:
+        """When a flow starts, and the most bytes per second that it reaches alone."""
+        wait, rate = self._latency[pair], self._rate[pair]
+        if pair[0] != pair[1] and (curve := self._route_of(pair).curve) is not None:
+            wait, most = curve.at(nbytes / messages)
+            rate = min(rate, most)
+        return messages * wait, rate
 
     def value(self, placement: Sequence[int], objective: str, metric: str) -> float:
         """Of the objective; ranks on one device pay nothing."""
@@ -79,44 +143,43 @@ class Checker:
         return self.cost(placement, metric)
 
     def cost(self, placement: Sequence[int], metric: str) -> float:
-        total = 0.0
-        for source, target, nbytes, messages in self.flows:
-            pair = placement[source], placement[target]
-            if pair[0] != pair[1]:
-                total += self._pair_cost(pair, nbytes, messages, metric)
-        return total
+        return sum(
+            self.pair_cost((placement[source], placement[target]), nbytes, messages, metric)
+            for source, target, nbytes, messages in self.flows
+        )
 
-    def _pair_cost(self, pair: tuple[int, int], nbytes: int, messages: int, metric: str) -> float:
+    def pair_cost(self, pair: tuple[int, int], nbytes: int, messages: int, metric: str) -> float:
+        """Of what two ranks exchange; on one device that of a copy, free if nothing is known."""
         if metric == "hybrid":
             return messages * self._latency[pair] + nbytes / self._rate[pair]
         if metric == "bandwidth":
-            return nbytes * max(self._rate.values()) / self._rate[pair]
+            return nbytes * self._most_rate / self._rate[pair]
         if metric == "latency":
-            return nbytes * self._latency[pair] / min(self._latency.values())
-        path_class = self._route[self._ids[pair[0]], self._ids[pair[1]]].path_class
-        return nbytes * max(self._level.values()) / self._level[path_class]
+            return nbytes * self._latency[pair] / self._least
+        if pair[0] == pair[1]:
+            return 0.0
+        return nbytes * max(self._level.values()) / self._level[self._route_of(pair).path_class]
 
     def congestion(self, placement: Sequence[int]) -> float:
-        load: Counter[tuple[str, bool]] = Counter()
+        load: Counter[Shared] = Counter()
         for source, target, nbytes, _ in self.flows:
-            pair = placement[source], placement[target]
-            if pair[0] != pair[1]:
-                for link, back in self._steps[pair]:
-                    load[link.id, back] += nbytes
-        worst = 0.0
-        for link in self.topology.links:
-            ahead, back = load[link.id, False], load[link.id, True]
-            if ahead:
-                worst = max(worst, ahead / link.forward_bytes_per_s.value)
-            if back:
-                worst = max(worst, back / link.backward_bytes_per_s.value)
-            if link.combined_bytes_per_s is not None and ahead + back:
-                worst = max(worst, (ahead + back) / link.combined_bytes_per_s.value)
-        return worst
+            for each, times in self._uses[placement[source], placement[target]].items():
+                load[each] += nbytes * times
+        return max(
+            (bytes_ / self.shared[each] for each, bytes_ in load.items() if each[1] != "pair"),
+            default=0.0,
+        )
 
     def time(self, placement: Sequence[int]) -> float:
-        flows = [flow for flow in self.flows if placement[flow[0]] != placement[flow[1]]]
-        return float(max(reference_finish(self.topology, flows, placement), default=0))
+        last = 0.0
+        flows = []
+        for flow in self.flows:
+            device = placement[flow[0]]
+            if device != placement[flow[1]]:
+                flows.append(flow)
+            else:  # a copy that nothing else slows
+                last = max(last, self.pair_cost((device, device), flow[2], flow[3], "hybrid"))
+        return max([last, *map(float, reference_finish(self.topology, flows, placement))])
 
     def placements(self, constraints: Constraints) -> Iterator[tuple[int, ...]]:
         """Every placement that the constraints permit."""

@@ -28,10 +28,10 @@ struct Requirement {
 /// least sum over links, both within 1e-9. All placements are looked at, save those that partial
 /// loads, `problem.floors` or a symmetry of the network rule out. Proved unless `deadline` expires.
 ///
-/// The sum is left as it comes if the least maximum is proved and not less than `sum_below`. With a
-/// requirement, only placements whose maximum is less than the incumbent's count, and nothing is
-/// proved about those not accepted. Throws std::invalid_argument on more than `max_small_loads`
-/// devices.
+/// Where the least maximum is not less than `sum_below`, little is gained at best: then the sum is
+/// only searched for a fixed number of steps. With a requirement, only accepted placements count
+/// that are better than the incumbent, and nothing is proved about the others. Throws
+/// std::invalid_argument on more than `max_small_loads` devices.
 BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &incumbent,
                                double known_bound, const Deadline &deadline,
                                const Requirement &required = {}, double sum_below = unlimited);

@@ -123,7 +123,9 @@ def _bandwidths(topology: Topology, routes: list[Route]) -> list[float]:
 
 
 def _bandwidth(topology: Topology, route: Route) -> float:
-    narrowest = min(route_cap(route), pair_limit(route))
+    back = topology.route_of_pair.get((route.target, route.source))
+    limits = [pair_limit(each) for each in (route, back) if each is not None]
+    narrowest = min(route_cap(route), *limits)  # either may state the limit of both
     for link, is_reverse in walk(topology, route):
         forward, backward, combined = link_capacities(link)
         both = route.links.count(link.id)  # a staged route may use a link in both directions
