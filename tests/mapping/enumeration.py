@@ -156,7 +156,8 @@ class Enumeration:
             step[~waiting.any(axis=1)] = 0
             ends = running & (needs <= step[:, None] * (1 + 1e-12))
             now = np.where(comes.min(axis=1) <= step, np.nextafter(now + step, np.inf), now + step)
-            moved = np.where(np.isinf(rate), left, np.where(running, rate, 0) * step[:, None])
+            finite = np.where(np.isfinite(rate), rate, 0)  # others are done at once
+            moved = np.where(np.isinf(rate), left, finite * step[:, None])
             left = np.where(running, left - moved, left)
             finish = np.where(ends, now[:, None], finish)
         return np.asarray(finish.max(axis=1, initial=0))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.model.quantity import nominal
+from toposeat.model.route import CurvePoint, RouteCurve
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -172,3 +174,40 @@ def complete_mesh(rng: np.random.Generator, devices: int) -> Topology:
             if a != b
         ),
     )
+
+
+def measured_topology(rng: np.random.Generator, devices: int) -> Topology:
+    """A random machine of which some pairs and devices have numbers of their own.
+
+    Limits of both directions together, latencies, curves by message size, copies within a device.
+    """
+    machine = random_topology(rng, devices)
+    routes = []
+    for route in machine.routes:
+        limit, latency = float(rng.integers(1, 12)) * 1e9, float(rng.integers(1, 9)) * 1e-6
+        small, large = (float(rate) * 1e9 for rate in rng.integers(1, 12, 2))
+        curve = RouteCurve(
+            points=(
+                CurvePoint(message_bytes=4096, latency_s=latency, bytes_per_s=small),
+                CurvePoint(message_bytes=65536, latency_s=2 * latency, bytes_per_s=large),
+            )
+        )
+        routes.append(
+            dataclasses.replace(
+                route,
+                combined_bytes_per_s=nominal(limit) if rng.random() < 0.3 else None,
+                latency_s=nominal(latency) if rng.random() < 0.3 else None,
+                curve=curve if rng.random() < 0.3 else None,
+            )
+        )
+    copies = [
+        dataclasses.replace(
+            device,
+            copy_bytes_per_s=nominal(float(rng.integers(5, 40)) * 1e9),
+            copy_latency_s=nominal(float(rng.integers(0, 5)) * 1e-6),
+        )
+        if rng.random() < 0.7
+        else device
+        for device in machine.devices
+    ]
+    return dataclasses.replace(machine, routes=tuple(routes), devices=tuple(copies))
