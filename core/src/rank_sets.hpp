@@ -141,6 +141,7 @@ public:
   explicit SilentRanks(const Qap &traffic);
 
   [[nodiscard]] bool any() const { return all_ != 0; }
+  [[nodiscard]] int count() const { return std::popcount(all_); }
 
   /// The set with the lowest silent ranks in place of its own.
   [[nodiscard]] RankSet lowest(RankSet set) const {

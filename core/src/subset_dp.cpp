@@ -57,15 +57,11 @@ std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffi
 
 namespace {
 
-/// Equal subtrees make tables few and splits symmetric: then values are found sooner than bits.
-bool regular(const CutTree &tree, const Qap &traffic) {
-  const TreeStages stages(tree, traffic, false);
-  for (int number = 0; number < stages.of_node(0); ++number) {
-    const Stage &stage = stages[number];
-    if (stage.left >= 0 && !stage.symmetric)
-      return false;
-  }
-  return true;
+constexpr int many_silent = 6; // of 16 ranks: the sets that differ are few then
+
+/// Whether values are found sooner than which sets fit.
+bool by_values(const CutTree &tree, const Qap &traffic) {
+  return SilentRanks(traffic).count() >= many_silent || TreeStages(tree, traffic, false).regular();
 }
 
 /// The least maximum by values, and then the least sum within it.
@@ -104,7 +100,7 @@ std::optional<TreeAnswer> lexicographic_by_sets(const CutTree &tree, const Qap &
 } // namespace
 
 std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic, double upper) {
-  if (!regular(tree, traffic))
+  if (!by_values(tree, traffic))
     return FittingSets(tree, traffic).least(upper);
   // A larger term makes a placement useless: it need not be looked into.
   return TreeSolver<Max>(tree, traffic, upper).solve(upper);
@@ -112,8 +108,8 @@ std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffi
 
 std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic,
                                                    double upper, double sum_below) {
-  return regular(tree, traffic) ? lexicographic_by_values(tree, traffic, upper, sum_below)
-                                : lexicographic_by_sets(tree, traffic, upper, sum_below);
+  return by_values(tree, traffic) ? lexicographic_by_values(tree, traffic, upper, sum_below)
+                                  : lexicographic_by_sets(tree, traffic, upper, sum_below);
 }
 
 } // namespace toposeat

@@ -169,6 +169,11 @@ Stage TreeStages::split_stage(const std::vector<int> &children) {
   return last;
 }
 
+bool TreeStages::regular() const {
+  return std::all_of(stages_.begin(), stages_.end() - 1,
+                     [](const Stage &stage) { return stage.left < 0 || stage.symmetric; });
+}
+
 std::vector<std::uint32_t> TreeStages::ordered_children(const CutTree::Node &node) const {
   std::vector<std::uint32_t> children = node.children;
   std::sort(children.begin(), children.end(), [&](std::uint32_t a, std::uint32_t b) {

@@ -63,6 +63,9 @@ public:
   /// Children of a node in the order in which their stages were joined.
   [[nodiscard]] std::vector<std::uint32_t> ordered_children(const CutTree::Node &node) const;
   [[nodiscard]] RankSet all_pinned() const { return all_pinned_; }
+  /// Whether all that is joined below the root is equal: tables are few then, and half of the
+  /// splits mirror the others.
+  [[nodiscard]] bool regular() const;
 
 private:
   using Key = std::tuple<int, std::vector<CutTerm>, std::vector<int>, std::size_t>;

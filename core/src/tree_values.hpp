@@ -51,6 +51,7 @@ public:
   TreeValues(const CutTree &tree, const Qap &traffic, double limit, Hopeless hopeless)
       : limit_(limit), hopeless_(std::move(hopeless)), ranks_(static_cast<int>(tree.devices)),
         border_(traffic.flow), silent_(traffic), numbers_(set_numbers()), stages_(tree, traffic),
+        most_steps_(stages_.regular() ? std::numeric_limits<std::size_t>::max() : worthwhile_steps),
         shares_(stages_.size()), bounds_(stages_.size()) {
     for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
       Stage &stage = stages_[number];
@@ -174,7 +175,7 @@ public:
       return true;
     // Of most of the ranks, sets are few too, but what they are made of is not.
     const bool small = stage.table.size() <= small_table && 2 * stage.size <= ranks_;
-    if (small || steps_ > most_steps) {
+    if (small || steps_ > most_steps_) {
       for_each_set(ranks_, stage.size, [&](RankSet set) {
         const double known = value(number, set, unlimited);
         stage.table[numbers_[set]] = known; // it may be that of other silent ranks
@@ -200,8 +201,7 @@ public:
 
 private:
   static constexpr std::size_t small_table = 2500;
-  /// Splits looked at one by one; if they do not suffice, filling all tables is quicker.
-  static constexpr std::size_t most_steps = 60000;
+  static constexpr std::size_t worthwhile_steps = 60000;
   static constexpr int most_raises = 8; // of shares: what one more gains is little then
   static constexpr double least_raise = 1e-3;
 
@@ -339,7 +339,8 @@ private:
   SilentRanks silent_;
   const std::vector<std::uint16_t> &numbers_;
   TreeStages stages_;
-  std::size_t steps_ = 0;                             // splits looked at one by one
+  std::size_t steps_ = 0;  // splits looked at one by one
+  std::size_t most_steps_; // if these do not suffice, filling all tables is quicker
   std::vector<std::vector<double>> shares_;           // by stage
   std::vector<std::optional<SetBound<Join>>> bounds_; // by stage
 };
