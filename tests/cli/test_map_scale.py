@@ -50,6 +50,8 @@ def test_the_placement_file_names_host_and_device(tmp_path, capsys):
         (["--pin", "0=1"], "--pin needs a topology with devices"),
         (["--devices", "0-3"], "--devices needs a topology with devices"),
         (["--metric", "latency"], "--metric needs a topology with devices"),
+        (["--explain"], "--explain needs a topology with devices"),
+        (["--min-gain", "3"], "--min-gain needs a topology with devices"),
         (["--solver", "exact"], "solver 'exact' does not map onto the shape of a machine"),
     ],
 )

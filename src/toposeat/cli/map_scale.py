@@ -69,8 +69,8 @@ def map_onto_shape(args: argparse.Namespace) -> int:
 
 
 def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
-    """Options that name devices or draw links have no meaning on a shape."""
-    defaults = {"metric": "bandwidth", **dict.fromkeys(_CONSTRAINTS)}
+    """Options that name devices, draw links or ask for what only nodes have are not ignored."""
+    defaults = {"metric": "bandwidth", "min_gain": 0, **dict.fromkeys(_OF_NODES)}
     for name, default in defaults.items():
         if getattr(args, name, default) not in (default, [], None, False):
             raise UsageError(
@@ -80,4 +80,4 @@ def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
             )
 
 
-_CONSTRAINTS = ("devices", "exclude", "pin", "allow", "slots")
+_OF_NODES = ("devices", "exclude", "pin", "allow", "slots", "explain")
