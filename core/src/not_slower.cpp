@@ -54,7 +54,7 @@ struct Pass {
   double share;
   std::size_t count;
 };
-constexpr std::array<Pass, 4> passes{{{0.1, 8}, {0.4, 16}, {1, 64}, {1, all_placements}}};
+constexpr std::array<Pass, 3> passes{{{0.25, 4}, {1, 32}, {1, all_placements}}};
 
 /// The accepted placement of least cost, or the default. Those that links and lone flows do not
 /// rule out are timed in order of their cost: mostly one of the first is not slower.
