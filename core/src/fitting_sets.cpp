@@ -230,7 +230,7 @@ std::optional<RankSet> FittingSets::root_right() const {
 
 RankSet FittingSets::right_part(int number, RankSet set) const {
   if (number == stages_.of_node(0))
-    return *root_right();
+    return root_right().value_or(0); // there is one: a placement was found
   const Stage &stage = stages_[number];
   const SubsetSpread spread(set);
   for (const std::uint16_t pattern :

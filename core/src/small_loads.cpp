@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -131,6 +130,7 @@ public:
     search();
     std::sort(found_.begin(), found_.end());
     std::vector<Assignment> placements;
+    placements.reserve(found_.size());
     for (Found &each : found_)
       placements.push_back(std::move(each.placement));
     return placements;
@@ -154,7 +154,8 @@ private:
   };
 
   void break_symmetries(Symmetry machine) {
-    leaders_.emplace(std::move(machine), later_twins(problem_, order_, talking_.size()));
+    leaders_ = std::make_unique<OrbitLeaders>(std::move(machine),
+                                              later_twins(problem_, order_, talking_.size()));
     maxima_ = std::make_unique<FourMaxima>(terms_, bytes_, order_.size(), ways_against_twins());
   }
 
@@ -454,7 +455,7 @@ private:
   SmallTable bytes_;                 // [from][to], by places in the order
   LoadTerms terms_;
   SettleRows settle_ = settle_rows();
-  std::optional<OrbitLeaders> leaders_;
+  std::unique_ptr<OrbitLeaders> leaders_;
   std::unique_ptr<FourMaxima> maxima_;
   Assignment best_;
   double best_max_ = 0;

@@ -13,8 +13,10 @@ TimeLimit::TimeLimit(const Network &network, const RankTraffic &traffic, double 
     : network_(network), limit_s_(limit_s), constraints_(network) {
   std::vector<std::uint32_t> order(traffic.flows.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return traffic.flows[a].messages > traffic.flows[b].messages;
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const double messages_a = traffic.flows[a].messages;
+    const double messages_b = traffic.flows[b].messages;
+    return messages_a > messages_b || (messages_a == messages_b && a < b);
   });
   const MessageTimes messages(network, traffic);
   const Matrix lone = lone_rates(network);
