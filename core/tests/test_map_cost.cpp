@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "catch.hpp"
@@ -263,4 +264,16 @@ TEST_CASE("symmetries are those of the matrix", "[map]") {
   const std::vector<std::uint32_t> fixed{0};
   const std::vector<std::uint32_t> rest{1, 2, 3};
   CHECK(symmetry.representatives(fixed, rest) == std::vector<std::uint32_t>{1, 3});
+}
+
+TEST_CASE("less by a tolerance of the second number, which may be infinite or negative") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(less_by_tolerance(1, 2));
+  CHECK_FALSE(less_by_tolerance(1, 1 + 1e-10));
+  CHECK(less_by_tolerance(1, 1 + 1e-8));
+  CHECK_FALSE(less_by_tolerance(-1, -1 + 1e-10));
+  CHECK(less_by_tolerance(-1, -1 + 1e-8));
+  CHECK(less_by_tolerance(1, infinity));
+  CHECK_FALSE(less_by_tolerance(infinity, infinity));
+  CHECK_FALSE(less_by_tolerance(infinity, 1));
 }

@@ -113,7 +113,7 @@ double swap_delta(const Qap &qap, std::span<const std::uint32_t> placement, std:
 /// (2 when both matrices are symmetric), otherwise 0. Lets a bound be rounded up.
 double cost_step(const Qap &qap);
 
-/// Sum of |cost| scale below which two costs count as equal: 1e-9 relative.
-inline bool less_by_tolerance(double a, double b) { return a < b - 1e-9 * (b < 0 ? -b : b); }
+/// Whether a is less than b by more than 1e-9 of b; whatever is finite is less than infinity.
+inline bool less_by_tolerance(double a, double b) { return a < b * (b < 0 ? 1 + 1e-9 : 1 - 1e-9); }
 
 } // namespace toposeat
