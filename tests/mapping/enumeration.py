@@ -46,9 +46,10 @@ class Enumeration:
         values = self.congestion if objective == "congestion" else self._costs(metric)
         return float(values.min())
 
-    def least_mean(self) -> float:
-        """Of the placements whose busiest link is as little congested as possible."""
-        best = self.congestion <= self.congestion.min() * (1 + ROUNDING)
+    def least_mean(self, default_s: float) -> float:
+        """Of the placements not slower than the default whose busiest link is least congested."""
+        best = np.flatnonzero(self.congestion <= self.congestion.min() * (1 + ROUNDING))
+        best = best[self._times(self._rows[best]) <= default_s * (1 + ROUNDING)]
         return float(self._link_seconds[best].mean(axis=1).min())
 
     def mean(self, placement: tuple[int, ...]) -> float:
