@@ -134,9 +134,10 @@ def map_traffic(
         else evaluator.evaluate(answer.device_of_rank)
     )
     notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes, *number_notes(topology)]
-    if after is not before and solver in _CHOOSING and _gain(before, after) < min_gain:
+    gain = _gain(before, after)
+    if after is not before and solver in _CHOOSING and gain < min_gain - _TOLERANCE:
         notes.append(
-            f"kept the default: a placement predicted {100 * _gain(before, after):.2g} % faster was"
+            f"kept the default: a placement predicted {100 * gain:.2g} % faster was"
             f" found, but less than {100 * min_gain:.2g} % is not worth moving ranks for"
         )
         after = before
