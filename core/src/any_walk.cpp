@@ -62,17 +62,7 @@ public:
     return *std::max_element(finish_.begin(), finish_.end());
   }
 
-  FlowTimes times() override {
-    FlowTimes result;
-    limit_.assign(finish_.size(), no_link);
-    result.seconds = run(unlimited, nullptr);
-    result.finish_s = finish_;
-    const auto last = std::max_element(finish_.begin(), finish_.end());
-    result.last_flow = static_cast<std::uint32_t>(last - finish_.begin());
-    result.bottleneck = limit_[result.last_flow];
-    limit_.clear();
-    return result;
-  }
+  FlowTimes times() override { return run_to_end(*this, finish_, limit_); }
 
 private:
   void add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {

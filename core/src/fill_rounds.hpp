@@ -6,13 +6,10 @@
 #include <limits>
 
 #include "event_kernel.hpp"
+#include "same_level.hpp"
 #include "wide.hpp"
 
 namespace toposeat {
-
-/// Levels this near to each other are one level: it keeps equal shares, which rounding splits, in
-/// one round of the filling.
-inline constexpr double same_level = 1 + 1e-12;
 
 /// Everything is inlined where the processor is known; `L` is one of Lanes. What leads from one
 /// round to the next stays in vectors, with the same in every lane: moving it there and back would

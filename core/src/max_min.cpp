@@ -5,14 +5,11 @@
 #include <cmath>
 
 #include "least_of.hpp"
+#include "same_level.hpp"
 #include "toposeat/flow.hpp"
 
 namespace toposeat {
 namespace {
-
-// Levels this near to each other are one level: it keeps equal shares, which rounding splits, in
-// one round of the filling.
-constexpr double same_level = 1 + 1e-12;
 
 constexpr std::size_t few_columns = 8;        // about as many as a variable uses
 constexpr std::size_t most_rooms = 1U << 16U; // kept of all rounds: 1 MiB

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "toposeat/flow.hpp"
 
@@ -27,6 +29,11 @@ public:
   virtual double run(double give_up_s, const Deadline *end) = 0;
   virtual FlowTimes times() = 0;
 };
+
+/// Runs a walk that was built, with what is known of each flow. The walk writes `finish_s` of each
+/// flow, and `limit` unless that is empty, as it is before and afterwards.
+FlowTimes run_to_end(PhaseWalk &walk, const std::vector<double> &finish_s,
+                     std::vector<std::uint32_t> &limit);
 
 /// Of any number of flows.
 std::unique_ptr<PhaseWalk> walk_of_any(const Network &network, const RankTraffic &traffic);

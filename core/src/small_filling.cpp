@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fill_rounds.hpp"
+#include "same_level.hpp"
 #include "toposeat/flow.hpp"
 
 namespace toposeat {

@@ -75,17 +75,7 @@ public:
     return std::max(at_once_, now_);
   }
 
-  FlowTimes times() override {
-    FlowTimes result;
-    limit_.assign(finish_.size(), no_link);
-    result.seconds = run(unlimited, nullptr);
-    result.finish_s = finish_;
-    const auto last = std::max_element(finish_.begin(), finish_.end());
-    result.last_flow = static_cast<std::uint32_t>(last - finish_.begin());
-    result.bottleneck = limit_[result.last_flow];
-    limit_.clear();
-    return result;
-  }
+  FlowTimes times() override { return run_to_end(*this, finish_, limit_); }
 
 private:
   using Set = FlowSet<Words>;
