@@ -117,6 +117,7 @@ class MeasureCommand(Command):
         machine = _machine(base, facts, [each for each in tried if each.limits])
         machine = measure.with_curves(machine, pci, results, protocols[0])
         machine = measure.with_both_ways(machine, pci, results, protocols[0])
+        machine = measure.with_spreads(machine, pci, results, protocols[0])
         machine = measure.with_protocols(machine, pci, results)
         machine = _marked(machine)
         unseen = measure.unseen_devices(base, pci) if base is not None and not devices else []

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from toposeat.evaluate.network import NetworkArrays, network_arrays
 from toposeat.evaluate.route_numbers import device_routes
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import CurvePoint, Route, RouteCurve, Topology
+from toposeat.model.topology import CurvePoint, Device, Link, Route, RouteCurve, Topology
 
 STATED_SPREAD = 0.10  # of numbers whose spread nobody recorded
-SPREAD_KEY = "measured_spread"  # in `Topology.metadata`: relative, of all measured numbers
+SPREAD_KEY = "measured_spread"  # in `Topology.metadata`: of measured numbers without their own
+_MOST = 0.9  # no number is drawn below a tenth of itself
 
 
 class SpreadMachine:
@@ -22,30 +23,31 @@ class SpreadMachine:
 
     A number x with spread s becomes x times a factor that is uniform in [1 - s, 1 + s], every
     direction of a link, combined capacity, cap and latency on its own; the points of a curve by
-    message size move together. The spread of measured numbers is what the topology's metadata says
-    under `measured_spread`, if it does; of all others `STATED_SPREAD`. `middle` is the machine as
-    it stands.
+    message size move together, by the spreads of their route's cap and latency. A number's spread
+    is its own, if it has one; else, of a measured number, what the topology's metadata says under
+    `measured_spread`; else `STATED_SPREAD`. `middle` is the machine as it stands, `recorded` the
+    least and largest recorded spread that is used (None: none is recorded), and `assumed` whether
+    `STATED_SPREAD` is used as well.
     """
 
     def __init__(self, topology: Topology) -> None:
         self.middle = network_arrays(topology)
-        self.measured_spread = _recorded_spread(topology)
-        links = topology.links
+        self._of_machine = _recorded_spread(topology)
+        self._recorded: list[float] = []
+        self.assumed = False
+        used = set(self.middle.use_link.tolist())
+        links = [link if k in used else None for k, link in enumerate(topology.links)]
         self._capacity = self._spreads(
-            each
-            for link in links
-            for each in (
-                link.forward_bytes_per_s,
-                link.backward_bytes_per_s,
-                link.combined_bytes_per_s,
-            )
+            each for link in links for each in _capacities(link)
         ).reshape(-1, 3)
-        self._latency = self._spreads(link.latency_s for link in links)
+        self._latency = self._spreads(None if link is None else link.latency_s for link in links)
         routes = list(device_routes(topology))
-        self._cap = self._spreads(None if r is None else r.cap_bytes_per_s for r in routes)
-        self._stated = self._spreads(None if r is None else r.latency_s for r in routes)
+        copies = iter(topology.devices)
+        pairs = [next(copies) if route is None else route for route in routes]
+        self._cap = self._spreads(map(_rate, pairs))
+        self._stated = self._spreads(map(_wait, pairs))
         self._limit = self._spreads(_limits(routes, self.middle))
-        self._curve = np.array([self._spread(each.source) for each in self.middle.curves])
+        self._curve_rate, self._curve_latency = self._curve_spreads(routes)
 
     def draw(self, generator: np.random.Generator) -> NetworkArrays:
         """One machine; the same generator state gives the same one."""
@@ -62,23 +64,64 @@ class SpreadMachine:
             pair_limits=moved(arrays.pair_limits, self._limit),
         )
         stated = ~np.isnan(arrays.stated_latency)
-        stated[:: arrays.devices + 1] = False  # copies within a device stay
         if stated.any():
             latency = moved(arrays.stated_latency, np.where(stated, self._stated, 0))
             drawn = dataclasses.replace(drawn, stated_latency=latency)
         if not arrays.curves:
             return drawn
         one = np.ones(len(arrays.curves))
-        return _with_curves(drawn, arrays, moved(one, self._curve), moved(one, self._curve))
+        latency, rate = moved(one, self._curve_latency), moved(one, self._curve_rate)
+        return _with_curves(drawn, arrays, latency, rate)
+
+    @property
+    def recorded(self) -> tuple[float, float] | None:
+        """Least and largest recorded spread of the machine's numbers."""
+        return (min(self._recorded), max(self._recorded)) if self._recorded else None
 
     def _spreads(self, quantities: Iterable[Quantity | None]) -> NDArray[np.float64]:
-        sources = (None if each is None else each.source for each in quantities)
-        return np.array([self._spread(source) for source in sources], np.float64)
+        return np.array(
+            [0.0 if each is None else self._spread(each, each.source) for each in quantities],
+            np.float64,
+        )
 
-    def _spread(self, source: Source | None) -> float:
-        if source is Source.MEASURED:
-            return STATED_SPREAD if self.measured_spread is None else self.measured_spread
-        return STATED_SPREAD
+    def _spread(self, quantity: Quantity | None, source: Source) -> float:
+        """Of a number, or of a curve from `source` whose route states none."""
+        spread = None if quantity is None else quantity.spread
+        if spread is None and source is Source.MEASURED:
+            spread = self._of_machine
+        if spread is None:
+            self.assumed = True
+            return STATED_SPREAD
+        self._recorded.append(spread)
+        return min(spread, _MOST)
+
+    def _curve_spreads(
+        self, routes: Sequence[Route | None]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of bandwidths and of latencies of each curve: the widest of the routes that have it."""
+        count = len(self.middle.curves)
+        rate, latency = np.zeros(count), np.zeros(count)
+        for route, number in zip(routes, self.middle.curve_of_pair.tolist(), strict=True):
+            if route is not None and number >= 0:
+                source = self.middle.curves[number].source
+                rate[number] = max(rate[number], self._spread(route.cap_bytes_per_s, source))
+                latency[number] = max(latency[number], self._spread(route.latency_s, source))
+        return rate, latency
+
+
+def _capacities(link: Link | None) -> tuple[Quantity | None, ...]:
+    if link is None:
+        return None, None, None
+    return link.forward_bytes_per_s, link.backward_bytes_per_s, link.combined_bytes_per_s
+
+
+def _rate(pair: Route | Device) -> Quantity | None:
+    """Of a pair's own limit; of a copy within a device."""
+    return pair.copy_bytes_per_s if isinstance(pair, Device) else pair.cap_bytes_per_s
+
+
+def _wait(pair: Route | Device) -> Quantity | None:
+    return pair.copy_latency_s if isinstance(pair, Device) else pair.latency_s
 
 
 def _limits(routes: Sequence[Route | None], arrays: NetworkArrays) -> list[Quantity | None]:

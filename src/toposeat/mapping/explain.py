@@ -62,20 +62,20 @@ def explain(
     """
     before, after = evaluations
     moves = _moves(topology, evaluator, before, after)
-    candidates = [tuple(each) for each in runners_up]
-    candidates += _best_exchanges(evaluator, after.device_of_rank, goal.permits)
+    spread = SpreadMachine(topology)
+    values = _values(evaluator, goal)
+    sensitivity = None
+    if values is not None:
+        rows = [after.device_of_rank, before.device_of_rank, *map(tuple, runners_up)]
+        rows += _best_exchanges(values, spread.middle, after.device_of_rank, goal.permits)
+        sensitivity = _sensitivity(spread, values, rows, goal.seed)
     return Explanation(
         moves=tuple(moves[:SHOWN_MOVES]),
         moved_pairs=len(moves),
         moved_bytes=sum(move.bytes for move in moves),
         before=_bottleneck(topology, evaluator, before),
         after=_bottleneck(topology, evaluator, after),
-        sensitivity=_sensitivity(
-            SpreadMachine(topology),
-            _values(evaluator, goal),
-            [after.device_of_rank, before.device_of_rank, *candidates],
-            goal.seed,
-        ),
+        sensitivity=sensitivity,
     )
 
 
@@ -174,20 +174,20 @@ def _values(evaluator: Evaluator, goal: Goal) -> _Values | None:
 
 
 def _sensitivity(
-    spread: SpreadMachine, values: _Values | None, rows: Sequence[tuple[int, ...]], seed: int
-) -> Sensitivity | None:
+    spread: SpreadMachine, values: _Values, rows: Sequence[tuple[int, ...]], seed: int
+) -> Sensitivity:
     """Row 0 is the placement, row 1 the default, the others are finalists.
 
     Finalists that are as good by the numbers as they stand (mirror images, mostly) are left out:
-    that one of them wins when numbers move says nothing about the choice.
+    that one of them wins when numbers move says nothing about the choice. Better ones stay: there
+    are some where the solver looks at one placement only, or a gain was too small to be taken.
     """
-    if values is None:
-        return None
     nominal = values(spread.middle, np.array(rows, np.uint32))
-    worse = nominal > nominal[0] * (1 + _TOLERANCE)
-    finalists = list(dict.fromkeys([*rows[:2], *itertools.compress(rows[2:], worse[2:])]))
+    differs = np.abs(nominal - nominal[0]) > nominal[0] * _TOLERANCE
+    finalists = list(dict.fromkeys([*rows[:2], *itertools.compress(rows[2:], differs[2:])]))
     default = finalists.index(rows[1])
     placements = np.array(finalists, np.uint32)
+    better = values(spread.middle, placements) < nominal[0] * (1 - _TOLERANCE)
     generator = np.random.default_rng(seed)
     best = not_worse = 0
     worst_loss = 0.0
@@ -201,18 +201,20 @@ def _sensitivity(
     return Sensitivity(
         draws=DRAWS,
         finalists=len(finalists),
+        better=int(better.sum()),
         best=best,
         not_worse=not_worse,
         worst_loss=worst_loss,
         stated_spread=STATED_SPREAD,
-        measured_spread=spread.measured_spread,
+        recorded_spread=spread.recorded,
+        is_any_assumed=spread.assumed,
     )
 
 
 def _best_exchanges(
-    evaluator: Evaluator, placed: Sequence[int], permits: Permits
+    values: _Values, machine: NetworkArrays, placed: Sequence[int], permits: Permits
 ) -> list[tuple[int, ...]]:
-    """The fastest placements, ties aside, one exchange of two ranks away from `placed`."""
+    """The best placements, ties aside, one exchange of two ranks away from `placed`."""
     exchanged = [tuple(placed)]
     for r, s in itertools.islice(
         itertools.combinations(range(len(placed)), 2), _MOST_NEIGHBOURS_TRIED
@@ -221,9 +223,7 @@ def _best_exchanges(
         other[r], other[s] = other[s], other[r]
         if other[r] != other[s] and permits(other):
             exchanged.append(tuple(other))
-    seconds = _core.flow_time_each(
-        evaluator.network, evaluator.flows, np.array(exchanged, np.uint32)
-    )
-    slower = np.flatnonzero(seconds > seconds[0] * (1 + _TOLERANCE))
-    nearest = slower[np.argsort(seconds[slower], kind="stable")][:NEIGHBOURS]
+    value = values(machine, np.array(exchanged, np.uint32))
+    others = np.flatnonzero(np.abs(value - value[0]) > value[0] * _TOLERANCE)
+    nearest = others[np.argsort(value[others], kind="stable")][:NEIGHBOURS]
     return [exchanged[int(at)] for at in nearest]

@@ -74,18 +74,34 @@ def sensitivity_words(sensitivity: Sensitivity | None) -> str:
     """How often the placement stays the best when the machine's numbers move by their spread."""
     if sensitivity is None:
         return "the distance metric uses no measured numbers: nothing to vary"
-    spread = f"+-{format_percent(sensitivity.stated_spread)}"
-    if sensitivity.measured_spread is not None:
-        spread = f"+-{format_percent(sensitivity.measured_spread)} (measured) or {spread}"
+    spread = spread_words(sensitivity)
     behind = ""
     if sensitivity.best < sensitivity.draws:
         behind = f" (otherwise at most {format_percent(sensitivity.worst_loss)} behind)"
+    is_best = "stays the best" if not sensitivity.better else "is the best"
+    as_it_stands = (
+        f"As the numbers stand, {sensitivity.better} of {plural(sensitivity.finalists, 'finalist')}"
+        f" {'are' if sensitivity.better > 1 else 'is'} better. "
+        if sensitivity.better
+        else ""
+    )
     return (
-        f"With every capacity and latency moved by up to {spread}, it stays the best of"
+        f"{as_it_stands}With every capacity and latency moved by up to {spread}, it {is_best} of"
         f" {plural(sensitivity.finalists, 'finalist')} in {sensitivity.best} of"
         f" {sensitivity.draws} draws{behind} and is no worse than the default in"
         f" {sensitivity.not_worse} of {sensitivity.draws}"
     )
+
+
+def spread_words(sensitivity: Sensitivity) -> str:
+    """`+-0.5 % to 4 % (as measured)`, `+-10 % (assumed)`, or both."""
+    words = []
+    if sensitivity.recorded_spread is not None:
+        least, most = map(format_percent, sensitivity.recorded_spread)
+        words.append(f"+-{most if least == most else f'{least} to {most}'} (as measured)")
+    if sensitivity.is_any_assumed:
+        words.append(f"+-{format_percent(sensitivity.stated_spread)} (assumed)")
+    return " or ".join(words)
 
 
 def _route_words(links: tuple[str, ...], topology: Topology) -> str:

@@ -14,7 +14,7 @@ from toposeat.topology.measure.protocol_routes import with_protocols
 from toposeat.topology.measure.raw_file import raw_file
 from toposeat.topology.measure.remarks import check_machine, fallen_back, unseen_devices
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
-from toposeat.topology.measure.route_numbers import with_both_ways, with_curves
+from toposeat.topology.measure.route_numbers import with_both_ways, with_curves, with_spreads
 from toposeat.topology.measure.sharing import SharedLink, find_shared_links, try_sets
 from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 
@@ -43,4 +43,5 @@ __all__ = [
     "with_both_ways",
     "with_curves",
     "with_protocols",
+    "with_spreads",
 ]
