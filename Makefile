@@ -76,7 +76,7 @@ format: setup-lint ## rewrite files the way lint wants them
 
 .PHONY: bench
 bench: setup-test setup-bench build ## print the tables of benchmarks/, the long ones in short
-	@for each in benchmarks/bench_*.py; do python $$each; done
+	@for each in benchmarks/bench_*.py; do python -m benchmarks.$$(basename $$each .py); done
 	@python -m benchmarks.papers
 	@python -m benchmarks.mapping.node
 	@python -m benchmarks.mapping.trees

@@ -11,7 +11,6 @@ import argparse
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -19,16 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from benchmarks.machine import describe
+from tests.support.applications import APPLICATIONS, Application
+from tests.support.mpi import MpiToolchain, find_mpi
 
-from machine import describe  # noqa: E402
-from tests.support.applications import APPLICATIONS, Application  # noqa: E402
-from tests.support.mpi import MpiToolchain, find_mpi  # noqa: E402
-
-from toposeat import _native_path  # noqa: E402
-from toposeat.profile import read_records, read_traffic  # noqa: E402
-from toposeat.profile.records.record import read_record  # noqa: E402
+from toposeat import _native_path
+from toposeat.profile import read_records, read_traffic
+from toposeat.profile.records.record import read_record
 
 NANOSECONDS_PER_CALL = 10  # of bench_interposer, rounded up; for the estimate only
 MEMORY = Path("/dev/shm")

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from machine import describe
+from benchmarks.machine import describe
 from numpy.typing import NDArray
 
 from toposeat import _core

@@ -11,22 +11,19 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.machine import describe
+from tests.support.interposed import library
+from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
+
+from toposeat.profile import read_records
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from machine import describe  # noqa: E402
-from tests.support.interposed import library  # noqa: E402
-from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi  # noqa: E402
-
-from toposeat.profile import read_records  # noqa: E402
-
 ROUNDS = 7
 REPETITIONS = 20
 CALLS = 5000

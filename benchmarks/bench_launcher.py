@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from machine import describe
+from benchmarks.machine import describe
 
 from toposeat import _native_path
 from toposeat.model.placement import HostDevice, Placement, Seat

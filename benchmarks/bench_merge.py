@@ -2,7 +2,7 @@
 
 The records are synthetic (no job of that size ran here), laid out as the interposer writes them.
 Every job is merged in a fresh process, whose peak resident memory is printed beside that of a
-process that only imports toposeat. Usage: bench_merge.py [RANKS ...]
+process that only imports toposeat. Usage: python -m benchmarks.bench_merge [RANKS ...]
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import describe
-from synthetic_records import write_job
+from benchmarks.machine import describe
+from benchmarks.synthetic_records import write_job
 
 SIZES = (16, 1024, 16384)
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from machine import describe
+from benchmarks.machine import describe
 
 from toposeat import _core
 from toposeat.evaluate import compile_traffic

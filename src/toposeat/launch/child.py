@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import IO, Any
 
@@ -15,6 +15,7 @@ from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_Handler = Callable[[int, FrameType | None], None]
 
 
 def run_child(
@@ -49,6 +50,28 @@ def run_child(
     return 128 - code if code < 0 else code
 
 
+class _Handlers:
+    """Signal handlers of a while, put back at its end.
+
+    Outside of the main thread, where Python receives no signals, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.previous: dict[int, Any] = {}
+
+    def install(self, numbers: Sequence[int], handler: _Handler, *, keep_ignored: bool) -> None:
+        """Set `handler`; a signal that is ignored, as under nohup, can be left so."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in numbers:
+            if not keep_ignored or signal.getsignal(number) is not signal.SIG_IGN:
+                self.previous[number] = signal.signal(number, handler)
+
+    def restore(self) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+
 class StopSignals:
     """While several children run one after the other, SIGINT, SIGTERM or SIGHUP ends them all.
 
@@ -60,14 +83,10 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._received: int | None = None
-        self._previous: dict[int, Any] = {}
+        self._handlers = _Handlers()
 
     def __enter__(self) -> StopSignals:
-        if threading.current_thread() is threading.main_thread():
-            for number in _STOPPING:
-                # One that is ignored, as SIGHUP under nohup, stays so.
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._previous[number] = signal.signal(number, self._raise)
+        self._handlers.install(_STOPPING, self._raise, keep_ignored=True)
         return self
 
     def __exit__(
@@ -76,8 +95,7 @@ class StopSignals:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handlers.restore()
 
     def receive(self, number: int) -> None:
         """Keep a signal that went to the child, for `check`."""
@@ -117,12 +135,10 @@ class _Forwarder:
         self._own_group = own_group
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
-        self._previous: dict[int, Any] = {}
+        self._handlers = _Handlers()
 
     def __enter__(self) -> _Forwarder:
-        if threading.current_thread() is threading.main_thread():
-            for number in _FORWARDED:
-                self._previous[number] = signal.signal(number, self._receive)
+        self._handlers.install(_FORWARDED, self._receive, keep_ignored=False)
         return self
 
     def __exit__(
@@ -131,8 +147,7 @@ class _Forwarder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handlers.restore()
 
     def attach(self, child: subprocess.Popen[bytes]) -> None:
         self._child = child
@@ -141,7 +156,7 @@ class _Forwarder:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
-        outer = getattr(self._previous.get(number), "__self__", None)
+        outer = getattr(self._handlers.previous.get(number), "__self__", None)
         if isinstance(outer, StopSignals):
             outer.receive(number)
         if self._child is None:

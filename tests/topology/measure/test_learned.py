@@ -187,6 +187,4 @@ def test_measured_numbers_keep_how_far_repeats_were_apart() -> None:
     other = facts_of_measurement(workers.pci, PairResults(8), "get")
     merged = merge_topologies([machine, replace(other, pairs=(), origin="nothing new")], "both")
     assert merged.metadata[SPREAD_KEY] == machine.metadata[SPREAD_KEY]
-    assert [r.cap_bytes_per_s for r in merged.routes] == [
-        r.cap_bytes_per_s for r in machine.routes
-    ]
+    assert [r.cap_bytes_per_s for r in merged.routes] == [r.cap_bytes_per_s for r in machine.routes]
