@@ -14,6 +14,7 @@
 
 #include "bindings.hpp"
 #include "interrupts.hpp"
+#include "toposeat/flow_use.hpp"
 #include "toposeat/map_large.hpp"
 #include "toposeat/scotch_large.hpp"
 
@@ -301,6 +302,12 @@ void bind_scale(nb::module_ &module) {
       .def_ro("default", &LargeAnswer::home)
       .def_ro("placed", &LargeAnswer::placed)
       .def_ro("candidates", &LargeAnswer::candidates)
+      .def(
+          "slots_of",
+          [](const LargeAnswer &answer, std::size_t candidate) {
+            return as_array(std::vector<std::uint32_t>(answer.placements.at(candidate)));
+          },
+          "candidate"_a, "The slot of each rank that a candidate, by its number, had chosen.")
       .def_ro("kept_default", &LargeAnswer::kept_default)
       .def_ro("interrupted", &LargeAnswer::interrupted, "The search was stopped by SIGINT.")
       .def_ro("notes", &LargeAnswer::notes);
@@ -357,4 +364,20 @@ void bind_scale(nb::module_ &module) {
       },
       "machine"_a, "traffic"_a, "slots"_a,
       "Cost and predicted times of one placement, and the bytes over each link.");
+  module.def(
+      "large_flow_use",
+      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots,
+         const Slots &level_of_link, std::uint32_t link) {
+        toposeat::FlowUse use =
+            toposeat::flow_use(traffic, machine.kind, checked(machine, traffic, slots),
+                               as_vector(level_of_link), link);
+        std::vector<std::uint8_t> over(use.over.begin(), use.over.end());
+        return std::tuple{as_array(std::move(use.levels)), as_array(std::move(over)),
+                          as_array(std::move(use.distance))};
+      },
+      "machine"_a, "traffic"_a, "slots"_a, "level_of_link"_a, "link"_a,
+      "Of each flow: the levels of its links as bits (levels from 32 on count nowhere), whether "
+      "it\n"
+      "uses `link`, and its distance.\n\n"
+      "Raises:\n    ValueError: not one level per link, or a machine without links.");
 }

@@ -49,6 +49,7 @@ public:
     const std::size_t best = choose();
     answer_.placed = answer_.candidates[best];
     answer_.slot_of_rank = placements_[best];
+    answer_.placements = std::move(placements_);
     answer_.kept_default = best == 0;
     answer_.interrupted = deadline_.stopped();
     if (answer_.interrupted)

@@ -50,8 +50,6 @@ def test_the_placement_file_names_host_and_device(tmp_path, capsys):
         (["--pin", "0=1"], "--pin needs a topology with devices"),
         (["--devices", "0-3"], "--devices needs a topology with devices"),
         (["--metric", "latency"], "--metric needs a topology with devices"),
-        (["--explain"], "--explain needs a topology with devices"),
-        (["--min-gain", "3"], "--min-gain needs a topology with devices"),
         (["--solver", "exact"], "solver 'exact' does not map onto the shape of a machine"),
     ],
 )
@@ -61,6 +59,22 @@ def test_what_a_shape_cannot_take(options, cause, capsys):
     assert cause in captured.err
     assert "hint:" in captured.err
     assert captured.out == ""
+
+
+def test_why_and_what_is_worth_it(capsys):
+    command = ["map", TRAFFIC, "-t", SHAPE, "--solver", "multilevel"]
+    assert main([*command, "--explain"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Before busiest is level 2 unit" in out
+    assert "Bound none is known" in out
+    assert "to links of other levels" in out
+    assert "bandwidth and latency moved by up to +-10 % (assumed), it stays the best of" in out
+    assert main([*command, "--explain", "--json"]) == 0
+    explanation = json.loads(capsys.readouterr().out)["explanation"]
+    assert explanation["before"]["congestion_s"] > explanation["after"]["congestion_s"]
+    assert main([*command, "--min-gain", "99"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "less than 99 % is not worth moving ranks for" in out
 
 
 def test_ranks_that_do_not_fit(capsys):

@@ -53,6 +53,7 @@ struct LargeAnswer {
   LargeCandidate home;   // the default: rank i on slot i
   LargeCandidate placed; // what was chosen
   std::vector<LargeCandidate> candidates;
+  std::vector<Assignment> placements; // of the candidates
   bool kept_default = false;
   bool interrupted = false; // `stop` was set: another answer than without
   std::vector<std::string> notes;

@@ -37,6 +37,8 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             budget_s=DEFAULT_BUDGET_S if args.budget is None else args.budget,
             seed=args.seed,
             progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
+            min_gain=args.min_gain / 100,
+            explained=args.explain,
         )
     if args.output is not None:
         metadata = {
@@ -69,8 +71,8 @@ def map_onto_shape(args: argparse.Namespace) -> int:
 
 
 def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
-    """Options that name devices, draw links or ask for what only nodes have are not ignored."""
-    defaults = {"metric": "bandwidth", "min_gain": 0, **dict.fromkeys(_OF_NODES)}
+    """Options that name devices or ask for what only nodes have are not ignored."""
+    defaults = {"metric": "bandwidth", **dict.fromkeys(_OF_NODES)}
     for name, default in defaults.items():
         if getattr(args, name, default) not in (default, [], None, False):
             raise UsageError(
@@ -80,4 +82,4 @@ def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
             )
 
 
-_OF_NODES = ("devices", "exclude", "pin", "allow", "slots", "explain")
+_OF_NODES = ("devices", "exclude", "pin", "allow", "slots")

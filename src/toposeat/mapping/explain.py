@@ -13,6 +13,7 @@ from toposeat import _core
 from toposeat.evaluate import HYBRID, Evaluator
 from toposeat.evaluate.network import NetworkArrays
 from toposeat.evaluate.spread import STATED_SPREAD, SpreadMachine
+from toposeat.mapping.sensitivity import DRAWS, TOLERANCE, Spreads, weigh, without_ties
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.explanation import (
     Bottleneck,
@@ -27,10 +28,8 @@ Permits = Callable[[Sequence[int]], bool]
 
 SHOWN_MOVES = 8
 SHOWN_LOADS = 5
-DRAWS = 100
 NEIGHBOURS = 8  # best exchanges of two ranks that join the finalists
 _MOST_NEIGHBOURS_TRIED = 2000
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,38 +175,17 @@ def _values(evaluator: Evaluator, goal: Goal) -> _Values | None:
 def _sensitivity(
     spread: SpreadMachine, values: _Values, rows: Sequence[tuple[int, ...]], seed: int
 ) -> Sensitivity:
-    """Row 0 is the placement, row 1 the default, the others are finalists.
-
-    Finalists that are as good by the numbers as they stand (mirror images, mostly) are left out:
-    that one of them wins when numbers move says nothing about the choice. Better ones stay: there
-    are some where the solver looks at one placement only, or a gain was too small to be taken.
-    """
-    nominal = values(spread.middle, np.array(rows, np.uint32))
-    differs = np.abs(nominal - nominal[0]) > nominal[0] * _TOLERANCE
-    finalists = list(dict.fromkeys([*rows[:2], *itertools.compress(rows[2:], differs[2:])]))
-    default = finalists.index(rows[1])
+    """Row 0 is the placement, row 1 the default, the others are finalists."""
+    same = rows[0] == rows[1]
+    rows = [*rows[:2], *(each for each in dict.fromkeys(rows[2:]) if each not in rows[:2])]
+    finalists = without_ties(rows, values(spread.middle, np.array(rows, np.uint32)))
     placements = np.array(finalists, np.uint32)
-    better = values(spread.middle, placements) < nominal[0] * (1 - _TOLERANCE)
     generator = np.random.default_rng(seed)
-    best = not_worse = 0
-    worst_loss = 0.0
-    for _ in range(DRAWS):
-        drawn = values(spread.draw(generator), placements)
-        least = float(drawn.min())
-        best += bool(drawn[0] <= least * (1 + _TOLERANCE))
-        not_worse += bool(drawn[0] <= drawn[default] * (1 + _TOLERANCE))
-        if least > 0:
-            worst_loss = max(worst_loss, float(drawn[0]) / least - 1)
-    return Sensitivity(
-        draws=DRAWS,
-        finalists=len(finalists),
-        better=int(better.sum()),
-        best=best,
-        not_worse=not_worse,
-        worst_loss=worst_loss,
-        stated_spread=STATED_SPREAD,
-        recorded_spread=spread.recorded,
-        is_any_assumed=spread.assumed,
+    return weigh(
+        values(spread.middle, placements),
+        (values(spread.draw(generator), placements) for _ in range(DRAWS)),
+        Spreads(stated=STATED_SPREAD, recorded=spread.recorded, is_any_assumed=spread.assumed),
+        count=len(finalists) - same,
     )
 
 
@@ -224,6 +202,6 @@ def _best_exchanges(
         if other[r] != other[s] and permits(other):
             exchanged.append(tuple(other))
     value = values(machine, np.array(exchanged, np.uint32))
-    others = np.flatnonzero(np.abs(value - value[0]) > value[0] * _TOLERANCE)
+    others = np.flatnonzero(np.abs(value - value[0]) > value[0] * TOLERANCE)
     nearest = others[np.argsort(value[others], kind="stable")][:NEIGHBOURS]
     return [exchanged[int(at)] for at in nearest]

@@ -14,7 +14,7 @@ from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import Evaluator
 from toposeat.mapping.explain import Goal, explain
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
-from toposeat.mapping.number_notes import number_notes
+from toposeat.mapping.number_notes import not_worth_moving, number_notes
 from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
@@ -136,10 +136,7 @@ def map_traffic(
     notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes, *number_notes(topology)]
     gain = _gain(before, after)
     if after is not before and solver in _CHOOSING and gain < min_gain - _TOLERANCE:
-        notes.append(
-            f"kept the default: a placement predicted {100 * gain:.2g} % faster was"
-            f" found, but less than {100 * min_gain:.2g} % is not worth moving ranks for"
-        )
+        notes.append(not_worth_moving(gain, min_gain))
         after = before
     explanation = None
     if explained:

@@ -10,9 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toposeat import _core
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.mapping.binding import seat_ranks
+from toposeat.mapping.explain_slots import explain_slots
+from toposeat.mapping.number_notes import not_worth_moving
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -31,6 +36,9 @@ SCALE_SOLVERS: Mapping[str, str] = MappingProxyType(
 )
 SCALE_OBJECTIVES = ("time", "congestion", "cost")
 
+_FIXED = ("default", "random")  # one placement, whatever it is worth
+_RUNNERS_UP = 6  # candidates that an explanation compares with
+
 Progress = Callable[[str, float], None]
 
 
@@ -43,6 +51,8 @@ def map_to_shape(
     budget_s: float = 10.0,
     seed: int = 1,
     progress: Progress | None = None,
+    min_gain: float = 0.0,
+    explained: bool = False,
 ) -> ScaleResult:
     """Choose a slot for every rank of a large job; no slot is used twice.
 
@@ -60,6 +70,8 @@ def map_to_shape(
         budget_s: wall seconds after which what is found is returned.
         seed: same seed, same answer, unless the budget cuts a search short.
         progress: told the stage and the share of it that is done.
+        min_gain: keep the default if it is predicted less than this share of its time slower.
+        explained: also say why (`ScaleResult.explanation`).
 
     Raises:
         UsageError: on an unknown name.
@@ -102,23 +114,67 @@ def map_to_shape(
         )
     except RuntimeError as error:  # only Scotch can refuse what was checked above
         raise ToposeatError(str(error), hint="use --solver auto") from error
+    default = _in_full(answer.default, evaluator.evaluate(evaluator.default))
+    placed = _in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank))
+    slots, notes = answer.slot_of_rank, [*shape.notes, *answer.notes]
+    kept = answer.kept_default
+    if not kept and solver not in _FIXED and _gain(default, placed) < min_gain - 1e-9:
+        notes.append(not_worth_moving(_gain(default, placed), min_gain))
+        slots, placed, kept = evaluator.default, default, True
+    explanation = None
+    if explained:
+        explanation = explain_slots(
+            shape,
+            traffic,
+            [slots, evaluator.default, *_runners_up(answer, slots, objective)],
+            objective=objective,
+            seed=seed,
+        )
     return ScaleResult(
         shape=shape.text,
         slots=shape.slots,
         slots_per_host=shape.slots_per_host,
         hosts=shape.hosts,
-        slot_of_rank=answer.slot_of_rank,
-        default=_in_full(answer.default, evaluator.evaluate(evaluator.default)),
-        placed=_in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank)),
+        slot_of_rank=slots,
+        default=default,
+        placed=placed,
         candidates=tuple(_evaluation(shape, each) for each in answer.candidates),
-        kept_default=answer.kept_default,
+        kept_default=kept,
         objective=objective,
         solver=f"{solver} ({answer.placed.name})",
         solve_seconds=time.perf_counter() - begin,
         peak_memory_bytes=_peak_memory_bytes(),
         seed=seed,
-        notes=(*shape.notes, *answer.notes),
+        notes=tuple(notes),
+        explanation=explanation,
     )
+
+
+def _gain(before: ScaleEvaluation, after: ScaleEvaluation) -> float:
+    """Share of the default's predicted time that the placement saves."""
+    if not before.predicted_s or after.predicted_s is None:
+        return 0.0
+    return 1 - after.predicted_s / before.predicted_s
+
+
+def _runners_up(
+    answer: _core.LargeAnswer, slots: NDArray[np.uint32], objective: str
+) -> list[NDArray[np.uint32]]:
+    """The best other candidates by the objective, but for the default."""
+
+    def value(at: int) -> float:
+        each = answer.candidates[at]
+        figures = {"cost": each.cost, "congestion": each.busiest_s, "time": each.predicted_s}
+        return figures[objective]
+
+    found = []
+    for at in sorted(range(1, len(answer.candidates)), key=value):
+        other = answer.slots_of(at)
+        if not np.array_equal(other, slots):
+            found.append(other)
+        if len(found) == _RUNNERS_UP:
+            break
+    return found
 
 
 def seat_slots(

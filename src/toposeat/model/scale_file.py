@@ -9,7 +9,7 @@ import numpy as np
 
 from toposeat.errors import InputError
 from toposeat.model.files import decode_json
-from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
+from toposeat.model.scale_result import ScaleEvaluation, ScaleExplanation, ScaleResult
 
 SCALE_SCHEMA = "toposeat/scale/1"
 
@@ -33,6 +33,7 @@ class _Form:
     peak_memory_bytes: int
     seed: int
     notes: tuple[str, ...] = ()
+    explanation: ScaleExplanation | None = None
 
 
 def parse_scale(text: str, path: str | Path) -> ScaleResult:
@@ -73,4 +74,5 @@ def parse_scale(text: str, path: str | Path) -> ScaleResult:
         peak_memory_bytes=form.peak_memory_bytes,
         seed=form.seed,
         notes=form.notes,
+        explanation=form.explanation,
     )

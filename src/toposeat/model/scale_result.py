@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.explanation import PairLoad, Sensitivity
 from toposeat.model.topology import LinkKind
 
 
@@ -59,6 +60,51 @@ class ScaleEvaluation:
     links: tuple[NamedLinkLoad, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LevelMove:
+    """Directed pairs of ranks whose routes used links of some levels and use those of others now.
+
+    No level: both ranks are on one slot.
+    """
+
+    levels_before: tuple[str, ...]
+    levels_after: tuple[str, ...]
+    pairs: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScaleBottleneck:
+    """The most congested link of a placement (None: no link carries anything), and who loads it.
+
+    `loads` are the heaviest pairs of `pairs` in all.
+    """
+
+    link: str | None
+    level: str | None
+    congestion_s: float
+    bytes: float
+    pairs: int
+    loads: tuple[PairLoad, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScaleExplanation:
+    """Why a placement of a large job: `moves` are those of most bytes of `kinds_of_moves`.
+
+    A pair of ranks counts as moved if its route uses other levels than before. `sensitivity` is of
+    machines on which the numbers of each level, or the distance of each kind of route, move.
+    """
+
+    moves: tuple[LevelMove, ...]
+    kinds_of_moves: int
+    moved_pairs: int
+    moved_bytes: int
+    before: ScaleBottleneck
+    after: ScaleBottleneck
+    sensitivity: Sensitivity
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScaleResult:
     """A mapper's answer for a large job beside the default, which is rank i on slot i.
@@ -82,6 +128,7 @@ class ScaleResult:
     peak_memory_bytes: int  # of this process until now
     seed: int
     notes: tuple[str, ...] = ()
+    explanation: ScaleExplanation | None = None  # if asked for
 
     @property
     def ranks(self) -> int:

@@ -41,6 +41,9 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> dict[str, Any]:
         "peak_memory_bytes": result.peak_memory_bytes,
         "seed": result.seed,
         "notes": list(result.notes),
+        "explanation": None
+        if result.explanation is None
+        else msgspec.to_builtins(result.explanation),
     }
 
 

@@ -8,9 +8,17 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from toposeat.model.explanation import Bottleneck, Explanation, Sensitivity
+from toposeat.model.scale_result import ScaleBottleneck, ScaleExplanation
 from toposeat.model.topology import Topology
 from toposeat.report.text.console import columns, labelled
-from toposeat.report.units import format_bytes, format_percent, format_seconds, plural
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_count,
+    format_percent,
+    format_seconds,
+    plural,
+)
 from toposeat.report.words import link_medium, link_words
 
 
@@ -50,15 +58,7 @@ def bottleneck_words(bottleneck: Bottleneck, topology: Topology) -> str:
     """The busiest link, who loads it, and what limits the transfer that ends last."""
     if bottleneck.link is None:
         return "no link carries anything"
-    users = ", ".join(
-        f"{load.source} -> {load.target} {format_bytes(load.bytes)}" for load in bottleneck.loads
-    )
-    more = bottleneck.pairs - len(bottleneck.loads)
-    rest = f" and {more} more" if more else ""
-    words = (
-        f"busiest is {link_words(topology, bottleneck.link)}: {format_bytes(bottleneck.bytes)} in"
-        f" {format_seconds(bottleneck.congestion_s)}, from {users}{rest}"
-    )
+    words = _load_words(link_words(topology, bottleneck.link), bottleneck)
     if bottleneck.last_source is None:
         return words
     limit = "the limit of its own pair"
@@ -70,10 +70,69 @@ def bottleneck_words(bottleneck: Bottleneck, topology: Topology) -> str:
     )
 
 
-def sensitivity_words(sensitivity: Sensitivity | None) -> str:
+def _load_words(link: str, bottleneck: Bottleneck | ScaleBottleneck) -> str:
+    """What is on the busiest link, and the pairs that it is from."""
+    users = ", ".join(
+        f"{load.source} -> {load.target} {format_bytes(load.bytes)}" for load in bottleneck.loads
+    )
+    more = bottleneck.pairs - len(bottleneck.loads)
+    rest = f" and {format_count(more)} more" if more else ""
+    return (
+        f"busiest is {link}: {format_bytes(bottleneck.bytes)} in"
+        f" {format_seconds(bottleneck.congestion_s)}, from {users}{rest}"
+    )
+
+
+def scale_explanation_parts(explanation: ScaleExplanation, objective: str) -> list[RenderableType]:
+    """Bottlenecks, traffic that moved between levels, what was proved, and sensitivity."""
+    parts: list[RenderableType] = [
+        labelled(name, _scale_bottleneck_words(bottleneck))
+        for name, bottleneck in (("Before", explanation.before), ("After", explanation.after))
+    ]
+    if explanation.moves:
+        shown = len(explanation.moves)
+        of_all = ", most bytes first:" if shown == explanation.kinds_of_moves else ", the most:"
+        words = (
+            f"{format_count(explanation.moved_pairs)} pairs of ranks"
+            f" ({format_bytes(explanation.moved_bytes)}) to links of other levels{of_all}"
+        )
+        rows = [
+            (
+                _level_words(move.levels_before),
+                _level_words(move.levels_after),
+                format_count(move.pairs),
+                format_bytes(move.bytes),
+            )
+            for move in explanation.moves
+        ]
+        parts += [
+            labelled("Moved", words),
+            columns(("levels before", "after", "pairs", "bytes"), rows, right=(2, 3), fold=(0, 1)),
+        ]
+    else:
+        parts.append(labelled("Moved", "no pair of ranks uses links of other levels than before"))
+    what = "kind of route's distance" if objective == "cost" else "level's bandwidth and latency"
+    parts.append(labelled("Bound", "none is known for jobs on shapes: the best found, not proved"))
+    parts.append(labelled("Sure?", sensitivity_words(explanation.sensitivity, what)))
+    return parts
+
+
+def _scale_bottleneck_words(bottleneck: ScaleBottleneck) -> str:
+    if bottleneck.link is None:
+        return "no link carries anything"
+    return _load_words(f"{clean(bottleneck.link)} ({bottleneck.level})", bottleneck)
+
+
+def _level_words(levels: tuple[str, ...]) -> str:
+    return ", ".join(levels) or "same device"
+
+
+def sensitivity_words(sensitivity: Sensitivity | None, what: str = "capacity and latency") -> str:
     """How often the placement stays the best when the machine's numbers move by their spread."""
     if sensitivity is None:
         return "the distance metric uses no measured numbers: nothing to vary"
+    if sensitivity.finalists == 1:
+        return "no other finalist differs in the objective: nothing to compare with"
     spread = spread_words(sensitivity)
     behind = ""
     if sensitivity.best < sensitivity.draws:
@@ -86,7 +145,7 @@ def sensitivity_words(sensitivity: Sensitivity | None) -> str:
         else ""
     )
     return (
-        f"{as_it_stands}With every capacity and latency moved by up to {spread}, it {is_best} of"
+        f"{as_it_stands}With every {what} moved by up to {spread}, it {is_best} of"
         f" {plural(sensitivity.finalists, 'finalist')} in {sensitivity.best} of"
         f" {sensitivity.draws} draws{behind} and is no worse than the default in"
         f" {sensitivity.not_worse} of {sensitivity.draws}"

@@ -10,6 +10,7 @@ from rich.text import Text
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.explanation import scale_explanation_parts
 from toposeat.report.units import (
     clean,
     format_bytes,
@@ -38,6 +39,8 @@ def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle | 
         "",
         labelled("Verdict", scale_verdict(result)),
     ]
+    if result.explanation is not None:
+        parts += ["", *scale_explanation_parts(result.explanation, result.objective)]
     if result.candidates:
         rows = _candidates(result)
         parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
