@@ -65,6 +65,24 @@ Congestion congestion(const Network &network, const RankTraffic &traffic,
   return result;
 }
 
+PeakModel::PeakModel(const Network &network, const RankTraffic &traffic)
+    : network_(network), traffic_(traffic), share_(mean_weights(network)),
+      bytes_(network.links.size()) {}
+
+Peak PeakModel::of(const Assignment &device_of_rank) {
+  std::fill(bytes_.begin(), bytes_.end(), LinkBytes{});
+  for (const Flow &flow : traffic_.flows)
+    add_route(network_.route(device_of_rank[flow.source], device_of_rank[flow.target]), flow.bytes,
+              bytes_);
+  Peak peak;
+  for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    const double seconds = congestion_of(network_.links[i], bytes_[i]);
+    peak.max_s = std::max(peak.max_s, seconds);
+    peak.mean_s += share_[i] * seconds;
+  }
+  return peak;
+}
+
 LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignment device_of_rank)
     : network_(network), traffic_(traffic), device_of_rank_(std::move(device_of_rank)) {
   Congestion start = congestion(network, traffic, device_of_rank_);

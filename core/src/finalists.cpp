@@ -2,13 +2,10 @@
 #include "toposeat/finalists.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
-#include <optional>
 
 #include "toposeat/congestion.hpp"
 #include "toposeat/rng.hpp"
-#include "toposeat/symmetry.hpp"
 
 namespace toposeat {
 namespace {
@@ -64,42 +61,6 @@ private:
   const LoadProblem &problem_;
   std::vector<std::uint32_t> ranks_;
   std::vector<std::uint32_t> devices_;
-};
-
-/// Which exchanges of two devices' ranks leave everything as it was: links, and so every time.
-class MirrorExchanges {
-public:
-  explicit MirrorExchanges(const Network &network)
-      : network_(network), known_(std::size_t{network.devices} * network.devices, unknown) {}
-
-  /// The placements differ by an exchange of two devices' ranks.
-  bool differ_by_one(const Assignment &one, const Assignment &other) {
-    std::size_t rank = 0;
-    while (one[rank] == other[rank])
-      ++rank;
-    const std::uint32_t a = std::min(one[rank], other[rank]);
-    const std::uint32_t b = std::max(one[rank], other[rank]);
-    char &known = known_[std::size_t{a} * network_.devices + b];
-    if (known == unknown)
-      known = holds(a, b) ? 1 : 0;
-    return known == 1;
-  }
-
-private:
-  static constexpr char unknown = 2;
-
-  bool holds(std::uint32_t a, std::uint32_t b) {
-    if (!symmetry_)
-      symmetry_.emplace(network_);
-    std::vector<std::uint32_t> image(network_.devices);
-    std::iota(image.begin(), image.end(), 0U);
-    std::swap(image[a], image[b]);
-    return symmetry_->holds(image);
-  }
-
-  const Network &network_;
-  std::vector<char> known_; // by pair of devices
-  std::optional<Symmetry> symmetry_;
 };
 
 } // namespace
@@ -231,38 +192,6 @@ void for_each_exchange(const LoadProblem &problem, const Assignment &placement,
         return;
     }
   }
-}
-
-Assignment fastest_of_equals(const LoadProblem &problem, const Assignment &start,
-                             const std::function<double(const Assignment &)> &value,
-                             std::uint64_t timings, const Deadline &deadline) {
-  FlowModel model(problem.network, problem.traffic);
-  const double wanted = value(start);
-  Assignment best = start;
-  double best_s = model.seconds(start);
-  std::set<Assignment> seen{start};
-  std::deque<Assignment> open{start};
-  MirrorExchanges mirrors(problem.network);
-  while (!open.empty() && timings > 0 && !deadline.expired()) {
-    const Assignment here = open.front();
-    open.pop_front();
-    for_each_exchange(problem, here, [&](const Assignment &changed) {
-      if (less_by_tolerance(wanted, value(changed)) || mirrors.differ_by_one(here, changed) ||
-          !seen.insert(changed).second)
-        return !deadline.expired();
-      --timings;
-      const double time = model.seconds(changed, best_s);
-      if (less_by_tolerance(time, best_s)) {
-        best_s = time;
-        best = changed;
-        open.push_front(changed);
-      } else {
-        open.push_back(changed);
-      }
-      return timings > 0 && !deadline.expired();
-    });
-  }
-  return best;
 }
 
 } // namespace toposeat

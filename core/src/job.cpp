@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "sorted_bound.hpp"
-#include "toposeat/congestion.hpp"
 #include "toposeat/dual_ascent.hpp"
-#include "toposeat/flow.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/weighted_links.hpp"
 
@@ -19,6 +17,8 @@ namespace {
 
 constexpr std::size_t ascended_devices = 20; // some ten milliseconds; n^5
 constexpr std::size_t largest_lawler = 64;   // devices; the bound takes O(n^4 log n)
+
+constexpr std::size_t most_known = 256; // placements whose figures are kept
 
 constexpr double least_effort = 0.02; // seconds, however small the budget
 
@@ -68,24 +68,45 @@ Assignment Job::unpadded(const Assignment &placement) const {
 }
 
 double Job::value(Objective objective, const Assignment &placement) const {
-  switch (objective) {
-  case Objective::cost:
-    return qap_cost(qap, padded(placement));
-  case Objective::congestion:
-    return congestion(machine.network, request.traffic, placement).max_s;
-  case Objective::time:
-    break;
+  if (objective == Objective::congestion)
+    return peak(placement).max_s;
+  Figures &known = figures(placement);
+  if (objective == Objective::cost) {
+    if (!known.cost)
+      known.cost = qap_cost(qap, padded(placement));
+    return *known.cost;
   }
-  const auto known = timed_.find(placement);
-  if (known != timed_.end())
-    return known->second;
-  const double seconds = flow_time(machine.network, request.traffic, placement);
-  timed_.emplace(placement, seconds);
-  return seconds;
+  if (!known.seconds)
+    known.seconds = flow_model().seconds(placement);
+  return *known.seconds;
 }
 
-double Job::mean_congestion(const Assignment &placement) const {
-  return congestion(machine.network, request.traffic, placement).mean_s;
+double Job::mean_congestion(const Assignment &placement) const { return peak(placement).mean_s; }
+
+double Job::seconds(const Assignment &placement, double give_up_s) const {
+  return flow_model().seconds(placement, give_up_s);
+}
+
+Job::Figures &Job::figures(const Assignment &placement) const {
+  if (known_.size() >= most_known && known_.count(placement) == 0)
+    known_.clear();
+  return known_[placement];
+}
+
+FlowModel &Job::flow_model() const {
+  if (!flow_model_)
+    flow_model_.emplace(machine.network, request.traffic);
+  return *flow_model_;
+}
+
+const Peak &Job::peak(const Assignment &placement) const {
+  Figures &known = figures(placement);
+  if (!known.peak) {
+    if (!peak_model_)
+      peak_model_.emplace(machine.network, request.traffic);
+    known.peak = peak_model_->of(placement);
+  }
+  return *known.peak;
 }
 
 bool Job::improves(const Assignment &placement) const {
@@ -98,7 +119,7 @@ bool Job::improves(const Assignment &placement) const {
 }
 
 void Job::remember(const Assignment &placement, double seconds) const {
-  timed_.emplace(placement, seconds);
+  figures(placement).seconds = seconds;
 }
 
 double timing_seconds(const RankTraffic &traffic) {

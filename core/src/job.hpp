@@ -7,10 +7,12 @@
 #include <string>
 
 #include "reduced_machine.hpp"
+#include "toposeat/congestion.hpp"
 #include "toposeat/cut_tree.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/finalists.hpp"
 #include "toposeat/floors.hpp"
+#include "toposeat/flow.hpp"
 #include "toposeat/load_branching.hpp"
 #include "toposeat/solve.hpp"
 
@@ -54,10 +56,23 @@ struct Job {
   [[nodiscard]] bool improves(const Assignment &placement) const;
   /// The flow time of a placement that somebody has timed already.
   void remember(const Assignment &placement, double seconds) const;
+  /// As FlowModel::seconds, of the job's traffic on its machine; not remembered.
+  [[nodiscard]] double seconds(const Assignment &placement, double give_up_s) const;
 
 private:
+  /// What has been found out about a placement.
+  struct Figures {
+    std::optional<double> cost, seconds;
+    std::optional<Peak> peak;
+  };
+  Figures &figures(const Assignment &placement) const;
+  FlowModel &flow_model() const;
+  const Peak &peak(const Assignment &placement) const;
+
   /// The guard asks for few placements, but often; timing one of a large job takes long.
-  mutable std::map<Assignment, double> timed_;
+  mutable std::map<Assignment, Figures> known_;
+  mutable std::optional<FlowModel> flow_model_;
+  mutable std::optional<PeakModel> peak_model_;
   mutable Floors floor_; // `loads` refers to it
   mutable bool floored_ = false;
 };

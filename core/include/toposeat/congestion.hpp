@@ -47,6 +47,28 @@ struct Congestion {
 [[nodiscard]] Congestion congestion(const Network &network, const RankTraffic &traffic,
                                     const Assignment &device_of_rank);
 
+/// The largest and the mean congestion of links.
+struct Peak {
+  double max_s = 0;
+  double mean_s = 0;
+};
+
+/// As `congestion`, of many assignments of one traffic on one network: the same numbers. Both must
+/// be valid and outlive the object.
+class PeakModel {
+public:
+  PeakModel(const Network &network, const RankTraffic &traffic);
+
+  /// `device_of_rank` must fit (`check_assignment`): it is not checked here.
+  [[nodiscard]] Peak of(const Assignment &device_of_rank);
+
+private:
+  const Network &network_;
+  const RankTraffic &traffic_;
+  std::vector<double> share_; // 1 / number of used links for those, else 0
+  std::vector<LinkBytes> bytes_;
+};
+
 /// For each link whether a route between two devices uses it.
 [[nodiscard]] std::vector<bool> used_links(const Network &network);
 

@@ -62,13 +62,6 @@ private:
   std::size_t best_ = 0;
 };
 
-/// Walks over exchanges that keep `value` (within 1e-9) and returns the fastest placement met, the
-/// start included. At most `timings` placements are timed; exchanges of devices that are mirror
-/// images of each other are not walked over, since they change no time.
-Assignment fastest_of_equals(const LoadProblem &problem, const Assignment &start,
-                             const std::function<double(const Assignment &)> &value,
-                             std::uint64_t timings, const Deadline &deadline);
-
 /// Calls `visit(changed)` with every placement that differs from `placement` by one exchange of two
 /// devices' ranks (one may be empty) and keeps the pins, until it returns false.
 void for_each_exchange(const LoadProblem &problem, const Assignment &placement,
