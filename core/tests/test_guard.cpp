@@ -118,11 +118,11 @@ TEST_CASE("answers on trees of 9 and 10 devices are never slower than the defaul
   Rng rng(11);
   int kept = 0;
   int refused = 0;
-  for (int round = 0; round < 120; ++round) {
-    const Machine machine({3, 2 + rng.below(2), 4}, 4, rng);
+  for (int round = 0; round < 500; ++round) {
+    const Machine machine({3, 2 + rng.below(2), 4}, 9, rng);
     const auto size = static_cast<std::uint32_t>(machine.cost.n);
     const std::uint32_t ranks = size - rng.below(3);
-    const RankTraffic traffic = random_traffic(ranks, ranks, 0.15 + 0.5 * rng.unit(), rng);
+    const RankTraffic traffic = random_traffic(ranks, ranks, 0.1 + 0.2 * rng.unit(), rng);
     MapRequest request{machine.network, traffic, machine.cost};
     request.objective = round % 2 == 0 ? Objective::cost : Objective::congestion;
     const MapAnswer answer = solve(request);
@@ -139,7 +139,9 @@ TEST_CASE("answers on trees of 9 and 10 devices are never slower than the defaul
     kept += answer.kept_default;
     refused += !answer.proved;
   }
-  CHECK(kept < 60);
-  CHECK(refused > 0);
-  CHECK(refused < 60);
+
+  INFO(kept << " kept, " << refused << " refused");
+  CHECK(kept < 250);
+  CHECK(refused > 3);
+  CHECK(refused < 250);
 }
