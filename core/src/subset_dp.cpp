@@ -1,115 +1,112 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/subset_dp.hpp"
 
-#include <utility>
+#include <algorithm>
+#include <numeric>
 
-#include "fitting_sets.hpp"
-#include "root_split.hpp"
 #include "tree_placer.hpp"
-#include "tree_values.hpp"
+#include "tree_tables.hpp"
 
 namespace toposeat {
 namespace {
 
-template <class Join> class TreeSolver {
+/// The traffic with its silent ranks last.
+class SilentLast {
 public:
-  TreeSolver(const CutTree &tree, const Qap &traffic, double limit, Hopeless hopeless = {})
-      : tree_(tree), traffic_(traffic), values_(tree, traffic, limit, std::move(hopeless)),
-        stages_(values_.stages()) {}
-
-  [[nodiscard]] const TreeValues<Join> &values() const { return values_; }
-
-  std::optional<TreeAnswer> solve(double upper) {
-    const int root = stages_.of_node(0);
-    const auto all = static_cast<RankSet>((std::uint64_t{1} << tree_.devices) - 1);
-    double value = unlimited;
-    RankSet root_right = 0;
-    if (stages_[root].left < 0) {
-      value = values_.value(root, all, upper);
-      if (!(value < upper))
-        return std::nullopt;
-    } else {
-      const auto best = RootSplit<Join>(values_).best(upper);
-      if (!best)
-        return std::nullopt;
-      value = best->value;
-      root_right = best->right;
+  explicit SilentLast(const Qap &traffic) : order_(traffic.size()) {
+    std::iota(order_.begin(), order_.end(), 0U);
+    const auto quiet = std::stable_partition(order_.begin(), order_.end(), [&](std::uint32_t rank) {
+      return !traffic.free_rank(rank) || speaks(traffic.flow, rank);
+    });
+    silent_ = static_cast<int>(order_.end() - quiet);
+    const std::size_t n = order_.size();
+    qap_.flow = Matrix(n);
+    qap_.active = n;
+    for (std::size_t r = 0; r < n; ++r) {
+      qap_.pinned.push_back(traffic.pinned[order_[r]]);
+      for (std::size_t s = 0; s < n; ++s)
+        qap_.flow(r, s) = traffic.flow(order_[r], order_[s]);
     }
-    const auto right_part = [&](int number, RankSet set) {
-      return number == root ? root_right : values_.best_right(number, set);
+  }
+
+  [[nodiscard]] const Qap &traffic() const { return qap_; }
+  [[nodiscard]] int silent() const { return silent_; }
+
+  /// Of a placement of these ranks, that of the ranks as they were.
+  [[nodiscard]] Assignment original(const Assignment &placement) const {
+    Assignment of_rank(placement.size());
+    for (std::size_t r = 0; r < placement.size(); ++r)
+      of_rank[order_[r]] = placement[r];
+    return of_rank;
+  }
+
+private:
+  static bool speaks(const Matrix &flow, std::size_t rank) {
+    for (std::size_t other = 0; other < flow.n; ++other) {
+      if (flow(rank, other) != 0 || flow(other, rank) != 0)
+        return true;
+    }
+    return false;
+  }
+
+  std::vector<std::uint32_t> order_; // ranks as they were
+  int silent_ = 0;
+  Qap qap_;
+};
+
+class TreeSolver {
+public:
+  TreeSolver(const CutTree &tree, const Qap &traffic)
+      : tree_(tree), ranks_(traffic), stages_(tree, ranks_.traffic()),
+        tables_(stages_, ranks_.traffic(), ranks_.silent()) {}
+
+  /// The least value, if it is below `upper`, of placements with no term above `limit`.
+  std::optional<double> least(TermJoin join, double upper, double limit) {
+    tables_.fill(join, limit);
+    const double value = tables_.value(stages_.of_node(0), (RankSet{1} << tree_.devices) - 1);
+    return value < upper ? std::optional(value) : std::nullopt;
+  }
+
+  /// One of the value found last.
+  [[nodiscard]] Assignment placement() const {
+    const auto right_part = [this](int stage, RankSet set) {
+      return tables_.best_right(stage, set);
     };
-    return TreeAnswer{TreePlacer(tree_, traffic_, stages_, right_part).place(), value};
+    return ranks_.original(TreePlacer(tree_, ranks_.traffic(), stages_, right_part).place());
   }
 
 private:
   const CutTree &tree_;
-  const Qap &traffic_;
-  TreeValues<Join> values_;
-  const TreeStages &stages_;
+  SilentLast ranks_;
+  TreeStages stages_;
+  TreeTables tables_;
 };
 
 } // namespace
 
 std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffic, double upper,
                                           double limit) {
-  return TreeSolver<Sum>(tree, traffic, limit).solve(upper);
+  TreeSolver solver(tree, traffic);
+  const std::optional<double> least = solver.least(TermJoin::sum, upper, limit);
+  return least ? std::optional(TreeAnswer{solver.placement(), *least}) : std::nullopt;
 }
-
-namespace {
-
-constexpr int many_silent = 6; // of 16 ranks: the sets that differ are few then
-
-/// Whether values are found sooner than which sets fit.
-bool by_values(const CutTree &tree, const Qap &traffic) {
-  return SilentRanks(traffic).count() >= many_silent || TreeStages(tree, traffic, false).regular();
-}
-
-/// The least maximum by values, and then the least sum within it.
-std::optional<TreeAnswer> lexicographic_by_values(const CutTree &tree, const Qap &traffic,
-                                                  double upper, double sum_below) {
-  TreeSolver<Max> maxima(tree, traffic, upper);
-  std::optional<TreeAnswer> least = maxima.solve(upper);
-  if (!least || !(least->value < sum_below * (1 - 1e-9))) // also if that is infinite
-    return least;
-  const double limit = least->value * (1 + 1e-12);
-  const auto hopeless = [&](int stage, RankSet set) {
-    return maxima.values().exceeds(stage, set, limit);
-  };
-  TreeSolver<Sum> sums(tree, traffic, limit, hopeless);
-  if (auto best = sums.solve(sums.values().of_placement(tree, least->placement)))
-    least->placement = std::move(best->placement);
-  return least;
-}
-
-/// The same with the least maximum found by sets of ranks that fit.
-std::optional<TreeAnswer> lexicographic_by_sets(const CutTree &tree, const Qap &traffic,
-                                                double upper, double sum_below) {
-  FittingSets sets(tree, traffic);
-  std::optional<TreeAnswer> least = sets.least(upper);
-  if (!least || !(least->value < sum_below * (1 - 1e-9))) // also if that is infinite
-    return least;
-  const double limit = least->value * (1 + 1e-12);
-  sets.fill(limit);
-  const auto hopeless = [&](int stage, RankSet set) { return !sets.fits(stage, set); };
-  TreeSolver<Sum> sums(tree, traffic, limit, hopeless);
-  if (auto best = sums.solve(sums.values().of_placement(tree, least->placement)))
-    least->placement = std::move(best->placement);
-  return least;
-}
-
-} // namespace
 
 std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic, double upper) {
-  if (!by_values(tree, traffic))
-    return FittingSets(tree, traffic).least(upper);
-  // A larger term makes a placement useless: it need not be looked into.
-  return TreeSolver<Max>(tree, traffic, upper).solve(upper);
+  TreeSolver solver(tree, traffic);
+  const std::optional<double> least = solver.least(TermJoin::max, upper, unlimited);
+  return least ? std::optional(TreeAnswer{solver.placement(), *least}) : std::nullopt;
 }
 
 std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic,
                                                    double upper, double sum_below) {
-  return by_values(tree, traffic) ? lexicographic_by_values(tree, traffic, upper, sum_below)
-                                  : lexicographic_by_sets(tree, traffic, upper, sum_below);
+  TreeSolver solver(tree, traffic);
+  const std::optional<double> least = solver.least(TermJoin::max, upper, unlimited);
+  if (!least)
+    return std::nullopt;
+  // Also if that is infinite.
+  if (*least < sum_below * (1 - 1e-9))
+    solver.least(TermJoin::sum, unlimited, *least * (1 + 1e-12));
+  return TreeAnswer{solver.placement(), *least};
 }
 
 } // namespace toposeat

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "rank_sets.hpp"
@@ -33,33 +34,37 @@ private:
     const CutTree::Node &node = tree_.nodes[number];
     const int stage = stages_.of_node(number);
     if (stages_[stage].left >= 0) {
-      const std::vector<std::uint32_t> children = stages_.ordered_children(node);
-      place_split(stage, set, children);
+      place_split(stage, set, node.children);
     } else {
       fill_flat(node.devices, set);
     }
   }
 
-  /// Of equal nodes the first gets the right part.
-  void place_split(int number, RankSet set, std::span<const std::uint32_t> nodes) {
+  void place_split(int number, RankSet set, std::vector<std::uint32_t> nodes) {
     const Stage &stage = stages_[number];
     const RankSet right = right_part_(number, set);
-    const auto right_nodes = static_cast<std::size_t>(stages_[stage.right].nodes);
-    const std::size_t left_nodes = nodes.size() - right_nodes;
-    if (stage.symmetric) {
-      place_nodes(stage.right, right, nodes.first(right_nodes));
-      place_nodes(stage.left, set ^ right, nodes.last(left_nodes));
-    } else {
-      place_nodes(stage.left, set ^ right, nodes.first(left_nodes));
-      place_nodes(stage.right, right, nodes.last(right_nodes));
-    }
+    place_nodes(stage.right, right, taken(stage.right, nodes));
+    place_nodes(stage.left, set ^ right, std::move(nodes));
   }
 
-  void place_nodes(int number, RankSet set, std::span<const std::uint32_t> nodes) {
+  /// The nodes that a stage covers, out of `nodes`: of equal ones the first.
+  std::vector<std::uint32_t> taken(int number, std::vector<std::uint32_t> &nodes) const {
+    std::vector<std::uint32_t> mine;
+    for (const int member : stages_[number].members) {
+      const auto first = std::find_if(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
+        return stages_.of_node(node) == member;
+      });
+      mine.push_back(*first);
+      nodes.erase(first);
+    }
+    return mine;
+  }
+
+  void place_nodes(int number, RankSet set, std::vector<std::uint32_t> nodes) {
     if (nodes.size() == 1) {
-      place_node(nodes[0], set);
+      place_node(nodes.front(), set);
     } else {
-      place_split(number, set, nodes);
+      place_split(number, set, std::move(nodes));
     }
   }
 

@@ -3,42 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 namespace toposeat {
-namespace {
 
-constexpr std::size_t most_spare = 16;
-
-/// Tables of solvers that are gone: fresh memory takes longer to get than to fill.
-std::vector<std::vector<double>> &spare_tables() {
-  thread_local std::vector<std::vector<double>> tables;
-  return tables;
-}
-
-std::vector<double> fresh_table(std::size_t size) {
-  std::vector<double> table;
-  auto &spare = spare_tables();
-  if (!spare.empty()) {
-    table = std::move(spare.back());
-    spare.pop_back();
-  }
-  table.assign(size, unknown_value);
-  return table;
-}
-
-} // namespace
-
-TreeStages::~TreeStages() {
-  for (Stage &stage : stages_) {
-    if (tables_ && spare_tables().size() < most_spare)
-      spare_tables().push_back(std::move(stage.table));
-  }
-}
-
-TreeStages::TreeStages(const CutTree &tree, const Qap &traffic, bool tables)
-    : tree_(tree), traffic_(traffic), ranks_(static_cast<int>(tree.devices)), tables_(tables),
-      stage_of_node_(tree.nodes.size(), -1) {
+TreeStages::TreeStages(const CutTree &tree, const Qap &traffic)
+    : tree_(tree), traffic_(traffic), stage_of_node_(tree.nodes.size(), -1) {
   for (std::uint32_t r = 0; r < tree.devices; ++r) {
     if (!traffic.free_rank(r))
       all_pinned_ |= RankSet{1} << r;
@@ -57,36 +28,28 @@ int TreeStages::stage_of(std::uint32_t node_number) {
   for (const std::uint32_t child : node.children)
     below.push_back(stage_of(child));
   std::sort(below.begin(), below.end());
-  std::vector<CutTerm> terms = node.terms;
-  std::sort(terms.begin(), terms.end());
-  const RankSet pinned = pinned_below(node);
-  const int size = std::popcount(node.devices);
-  const Key key{size, terms, below, pinned != 0 ? node_number + std::size_t{1} : 0};
-  const auto found = stage_of_key_.find(key);
-  if (found != stage_of_key_.end())
-    return known = found->second;
-
   Stage stage;
-  stage.terms = std::move(terms);
+  stage.size = std::popcount(node.devices);
+  stage.terms = node.terms;
+  std::sort(stage.terms.begin(), stage.terms.end());
+  stage.has_pins = all_pinned_ != 0;
+  stage.pinned = pinned_below(node);
+  const Key key{stage.size, stage.terms, below,
+                stage.pinned != 0 ? node_number + std::size_t{1} : 0};
+  if (const auto found = stage_of_key_.find(key); found != stage_of_key_.end())
+    return known = found->second;
   if (is_flat(node)) {
     stage.leaf = below.front();
   } else if (!below.empty()) {
-    stage = split_stage(below);
-    stage.terms = std::get<1>(key);
+    split(stage, below);
   }
-  stage.size = size;
-  stage.nodes = 1;
-  stage.has_pins = all_pinned_ != 0;
-  stage.pinned = pinned;
-  stage.parts = std::move(below);
   known = add(std::move(stage));
+  stages_.back().members = {known};
   stage_of_key_[key] = known;
   return known;
 }
 
 int TreeStages::add(Stage stage) {
-  if (tables_)
-    stage.table = fresh_table(set_count(ranks_, stage.size));
   stages_.push_back(std::move(stage));
   return static_cast<int>(stages_.size()) - 1;
 }
@@ -94,9 +57,8 @@ int TreeStages::add(Stage stage) {
 RankSet TreeStages::pinned_below(const CutTree::Node &node) const {
   RankSet pinned = 0;
   for (std::uint32_t r = 0; r < tree_.devices; ++r) {
-    if (!traffic_.free_rank(r) && (node.devices >> traffic_.pinned[r] & 1U) != 0) {
+    if (!traffic_.free_rank(r) && (node.devices >> traffic_.pinned[r] & 1U) != 0)
       pinned |= RankSet{1} << r;
-    }
   }
   return pinned;
 }
@@ -119,67 +81,43 @@ bool TreeStages::is_flat(const CutTree::Node &node) const {
   return true;
 }
 
-Stage TreeStages::joined(int left, int right, bool symmetric) const {
-  const Stage &a = (*this)[left];
-  const Stage &b = (*this)[right];
-  Stage stage;
-  stage.size = a.size + b.size;
-  stage.nodes = a.nodes + b.nodes;
-  stage.left = left;
-  stage.right = right;
-  stage.symmetric = symmetric;
-  for (const int part : {left, right}) {
-    const Stage &each = (*this)[part];
-    if (each.nodes == 1) {
-      stage.parts.push_back(part);
-    } else {
-      stage.parts.insert(stage.parts.end(), each.parts.begin(), each.parts.end());
-    }
-  }
-  return stage;
-}
-
-/// Joins the children (sorted stages) two by two, equal ones first; returns the last join, not
-/// yet added.
-Stage TreeStages::split_stage(const std::vector<int> &children) {
-  std::vector<std::pair<int, int>> groups; // stage, copies
+/// Sets both parts of the stage; `children` are sorted.
+void TreeStages::split(Stage &stage, const std::vector<int> &children) {
+  std::vector<int> kinds; // stages
+  std::vector<SiblingKind> siblings;
   for (const int child : children) {
-    if (groups.empty() || groups.back().first != child)
-      groups.emplace_back(child, 0);
-    ++groups.back().second;
-  }
-  int so_far = -1;
-  Stage last;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto [part, copies] = groups[g];
-    int run = part;
-    for (int copy = 1; copy < copies; ++copy) {
-      last = joined(run, part, true);
-      if (copy + 1 < copies || groups.size() > 1)
-        run = add(last);
+    if (kinds.empty() || kinds.back() != child) {
+      kinds.push_back(child);
+      siblings.push_back({(*this)[child].size, 0});
     }
-    if (so_far >= 0) {
-      last = joined(so_far, run, false);
-      if (g + 1 < groups.size())
-        so_far = add(last);
-    } else {
-      so_far = run;
-    }
+    ++siblings.back().copies;
   }
-  return last;
+  const JoinPlan plan(static_cast<int>(tree_.devices), std::move(siblings));
+  divide(stage, plan, kinds, plan.whole());
 }
 
-bool TreeStages::regular() const {
-  return std::all_of(stages_.begin(), stages_.end() - 1,
-                     [](const Stage &stage) { return stage.left < 0 || stage.symmetric; });
+void TreeStages::divide(Stage &stage, const JoinPlan &plan, const std::vector<int> &kinds,
+                        const SiblingCounts &group) {
+  const Division division = plan.divided(group);
+  stage.symmetric = division.interchangeable;
+  stage.left = group_stage(plan, kinds, division.left);
+  stage.right = group_stage(plan, kinds, division.right);
 }
 
-std::vector<std::uint32_t> TreeStages::ordered_children(const CutTree::Node &node) const {
-  std::vector<std::uint32_t> children = node.children;
-  std::sort(children.begin(), children.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(stage_of_node_[a], a) < std::pair(stage_of_node_[b], b);
-  });
-  return children;
+/// The stage of some siblings, so many of each kind.
+int TreeStages::group_stage(const JoinPlan &plan, const std::vector<int> &kinds,
+                            const SiblingCounts &group) {
+  Stage stage;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    stage.members.insert(stage.members.end(), static_cast<std::size_t>(group[k]), kinds[k]);
+    stage.size += group[k] * (*this)[kinds[k]].size;
+  }
+  if (stage.members.size() == 1)
+    return stage.members.front();
+  if (const auto known = stage_of_group_.find(stage.members); known != stage_of_group_.end())
+    return known->second;
+  divide(stage, plan, kinds, group);
+  return stage_of_group_[stage.members] = add(stage);
 }
 
 } // namespace toposeat

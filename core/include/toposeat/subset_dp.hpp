@@ -22,9 +22,10 @@ struct TreeAnswer {
 /// Proved minimum of the sum of all terms over all placements, if it is below `upper`; nothing if
 /// no placement is: then whoever has a placement of value `upper` has an optimum.
 ///
-/// Best values are tabulated by node and set of ranks: a set at a node is split among the children
-/// in every way, equal subtrees share one table, and a block of equal leaves needs no splitting.
-/// The worst tree of 16 devices takes some ten milliseconds, a regular one a fraction of one.
+/// The best value of every set of ranks at every node is tabulated, eight sets at a time: a set at
+/// a node is split among the children in every way, equal subtrees share one table, and a block of
+/// equal leaves needs no splitting. The worst trees of 16 devices take a few tenths of a
+/// millisecond, whatever the traffic.
 ///
 /// `traffic.flow` is used whatever `traffic.distance` says; pins are kept. With `limit`, only
 /// placements count in which no single term exceeds it.

@@ -1,14 +1,20 @@
-// Trees whose root has two parts, against tables of every set of ranks that sits below a node.
+// Trees against tables of every set of ranks that sits below a node, and each kind of processor
+// against the others.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "border_rows.hpp"
 #include "catch.hpp"
 #include "toposeat/cut_tree.hpp"
 #include "toposeat/rng.hpp"
 #include "toposeat/subset_dp.hpp"
+#include "tree_kernel.hpp"
 
 using namespace toposeat;
 
@@ -205,13 +211,51 @@ void check_optima(const CutTree &tree, const Qap &qap) {
   CHECK(min_sum_on_tree(tree, qap, least_sum * (1 + 1e-6)));
 }
 
+/// Least sum and least maximum over all ways of seating the first three of `order`: the others are
+/// silent and fill up.
+std::pair<double, double> least_of_three(const CutTree &tree, const Oracle &oracle,
+                                         const Assignment &order) {
+  constexpr std::size_t heard = 3;
+  double least_sum = unlimited;
+  double least_max = unlimited;
+  Assignment seats(heard);
+  const std::function<void(std::size_t)> seat = [&](std::size_t next) {
+    if (next == heard) {
+      Assignment placement(order.size());
+      std::vector<bool> taken(order.size(), false);
+      for (std::size_t i = 0; i < heard; ++i) {
+        placement[order[i]] = seats[i];
+        taken[seats[i]] = true;
+      }
+      std::uint32_t free = 0;
+      for (std::size_t i = heard; i < order.size(); ++i, ++free) {
+        while (taken[free])
+          ++free;
+        placement[order[i]] = free;
+      }
+      least_sum = std::min(least_sum, oracle.value(placement, sum));
+      least_max = std::min(least_max, oracle.value(placement, larger));
+      return;
+    }
+    for (std::uint32_t device = 0; device < tree.devices; ++device) {
+      if (std::find(seats.begin(), seats.begin() + static_cast<std::ptrdiff_t>(next), device) !=
+          seats.begin() + static_cast<std::ptrdiff_t>(next))
+        continue;
+      seats[next] = device;
+      seat(next + 1);
+    }
+  };
+  seat(0);
+  return {least_sum, least_max};
+}
+
 const Shape pair{2};
 const Shape four{4};
 const Shape two_pairs{0, {pair, pair}};
 
 } // namespace
 
-TEST_CASE("two parts of a root: the best split, whatever they are made of", "[map]") {
+TEST_CASE("trees: the best split, whatever the parts are made of", "[map]") {
   Rng rng(31);
   const Shape eight{0, {four, four}};
   const Shape eight_of_pairs{0, {two_pairs, two_pairs}};
@@ -224,6 +268,8 @@ TEST_CASE("two parts of a root: the best split, whatever they are made of", "[ma
       {0, {eight, four}},          // 12 = 8 + 4
       {0, {eight_of_pairs, pair}}, // 10 = 8 + 2
       {0, {eight, {1, {pair}}}},   // 11 = 8 + 3
+      {1, {{5}, {4}, {3}}},        // 13, of four kinds
+      {0, {{0, {{3}, pair}}, {1, {{3}, pair}}, pair}},
   };
   for (int repetition = 0; repetition < 5; ++repetition) {
     for (const Shape &root : roots) {
@@ -236,5 +282,67 @@ TEST_CASE("two parts of a root: the best split, whatever they are made of", "[ma
       qap.pinned[rng.below(tree.devices)] = rng.below(tree.devices);
       check_optima(tree, qap);
     }
+  }
+}
+
+TEST_CASE("trees of 16 devices for a few ranks: the others are silent", "[map]") {
+  Rng rng(32);
+  for (int repetition = 0; repetition < 12; ++repetition) {
+    TreeBuilder builder(rng, repetition % 2 == 0, rng.below(2) == 0);
+    const CutTree tree =
+        builder.build(repetition % 3 == 0 ? Shape{0, {{0, {four, four}}, {0, {four, four}}}}
+                                          : Shape{0, {{7}, {0, {{3}, pair}}, four}});
+    Qap qap = random_traffic(tree.devices, rng);
+    const Assignment order = rng.permutation(tree.devices);
+    for (std::size_t silent = 3; silent < order.size(); ++silent) {
+      for (std::size_t other = 0; other < order.size(); ++other)
+        qap.flow(order[silent], other) = qap.flow(other, order[silent]) = 0;
+    }
+    const auto of_sum = min_sum_on_tree(tree, qap);
+    const auto of_max = min_max_on_tree(tree, qap);
+    REQUIRE((of_sum && of_max));
+    const Oracle oracle(tree, qap);
+    CHECK(oracle.value(of_sum->placement, sum) == Approx(of_sum->value));
+    CHECK(oracle.value(of_max->placement, larger) == Approx(of_max->value));
+    const auto [least_sum, least_max] = least_of_three(tree, oracle, order);
+    CHECK(of_sum->value == Approx(least_sum));
+    CHECK(of_max->value == Approx(least_max));
+  }
+}
+
+TEST_CASE("tables are the same on every processor", "[map]") {
+  Rng rng(33);
+  std::vector<SetRow> left(40);
+  std::vector<SetRow> right(40);
+  for (std::vector<SetRow> *rows : {&left, &right}) {
+    for (SetRow &row : *rows) {
+      for (std::size_t turn = 0; turn < turned_ranks; ++turn)
+        row.values[turn] = row.values[turn + turned_ranks] = rng.unit();
+    }
+  }
+  const Matrix flow = random_traffic(13, rng).flow;
+  const BorderRows border(flow);
+  const std::vector<CutTerm> terms{{0.3, 0.7, 0, 0.1}, {0, 0, 0.6, 0}};
+  for (const TermJoin join : {TermJoin::sum, TermJoin::max}) {
+    std::vector<std::vector<double>> results;
+    for (const TreeKernel &kernel : tree_kernels(join)) {
+      std::vector<double> values;
+      for (std::size_t low = 1; low < turned_ranks; ++low) {
+        std::vector<SetRow> rows(LowSets::all().count(low));
+        for (SetRow &row : rows)
+          row.values.fill(unlimited);
+        const std::array splits{HighSplit{right[0].values.data(), left[0].values.data()},
+                                HighSplit{right[11].values.data(), left[20].values.data()}};
+        kernel.join(splits, LowSets::all().splits(low, low / 2, low % 2 == 0), rows);
+        kernel.charge(terms, 90, border.parts(low, 0b10110), rows);
+        for (const SetRow &row : rows)
+          values.insert(values.end(), row.values.begin(), row.values.end());
+      }
+      results.push_back(values);
+    }
+    for (const std::vector<double> &values : results)
+      CHECK(values == results.front());
+    CHECK(std::any_of(results.front().begin(), results.front().end(),
+                      [](double value) { return value < unlimited; }));
   }
 }

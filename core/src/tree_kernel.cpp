@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "tree_kernel.hpp"
+
+#include <array>
+
+#include "wide.hpp"
+
+namespace toposeat {
+namespace {
+
+/// The values of one set and of its turns; compilers split it into what the processor has.
+typedef double Turns __attribute__((vector_size(64)));
+typedef double TurnsAnywhere __attribute__((vector_size(64), aligned(alignof(double)), may_alias));
+
+TOPOSEAT_INLINE Turns load(const double *first) {
+  return *reinterpret_cast<const TurnsAnywhere *>(first);
+}
+
+TOPOSEAT_INLINE void store(SetRow &row, Turns turns) {
+  *reinterpret_cast<TurnsAnywhere *>(row.values.data()) = turns;
+  *reinterpret_cast<TurnsAnywhere *>(row.values.data() + turned_ranks) = turns;
+}
+
+TOPOSEAT_INLINE Turns all(double value) { return Turns{} + value; }
+TOPOSEAT_INLINE Turns larger(Turns a, Turns b) { return a > b ? a : b; }
+TOPOSEAT_INLINE Turns smaller(Turns a, Turns b) { return a < b ? a : b; }
+
+struct Add {
+  TOPOSEAT_INLINE Turns operator()(Turns a, Turns b) const { return a + b; }
+};
+struct Larger {
+  TOPOSEAT_INLINE Turns operator()(Turns a, Turns b) const { return larger(a, b); }
+};
+
+/// Row by row: all have the same number of splits, and the processor soon knows it.
+template <class Join>
+TOPOSEAT_INLINE void join_rows(std::span<const HighSplit> splits, const LowSplits &lows,
+                               std::span<SetRow> rows) {
+  const LowSplit *row_lows = lows.splits;
+  for (SetRow &row : rows) {
+    Turns best = load(row.values.data());
+    Turns other = best; // two in turn: one least value waits for the one before
+    for (const HighSplit &split : splits) {
+      std::size_t i = 0;
+      for (; i + 1 < lows.count; i += 2) {
+        best = smaller(best, Join{}(load(split.right + row_lows[i].right),
+                                    load(split.left + row_lows[i].left)));
+        other = smaller(other, Join{}(load(split.right + row_lows[i + 1].right),
+                                      load(split.left + row_lows[i + 1].left)));
+      }
+      if (i < lows.count)
+        best = smaller(best, Join{}(load(split.right + row_lows[i].right),
+                                    load(split.left + row_lows[i].left)));
+    }
+    store(row, smaller(best, other));
+    row_lows += lows.stride;
+  }
+}
+
+TOPOSEAT_INLINE Turns without_noise(Turns bytes, double noise) {
+  return bytes > all(noise) ? bytes : Turns{};
+}
+
+template <class Join>
+TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
+                                 const BorderParts &border, std::span<SetRow> rows) {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const Turns inside =
+        load(border.low_inside[row].data()) + border.high_inside +
+        (load(border.across_first[row].data()) + load(border.across_last[row].data()));
+    const Turns out =
+        without_noise(load(border.low_out[row].data()) + border.high_out - inside, border.noise);
+    const Turns in =
+        without_noise(load(border.low_in[row].data()) + border.high_in - inside, border.noise);
+    Turns value = load(rows[row].values.data());
+    for (const CutTerm &term : terms) {
+      Turns each = larger(larger(term.out * out, term.in * in), term.both * (out + in));
+      each = each > Turns{} ? each + term.fixed : each;
+      value = Join{}(value, each > all(limit) ? all(unlimited) : each);
+    }
+    store(rows[row], value);
+  }
+}
+
+// An attribute cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define TOPOSEAT_TREE_KERNEL(NAME, TARGET)                                                         \
+  template <class Join> struct NAME {                                                              \
+    TARGET static void join(std::span<const HighSplit> splits, const LowSplits &lows,              \
+                            std::span<SetRow> rows) {                                              \
+      join_rows<Join>(splits, lows, rows);                                                         \
+    }                                                                                              \
+    TARGET static void charge(std::span<const CutTerm> terms, double limit,                        \
+                              const BorderParts &border, std::span<SetRow> rows) {                 \
+      charge_rows<Join>(terms, limit, border, rows);                                               \
+    }                                                                                              \
+    static constexpr TreeKernel kernel{join, charge};                                              \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
+TOPOSEAT_TREE_KERNEL(Plain, );
+#ifdef TOPOSEAT_WIDER
+TOPOSEAT_TREE_KERNEL(Avx2, __attribute__((target("avx2"))));
+TOPOSEAT_TREE_KERNEL(Avx512,
+                     __attribute__((target("avx2,avx512f,avx512vl,prefer-vector-width=512"))));
+#endif
+
+template <class Join> std::span<const TreeKernel> all_kernels() {
+#ifdef TOPOSEAT_WIDER
+  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
+  static const bool avx512 = avx2 && __builtin_cpu_supports("avx512vl") != 0;
+  static constexpr std::array all{Avx512<Join>::kernel, Avx2<Join>::kernel, Plain<Join>::kernel};
+  return std::span(all).subspan(avx512 ? 0 : avx2 ? 1 : 2);
+#else
+  static constexpr std::array all{Plain<Join>::kernel};
+  return all;
+#endif
+}
+
+} // namespace
+
+std::span<const TreeKernel> tree_kernels(TermJoin join) {
+  return join == TermJoin::sum ? all_kernels<Add>() : all_kernels<Larger>();
+}
+
+} // namespace toposeat

@@ -1,0 +1,47 @@
+// The innermost loops of dynamic programming over sets of ranks: whole rows of sets at once.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "set_rows.hpp"
+#include "toposeat/cut_tree.hpp"
+
+namespace toposeat {
+
+/// One way of dividing the ranks that do not turn: the rows of both parts, with those ranks.
+struct HighSplit {
+  const double *right; // first row of the part's sets
+  const double *left;
+};
+
+/// What crosses the border of the sets of some rows with the same high ranks, in terms of what low
+/// and high ranks have by themselves.
+struct BorderParts {
+  const TurnRow *low_out;      // [row]: sent by the low ranks
+  const TurnRow *low_in;       // received
+  const TurnRow *low_inside;   // bytes among them
+  const TurnRow *across_first; // between them and the first, and the last four high ranks
+  const TurnRow *across_last;
+  double high_out = 0;
+  double high_in = 0;
+  double high_inside = 0;
+  double noise = 0; // less is nothing
+};
+
+struct TreeKernel {
+  /// Lowers the values of rows to those of their best splits among these: every way of dividing the
+  /// high ranks with every one of dividing the turning ones, both parts' values joined.
+  void (*join)(std::span<const HighSplit> splits, const LowSplits &lows, std::span<SetRow> rows);
+  /// Joins the terms to the values in the rows; infinite where a term is above the limit.
+  void (*charge)(std::span<const CutTerm> terms, double limit, const BorderParts &border,
+                 std::span<SetRow> rows);
+};
+
+enum class TermJoin { sum, max }; // how terms make up a value
+
+/// Kernels for what this processor has, the best first; their results are the same.
+std::span<const TreeKernel> tree_kernels(TermJoin join);
+
+} // namespace toposeat

@@ -1,0 +1,65 @@
+// The best value of every set of ranks below every stage of a tree.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "border_rows.hpp"
+#include "set_rows.hpp"
+#include "tree_kernel.hpp"
+#include "tree_stages.hpp"
+
+namespace toposeat {
+
+/// One table for each stage, filled from the leaves up.
+class TreeTables {
+public:
+  /// The last `silent` ranks send and receive nothing and have no pins.
+  TreeTables(const TreeStages &stages, const Qap &traffic, int silent);
+  ~TreeTables();
+  TreeTables(const TreeTables &) = delete;
+  TreeTables &operator=(const TreeTables &) = delete;
+
+  /// Placements with a term above `limit` do not count: infinite where none is left.
+  void fill(TermJoin join, double limit);
+
+  [[nodiscard]] double value(int stage, RankSet set) const {
+    return values(stage)[rows_.place(stages_[stage].size, set)];
+  }
+
+  /// Which ranks of a set the right part has in a best split.
+  [[nodiscard]] RankSet best_right(int stage, RankSet set) const;
+
+private:
+  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
+  [[nodiscard]] const double *values(int stage) const {
+    return tables_[index(stage)].front().values.data();
+  }
+  /// Of the sets with these high ranks.
+  [[nodiscard]] const double *first_value(int stage, RankSet high) const {
+    return values(stage) + 2 * turned_ranks * rows_.first_row(stages_[stage].size, high);
+  }
+  [[nodiscard]] double joined(double a, double b) const {
+    return join_ == TermJoin::sum ? a + b : std::max(a, b);
+  }
+  [[nodiscard]] double leaf_value(const std::vector<CutTerm> &terms, int rank) const;
+  void fill_leaves(const Stage &stage, std::span<SetRow> table);
+  void fill_joined(const Stage &stage, std::span<SetRow> table);
+  void charge(const Stage &stage, std::span<SetRow> table);
+  void keep_pins(const Stage &stage, std::span<SetRow> table);
+  template <class Visit>
+  void for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit);
+
+  const TreeStages &stages_;
+  const SetRows &rows_;
+  BorderRows border_;
+  std::vector<SetRow> memory_;
+  std::vector<std::span<SetRow>> tables_; // by stage
+  TermJoin join_ = TermJoin::sum;
+  TreeKernel kernel_{};
+  double limit_ = unlimited;
+};
+
+} // namespace toposeat
