@@ -38,7 +38,10 @@ std::vector<std::uint32_t> seats_in_order(const MapRequest &request,
     throw std::invalid_argument("expected a number of slots for every device that may be used");
   if (!request.host_of_device.empty() && request.host_of_device.size() != request.network.devices)
     throw std::invalid_argument("expected a host for every device");
-  const auto slots = [&](std::size_t at) { return request.slots.empty() ? 1U : request.slots[at]; };
+  const std::uint32_t most = std::max(1U, request.traffic.ranks); // more seats stay empty
+  const auto slots = [&](std::size_t at) {
+    return request.slots.empty() ? 1U : std::min(request.slots[at], most);
+  };
   const auto host = [&](std::size_t at) {
     return request.host_of_device.empty() ? 0U : request.host_of_device[devices[at]];
   };

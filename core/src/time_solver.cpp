@@ -25,8 +25,20 @@ struct Effort {
   std::uint64_t timings;
 };
 
+/// Devices that have seats; `Job::devices` are seats.
+std::size_t real_devices(const Job &job) {
+  std::vector<std::uint32_t> devices = job.machine.device_of_seat;
+  std::sort(devices.begin(), devices.end());
+  return static_cast<std::size_t>(std::unique(devices.begin(), devices.end()) - devices.begin());
+}
+
+/// Whether branching is quick, so that a short search will do before it.
+bool is_small(const Job &job) {
+  return job.devices() <= 8 || (job.request.traffic.ranks <= 8 && real_devices(job) <= 8);
+}
+
 Effort effort_of(const Job &job) {
-  if (job.devices() <= 8)
+  if (is_small(job))
     return {200, 300, 200};
   const double scale = job.effort();
   const auto n = static_cast<double>(job.devices());
@@ -127,9 +139,9 @@ Found search_time(const Job &job, Finalists &finalists) {
   }
   if (open())
     finalists.refine(3, effort.timings, job.deadline);
-  if (job.devices() > 8)
+  if (job.devices() > 8 && !(is_small(job) && job.may_enumerate()))
     finalists.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
-  const bool branch = (job.request.method == Method::exact || job.devices() <= 8) &&
+  const bool branch = (job.request.method == Method::exact || real_devices(job) <= 8) &&
                       (load_branching_handles_allowed || job.qap.allowed.empty());
   if (open() && branch && job.may_enumerate()) {
     const BoundedAnswer proved = (job.devices() <= max_small_loads ? least_time : branch_on_time)(

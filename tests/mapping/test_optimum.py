@@ -38,7 +38,7 @@ KINDS = [
     "crossbar",
     "hosts",
 ]
-RESTRICTIONS = ["none", "pins", "allowed", "slots", "excluded", "all"]
+RESTRICTIONS = ["none", "pins", "allowed", "slots", "seats", "excluded", "all"]
 EXACT = 1e-9
 
 
@@ -83,6 +83,8 @@ def constraints_of(which: str, kind: str, seed: int) -> Constraints:
         return Constraints(devices=devices, allowed=sets)
     if which == "slots":
         return Constraints(devices=devices[:4], slots={5: 2, 0: 2, 4: 1, 1: 1})
+    if which == "seats":  # more than eight on few devices
+        return Constraints(devices=devices[:4], slots=3)
     if which == "excluded":
         return Constraints(devices=devices, exclude=[4])
     if which == "all":
