@@ -20,6 +20,7 @@ public:
   /// For the rows of all sets with these high ranks and `low` turning ones.
   [[nodiscard]] BorderParts parts(std::size_t low, RankSet high) const;
 
+  [[nodiscard]] int ranks() const { return static_cast<int>(flow_.n); }
   /// What one rank sends and receives.
   [[nodiscard]] Crossing of_rank(int rank) const {
     return of_rank_[static_cast<std::size_t>(rank)];

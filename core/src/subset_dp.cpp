@@ -93,14 +93,14 @@ std::optional<TreeAnswer> min_sum_on_tree(const CutTree &tree, const Qap &traffi
 
 std::optional<TreeAnswer> min_max_on_tree(const CutTree &tree, const Qap &traffic, double upper) {
   TreeSolver solver(tree, traffic);
-  const std::optional<double> least = solver.least(TermJoin::max, upper, unlimited);
+  const std::optional<double> least = solver.least(TermJoin::max, upper, upper);
   return least ? std::optional(TreeAnswer{solver.placement(), *least}) : std::nullopt;
 }
 
 std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic,
                                                    double upper, double sum_below) {
   TreeSolver solver(tree, traffic);
-  const std::optional<double> least = solver.least(TermJoin::max, upper, unlimited);
+  const std::optional<double> least = solver.least(TermJoin::max, upper, upper);
   if (!least)
     return std::nullopt;
   // Also if that is infinite.

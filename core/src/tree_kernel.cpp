@@ -16,10 +16,11 @@ TOPOSEAT_INLINE Turns load(const double *first) {
   return *reinterpret_cast<const TurnsAnywhere *>(first);
 }
 
-TOPOSEAT_INLINE void store(SetRow &row, Turns turns) {
-  *reinterpret_cast<TurnsAnywhere *>(row.values.data()) = turns;
-  *reinterpret_cast<TurnsAnywhere *>(row.values.data() + turned_ranks) = turns;
+TOPOSEAT_INLINE void store(double *first, Turns turns) {
+  *reinterpret_cast<TurnsAnywhere *>(first) = turns;
 }
+
+TOPOSEAT_INLINE double *second_half(SetRow &row) { return row.values.data() + turned_ranks; }
 
 TOPOSEAT_INLINE Turns all(double value) { return Turns{} + value; }
 TOPOSEAT_INLINE Turns larger(Turns a, Turns b) { return a > b ? a : b; }
@@ -32,13 +33,59 @@ struct Larger {
   TOPOSEAT_INLINE Turns operator()(Turns a, Turns b) const { return larger(a, b); }
 };
 
+TOPOSEAT_INLINE Turns without_noise(Turns bytes, double noise) {
+  return bytes > all(noise) ? bytes : Turns{};
+}
+
+template <class Join>
+TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
+                                 const BorderParts &border, std::span<SetRow> rows) {
+  if (terms.empty()) {
+    for (SetRow &row : rows) {
+      store(row.values.data(), all(unlimited));
+      store(second_half(row), Turns{});
+    }
+    return;
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const Turns inside =
+        load(border.low_inside[row].data()) + border.high_inside +
+        (load(border.across_first[row].data()) + load(border.across_last[row].data()));
+    const Turns out =
+        without_noise(load(border.low_out[row].data()) + border.high_out - inside, border.noise);
+    const Turns in =
+        without_noise(load(border.low_in[row].data()) + border.high_in - inside, border.noise);
+    Turns value{};
+    for (const CutTerm &term : terms) {
+      Turns each = larger(larger(term.out * out, term.in * in), term.both * (out + in));
+      each = each > Turns{} ? each + term.fixed : each;
+      value = Join{}(value, each > all(limit) ? all(unlimited) : each);
+    }
+    store(rows[row].values.data(), all(unlimited));
+    store(second_half(rows[row]), value);
+  }
+}
+
+TOPOSEAT_INLINE RowSet finite_rows(std::span<const SetRow> rows) {
+  RowSet finite = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    double least = unlimited;
+    for (std::size_t turn = turned_ranks; turn < 2 * turned_ranks; ++turn)
+      least = rows[row].values[turn] < least ? rows[row].values[turn] : least;
+    finite |= RowSet{least < unlimited} << row;
+  }
+  return finite;
+}
+
 /// Row by row: all have the same number of splits, and the processor soon knows it.
 template <class Join>
 TOPOSEAT_INLINE void join_rows(std::span<const HighSplit> splits, const LowSplits &lows,
-                               std::span<SetRow> rows) {
-  const LowSplit *row_lows = lows.splits;
-  for (SetRow &row : rows) {
-    Turns best = load(row.values.data());
+                               RowSet chosen, std::span<SetRow> rows) {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if ((chosen >> row & 1U) == 0)
+      continue;
+    const LowSplit *const row_lows = lows.splits + row * lows.stride;
+    Turns best = load(rows[row].values.data());
     Turns other = best; // two in turn: one least value waits for the one before
     for (const HighSplit &split : splits) {
       std::size_t i = 0;
@@ -52,33 +99,15 @@ TOPOSEAT_INLINE void join_rows(std::span<const HighSplit> splits, const LowSplit
         best = smaller(best, Join{}(load(split.right + row_lows[i].right),
                                     load(split.left + row_lows[i].left)));
     }
-    store(row, smaller(best, other));
-    row_lows += lows.stride;
+    store(rows[row].values.data(), smaller(best, other));
   }
 }
 
-TOPOSEAT_INLINE Turns without_noise(Turns bytes, double noise) {
-  return bytes > all(noise) ? bytes : Turns{};
-}
-
-template <class Join>
-TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
-                                 const BorderParts &border, std::span<SetRow> rows) {
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const Turns inside =
-        load(border.low_inside[row].data()) + border.high_inside +
-        (load(border.across_first[row].data()) + load(border.across_last[row].data()));
-    const Turns out =
-        without_noise(load(border.low_out[row].data()) + border.high_out - inside, border.noise);
-    const Turns in =
-        without_noise(load(border.low_in[row].data()) + border.high_in - inside, border.noise);
-    Turns value = load(rows[row].values.data());
-    for (const CutTerm &term : terms) {
-      Turns each = larger(larger(term.out * out, term.in * in), term.both * (out + in));
-      each = each > Turns{} ? each + term.fixed : each;
-      value = Join{}(value, each > all(limit) ? all(unlimited) : each);
-    }
-    store(rows[row], value);
+template <class Join> TOPOSEAT_INLINE void end_rows(std::span<SetRow> rows) {
+  for (SetRow &row : rows) {
+    const Turns value = Join{}(load(row.values.data()), load(second_half(row)));
+    store(row.values.data(), value);
+    store(second_half(row), value);
   }
 }
 
@@ -86,15 +115,17 @@ TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define TOPOSEAT_TREE_KERNEL(NAME, TARGET)                                                         \
   template <class Join> struct NAME {                                                              \
-    TARGET static void join(std::span<const HighSplit> splits, const LowSplits &lows,              \
-                            std::span<SetRow> rows) {                                              \
-      join_rows<Join>(splits, lows, rows);                                                         \
-    }                                                                                              \
     TARGET static void charge(std::span<const CutTerm> terms, double limit,                        \
                               const BorderParts &border, std::span<SetRow> rows) {                 \
       charge_rows<Join>(terms, limit, border, rows);                                               \
     }                                                                                              \
-    static constexpr TreeKernel kernel{join, charge};                                              \
+    TARGET static RowSet finite(std::span<const SetRow> rows) { return finite_rows(rows); }        \
+    TARGET static void join(std::span<const HighSplit> splits, const LowSplits &lows,              \
+                            RowSet chosen, std::span<SetRow> rows) {                               \
+      join_rows<Join>(splits, lows, chosen, rows);                                                 \
+    }                                                                                              \
+    TARGET static void end(std::span<SetRow> rows) { end_rows<Join>(rows); }                       \
+    static constexpr TreeKernel kernel{charge, finite, join, end};                                 \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "set_rows.hpp"
@@ -30,13 +31,23 @@ struct BorderParts {
   double noise = 0; // less is nothing
 };
 
+/// Some of the rows with the same high ranks: bit r is the r-th.
+using RowSet = std::uint32_t;
+
 struct TreeKernel {
-  /// Lowers the values of rows to those of their best splits among these: every way of dividing the
-  /// high ranks with every one of dividing the turning ones, both parts' values joined.
-  void (*join)(std::span<const HighSplit> splits, const LowSplits &lows, std::span<SetRow> rows);
-  /// Joins the terms to the values in the rows; infinite where a term is above the limit.
+  /// Second halves become what the terms charge, infinite where one is above the limit; first ones
+  /// infinite.
   void (*charge)(std::span<const CutTerm> terms, double limit, const BorderParts &border,
                  std::span<SetRow> rows);
+  /// Which rows have any second value that is not infinite.
+  RowSet (*finite)(std::span<const SetRow> rows);
+  /// Lowers the first halves of the chosen rows to their best splits among these: every way of
+  /// dividing the high ranks with every one of dividing the turning ones, both parts' values
+  /// joined.
+  void (*join)(std::span<const HighSplit> splits, const LowSplits &lows, RowSet chosen,
+               std::span<SetRow> rows);
+  /// Both halves of every row become the join of both.
+  void (*end)(std::span<SetRow> rows);
 };
 
 enum class TermJoin { sum, max }; // how terms make up a value

@@ -25,6 +25,7 @@ TreeTables::TreeTables(const TreeStages &stages, const Qap &traffic, int silent)
     rows += rows_.rows(stages[static_cast<int>(s)].size);
   if (memory_.size() < rows)
     memory_.resize(rows);
+  any_.resize(stages.size());
   std::span<SetRow> rest = memory_;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const std::size_t mine = rows_.rows(stages[static_cast<int>(s)].size);
@@ -42,18 +43,21 @@ void TreeTables::fill(TermJoin join, double limit) {
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Stage &stage = stages_[static_cast<int>(s)];
     if (stage.left >= 0) {
-      fill_joined(stage, tables_[s]);
+      fill_joined(static_cast<int>(s));
     } else {
       fill_leaves(stage, tables_[s]);
     }
-    charge(stage, tables_[s]);
-    keep_pins(stage, tables_[s]);
+    any_[s].fill(true);
+    if (may_be_infinite())
+      for_each_high(stage, tables_[s], [&](RankSet high, std::size_t, std::span<SetRow> rows) {
+        any_[s][high] = kernel_.finite(rows) != 0;
+      });
   }
 }
 
 /// Calls `visit(high ranks, number of turning ranks, rows)` for all sets of the stage.
 template <class Visit>
-void TreeTables::for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit) {
+void TreeTables::for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit) const {
   const auto size = static_cast<std::size_t>(stage.size);
   for (const std::uint8_t high : rows_.highs()) {
     const std::size_t chosen = SetRows::size_of_high(high);
@@ -87,59 +91,94 @@ void TreeTables::fill_leaves(const Stage &stage, std::span<SetRow> table) {
     }
   }
   for_each_high(stage, table, [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
+    charge(stage, high, low, rows);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const RankSet own = LowSets::all().own(low, row);
-      for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
-        const double value = joined(joined_values[0][turned(own, turn)], joined_values[1][high]);
-        rows[row].values[turn] = rows[row].values[turn + turned_ranks] = value;
-      }
+      for (std::size_t turn = 0; turn < turned_ranks; ++turn)
+        rows[row].values[turn] =
+            joined(joined_values[0][turned(own, turn)], joined_values[1][high]);
     }
+    kernel_.end(rows);
   });
 }
 
-void TreeTables::fill_joined(const Stage &stage, std::span<SetRow> table) {
+/// First what the node itself adds: sets that it rules out need not be split.
+void TreeTables::fill_joined(int number) {
+  const Stage &stage = stages_[number];
   const auto right_size = static_cast<std::size_t>(stages_[stage.right].size);
-  std::array<HighSplit, 70> splits; // no set of eight has more parts of one size
-  for_each_high(stage, table, [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
-    for (SetRow &row : rows)
-      row.values.fill(unlimited);
-    const bool lowest_is_low = stage.symmetric && low > 0;
-    for (std::size_t right_low = 0; right_low <= std::min(low, right_size); ++right_low) {
-      const std::size_t right_high = right_size - right_low;
-      if (right_high > SetRows::size_of_high(high))
-        continue;
-      std::size_t count = 0;
-      for (const std::uint8_t right :
-           rows_.parts(high, right_high, stage.symmetric && !lowest_is_low))
-        splits[count++] = {first_value(stage.right, right), first_value(stage.left, high ^ right)};
-      kernel_.join({splits.data(), count}, LowSets::all().splits(low, right_low, lowest_is_low),
-                   rows);
-    }
-  });
+  for_each_high(
+      stage, tables_[index(number)], [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
+        charge(stage, high, low, rows);
+        keep_completing(number, high, low, rows);
+        const RowSet possible = may_be_infinite() ? kernel_.finite(rows) : ~RowSet{0};
+        const bool lowest_is_low = stage.symmetric && low > 0;
+        for (std::size_t right_low = 0; possible != 0 && right_low <= std::min(low, right_size);
+             ++right_low) {
+          const std::size_t count =
+              list_splits(stage, high, right_low, stage.symmetric && !lowest_is_low);
+          if (count > 0)
+            kernel_.join({splits_.data(), count},
+                         LowSets::all().splits(low, right_low, lowest_is_low), possible, rows);
+        }
+        kernel_.end(rows);
+      });
 }
 
-/// Adds the node's own terms.
-void TreeTables::charge(const Stage &stage, std::span<SetRow> table) {
-  if (stage.terms.empty())
-    return;
-  for_each_high(stage, table, [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
-    kernel_.charge(stage.terms, limit_, border_.parts(low, high), rows);
-  });
+/// Ways of dividing the high ranks so that so many turning ones are left for the right part; if
+/// `lowest`, with the lowest high rank there.
+std::size_t TreeTables::list_splits(const Stage &stage, RankSet high, std::size_t right_low,
+                                    bool lowest) {
+  const std::size_t right_high = static_cast<std::size_t>(stages_[stage.right].size) - right_low;
+  if (right_high > SetRows::size_of_high(high))
+    return 0;
+  const std::array<bool, 256> &any_right = any_[index(stage.right)];
+  const std::array<bool, 256> &any_left = any_[index(stage.left)];
+  std::size_t count = 0;
+  for (const std::uint8_t right : rows_.parts(high, right_high, lowest)) {
+    if (any_right[right] && any_left[rows_.standing_for(high ^ right)])
+      splits_[count++] = {first_value(stage.right, right), first_value(stage.left, high ^ right)};
+  }
+  return count;
+}
+
+/// What the node itself adds, with what its pins rule out, into the second halves of the rows.
+void TreeTables::charge(const Stage &stage, RankSet high, std::size_t low,
+                        std::span<SetRow> rows) const {
+  kernel_.charge(stage.terms, limit_, border_.parts(low, high), rows);
+  if (stage.has_pins)
+    keep_pins(stage, high, low, rows);
 }
 
 /// Ranks with a pin must be where it is, and nobody else's.
-void TreeTables::keep_pins(const Stage &stage, std::span<SetRow> table) {
-  if (!stage.has_pins)
-    return;
-  for_each_high(stage, table, [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
-        const RankSet set = turned(LowSets::all().own(low, row), turn) | high << turned_ranks;
-        if ((set & stages_.all_pinned()) != stage.pinned)
-          rows[row].values[turn] = rows[row].values[turn + turned_ranks] = unlimited;
-      }
+void TreeTables::keep_pins(const Stage &stage, RankSet high, std::size_t low,
+                           std::span<SetRow> rows) const {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
+      const RankSet set = turned(LowSets::all().own(low, row), turn) | high << turned_ranks;
+      if ((set & stages_.all_pinned()) != stage.pinned)
+        rows[row].values[turn + turned_ranks] = unlimited;
     }
-  });
+  }
+}
+
+/// Of a part of the root, only sets matter whose other ranks fit into the other part: if that is
+/// filled already.
+void TreeTables::keep_completing(int number, RankSet high, std::size_t low,
+                                 std::span<SetRow> rows) const {
+  const auto root = static_cast<int>(stages_.size()) - 1;
+  const int part = stages_[root].left == number ? stages_[root].right : stages_[root].left;
+  if (!may_be_infinite() || number != std::max(stages_[root].left, stages_[root].right) ||
+      part == number || border_.ranks() < static_cast<int>(turned_ranks))
+    return;
+  const RankSet all = (RankSet{1} << border_.ranks()) - 1;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const RankSet rest = all ^ (LowSets::all().own(low, row) | high << turned_ranks);
+    const double *const others = values(part) + rows_.place(stages_[part].size, rest);
+    for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
+      if (!(others[turn] < unlimited))
+        rows[row].values[turn + turned_ranks] = unlimited;
+    }
+  }
 }
 
 RankSet TreeTables::best_right(int number, RankSet set) const {

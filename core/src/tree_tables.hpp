@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,8 @@ public:
   [[nodiscard]] RankSet best_right(int stage, RankSet set) const;
 
 private:
+  static constexpr std::size_t most_parts = 70; // of one size, of a set of eight
+
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
   [[nodiscard]] const double *values(int stage) const {
     return tables_[index(stage)].front().values.data();
@@ -44,19 +47,27 @@ private:
   [[nodiscard]] double joined(double a, double b) const {
     return join_ == TermJoin::sum ? a + b : std::max(a, b);
   }
+  [[nodiscard]] bool may_be_infinite() const {
+    return limit_ < unlimited || stages_.all_pinned() != 0;
+  }
   [[nodiscard]] double leaf_value(const std::vector<CutTerm> &terms, int rank) const;
   void fill_leaves(const Stage &stage, std::span<SetRow> table);
-  void fill_joined(const Stage &stage, std::span<SetRow> table);
-  void charge(const Stage &stage, std::span<SetRow> table);
-  void keep_pins(const Stage &stage, std::span<SetRow> table);
+  void fill_joined(int number);
+  std::size_t list_splits(const Stage &stage, RankSet high, std::size_t right_low, bool lowest);
+  void charge(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;
+  void keep_pins(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;
+  void keep_completing(int number, RankSet high, std::size_t low, std::span<SetRow> rows) const;
   template <class Visit>
-  void for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit);
+  void for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit) const;
 
   const TreeStages &stages_;
   const SetRows &rows_;
   BorderRows border_;
   std::vector<SetRow> memory_;
   std::vector<std::span<SetRow>> tables_; // by stage
+  /// By stage: whether any set with these high ranks has a value that is not infinite.
+  std::vector<std::array<bool, 256>> any_;
+  std::array<HighSplit, most_parts> splits_{};
   TermJoin join_ = TermJoin::sum;
   TreeKernel kernel_{};
   double limit_ = unlimited;

@@ -329,12 +329,13 @@ TEST_CASE("tables are the same on every processor", "[map]") {
       std::vector<double> values;
       for (std::size_t low = 1; low < turned_ranks; ++low) {
         std::vector<SetRow> rows(LowSets::all().count(low));
-        for (SetRow &row : rows)
-          row.values.fill(unlimited);
         const std::array splits{HighSplit{right[0].values.data(), left[0].values.data()},
                                 HighSplit{right[11].values.data(), left[20].values.data()}};
-        kernel.join(splits, LowSets::all().splits(low, low / 2, low % 2 == 0), rows);
         kernel.charge(terms, 90, border.parts(low, 0b10110), rows);
+        const RowSet finite = kernel.finite(rows);
+        values.push_back(finite);
+        kernel.join(splits, LowSets::all().splits(low, low / 2, low % 2 == 0), finite, rows);
+        kernel.end(rows);
         for (const SetRow &row : rows)
           values.insert(values.end(), row.values.begin(), row.values.end());
       }
