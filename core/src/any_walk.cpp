@@ -16,6 +16,7 @@ namespace {
 // Beyond, rates are computed anew only so often in the least time that the phase can take.
 constexpr std::size_t exact_flows = 4096;
 constexpr double refills = 500;
+constexpr std::size_t bounds_on_the_way = 4; // more would take a few hundredths of the time
 
 class AnyWalk final : public PhaseWalk {
 public:
@@ -37,17 +38,23 @@ public:
       add(f, flow, device_of_rank[flow.source], device_of_rank[flow.target]);
     }
     system_.close();
+    between_bounds_ = 1 + flows / bounds_on_the_way;
     least_step_ = flows > exact_flows ? system_.lower_bound() / refills : 0;
     sorter_.sort(by_start_, start_);
     return true;
   }
 
-  double run(double give_up_s, const Deadline *end) override {
-    if (system_.lower_bound() > give_up_s)
-      return system_.lower_bound();
-    for (std::size_t events = 0; next_start_ < by_start_.size() || !running_.empty(); ++events) {
-      if (end != nullptr && events % between_looks == between_looks - 1 && end->expired())
+  double run(double give_up_s, const Deadline *deadline) override {
+    if (const LowerBound least(system_.lower_bound()); least.surely_exceeds(give_up_s))
+      return least.safe();
+    for (std::size_t events = 1; next_start_ < by_start_.size() || !running_.empty(); ++events) {
+      if (deadline != nullptr && events % between_looks == 0 && deadline->expired())
         return unlimited;
+      if (give_up_s < unlimited && events % between_bounds_ == 0) {
+        const LowerBound least = bound_of_rest();
+        if (least.surely_exceeds(give_up_s))
+          return least.safe();
+      }
       if (running_.empty())
         now_ = std::max(now_, starts_at(next_start_));
       if (now_ > give_up_s)
@@ -80,6 +87,11 @@ private:
       system_.add_limit(static_cast<std::size_t>(limit));
     if (!std::isinf(system_.bound(number)))
       by_start_.push_back(number);
+  }
+
+  [[nodiscard]] LowerBound bound_of_rest() {
+    running_.left_at(now_, rests_);
+    return LowerBound(system_.lower_bound_from(now_, rests_));
   }
 
   [[nodiscard]] double starts_at(std::size_t place) const {
@@ -122,11 +134,13 @@ private:
   MaxMinSystem system_;
   std::vector<double> start_;
   std::vector<double> finish_;
+  std::vector<double> rests_;           // bytes
   std::vector<std::uint32_t> limit_;    // of each flow as it finished; empty if nobody asks
   std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start
   KeySorter sorter_;
   RunningFlows running_;
   std::size_t next_start_ = 0;
+  std::size_t between_bounds_ = 1; // of what is left to do, in events
   double now_ = 0;
   double least_step_ = 0; // 0: every event is a step of its own
 };

@@ -80,6 +80,13 @@ TOPOSEAT_INLINE NextFinish<Words> step(const FillState<Words> &state, const Flow
     TARGET static void settle(const State &state, std::size_t rounds) {                            \
       FillRounds<Words, LANES>::settle(state, rounds);                                             \
     }                                                                                              \
+    TARGET static double put_off(const State &state, std::size_t round, double level,              \
+                                 double seconds) {                                                 \
+      return FillRounds<Words, LANES>::put_off(state, round, level, seconds);                      \
+    }                                                                                              \
+    TARGET static double end_alone(const Motions &motions, double now) {                           \
+      return MotionLanes<Words, LANES>::end_alone(motions, now);                                   \
+    }                                                                                              \
     TARGET static std::size_t unchanged(const State &state, const Set &running,                    \
                                         const Set &started, std::size_t rounds) {                  \
       return FillRounds<Words, LANES>::unchanged(state, running, started, rounds);                 \
@@ -87,7 +94,8 @@ TOPOSEAT_INLINE NextFinish<Words> step(const FillState<Words> &state, const Flow
     TARGET static Set not_later(const double *times, std::size_t flows, double limit) {            \
       return MotionLanes<Words, LANES>::not_later(times, flows, limit);                            \
     }                                                                                              \
-    static constexpr EventKernel<Words> kernel{step_on, settle, unchanged, not_later};             \
+    static constexpr EventKernel<Words> kernel{step_on,   settle,    put_off,                      \
+                                               end_alone, unchanged, not_later};                   \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

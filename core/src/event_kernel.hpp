@@ -33,6 +33,8 @@ template <std::size_t Words> struct FillState {
   double *left = nullptr;                 // of each, at the beginning of round after round
   double *growing = nullptr;              // users of each, at the beginning of the latest round
   double *shares = nullptr;               // of each of these in what is left
+  double *ends = nullptr;                 // no sooner have all bytes passed each
+  const double *paces = nullptr;          // 1 / capacity of each
 
   const BoundKind<Words> *kinds = nullptr; // rising
   std::size_t kind_count = 0;
@@ -51,6 +53,7 @@ struct Motions {
   double *since = nullptr;
   double *rate = nullptr;
   double *until = nullptr; // when it finishes at this rate
+  double *paces = nullptr; // 1 / the rate that it has alone, for EventKernel::end_alone
 };
 
 template <std::size_t Words> struct NextFinish {
@@ -67,6 +70,13 @@ template <std::size_t Words> struct EventKernel {
                             double next_start);
   /// Completes the state after the last round of the latest filling.
   void (*settle)(const FillState<Words> &state, std::size_t rounds);
+  /// Puts off the `ends` of the columns by what each leaves unused for so many seconds, if of what
+  /// is left at the beginning of `round` those that grow then take `level` each. Returns the
+  /// latest.
+  double (*put_off)(const FillState<Words> &state, std::size_t round, double level, double seconds);
+  /// No flow has moved all its bytes sooner, if each keeps its rate until `now` and has from then
+  /// on the one that it has alone. Returns the latest.
+  double (*end_alone)(const Motions &motions, double now);
   /// How many of the first `rounds` stay as they are if `started` start; `running` has them.
   std::size_t (*unchanged)(const FillState<Words> &state, const FlowSet<Words> &running,
                            const FlowSet<Words> &started, std::size_t rounds);

@@ -208,6 +208,22 @@ public:
   }
 
   /// See EventKernel.
+  static TOPOSEAT_INLINE double put_off(const State &state, std::size_t round, double level,
+                                        double seconds) {
+    const FillState<WordCount> of =
+        state; // or the compiler would expect what is stored to change it
+    const double *const left = of.left_at(round);
+    Doubles latest = L::all(0.0);
+    for (std::size_t c = 0; c < of.columns; c += L::count) {
+      const Doubles unused = L::load(left + c) - L::load(of.growing + c) * level;
+      const Doubles end = L::load(of.ends + c) + unused * L::load(of.paces + c) * seconds;
+      L::store(of.ends + c, end);
+      latest = latest < end ? end : latest;
+    }
+    return -L::least_of(-latest)[0];
+  }
+
+  /// See EventKernel.
   static TOPOSEAT_INLINE std::size_t unchanged(const State &state, const Set &running,
                                                const Set &started, std::size_t rounds) {
     for (std::size_t r = 0; r < rounds; ++r) {

@@ -145,7 +145,7 @@ void Finalists::descend(Assignment &placement, double &flow_s, std::uint64_t &ti
       if (timings == 0 || deadline.expired())
         return false;
       --timings;
-      const double time = model_.seconds(changed, flow_s);
+      const double time = model_.seconds(changed, give_up_at(flow_s));
       if (!less_by_tolerance(time, flow_s))
         return true;
       flow_s = time;

@@ -219,7 +219,7 @@ private:
 
   void leaf() {
     const Assignment whole = with_silent_ranks();
-    const double value = timed_ ? model_.seconds(whole, best_value_) : loads_.max_s();
+    const double value = timed_ ? model_.seconds(whole, give_up_at(best_value_)) : loads_.max_s();
     const double sum = loads_.sum_s();
     const bool better =
         value < best_value_ * (1 - tolerance) ||

@@ -116,6 +116,20 @@ void MaxMinSystem::bound_time() {
   }
 }
 
+double MaxMinSystem::lower_bound_from(double now, std::span<const double> bytes) {
+  double bound = now;
+  for (Constraint &each : constraints_)
+    each.volume = 0;
+  for (std::size_t v = 0; v < bytes.size(); ++v) {
+    bound = std::max(bound, now + bytes[v] / bound_[v]);
+    for (std::uint32_t i = used_begin_[v]; i < used_begin_[v + 1]; ++i)
+      constraints_[used_[i]].volume += bytes[v];
+  }
+  for (const Constraint &each : constraints_)
+    bound = std::max(bound, now + each.volume / each.capacity);
+  return bound;
+}
+
 /// A constraint that its variables together cannot fill, even each at the rate it has alone, stops
 /// nothing: most links of a machine, in particular those with a single variable.
 void MaxMinSystem::choose_columns() {

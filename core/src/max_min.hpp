@@ -40,6 +40,9 @@ public:
   /// No schedule can finish earlier: every variable alone, and every constraint at full capacity.
   [[nodiscard]] double lower_bound() const { return lower_bound_; }
 
+  /// The same of what is left to do from `now` on: so many bytes of each variable.
+  [[nodiscard]] double lower_bound_from(double now, std::span<const double> bytes);
+
   /// Rate that a variable would have alone: `unlimited` if nothing limits it.
   [[nodiscard]] double bound(std::uint32_t variable) const { return bound_[variable]; }
 
@@ -57,7 +60,7 @@ private:
   struct Constraint {
     std::uint32_t id = 0; // 3 * link + (0 forward, 1 backward, 2 combined); then pair limits
     double capacity = 0;
-    double volume = 0;   // of all its variables
+    double volume = 0;   // of all its variables, still to come
     double earliest = 0; // start of the first of them
     double demand = 0;   // sum of their bounds
     std::uint32_t users = 0;

@@ -38,6 +38,18 @@ template <std::size_t WordCount, class L> struct MotionLanes {
   }
 
   /// See EventKernel.
+  static TOPOSEAT_INLINE double end_alone(const Motions &motions, double now) {
+    Doubles latest = L::all(0.0);
+    for (std::size_t f = 0; f < motions.flows; f += L::count) {
+      const Doubles moved = (now - L::load(motions.since + f)) * L::load(motions.rate + f);
+      const Doubles rest = L::load(motions.remaining + f) - moved;
+      const Doubles end = now + rest * L::load(motions.paces + f);
+      latest = latest < end ? end : latest;
+    }
+    return -L::least_of(-latest)[0];
+  }
+
+  /// See EventKernel.
   static TOPOSEAT_INLINE Set not_later(const double *times, std::size_t flows, double limit) {
     Set result;
     for (std::size_t w = 0; w < WordCount && w * Set::bits < flows; ++w) {

@@ -13,6 +13,20 @@ namespace toposeat {
 
 inline constexpr std::size_t between_looks = 16; // at the clock, in events
 
+/// A lower bound of the time that was computed otherwise than the time may be too large by
+/// rounding, and because flows that finish within `same_time` finish together.
+class LowerBound {
+public:
+  explicit LowerBound(double seconds) : seconds_(seconds) {}
+
+  [[nodiscard]] bool surely_exceeds(double limit) const { return seconds_ > limit * (1 + 4e-10); }
+  /// To be returned instead of the time; still above such a limit.
+  [[nodiscard]] double safe() const { return seconds_ / (1 + 3e-10); }
+
+private:
+  double seconds_;
+};
+
 /// Walks through the flows of one traffic for one assignment after the other. An event is a start
 /// or a finish, or several at one moment.
 class PhaseWalk {

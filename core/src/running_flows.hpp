@@ -42,6 +42,13 @@ public:
     until_[motion.place] = now + motion.remaining / motion.rate;
   }
 
+  /// What each flow that has not finished has left to carry; it keeps its rate until `now`.
+  void left_at(double now, std::vector<double> &bytes) const {
+    bytes.clear();
+    for (const Motion &motion : motions_)
+      bytes.push_back(std::max(0.0, motion.remaining - (now - motion.since) * motion.rate));
+  }
+
   /// When the first of them finishes at the present rates.
   [[nodiscard]] double next_finish() const { return least_of(until_); }
 

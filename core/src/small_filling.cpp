@@ -98,13 +98,18 @@ template <std::size_t Words> void SmallFilling<Words>::close() {
 template <std::size_t Words> void SmallFilling<Words>::choose_columns() {
   const std::size_t most = whole_lanes(touched_count_);
   users_.fit(most * Words);
-  left_.fit(most);
+  for (auto *each : {&left_, &ends_, &paces_})
+    each->fit(most);
   column_link_.clear();
   stoppable_ = {};
   std::size_t count = 0;
-  const auto append = [&](const Set &users, double capacity) {
+  const auto append = [&](const Set &users, double capacity, double volume) {
     for (std::size_t w = 0; w < Words; ++w)
       users_[w * most + count] = users.words[w];
+    if (bounded_time_) {
+      paces_[count] = 1 / capacity;
+      ends_[count] = volume / capacity;
+    }
     left_[count++] = capacity;
   };
   for (const std::uint32_t number : touched()) {
@@ -113,11 +118,11 @@ template <std::size_t Words> void SmallFilling<Words>::choose_columns() {
       continue;
     each.column = static_cast<std::uint32_t>(count);
     stoppable_ = stoppable_ | each.users;
-    append(each.users, each.capacity);
+    append(each.users, each.capacity, each.volume);
     column_link_.push_back(constraints_.known()[number].link);
   }
   while (count % most_lanes != 0)
-    append({}, 1); // used by no flow: never full
+    append({}, 1, 0); // used by no flow: never full
   state_.columns = count;
   for (std::size_t w = 0; w < Words; ++w)
     state_.users[w] = users_.data() + w * most;
@@ -196,6 +201,8 @@ template <std::size_t Words> void SmallFilling<Words>::begin() {
   state_.left = left_.data();
   state_.growing = growing_.data();
   state_.shares = shares_.data();
+  state_.ends = ends_.data();
+  state_.paces = paces_.data();
   state_.kinds = kinds_.data();
   state_.kind_count = kinds_.size();
   state_.rounds = rounds_.data();
@@ -235,6 +242,12 @@ typename SmallFilling<Words>::Filling SmallFilling<Words>::begin_filling() {
   const Set growing = running_.without(rounds_[valid_].frozen_before);
   settled_ = growing.empty() && (settled_ || valid_ < last_);
   return {state_, growing, valid_};
+}
+
+template <std::size_t Words> double SmallFilling<Words>::lower_bound_after(double seconds) {
+  // All that grow in the last round freeze in it.
+  const std::size_t round = settled_ ? last_ : last_ - 1;
+  return kernel_.put_off(state_, round, settled_ ? 0 : rounds_[round].level, seconds);
 }
 
 template <std::size_t Words> std::uint32_t SmallFilling<Words>::limit(std::uint32_t number) const {

@@ -53,6 +53,11 @@ public:
   [[nodiscard]] Filling begin_filling();
   void end_filling(std::size_t rounds) { last_ = valid_ = rounds; }
 
+  /// Until so many seconds later the rates of the latest filling hold. No schedule that goes on
+  /// like this finishes earlier than the time returned: every constraint at full capacity from then
+  /// on. Only for a bounded system; each moment is to be told of once, in order.
+  [[nodiscard]] double lower_bound_after(double seconds);
+
   /// Link that stopped the rate of a flow, which still runs, from growing in the latest filling, or
   /// `no_link`.
   [[nodiscard]] std::uint32_t limit(std::uint32_t flow) const;
@@ -113,7 +118,7 @@ private:
   LaneArray<double> rates_; // by flow
   // By column; users word after word, left_ round after round.
   LaneArray<std::uint64_t> users_;
-  LaneArray<double> growing_, shares_, left_;
+  LaneArray<double> growing_, shares_, left_, ends_, paces_;
   std::vector<std::uint32_t> column_link_;
   std::vector<FillRound<Words>> rounds_;
 

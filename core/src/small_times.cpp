@@ -13,7 +13,7 @@ BoundedAnswer least_time(const LoadProblem &problem, const Assignment &incumbent
                          double known_bound, const Deadline &deadline) {
   FlowModel model(problem.network, problem.traffic);
   BoundedAnswer best{incumbent, model.seconds(incumbent), 0, false};
-  TimeLimit limit(problem.network, problem.traffic, best.value);
+  TimeLimit limit(problem.network, problem.traffic, give_up_at(best.value));
   // No byte moves before the start, and then none faster than links.
   const auto most_s = [&] {
     return less_by_tolerance(known_bound, best.value) ? best.value - problem.floors.start_s : 0;
@@ -21,11 +21,11 @@ BoundedAnswer least_time(const LoadProblem &problem, const Assignment &incumbent
   const auto visit = [&](const Assignment &placement) {
     if (limit.exceeded(placement))
       return most_s();
-    const double seconds = model.seconds(placement, best.value);
+    const double seconds = model.seconds(placement, give_up_at(best.value));
     if (less_by_tolerance(seconds, best.value)) {
       best.placement = placement;
       best.value = seconds;
-      limit.tighten(seconds);
+      limit.tighten(give_up_at(seconds));
     }
     return most_s();
   };

@@ -23,17 +23,18 @@ public:
   SmallWalk(const Network &network, const RankTraffic &traffic)
       : network_(network), traffic_(traffic), messages_(network, traffic), constraints_(network),
         filling_(constraints_) {
-    for (auto *each : {&start_, &remaining_, &since_, &rate_, &until_})
+    for (auto *each : {&start_, &remaining_, &since_, &rate_, &until_, &paces_})
       each->fit(Set::most);
     std::fill_n(start_.data(), Set::most, unlimited);
     std::fill_n(until_.data(), Set::most, unlimited);
     finish_.resize(traffic.flows.size());
-    motions_ = {traffic.flows.size(), remaining_.data(), since_.data(), rate_.data(),
-                until_.data()};
+    motions_ = {traffic.flows.size(), remaining_.data(), since_.data(),
+                rate_.data(),         until_.data(),     paces_.data()};
   }
 
   bool build(const Assignment &device_of_rank, bool bounded) override {
     filling_.reset(motions_.flows, bounded);
+    bounded_ = bounded;
     std::fill_n(rate_.data(), motions_.flows, 0.0);
     for (auto *each : {&start_, &until_}) // a walk that gave up leaves some
       std::fill_n(each->data(), motions_.flows, unlimited);
@@ -51,11 +52,12 @@ public:
     return true;
   }
 
-  double run(double give_up_s, const Deadline *end) override {
-    if (filling_.lower_bound() > give_up_s)
-      return filling_.lower_bound();
+  double run(double give_up_s, const Deadline *deadline) override {
+    const bool bounded = give_up_s < unlimited;
+    if (const LowerBound least(filling_.lower_bound()); least.surely_exceeds(give_up_s))
+      return least.safe();
     for (std::size_t events = 0; !waiting_.empty() || !running_.empty(); ++events) {
-      if (end != nullptr && events % between_looks == between_looks - 1 && end->expired())
+      if (deadline != nullptr && events % between_looks == between_looks - 1 && deadline->expired())
         return unlimited;
       if (running_.empty())
         now_ = std::max(now_, next_start_);
@@ -67,6 +69,13 @@ public:
       const NextFinish<Words> next =
           kernel_.step(filling.state, filling.growing, filling.first, motions_, now_, next_start_);
       filling_.end_filling(next.rounds);
+      if (bounded) {
+        const double then = std::min(next.at, next_start_);
+        const LowerBound end(
+            std::max(filling_.lower_bound_after(then - now_), kernel_.end_alone(motions_, then)));
+        if (end.surely_exceeds(give_up_s))
+          return end.safe();
+      }
       if (next_start_ < next.at)
         now_ = next_start_;
       else
@@ -89,6 +98,7 @@ private:
     filling_.add(flow.bytes, alone.latency, alone.rate, pair);
     finish_[number] = alone.latency;
     remaining_[number] = flow.bytes;
+    paces_[number] = bounded_ ? 1 / filling_.bound(number) : 0;
     if (pair != nullptr && !std::isinf(filling_.bound(number))) {
       waiting_.insert(number);
       start_[number] = alone.latency;
@@ -129,13 +139,14 @@ private:
   PairConstraints constraints_;
   SmallFilling<Words> filling_;
   const EventKernel<Words> &kernel_ = event_kernel<Words>();
-  LaneArray<double> start_, remaining_, since_, rate_, until_; // by flow
+  LaneArray<double> start_, remaining_, since_, rate_, until_, paces_; // by flow
   Motions motions_;
   std::vector<double> finish_;
   std::vector<std::uint32_t> limit_; // of each flow as it finished; empty if nobody asks
   Set waiting_, running_;            // of those that move bytes
   double next_start_ = 0;
   double now_ = 0;
+  bool bounded_ = false;
   double at_once_ = 0; // the last finish of those that do not
 };
 

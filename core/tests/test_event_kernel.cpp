@@ -22,14 +22,17 @@ template <std::size_t Words> struct Problem {
         flows(1 + random.below(static_cast<std::uint32_t>(Set::most))) {
     users.fit(columns * Words);
     left.fit(columns * (flows + 1));
-    for (auto *each : {&growing, &shares})
+    for (auto *each : {&growing, &shares, &ends, &paces})
       each->fit(columns);
-    for (auto *each : {&rates, &remaining, &since, &rate, &until})
+    for (auto *each : {&rates, &remaining, &since, &rate, &until, &paces_alone})
       each->fit(Set::most);
     std::fill_n(until.data(), Set::most, unlimited);
     rounds.resize(flows + 1);
-    for (std::size_t c = 0; c < columns; ++c)
+    for (std::size_t c = 0; c < columns; ++c) {
       left[c] = 10.0 + random.below(50);
+      paces[c] = 1 / left[c];
+      ends[c] = 0.1 * random.below(20);
+    }
     for (std::uint32_t f = 0; f < flows; ++f)
       add_flow(f);
     for (int k = 1; k < 4; ++k)
@@ -59,6 +62,10 @@ template <std::size_t Words> struct Problem {
     result.push_back(static_cast<double>(kept));
     const Set still = rest.without(rounds[kept].frozen_before);
     keep(kernel.step(state(), still, kept, motions(), first.at, unlimited));
+    result.push_back(kernel.put_off(state(), kept, 0.3, 1.5));
+    result.push_back(kernel.put_off(state(), 0, 0.2, 2.5));
+    result.insert(result.end(), ends.data(), ends.data() + columns);
+    result.push_back(kernel.end_alone(motions(), first.at + 1));
     kernel.not_later(remaining.data(), flows, 40).for_each([&](std::uint32_t flow) {
       result.push_back(flow);
     });
@@ -71,6 +78,7 @@ private:
     if (random.below(9) == 0)
       some.insert(flow);
     remaining[flow] = 1.0 + random.below(99);
+    paces_alone[flow] = 0.1 * random.below(5);
     for (int uses = 0; uses < 3; ++uses) {
       const std::size_t column = random.below(static_cast<std::uint32_t>(columns));
       users[flow / 64 * columns + column] |= std::uint64_t{1} << flow % 64;
@@ -85,6 +93,8 @@ private:
     result.left = left.data();
     result.growing = growing.data();
     result.shares = shares.data();
+    result.ends = ends.data();
+    result.paces = paces.data();
     result.kinds = kinds.data();
     result.kind_count = kinds.size();
     result.rounds = rounds.data();
@@ -92,13 +102,16 @@ private:
     return result;
   }
 
-  Motions motions() { return {flows, remaining.data(), since.data(), rate.data(), until.data()}; }
+  Motions motions() {
+    return {flows, remaining.data(), since.data(), rate.data(), until.data(), paces_alone.data()};
+  }
 
   Rng random;
   std::size_t columns;
   std::uint32_t flows;
   LaneArray<std::uint64_t> users;
-  LaneArray<double> left, growing, shares, rates, remaining, since, rate, until;
+  LaneArray<double> left, growing, shares, rates, remaining, since, rate, until, ends, paces,
+      paces_alone;
   std::vector<BoundKind<Words>> kinds;
   std::vector<FillRound<Words>> rounds;
   Set running, some;

@@ -105,6 +105,11 @@ TEST_CASE("few flows have the rates of any flows", "[flow]") {
       INFO("ranks " << kind.ranks << ", seed " << seed << ", turn " << turn);
       CHECK(few == Approx(any).epsilon(1e-12).margin(0));
       CHECK(model.times(order).seconds == few);
+      for (const double limit : {0.3, 0.6, 0.9, 0.99, 0.9999, 1.0, 1.0001}) {
+        INFO("limit " << limit);
+        const double found = model.seconds(order, limit * few);
+        CHECK((limit < 1 && few > 0 ? limit * few < found && found <= few : found == few));
+      }
       std::rotate(order.begin(), order.begin() + 1, order.end());
     }
   }

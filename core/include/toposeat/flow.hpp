@@ -62,6 +62,10 @@ struct FlowTimes {
   std::uint32_t bottleneck = no_link; // link that limited it when it finished, or no_link
 };
 
+/// For `FlowModel::seconds` where only times that are less than `seconds`, by the tolerance of
+/// comparisons (1e-9), are of interest: what takes as long is given up too.
+[[nodiscard]] inline double give_up_at(double seconds) { return seconds * (1 - 5e-10); }
+
 /// Evaluates many assignments of one traffic on one network without allocating each time.
 /// Network and traffic must be valid and outlive the object. Not for use by two threads at once.
 class FlowModel {
