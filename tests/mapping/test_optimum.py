@@ -77,25 +77,22 @@ def constraints_of(which: str, kind: str, seed: int) -> Constraints:
     if kind in ("cube-mesh", "hosts", "sockets"):
         devices[-1] = 7
     sets = {rank: sorted(rng.choice(devices, 3, replace=False).tolist()) for rank in (0, 2)}
-    if which == "pins":
-        return Constraints(devices=devices, pins={1: 4, 3: 0})
-    if which == "allowed":
-        return Constraints(devices=devices, allowed=sets)
-    if which == "slots":
-        return Constraints(devices=devices[:4], slots={5: 2, 0: 2, 4: 1, 1: 1})
-    if which == "seats":  # more than eight on few devices
-        return Constraints(devices=devices[:4], slots=3)
-    if which == "excluded":
-        return Constraints(devices=devices, exclude=[4])
-    if which == "all":
-        return Constraints(
+    kept: dict[str, Constraints] = {
+        "none": Constraints(devices=devices),
+        "pins": Constraints(devices=devices, pins={1: 4, 3: 0}),
+        "allowed": Constraints(devices=devices, allowed=sets),
+        "slots": Constraints(devices=devices[:4], slots={5: 2, 0: 2, 4: 1, 1: 1}),
+        "seats": Constraints(devices=devices[:4], slots=3),  # more than eight on few devices
+        "excluded": Constraints(devices=devices, exclude=[4]),
+        "all": Constraints(
             devices=devices,
             exclude=[devices[-1]],
             slots={5: 2, 0: 2, 4: 1},
             pins={3: 0},
             allowed={0: [0, 5, 2], 2: [4, 5, 1]},
-        )
-    return Constraints(devices=devices)
+        ),
+    }
+    return kept[which]
 
 
 def check_valid(result: MappingResult, every: Enumeration) -> None:
