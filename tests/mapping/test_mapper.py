@@ -22,7 +22,15 @@ from tests.mapping.machines import (
 )
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluate import evaluate
-from toposeat.mapping import OBJECTIVES, Constraints, map_traffic, mapper, scotch_available
+from toposeat.mapping import (
+    OBJECTIVES,
+    Constraints,
+    map_to_shape,
+    map_traffic,
+    mapper,
+    read_shape,
+    scotch_available,
+)
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
@@ -238,6 +246,12 @@ def test_budget_is_respected() -> None:
         ({"solver": "magic"}, UsageError, "unknown solver 'magic'"),
         ({"metric": "colour"}, UsageError, "colour"),
         ({"seed": -1}, UsageError, "seed"),
+        ({"seed": 1.5}, UsageError, "seed 1.5"),
+        ({"budget_s": float("nan")}, UsageError, "budget of nan"),
+        ({"budget_s": float("inf")}, UsageError, "budget of inf"),
+        ({"budget_s": -1.0}, UsageError, "budget of -1"),
+        ({"min_gain": float("nan")}, UsageError, "gain of nan"),
+        ({"min_gain": 2.0}, UsageError, "gain of 2"),
     ],
 )
 def test_mistakes_are_named(options: dict[str, object], error: type, words: str) -> None:
@@ -245,6 +259,9 @@ def test_mistakes_are_named(options: dict[str, object], error: type, words: str)
     with pytest.raises(error, match=words) as caught:
         map_traffic(read_topology("dgx-1v"), traffic, **options)  # type: ignore[arg-type]
     assert caught.value.hint
+    if "metric" not in options:
+        with pytest.raises(error, match=words.replace("unknown solver", "solver")):
+            map_to_shape(read_shape("hierarchy:4:4"), traffic, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from toposeat.mapping.explain import Goal, explain
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.number_notes import not_worth_moving, number_notes
 from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
+from toposeat.mapping.search_options import check_search_options
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -80,12 +81,13 @@ def map_traffic(
         explained: also say why (`MappingResult.explanation`); searches a little for runners-up.
 
     Raises:
-        UsageError: on an unknown name, or constraints that contradict each other.
+        UsageError: on an unknown name, a number out of range, or constraints that contradict each
+            other.
         ToposeatError: if the ranks do not fit on the devices.
         UnavailableError: if Scotch is asked for and its library is not installed.
     """
     _check_names(objective, solver)
-    _check_seed(seed)
+    check_search_options(seed, budget_s, min_gain)
     problem = problem_of(topology, traffic.ranks, constraints or Constraints())
     evaluator = Evaluator(topology, traffic, metric=metric)
     network, flows = evaluator.network, evaluator.flows
@@ -212,11 +214,6 @@ def _check_names(objective: str, solver: str) -> None:
     for what, name, known in (("objective", objective, OBJECTIVES), ("solver", solver, SOLVERS)):
         if name not in known:
             raise UsageError(f"unknown {what} {name!r}", hint=f"choose one of {', '.join(known)}")
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**64:
-        raise UsageError(f"seed {seed} is out of range", hint="use a whole number >= 0")
 
 
 def _certificate(

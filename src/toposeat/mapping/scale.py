@@ -18,6 +18,7 @@ from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.explain_slots import explain_slots
 from toposeat.mapping.number_notes import not_worth_moving
+from toposeat.mapping.search_options import check_search_options
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -74,7 +75,7 @@ def map_to_shape(
         explained: also say why (`ScaleResult.explanation`).
 
     Raises:
-        UsageError: on an unknown name.
+        UsageError: on an unknown name, or a number out of range.
         ToposeatError: if the ranks do not fit.
         UnavailableError: if Scotch is asked for and not installed.
     """
@@ -87,8 +88,7 @@ def map_to_shape(
             f"solver {solver!r} does not map onto the shape of a machine",
             hint=f"choose one of {', '.join(SCALE_SOLVERS)}",
         )
-    if not 0 <= seed < 2**64:
-        raise UsageError(f"seed {seed} is out of range", hint="use a whole number >= 0")
+    check_search_options(seed, budget_s, min_gain)
     if traffic.ranks > shape.slots:
         raise ToposeatError(
             f"{traffic.ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
