@@ -191,6 +191,7 @@ RankSet TreeTables::best_right(int number, RankSet set) const {
   const std::size_t turn = place % (2 * turned_ranks);
   const bool lowest_is_low = stage.symmetric && low > 0;
   double best = unlimited;
+  double most = unlimited; // that either part has, of equally good ones
   RankSet best_high = 0;
   RankSet best_low = 0;
   for (std::size_t right_low = 0; right_low <= std::min(low, right_size); ++right_low) {
@@ -204,8 +205,10 @@ RankSet TreeTables::best_right(int number, RankSet set) const {
       const double *const left = first_value(stage.left, high ^ part) + turn;
       for (const LowSplit &split : std::span(mine, splits.count)) {
         const double each = joined(right[split.right], left[split.left]);
-        if (each < best) {
+        const double larger = std::max(right[split.right], left[split.left]);
+        if (less_by_tolerance(each, best) || (each <= best * (1 + 1e-12) && larger < most)) {
           best = each;
+          most = larger;
           best_high = part;
           best_low = turned(lows.at(right_low, split.right), turn);
         }
