@@ -1,0 +1,116 @@
+"""Problems that break arithmetic or make no sense, for every objective and solver."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.mapping.machines import traffic_of
+from toposeat.errors import InputError, ToposeatError, UsageError
+from toposeat.mapping import (
+    OBJECTIVES,
+    SOLVERS,
+    Constraints,
+    map_to_shape,
+    map_traffic,
+    read_shape,
+    scotch_available,
+)
+from toposeat.mapping.scale import SCALE_SOLVERS
+from toposeat.model.evaluation import Evaluation
+from toposeat.model.scale_result import ScaleEvaluation
+from toposeat.model.traffic import Traffic
+from toposeat.topology import read_topology
+
+MOST = 2**61
+USABLE = [each for each in SOLVERS if each != "scotch" or scotch_available()]
+
+
+def one_pair(ranks: int, nbytes: int) -> Traffic:
+    matrix = np.zeros((ranks, ranks), np.int64)
+    matrix[0, -1] = nbytes
+    return traffic_of(matrix)
+
+
+PROBLEMS = {
+    "no traffic": traffic_of(np.zeros((3, 3), np.int64)),
+    "one rank": traffic_of(np.zeros((1, 1), np.int64)),
+    "one rank that talks to itself": one_pair(1, 5),
+    "one byte": one_pair(4, 1),
+    "nearly as many bytes as can be counted": one_pair(4, MOST),
+    "one byte beside very many": traffic_of(
+        np.array([[0, MOST - 1, 0], [1, 0, 0], [0, 0, 0]], np.int64)
+    ),
+}
+
+
+def is_sound(evaluation: Evaluation | ScaleEvaluation) -> bool:
+    figures = (evaluation.predicted_s, evaluation.cost, evaluation.max_congestion_s)
+    return all(each is not None and math.isfinite(each) and each >= 0 for each in figures)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_node_answers_soundly(name: str) -> None:
+    traffic = PROBLEMS[name]
+    for machine, objective, solver in itertools.product(("dgx-1v", "power9-4"), OBJECTIVES, USABLE):
+        result = map_traffic(
+            read_topology(machine),
+            traffic,
+            objective=objective,
+            solver=solver,
+            budget_s=0.1,
+            explained=solver == "auto",
+        )
+        assert len(set(result.device_of_rank)) == traffic.ranks
+        assert is_sound(result.default)
+        assert is_sound(result.placed)
+        gap = result.certificate.gap
+        assert gap is None or (math.isfinite(gap) and gap >= 0)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_shape_answers_soundly(name: str) -> None:
+    traffic = PROBLEMS[name]
+    for text, objective, solver in itertools.product(
+        ("hierarchy:2:4", "torus2d:3x3", "dragonfly:2:2:2"), OBJECTIVES, SCALE_SOLVERS
+    ):
+        if solver == "scotch" and not scotch_available():
+            continue
+        result = map_to_shape(
+            read_shape(text), traffic, objective=objective, solver=solver, explained=True
+        )
+        assert len(set(result.slot_of_rank.tolist())) == traffic.ranks
+        assert is_sound(result.default)
+        assert is_sound(result.placed)
+
+
+def test_devices_that_nothing_joins_are_named() -> None:
+    machine = read_topology("dgx-1v")
+    routes = tuple(each for each in machine.routes if "gpu7" not in (each.source, each.target))
+    cut = dataclasses.replace(machine, routes=routes)
+    for objective, solver in itertools.product(OBJECTIVES, USABLE):
+        with pytest.raises(InputError, match="no route from device 'gpu0' to 'gpu7'") as caught:
+            map_traffic(cut, one_pair(4, 1), objective=objective, solver=solver)
+        assert caught.value.hint
+
+
+def test_too_many_ranks_and_contradictions_for_every_solver() -> None:
+    machine, traffic = read_topology("power9-4"), one_pair(5, 1)
+    for objective, solver in itertools.product(OBJECTIVES, USABLE):
+        with pytest.raises(ToposeatError, match="5 ranks do not fit on the 4 devices"):
+            map_traffic(machine, traffic, objective=objective, solver=solver)
+        with pytest.raises(UsageError, match="both pinned to device 3"):
+            map_traffic(
+                machine,
+                one_pair(3, 1),
+                objective=objective,
+                solver=solver,
+                constraints=Constraints(pins={0: 3, 1: 3}),
+            )
+    for objective, solver in itertools.product(OBJECTIVES, SCALE_SOLVERS):
+        with pytest.raises(ToposeatError, match="5 ranks do not fit on the 4 slots"):
+            map_to_shape(read_shape("hierarchy:2:2"), traffic, objective=objective, solver=solver)
