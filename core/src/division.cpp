@@ -15,6 +15,7 @@ constexpr std::uint32_t most_local = 4096; // vertices: beyond, dividing again c
 constexpr std::uint32_t first_tries = 8;   // and at least an eighth of the blocks
 constexpr double worth_going_on = 0.02;    // of the cut: what all blocks promise, by the first ones
 constexpr double worth_little = 0.005;     // the same where nothing else helps
+constexpr float most_cut = 0.5F; // of the weight: beyond, blocks are no regions to divide again
 constexpr std::uint32_t few_vertices = 64; // what they weigh is not worth more than refinement
 
 } // namespace
@@ -37,7 +38,8 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
     kway_.refine(graph, capacity, block);
     return block;
   }
-  redivide(graph, capacity, few, rounds, worth_going_on, block);
+  if (share_cut(graph, block) < most_cut)
+    redivide(graph, capacity, few, rounds, worth_going_on, block);
   // Ranks that hang together too much to move one by one: several tiles of a grid on each node.
   if (!annealer_.anneal(graph, capacity, block) && capacity.size() > more)
     redivide(graph, capacity, more, 1, worth_little, block);

@@ -34,6 +34,12 @@ inline double cut_of(const PartGraph &graph, const std::vector<std::uint32_t> &b
   return cut;
 }
 
+/// The same as a share of all weight; 0 if there is none.
+inline float share_cut(const PartGraph &graph, const std::vector<std::uint32_t> &block) {
+  const double all = std::accumulate(graph.weight.begin(), graph.weight.end(), 0.0);
+  return all > 0 ? static_cast<float>(cut_of(graph, block) / all) : 0;
+}
+
 /// 0 or 1 for each vertex.
 using Sides = std::vector<std::uint8_t>;
 
