@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "job.hpp"
+#include "limit_proof.hpp"
 #include "toposeat/cost_search.hpp"
 #include "toposeat/small_loads.hpp"
 #include "toposeat/subset_dp.hpp"
@@ -33,6 +34,12 @@ std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
   return Found{job.unpadded(least->placement), least->value, "tree"};
 }
 
+/// Leaves some of the budget for the least sum.
+BoundedAnswer prove_congestion(const Job &job, const Assignment &placement, double bound) {
+  return prove_by_limits(job.branched_loads(), false, placement, bound, steady_nodes(job),
+                         job.deadline.within(0.8 * job.deadline.left()));
+}
+
 } // namespace
 
 Found solve_congestion(const Job &job) {
@@ -54,7 +61,13 @@ Found solve_congestion(const Job &job) {
   Assignment start = job.padded(job.home);
   if (job.devices() <= 64)
     descend(job.qap, start);
-  const LoadAnswer found = search_congestion(job.loads, job.unpadded(start), options, search_end);
+  LoadAnswer found = search_congestion(job.loads, job.unpadded(start), options, search_end);
+  if (branch && job.devices() > max_small_loads && limits_apply(job.loads)) {
+    const BoundedAnswer proved = prove_congestion(job, found.placement, bound);
+    found.placement = proved.placement;
+    found.max_s = proved.value;
+    bound = proved.lower_bound;
+  }
   bound = stronger_congestion_bound(job, bound, found.max_s);
   if (!branch)
     return {found.placement, bound, "search"};

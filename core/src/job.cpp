@@ -20,7 +20,8 @@ constexpr std::size_t largest_lawler = 64;   // devices; the bound takes O(n^4 l
 
 constexpr std::size_t most_known = 256; // placements whose figures are kept
 
-constexpr double least_effort = 0.02; // seconds, however small the budget
+constexpr double steady_nodes_per_s = 2e5; // a node takes about a microsecond
+constexpr double least_effort = 0.02;      // seconds, however small the budget
 
 /// What the bound of Gilmore and Lawler takes on a core of 2024.
 double lawler_seconds(std::size_t devices) { return 6e-9 * std::pow(devices, 4); }
@@ -116,6 +117,10 @@ bool Job::improves(const Assignment &placement) const {
     return true;
   return request.objective == Objective::congestion && !less_by_tolerance(theirs, mine) &&
          less_by_tolerance(mean_congestion(placement), mean_congestion(home));
+}
+
+std::uint64_t steady_nodes(const Job &job) {
+  return static_cast<std::uint64_t>(steady_nodes_per_s * job.effort());
 }
 
 void Job::remember(const Assignment &placement, double seconds) const {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -87,6 +88,10 @@ struct Found {
   std::optional<double> lower_bound;
   std::string solver;
 };
+
+/// Of `prove_by_limits`: in proportion to the budget, so that a seed gives one answer wherever it
+/// suffices.
+std::uint64_t steady_nodes(const Job &job);
 
 Found solve_cost(const Job &job);
 Found solve_congestion(const Job &job);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "job.hpp"
+#include "limit_proof.hpp"
 #include "toposeat/cost_search.hpp"
 #include "toposeat/small_loads.hpp"
 #include "toposeat/small_times.hpp"
@@ -109,6 +110,13 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
     if (found.max_s < least.max_s)
       least = found;
   }
+  if (job.may_enumerate() && job.devices() > 8 && limits_apply(job.loads) && !tree) {
+    const BoundedAnswer proved =
+        prove_by_limits(job.branched_loads(), false, least.placement, bound, steady_nodes(job),
+                        job.deadline.within(0.1 * job.request.budget_s));
+    options.visit(proved.placement);
+    return stronger_congestion_bound(job, proved.lower_bound, proved.value);
+  }
   bound = stronger_congestion_bound(job, bound, least.max_s);
   const bool branches = load_branching_handles_allowed || job.qap.allowed.empty();
   if (job.may_enumerate() && branches && job.devices() > 8 && job.devices() <= branched_devices &&
@@ -128,6 +136,14 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
 
 namespace {
 
+/// Returns the best proved lower bound; what is better than the finalists becomes one of them.
+double prove_time(const Job &job, Finalists &finalists, double bound, const Deadline &deadline) {
+  const BoundedAnswer proved = prove_by_limits(job.branched_loads(), true, finalists.best(), bound,
+                                               steady_nodes(job), deadline);
+  finalists.add(proved.placement);
+  return proved.lower_bound;
+}
+
 Found search_time(const Job &job, Finalists &finalists) {
   const Effort effort = effort_of(job);
   double bound = job.floor().time_s;
@@ -139,8 +155,16 @@ Found search_time(const Job &job, Finalists &finalists) {
   }
   if (open())
     finalists.refine(3, effort.timings, job.deadline);
+  const bool by_limits = job.may_enumerate() && real_devices(job) > 8 && limits_apply(job.loads);
+  if (open() && by_limits)
+    bound = prove_time(job, finalists, bound, job.deadline.within(0.1 * job.request.budget_s));
   if (job.devices() > 8 && !(is_small(job) && job.may_enumerate()))
     finalists.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
+  if (by_limits) {
+    if (open())
+      bound = prove_time(job, finalists, bound, job.deadline);
+    return {finalists.best(), bound, "limits"};
+  }
   const bool branch = (job.request.method == Method::exact || real_devices(job) <= 8) &&
                       (load_branching_handles_allowed || job.qap.allowed.empty());
   if (open() && branch && job.may_enumerate()) {

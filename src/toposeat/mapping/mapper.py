@@ -245,6 +245,7 @@ def _certificate(
 _PROOFS = {  # by solver of the core
     "tree": "every nested grouping of the ranks on this tree was covered",
     "branch and bound": "every placement was covered by branch and bound",
+    "limits": "every placement whose links all stay below the value was ruled out",
     "two blocks": "every division of the ranks between the two halves of the machine was covered",
 }
 
