@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <queue>
 #include <tuple>
 #include <unordered_set>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "alike.hpp"
-#include "toposeat/congestion.hpp"
+#include "exchange_loads.hpp"
 
 namespace toposeat {
 namespace {
@@ -20,25 +21,28 @@ public:
   EqualWalk(const Job &job, const Assignment &start, double start_s, double enough_s,
             const WalkEffort &effort, std::uint64_t few)
       : job_(job), by_cost_(job.request.objective == Objective::cost), alike_(job.loads, job.qap),
-        loads_(job.machine.network, job.request.traffic, start),
+        loads_(exchange_loads(job.machine.network, job.request.traffic, job.qap, enough_s)),
         wanted_(job.value(job.request.objective, start)), best_s_(start_s), enough_s_(enough_s),
         left_(effort), few_(few) {
     if (start_s <= enough_s)
       left_.timings = std::min(left_.timings, few);
+    if (!by_cost_ && !less_by_tolerance(wanted_, job.value(Objective::congestion, job.home)))
+      wanted_mean_ = job.mean_congestion(start);
     Assignment all = job.padded(start);
     const std::uint64_t number = alike_.number(all);
     seen_.insert(number);
-    add(number, std::move(all), over(), loads_.max_s());
+    add({number, wanted_, std::move(all)}, {}); // nothing else to leave at first
   }
 
   std::optional<Assignment> run(const Deadline &deadline) {
-    while (!finished() && !deadline.expired()) {
+    while (!finished() && left_.places > 0 && !deadline.expired()) {
       const std::size_t next = next_to_leave();
       if (next == places_.size())
         break;
+      --left_.places;
       places_[next].left = true;
       const Place here = places_[next]; // the list grows
-      stand_on(here.placement);
+      loads_->stand_on(here.placement);
       look_around(here);
     }
     return best_;
@@ -47,17 +51,19 @@ public:
 private:
   struct Place {
     std::uint64_t number;
+    double value;         // of the objective
     Assignment placement; // of all ranks, silent ones included
     bool left = false;
   };
 
-  /// In order: what all links together have above the limit, the busiest one, and where it is in
+  /// In order: what all links together have above the limit (a way towards placements that are fast
+  /// enough where many have the same busiest link), the busiest one or the mean, and where it is in
   /// the list.
   using Rank = std::tuple<double, double, std::size_t>;
 
-  void add(std::uint64_t number, Assignment placement, double over_s, double max_s) {
-    best_first_.emplace(over_s, max_s, places_.size());
-    places_.push_back({number, std::move(placement)});
+  void add(Place place, const LoadFigures &figures) {
+    best_first_.emplace(figures.over_s, by_cost_ ? figures.max_s : figures.mean_s, places_.size());
+    places_.push_back(std::move(place));
   }
 
   /// The best one and the oldest one in turn: the best alone lead into valleys that are closed on
@@ -74,62 +80,38 @@ private:
     return oldest_;
   }
 
-  /// Above the limit: a way towards placements that are fast enough where many have the same
-  /// busiest link.
-  [[nodiscard]] double over() const {
-    double sum = 0;
-    for (const double seconds : loads_.seconds())
-      sum += std::max(0.0, seconds - enough_s_);
-    return sum;
-  }
-
   [[nodiscard]] bool finished() const { return left_.timings == 0 || left_.placements == 0; }
-
-  void stand_on(const Assignment &placement) {
-    for (std::uint32_t rank = 0; rank < job_.request.traffic.ranks; ++rank) {
-      if (loads_.device_of_rank()[rank] != placement[rank])
-        loads_.move(rank, placement[rank]);
-    }
-    loads_.commit();
-  }
 
   void look_around(const Place &here) {
     const std::uint32_t ranks = job_.request.traffic.ranks;
     const auto size = static_cast<std::uint32_t>(job_.qap.size());
-    Assignment changed = here.placement;
     for (std::uint32_t r = 0; r < ranks; ++r) {
       for (std::uint32_t s = r + 1; s < size; ++s) {
         if (finished())
           return;
-        if (!job_.qap.may_swap(here.placement, r, s) || !keeps_cost(here.placement, r, s))
+        if (!job_.qap.may_swap(here.placement, r, s))
+          continue;
+        const double value =
+            by_cost_ ? here.value + swap_delta(job_.qap, here.placement, r, s) : wanted_;
+        if (less_by_tolerance(wanted_, value))
           continue;
         const std::uint64_t number = alike_.exchanged(here.number, here.placement, r, s);
-        if (!seen_.insert(number).second)
-          continue;
-        std::swap(changed[r], changed[s]);
-        look_at(changed, here.placement[r], here.placement[s], number);
-        std::swap(changed[r], changed[s]);
+        if (seen_.insert(number).second)
+          look_at({number, value, here.placement}, r, s);
       }
     }
   }
 
-  [[nodiscard]] bool keeps_cost(const Assignment &placement, std::uint32_t r,
-                                std::uint32_t s) const {
-    return !by_cost_ ||
-           !less_by_tolerance(wanted_, wanted_ + swap_delta(job_.qap, placement, r, s));
-  }
-
-  void look_at(const Assignment &changed, std::uint32_t a, std::uint32_t b, std::uint64_t number) {
+  void look_at(Place place, std::uint32_t r, std::uint32_t s) {
     --left_.placements;
-    loads_.exchange(a, b);
-    const double max_s = loads_.max_s();
-    const double over_s = over();
-    loads_.undo();
-    if (less_by_tolerance(wanted_, by_cost_ ? qap_cost(job_.qap, changed) : max_s))
+    const LoadFigures figures = loads_->exchanged(r, s);
+    if (!by_cost_ && (less_by_tolerance(wanted_, figures.max_s) ||
+                      less_by_tolerance(wanted_mean_, figures.mean_s)))
       return;
-    if (max_s <= limit_s())
-      time(job_.unpadded(changed));
-    add(number, changed, over_s, max_s);
+    std::swap(place.placement[r], place.placement[s]);
+    if (figures.max_s <= limit_s())
+      time(job_.unpadded(place.placement));
+    add(std::move(place), figures);
   }
 
   /// What takes longer need not be timed.
@@ -143,6 +125,9 @@ private:
     const bool first = best_s_ > enough_s_;
     if (first ? seconds > limit_s() : !less_by_tolerance(seconds, best_s_))
       return;
+    // Values were added up step by step.
+    if (less_by_tolerance(wanted_, job_.value(job_.request.objective, placement)))
+      return;
     best_s_ = seconds;
     job_.remember(placement, seconds);
     best_ = std::move(placement);
@@ -153,8 +138,9 @@ private:
   const Job &job_;
   bool by_cost_;
   Alike alike_;
-  LinkLoads loads_;
+  std::unique_ptr<ExchangeLoads> loads_;
   double wanted_;
+  double wanted_mean_ = unlimited;
   double best_s_;
   double enough_s_;
   WalkEffort left_;
