@@ -87,13 +87,13 @@ private:
       return std::nullopt;
     const Deadline end = within(0.2);
     const double seconds = job_.value(Objective::time, refused);
-    const std::size_t timings = 6 + 2000 / (50 + job_.request.traffic.flows.size());
+    const std::size_t timings = 6 + 2000 / (50 + job_.request.traffic.flows.size()); // in 0.5 ms
     const WalkEffort effort{.places = long_walk, .placements = 8 * long_walk, .timings = timings};
     std::optional<Assignment> other =
         faster_equal(job_, refused, seconds, home_s(), effort, few_timings(), end);
     if (other)
       return other;
-    other = better_within(job_, refused, home_s(), short_list, end);
+    other = better_within(job_, refused, home_s(), timings / 2, end);
     if (other && worse(*other, refused))
       answer_.notes.push_back(refusal(refused) + " than the default: took one that is not, with " +
                               less(*other));
