@@ -11,7 +11,6 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t largest_plateau = 64; // devices for which equally good placements are timed
-constexpr std::uint64_t short_list = 8;     // placements that are timed after a descent
 constexpr std::size_t long_walk = 60;       // placements whose surroundings are looked at
 
 std::string percent(double ratio) {
