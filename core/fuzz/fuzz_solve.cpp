@@ -166,6 +166,8 @@ void add_constraints(Source &source, MapRequest &request) {
   }
 }
 
+constexpr double slack = 1 + 1e-6;
+
 void require(bool holds, const char *what) {
   if (holds)
     return;
@@ -178,8 +180,26 @@ void check_seats(const MapRequest &request, const Assignment &placement) {
   require(fault == nullptr, fault);
 }
 
+/// Where there are few placements: none is below the bound, which of a proved answer is its value.
+void check_bound(const MapRequest &request, double bound) {
+  constexpr double most_placements = 300;
+  const std::uint32_t ranks = request.traffic.ranks;
+  const std::uint32_t devices = request.network.devices;
+  if (std::pow(devices, ranks) > most_placements)
+    return;
+  Assignment placement(ranks, 0);
+  for (;;) {
+    if (seating_fault(request, placement) == nullptr)
+      require(bound <= value_of(request, placement) * slack, "a placement is below the bound");
+    std::uint32_t rank = 0; // counts in base `devices`
+    while (rank < ranks && ++placement[rank] == devices)
+      placement[rank++] = 0;
+    if (rank == ranks)
+      return;
+  }
+}
+
 void check_answer(const MapRequest &request, const MapAnswer &answer) {
-  constexpr double slack = 1 + 1e-6;
   check_seats(request, answer.device_of_rank);
   const Assignment home = default_assignment(request);
   check_seats(request, home);
@@ -189,6 +209,8 @@ void check_answer(const MapRequest &request, const MapAnswer &answer) {
   require(!answer.lower_bound || *answer.lower_bound <= value * slack, "the bound is above");
   require(!answer.lower_bound || *answer.lower_bound <= value_of(request, home) * slack,
           "the bound is above the default");
+  if (answer.lower_bound)
+    check_bound(request, answer.proved ? answer.value : *answer.lower_bound);
   if (request.method == Method::random)
     return;
   require(value <= value_of(request, home) * slack, "worse than the default");

@@ -62,6 +62,14 @@ double port_rate(const Network &network, const std::set<LinkKey> &end_links,
   return sum;
 }
 
+/// Each link and direction of a route once, however often it goes that way.
+template <class Route> std::set<LinkKey> links_of(const Route &route) {
+  std::set<LinkKey> links;
+  for (const LinkUse &use : route)
+    links.emplace(use.link, use.reverse);
+  return links;
+}
+
 PortRates port_rates(const Network &network, std::uint32_t device) {
   std::set<LinkKey> first;
   std::set<LinkKey> last;
@@ -79,10 +87,10 @@ PortRates port_rates(const Network &network, std::uint32_t device) {
     }
     first.emplace(leaving.front().link, leaving.front().reverse);
     last.emplace(entering.back().link, entering.back().reverse);
-    for (const LinkUse &use : leaving)
-      ++out[{use.link, use.reverse}];
-    for (const LinkUse &use : entering)
-      ++in[{use.link, use.reverse}];
+    for (const LinkKey &key : links_of(leaving))
+      ++out[key];
+    for (const LinkKey &key : links_of(entering))
+      ++in[key];
   }
   const std::uint32_t routes = network.devices - 1 - companions;
   if (routes == 0)

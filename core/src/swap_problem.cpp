@@ -284,7 +284,8 @@ private:
     double sums = 4 * largest_entry(problem_.linear);
     for (const HalfTerm &half : problem_.halves) {
       const double widest = largest_entry(half.distance);
-      sums += 4 * widest * (largest_row_sum(half.flow) + largest_entry(half.flow));
+      const double flow = largest_row_sum(half.flow) + largest_entry(half.flow);
+      sums += 4 * widest * std::max(1.0, flow); // without flows distances are still subtracted
     }
     return sums < largest_sum;
   }

@@ -180,6 +180,19 @@ TEST_CASE("bytes of real traffic do not fit 32 bits, but their ratios do", "[sea
   check_deltas<double>(qap, make_swap_problem(qap), rng);
 }
 
+TEST_CASE("distances that fit no 32 bits are not taken for small integers, even without traffic",
+          "[search]") {
+  Rng rng(75);
+  Qap qap = random_qap(6, {}, rng);
+  for (double &value : qap.flow.values)
+    value = 0;
+  qap.distance(0, 1) = 3e9;
+  qap.distance(1, 0) = 7;
+  const SwapProblem problem = make_swap_problem(qap);
+  CHECK_FALSE(problem.small_integers);
+  check_deltas<double>(qap, problem, rng);
+}
+
 TEST_CASE("the search agrees with brute force whatever the problem has", "[search]") {
   Rng rng(74);
   for (const Extras &extras : all_extras()) {
