@@ -23,14 +23,17 @@ class Sample:
         return max(self.milliseconds)
 
 
-def interleaved(calls: Sequence[Callable[[], object]], rounds: int) -> list[Sample]:
-    """Each call once per round, in turn, after one call that is not counted.
+def interleaved(
+    calls: Sequence[Callable[[], object]], rounds: int, warm: bool = True
+) -> list[Sample]:
+    """Each call once per round, in turn, after one call that is not counted (if `warm`: not worth
+    it for calls that take long).
 
     Time of this thread: other processes and threads on a busy machine do not count, caches and
     clock they disturb do. Solvers here have one thread.
     """
     taken: list[list[float]] = [[] for _ in calls]
-    for call in calls:
+    for call in calls if warm else ():
         call()
     for _ in range(rounds):
         for call, each in zip(calls, taken, strict=True):
