@@ -37,7 +37,7 @@ std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
 /// Leaves some of the budget for the least sum.
 BoundedAnswer prove_congestion(const Job &job, const Assignment &placement, double bound) {
   return prove_by_limits(job.branched_loads(), false, placement, bound, steady_nodes(job),
-                         job.deadline.within(0.8 * job.deadline.left()));
+                         job.deadline.within(0.95 * job.deadline.left()));
 }
 
 } // namespace

@@ -150,6 +150,28 @@ def test_enumeration_agrees(kind: str, seed: int, solver: str) -> None:
                 assert result.certificate.lower_bound == pytest.approx(optimum, rel=EXACT)
 
 
+@pytest.mark.parametrize("kind", ["torus:3x3", "mesh:3x3", "torus:4x3", "ring:9", "random"])
+@settings(max_examples=2)
+@given(seed=st.integers(0, 10_000))
+def test_limits_agree_with_enumeration(kind: str, seed: int) -> None:
+    """Above eight devices congestion and time are proved by limits."""
+    rng = np.random.default_rng(seed)
+    machine = random_topology(rng, 9) if kind == "random" else read_topology(kind)
+    traffic = uneven_traffic(seed, 4)
+    pins = {1: int(rng.integers(0, 9))} if seed % 3 == 0 else {}
+    constraints = Constraints(pins=pins)
+    every = Enumeration(machine, traffic, constraints)
+    for objective in ("congestion", "time"):
+        result = map_traffic(
+            machine, traffic, objective=objective, constraints=constraints, budget_s=10
+        )
+        check_valid(result, every)
+        optimum = every.least(objective, "bandwidth")
+        assert result.certificate.lower_bound == pytest.approx(optimum, rel=EXACT)
+        if result.certificate.proved:
+            assert result.certificate.value == pytest.approx(optimum, rel=EXACT)
+
+
 def test_solvers_that_prove_nothing_state_what_they_found() -> None:
     """Values and bounds of the placement that they answer, against the same judges."""
     machine, traffic = machine_of("mesh", 7), uneven_traffic(7, 5)
