@@ -11,7 +11,6 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t largest_plateau = 64; // devices for which equally good placements are timed
-constexpr std::size_t long_walk = 60;       // placements whose surroundings are looked at
 
 std::string percent(double ratio) {
   char text[32];
@@ -86,8 +85,9 @@ private:
       return std::nullopt;
     const Deadline end = within(0.2);
     const double seconds = job_.value(Objective::time, refused);
-    const std::size_t timings = 6 + 2000 / (50 + job_.request.traffic.flows.size()); // in 0.5 ms
-    const WalkEffort effort{.places = long_walk, .placements = 8 * long_walk, .timings = timings};
+    // A few tenths of a millisecond, whatever the number of flows.
+    const std::size_t timings = 6 + 2000 / (50 + job_.request.traffic.flows.size());
+    const WalkEffort effort{.places = 2 * timings, .placements = 16 * timings, .timings = timings};
     std::optional<Assignment> other =
         faster_equal(job_, refused, seconds, home_s(), effort, few_timings(), end);
     if (other)
