@@ -27,11 +27,15 @@ struct Divider::Row {
 };
 
 std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
-                                           const std::vector<std::uint32_t> &capacity) {
+                                           const std::vector<std::uint32_t> &capacity,
+                                           const std::vector<std::uint32_t> &start) {
   std::vector<std::uint32_t> block(graph.vertices(), 0);
   Row row{capacity, 0, std::vector<std::uint32_t>(graph.vertices())};
   std::iota(row.vertices.begin(), row.vertices.end(), 0U);
   halve(graph, row, block);
+  const bool started = !start.empty() && cut_of(graph, start) < cut_of(graph, block);
+  if (started)
+    block = start;
   if (capacity.size() <= 2)
     return block;
   if (!thorough_ || capacity.size() <= few || graph.vertices() <= few_vertices) {
@@ -39,10 +43,11 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
     return block;
   }
   if (share_cut(graph, block) < most_cut)
-    redivide(graph, capacity, few, rounds, worth_going_on, block);
+    redivide(graph, capacity, few, rounds, started ? 0 : worth_going_on, block);
   // Ranks that hang together too much to move one by one: several tiles of a grid on each node.
-  if (!annealer_.anneal(graph, capacity, block) && capacity.size() > more)
-    redivide(graph, capacity, more, 1, worth_little, block);
+  if (annealer_.anneal(graph, capacity, block) || capacity.size() <= more)
+    return block;
+  redivide(graph, capacity, more, 1, worth_little, block);
   return block;
 }
 

@@ -24,9 +24,11 @@ public:
       : deadline_(deadline), thorough_(thorough), rng_(seed ^ 0x5bd1e995U),
         bisector_(seed, deadline), kway_(deadline), local_(deadline), annealer_(seed, deadline) {}
 
-  /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank.
+  /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank. `start`,
+  /// if not empty, is such a division to go on from where it is the better one to begin with.
   std::vector<std::uint32_t> divide(const PartGraph &graph,
-                                    const std::vector<std::uint32_t> &capacity);
+                                    const std::vector<std::uint32_t> &capacity,
+                                    const std::vector<std::uint32_t> &start = {});
 
   /// The graph of some vertices, numbered in their order.
   PartGraph induced(const PartGraph &graph, std::span<const std::uint32_t> vertices);

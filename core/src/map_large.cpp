@@ -162,9 +162,16 @@ private:
 
   void add_multilevel() {
     tell("multilevel", 0);
-    Assignment placement =
-        multisection(graph_, tree_, request_.seed, regular_ ? Effort::quick : Effort::thorough,
-                     deadline_, [&](double share) { tell("multilevel", share); });
+    const auto cheaper = [](const LargeCandidate &a, const LargeCandidate &b) {
+      return a.cost < b.cost;
+    };
+    const auto cheapest =
+        std::min_element(answer_.candidates.begin(), answer_.candidates.end(), cheaper) -
+        answer_.candidates.begin();
+    Assignment placement = multisection(
+        graph_, tree_, request_.seed, regular_ ? Effort::quick : Effort::thorough, deadline_,
+        [&](double share) { tell("multilevel", share); },
+        regular_ ? Assignment() : placements_[static_cast<std::size_t>(cheapest)]);
     refine_slots(graph_, request_.machine, tree_, placement, deadline_);
     add("multilevel", std::move(placement));
     if (deadline_.expired())

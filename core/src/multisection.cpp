@@ -38,12 +38,16 @@ struct Group {
 class Multisection {
 public:
   Multisection(const RankGraph &graph, const SlotTree &tree, std::uint64_t seed, Effort effort,
-               const Deadline &deadline, const std::function<void(double)> &progress)
-      : tree_(tree), deadline_(deadline), progress_(progress),
+               const Deadline &deadline, const std::function<void(double)> &progress,
+               const Assignment &start)
+      : tree_(tree), deadline_(deadline), progress_(progress), start_(start),
         divider_(seed, effort == Effort::thorough, deadline), slot_of_rank_(graph.size()) {
     Group group{whole(graph), std::vector<std::uint32_t>(graph.size())};
     std::iota(group.rank_of.begin(), group.rank_of.end(), 0U);
     open_.emplace_back(std::move(group), 0);
+    place_of_slot_.resize(tree.order.size());
+    for (std::uint32_t i = 0; i < tree.order.size(); ++i)
+      place_of_slot_[tree.order[i]] = i;
   }
 
   Assignment run() {
@@ -78,7 +82,8 @@ private:
     capacity.reserve(part.children);
     for (std::uint32_t c = 0; c < part.children; ++c)
       capacity.push_back(tree_.parts[part.first_child + c].size());
-    const std::vector<std::uint32_t> child = divider_.divide(group.graph, capacity);
+    const std::vector<std::uint32_t> child =
+        divider_.divide(group.graph, capacity, started(group, part));
     std::vector<std::vector<std::uint32_t>> members(part.children);
     for (std::uint32_t v = 0; v < child.size(); ++v)
       members[child[v]].push_back(v);
@@ -92,9 +97,30 @@ private:
     }
   }
 
+  /// The child of a part that each rank is in at the start; empty if they are not all in the part.
+  [[nodiscard]] std::vector<std::uint32_t> started(const Group &group,
+                                                   const SlotTree::Part &part) const {
+    std::vector<std::uint32_t> child;
+    if (start_.empty())
+      return child;
+    const auto first = tree_.parts.begin() + part.first_child;
+    for (const std::uint32_t rank : group.rank_of) {
+      const std::uint32_t place = place_of_slot_[start_[rank]];
+      if (place < part.begin || place >= part.end)
+        return {};
+      const auto next = std::upper_bound(
+          first, first + part.children, place,
+          [](std::uint32_t at, const SlotTree::Part &each) { return at < each.begin; });
+      child.push_back(static_cast<std::uint32_t>(next - first) - 1);
+    }
+    return child;
+  }
+
   const SlotTree &tree_;
   Deadline deadline_;
   const std::function<void(double)> &progress_;
+  const Assignment &start_;
+  std::vector<std::uint32_t> place_of_slot_; // in the order of the tree
   Divider divider_;
   std::size_t seated_ = 0;
   std::size_t reported_ = 0;
@@ -106,10 +132,10 @@ private:
 
 Assignment multisection(const RankGraph &graph, const SlotTree &tree, std::uint64_t seed,
                         Effort effort, const Deadline &deadline,
-                        const std::function<void(double)> &progress) {
+                        const std::function<void(double)> &progress, const Assignment &start) {
   if (graph.size() > tree.order.size())
     throw std::invalid_argument("more ranks than slots");
-  return Multisection(graph, tree, seed, effort, deadline, progress).run();
+  return Multisection(graph, tree, seed, effort, deadline, progress, start).run();
 }
 
 } // namespace toposeat

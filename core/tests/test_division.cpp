@@ -176,3 +176,23 @@ TEST_CASE("a thorough division of a random graph is less cut than a quick one") 
   CHECK(fits(thorough, capacity));
   CHECK(cut_of(graph, thorough) < 0.98 * cut_of(graph, quick));
 }
+
+TEST_CASE("a division goes on from a start that is better, and never ends above it") {
+  const PartGraph cliques = ring_of_cliques(8, 16);
+  const std::vector<std::uint32_t> capacity(8, 16);
+  std::vector<std::uint32_t> in_order(128);
+  for (std::uint32_t v = 0; v < 128; ++v)
+    in_order[v] = v / 16;
+  CHECK(Divider(1, true, Deadline::in(100)).divide(cliques, capacity, in_order) == in_order);
+  Rng rng(9);
+  const PartGraph graph = random_graph(128, 500, rng);
+  const auto start = Divider(2, true, Deadline::in(100)).divide(graph, capacity);
+  for (const bool thorough : {false, true}) {
+    const auto after = Divider(3, thorough, Deadline::in(100)).divide(graph, capacity, start);
+    CHECK(fits(after, capacity));
+    CHECK(cut_of(graph, after) <= cut_of(graph, start));
+    const auto late = Divider(3, thorough, Deadline::in(0)).divide(graph, capacity, start);
+    CHECK(fits(late, capacity));
+    CHECK(cut_of(graph, late) <= cut_of(graph, start));
+  }
+}

@@ -21,11 +21,13 @@ enum class Effort : std::uint8_t { quick, thorough };
 /// `Effort::quick` leaves out dividing neighbouring parts again and annealing, which cost more than
 /// all else.
 /// At the deadline the ranks not seated yet take the slots of their part as they come. `progress`
-/// is told the share of ranks that are seated.
+/// is told the share of ranks that are seated. `start` is empty or a placement: where its division
+/// of a part is better than the bisections', improving goes on from it.
 ///
 /// Throws std::invalid_argument if there are more vertices than slots.
 Assignment multisection(const RankGraph &graph, const SlotTree &tree, std::uint64_t seed,
                         Effort effort, const Deadline &deadline,
-                        const std::function<void(double)> &progress = {});
+                        const std::function<void(double)> &progress = {},
+                        const Assignment &start = {});
 
 } // namespace toposeat
