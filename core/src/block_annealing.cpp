@@ -10,9 +10,9 @@ namespace toposeat {
 namespace {
 
 // Chosen on the graphs of benchmarks/mapping/irregular_graphs.py: best costs at the time of Scotch.
-constexpr double sweeps_at_one = 11; // times the root of the vertices
-constexpr int most_sweeps = 1300;
-constexpr float hottest = 0.6F;       // of the mean weight between blocks
+constexpr double sweeps_at_one = 12; // times the root of the vertices
+constexpr int most_sweeps = 1200;
+constexpr float hottest = 0.55F;      // of the mean weight between blocks
 constexpr float first_price = 1;      // of the same
 constexpr float most_price = 64;      // the same: beyond, weights would drown in it
 constexpr float price_step = 1.1F;    // from one sweep to the next

@@ -183,7 +183,8 @@ TEST_CASE("a division goes on from a start that is better, and never ends above 
   std::vector<std::uint32_t> in_order(128);
   for (std::uint32_t v = 0; v < 128; ++v)
     in_order[v] = v / 16;
-  CHECK(Divider(1, true, Deadline::in(100)).divide(cliques, capacity, in_order) == in_order);
+  const auto kept = Divider(1, true, Deadline::in(100)).divide(cliques, capacity, in_order);
+  CHECK(cut_of(cliques, kept) == 2 * 8);
   Rng rng(9);
   const PartGraph graph = random_graph(128, 500, rng);
   const auto start = Divider(2, true, Deadline::in(100)).divide(graph, capacity);
