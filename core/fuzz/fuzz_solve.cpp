@@ -4,10 +4,10 @@
 // that has libFuzzer: -DTOPOSEAT_LIBFUZZER and -fsanitize=fuzzer,address,undefined.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -235,10 +235,10 @@ bool run_one(const std::uint8_t *data, std::size_t size) {
     request.method = methods[source.below(std::size(methods))];
     request.seed = source.below(256);
     request.budget_s = 0.02;
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock(); // of this process: it may be stopped for a while
     const MapAnswer answer = solve(request);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    require(took.count() < 60, "it took a minute"); // of a budget of 20 ms
+    const auto took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    require(took < 60, "it took a minute"); // of a budget of 20 ms
     check_answer(request, answer);
     return true;
   } catch (const std::invalid_argument &) {
