@@ -11,6 +11,7 @@
 namespace toposeat {
 namespace {
 
+constexpr double about = 1.05;      // that many times the splits are as good
 constexpr double most_pairs = 2500; // of groups and parts of them that are worth looking at
 
 bool within(const SiblingCounts &part, const SiblingCounts &whole) {
@@ -98,7 +99,14 @@ void JoinPlan::find_way(std::size_t code) {
     const std::size_t left = code - right;
     const double splits = groups_[right].splits + (left == right ? 0 : groups_[left].splits) +
                           splits_between(left, right);
-    if (splits < group.splits) {
+    // Of all ranks, a set on one side of the root leaves one for the other side. If that does not
+    // fit there, it need not be split: the more, the larger the sets that are known first.
+    const bool better =
+        group.size == ranks_ && group.right != 0
+            ? (groups_[right].size > groups_[group.right].size ? splits < group.splits * about
+                                                               : splits * about < group.splits)
+            : splits < group.splits;
+    if (better) {
       group.splits = splits;
       group.right = right;
     }

@@ -83,17 +83,6 @@ SetRows::SetRows(int ranks, int silent) : heard_(0) {
   number_rows(end);
 }
 
-std::size_t SetRows::size_of_high(RankSet high) {
-  // Without an instruction for it, counting bits is a call.
-  static constexpr auto counts = [] {
-    std::array<std::uint8_t, 256> ones{};
-    for (std::size_t set = 1; set < ones.size(); ++set)
-      ones[set] = static_cast<std::uint8_t>(ones[set / 2] + set % 2);
-    return ones;
-  }();
-  return counts[high];
-}
-
 RankSet SetRows::within(RankSet high, RankSet part) const {
   RankSet chosen = part & heard_;
   RankSet silent = high & ~heard_;

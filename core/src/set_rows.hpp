@@ -111,7 +111,7 @@ public:
 
   /// Sets of the ranks that do not turn, each standing for those that differ in silent ranks alone.
   [[nodiscard]] std::span<const std::uint8_t> highs() const { return highs_; }
-  [[nodiscard]] static std::size_t size_of_high(RankSet high);
+  [[nodiscard]] static std::size_t size_of_high(RankSet high) { return ones[high]; }
 
   /// The set that stands for another one.
   [[nodiscard]] RankSet standing_for(RankSet high) const { return standing_[high]; }
@@ -128,6 +128,10 @@ public:
 
   /// Of the table of all sets of `size`.
   [[nodiscard]] std::size_t rows(int size) const { return rows_[static_cast<std::size_t>(size)]; }
+  /// First rows of the sets of `size`, by high ranks.
+  [[nodiscard]] const std::array<std::uint16_t, 256> &first_rows(int size) const {
+    return first_[static_cast<std::size_t>(size)];
+  }
   /// First row of the sets of `size` with these high ranks.
   [[nodiscard]] std::size_t first_row(int size, RankSet high) const {
     return first_[static_cast<std::size_t>(size)][high];
@@ -140,6 +144,14 @@ public:
 
 private:
   static constexpr std::size_t sizes = max_set_ranks - turned_ranks + 1; // of high sets
+
+  // Without an instruction for it, counting bits is a call.
+  static constexpr auto ones = [] {
+    std::array<std::uint8_t, 256> counts{};
+    for (std::size_t set = 1; set < counts.size(); ++set)
+      counts[set] = static_cast<std::uint8_t>(counts[set / 2] + set % 2);
+    return counts;
+  }();
 
   struct Range {
     std::uint16_t begin = 0;

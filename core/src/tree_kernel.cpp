@@ -66,13 +66,20 @@ TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
   }
 }
 
+typedef long long Answers __attribute__((vector_size(64))); // of a comparison, by turn
+typedef long long FourAnswers __attribute__((vector_size(32)));
+
+TOPOSEAT_INLINE bool any(Answers answers) {
+  const FourAnswers four = __builtin_shufflevector(answers, answers, 0, 1, 2, 3) |
+                           __builtin_shufflevector(answers, answers, 4, 5, 6, 7);
+  return (four[0] | four[1] | four[2] | four[3]) != 0;
+}
+
 TOPOSEAT_INLINE RowSet finite_rows(std::span<const SetRow> rows) {
   RowSet finite = 0;
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    double least = unlimited;
-    for (std::size_t turn = turned_ranks; turn < 2 * turned_ranks; ++turn)
-      least = rows[row].values[turn] < least ? rows[row].values[turn] : least;
-    finite |= RowSet{least < unlimited} << row;
+    const bool here = any(load(rows[row].values.data() + turned_ranks) < all(unlimited));
+    finite |= static_cast<RowSet>(here) << row;
   }
   return finite;
 }

@@ -18,8 +18,9 @@ std::vector<SetRow> &spare_memory() {
 } // namespace
 
 TreeTables::TreeTables(const TreeStages &stages, const Qap &traffic, int silent)
-    : stages_(stages), rows_(SetRows::of(static_cast<int>(traffic.size()), silent)),
-      border_(traffic.flow), memory_(std::exchange(spare_memory(), {})) {
+    : stages_(stages), lows_(LowSets::all()),
+      rows_(SetRows::of(static_cast<int>(traffic.size()), silent)), border_(traffic.flow),
+      memory_(std::exchange(spare_memory(), {})) {
   std::size_t rows = 0;
   for (std::size_t s = 0; s < stages.size(); ++s)
     rows += rows_.rows(stages[static_cast<int>(s)].size);
@@ -52,6 +53,9 @@ void TreeTables::fill(TermJoin join, double limit) {
       for_each_high(stage, tables_[s], [&](RankSet high, std::size_t, std::span<SetRow> rows) {
         any_[s][high] = kernel_.finite(rows) != 0;
       });
+    if (may_be_infinite())
+      for (RankSet high = 0; high < any_[s].size(); ++high)
+        any_[s][high] = any_[s][rows_.standing_for(high)];
   }
 }
 
@@ -64,8 +68,7 @@ void TreeTables::for_each_high(const Stage &stage, std::span<SetRow> table, Visi
     if (chosen > size || size - chosen > turned_ranks)
       continue;
     const std::size_t low = size - chosen;
-    visit(RankSet{high}, low,
-          table.subspan(rows_.first_row(stage.size, high), LowSets::all().count(low)));
+    visit(RankSet{high}, low, table.subspan(rows_.first_row(stage.size, high), lows_.count(low)));
   }
 }
 
@@ -93,7 +96,7 @@ void TreeTables::fill_leaves(const Stage &stage, std::span<SetRow> table) {
   for_each_high(stage, table, [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
     charge(stage, high, low, rows);
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      const RankSet own = LowSets::all().own(low, row);
+      const RankSet own = lows_.own(low, row);
       for (std::size_t turn = 0; turn < turned_ranks; ++turn)
         rows[row].values[turn] =
             joined(joined_values[0][turned(own, turn)], joined_values[1][high]);
@@ -106,22 +109,22 @@ void TreeTables::fill_leaves(const Stage &stage, std::span<SetRow> table) {
 void TreeTables::fill_joined(int number) {
   const Stage &stage = stages_[number];
   const auto right_size = static_cast<std::size_t>(stages_[stage.right].size);
-  for_each_high(
-      stage, tables_[index(number)], [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
-        charge(stage, high, low, rows);
-        keep_completing(number, high, low, rows);
-        const RowSet possible = may_be_infinite() ? kernel_.finite(rows) : ~RowSet{0};
-        const bool lowest_is_low = stage.symmetric && low > 0;
-        for (std::size_t right_low = 0; possible != 0 && right_low <= std::min(low, right_size);
-             ++right_low) {
-          const std::size_t count =
-              list_splits(stage, high, right_low, stage.symmetric && !lowest_is_low);
-          if (count > 0)
-            kernel_.join({splits_.data(), count},
-                         LowSets::all().splits(low, right_low, lowest_is_low), possible, rows);
-        }
-        kernel_.end(rows);
-      });
+  for_each_high(stage, tables_[index(number)],
+                [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
+                  charge(stage, high, low, rows);
+                  keep_completing(number, high, low, rows);
+                  const RowSet possible = may_be_infinite() ? kernel_.finite(rows) : ~RowSet{0};
+                  const bool lowest_is_low = stage.symmetric && low > 0;
+                  for (std::size_t right_low = 0;
+                       possible != 0 && right_low <= std::min(low, right_size); ++right_low) {
+                    const std::size_t count =
+                        list_splits(stage, high, right_low, stage.symmetric && !lowest_is_low);
+                    if (count > 0)
+                      kernel_.join({splits_.data(), count},
+                                   lows_.splits(low, right_low, lowest_is_low), possible, rows);
+                  }
+                  kernel_.end(rows);
+                });
 }
 
 /// Ways of dividing the high ranks so that so many turning ones are left for the right part; if
@@ -133,10 +136,16 @@ std::size_t TreeTables::list_splits(const Stage &stage, RankSet high, std::size_
     return 0;
   const std::array<bool, 256> &any_right = any_[index(stage.right)];
   const std::array<bool, 256> &any_left = any_[index(stage.left)];
+  const SetRow *const rights = tables_[index(stage.right)].data();
+  const SetRow *const lefts = tables_[index(stage.left)].data();
+  const auto &right_rows = rows_.first_rows(stages_[stage.right].size);
+  const auto &left_rows = rows_.first_rows(stages_[stage.left].size);
   std::size_t count = 0;
   for (const std::uint8_t right : rows_.parts(high, right_high, lowest)) {
-    if (any_right[right] && any_left[rows_.standing_for(high ^ right)])
-      splits_[count++] = {first_value(stage.right, right), first_value(stage.left, high ^ right)};
+    const RankSet left = high ^ right;
+    splits_[count] = {rights[right_rows[right]].values.data(),
+                      lefts[left_rows[left]].values.data()};
+    count += any_right[right] && any_left[left] ? 1 : 0;
   }
   return count;
 }
@@ -154,7 +163,7 @@ void TreeTables::keep_pins(const Stage &stage, RankSet high, std::size_t low,
                            std::span<SetRow> rows) const {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
-      const RankSet set = turned(LowSets::all().own(low, row), turn) | high << turned_ranks;
+      const RankSet set = turned(lows_.own(low, row), turn) | high << turned_ranks;
       if ((set & stages_.all_pinned()) != stage.pinned)
         rows[row].values[turn + turned_ranks] = unlimited;
     }
@@ -172,7 +181,7 @@ void TreeTables::keep_completing(int number, RankSet high, std::size_t low,
     return;
   const RankSet all = (RankSet{1} << border_.ranks()) - 1;
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const RankSet rest = all ^ (LowSets::all().own(low, row) | high << turned_ranks);
+    const RankSet rest = all ^ (lows_.own(low, row) | high << turned_ranks);
     const double *const others = values(part) + rows_.place(stages_[part].size, rest);
     for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
       if (!(others[turn] < unlimited))
@@ -183,11 +192,10 @@ void TreeTables::keep_completing(int number, RankSet high, std::size_t low,
 
 RankSet TreeTables::best_right(int number, RankSet set) const {
   const Stage &stage = stages_[number];
-  const LowSets &lows = LowSets::all();
   const auto right_size = static_cast<std::size_t>(stages_[stage.right].size);
   const RankSet high = rows_.standing_for(set >> turned_ranks);
   const std::size_t low = static_cast<std::size_t>(stage.size) - SetRows::size_of_high(high);
-  const std::size_t place = lows.place(set & 255U);
+  const std::size_t place = lows_.place(set & 255U);
   const std::size_t turn = place % (2 * turned_ranks);
   const bool lowest_is_low = stage.symmetric && low > 0;
   double best = unlimited;
@@ -197,7 +205,7 @@ RankSet TreeTables::best_right(int number, RankSet set) const {
   for (std::size_t right_low = 0; right_low <= std::min(low, right_size); ++right_low) {
     if (right_size - right_low > SetRows::size_of_high(high))
       continue;
-    const LowSplits splits = lows.splits(low, right_low, lowest_is_low);
+    const LowSplits splits = lows_.splits(low, right_low, lowest_is_low);
     const LowSplit *const mine = splits.splits + place / (2 * turned_ranks) * splits.stride;
     for (const std::uint8_t part :
          rows_.parts(high, right_size - right_low, stage.symmetric && !lowest_is_low)) {
@@ -210,7 +218,7 @@ RankSet TreeTables::best_right(int number, RankSet set) const {
           best = each;
           most = larger;
           best_high = part;
-          best_low = turned(lows.at(right_low, split.right), turn);
+          best_low = turned(lows_.at(right_low, split.right), turn);
         }
       }
     }
