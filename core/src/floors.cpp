@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -166,7 +167,7 @@ public:
         const double start = least == least_messages_.end() ? 0 : least->second * nearest;
         double time = port_load > 0 ? port_load + start : start;
         if (matched && !barred && timed) {
-          time = std::max(time, flows_matched(r, d, lone, pinned));
+          time = flows_matched(r, d, lone, pinned, time);
         } else if (timed) {
           time = std::max(time, start + slowest_flow(largest_[r], rates));
         }
@@ -234,9 +235,9 @@ private:
   }
 
   /// The peers of a rank on `device` sit on different devices: the least possible maximum over
-  /// them of what each flow takes alone.
+  /// them of what each flow takes alone, or `at_least`.
   double flows_matched(std::uint32_t rank, std::uint32_t device, const Matrix &lone,
-                       const std::vector<std::uint32_t> &pinned) const {
+                       const std::vector<std::uint32_t> &pinned, double at_least) const {
     Matrix alone(network_.devices); // peers first, then rows of zeros
     std::size_t row = 0;
     for (const auto &[peer, exchange] : flows_[rank]) {
@@ -248,7 +249,7 @@ private:
       }
       ++row;
     }
-    return row == 0 ? 0 : bottleneck_assignment(alone);
+    return row == 0 ? at_least : bottleneck_assignment(alone, at_least);
   }
 
   double seconds_alone(const Flow &flow, std::uint32_t from, std::uint32_t to,
@@ -310,30 +311,41 @@ private:
   std::vector<std::vector<double>> largest_; // of a rank: larger direction per peer, falling
 };
 
-/// Augmenting path of a bipartite matching over entries <= limit (Kuhn).
-bool augment(const Matrix &matrix, double limit, std::size_t row, std::vector<std::size_t> &row_of,
-             std::vector<char> &seen) {
-  for (std::size_t column = 0; column < matrix.n; ++column) {
-    if (matrix(row, column) > limit || seen[column] != 0)
-      continue;
-    seen[column] = 1;
-    if (row_of[column] == matrix.n || augment(matrix, limit, row_of[column], row_of, seen)) {
-      row_of[column] = row;
-      return true;
-    }
-  }
-  return false;
-}
+/// Bipartite matchings over entries that are not above a limit, by augmenting paths (Kuhn).
+class Matching {
+public:
+  explicit Matching(const Matrix &matrix) : matrix_(matrix), row_of_(matrix.n), seen_(matrix.n) {}
 
-bool perfect_matching(const Matrix &matrix, double limit) {
-  std::vector<std::size_t> row_of(matrix.n, matrix.n);
-  for (std::size_t row = 0; row < matrix.n; ++row) {
-    std::vector<char> seen(matrix.n, 0);
-    if (!augment(matrix, limit, row, row_of, seen))
-      return false;
+  bool perfect(double limit) {
+    limit_ = limit;
+    std::fill(row_of_.begin(), row_of_.end(), matrix_.n);
+    for (std::size_t row = 0; row < matrix_.n; ++row) {
+      std::fill(seen_.begin(), seen_.end(), char{0});
+      if (!augment(row))
+        return false;
+    }
+    return true;
   }
-  return true;
-}
+
+private:
+  bool augment(std::size_t row) {
+    for (std::size_t column = 0; column < matrix_.n; ++column) {
+      if (matrix_(row, column) > limit_ || seen_[column] != 0)
+        continue;
+      seen_[column] = 1;
+      if (row_of_[column] == matrix_.n || augment(row_of_[column])) {
+        row_of_[column] = row;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const Matrix &matrix_;
+  double limit_ = 0;
+  std::vector<std::size_t> row_of_; // by column; n: none
+  std::vector<char> seen_;          // columns
+};
 
 } // namespace
 
@@ -344,21 +356,26 @@ Matrix lone_rates(const Network &network) {
   return rates;
 }
 
-double bottleneck_assignment(const Matrix &matrix) {
-  std::vector<double> values = matrix.values;
+double bottleneck_assignment(const Matrix &matrix, double at_least) {
+  Matching matching(matrix);
+  if (matching.perfect(at_least))
+    return at_least;
+  std::vector<double> values;
+  std::copy_if(matrix.values.begin(), matrix.values.end(), std::back_inserter(values),
+               [&](double each) { return each > at_least; });
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   std::size_t low = 0;
   std::size_t high = values.empty() ? 0 : values.size() - 1;
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
-    if (perfect_matching(matrix, values[middle])) {
+    if (matching.perfect(values[middle])) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
-  return values.empty() ? 0 : values[low];
+  return values.empty() ? at_least : values[low];
 }
 
 Floors floors(const Network &network, const RankTraffic &traffic,

@@ -32,7 +32,7 @@ Floors floors(const Network &network, const RankTraffic &traffic,
 /// Bytes per second of a single flow on idle links, by ordered pair.
 Matrix lone_rates(const Network &network);
 
-/// Smallest possible maximum over assignments of rows to columns.
-double bottleneck_assignment(const Matrix &matrix);
+/// Smallest possible maximum over assignments of rows to columns, or `at_least` if that is more.
+double bottleneck_assignment(const Matrix &matrix, double at_least = 0);
 
 } // namespace toposeat
