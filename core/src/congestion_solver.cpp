@@ -72,10 +72,10 @@ Found solve_congestion(const Job &job) {
   if (!branch)
     return {found.placement, bound, "search"};
   if (job.devices() <= max_small_loads) {
-    // Finalists for time compete by what the sum says of them, whatever the default has.
+    // For time the sum decides between equals alone: a few steps will do.
     const double sum_below = job.request.objective == Objective::congestion
                                  ? job.value(Objective::congestion, job.home)
-                                 : unlimited;
+                                 : 0;
     const BoundedAnswer least =
         least_congestion(job.branched_loads(), found.placement, bound, job.deadline, {}, sum_below);
     return {least.placement, least.lower_bound, "branch and bound"};

@@ -96,6 +96,9 @@ std::uint64_t steady_nodes(const Job &job);
 Found solve_cost(const Job &job);
 Found solve_congestion(const Job &job);
 Found solve_time(const Job &job);
+/// The same on at most `max_small_loads` devices, by enumeration. Of placements as fast as the
+/// optimum it takes one that no exchange betters by what comes after the time (see Score).
+Found time_on_few_devices(const Job &job, Finalists &finalists);
 
 /// The best placement by the objective asked for (cost or congestion) among those that beat the
 /// default and are not predicted slower, or the default if there is none: found by enumeration, so

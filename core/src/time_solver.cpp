@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -9,7 +7,6 @@
 #include "limit_proof.hpp"
 #include "toposeat/cost_search.hpp"
 #include "toposeat/small_loads.hpp"
-#include "toposeat/small_times.hpp"
 #include "toposeat/subset_dp.hpp"
 #include "toposeat/swap_search.hpp"
 
@@ -19,7 +16,6 @@ namespace {
 constexpr std::size_t branched_devices = 24; // beyond, branching finds nothing in any sane time
 constexpr double few_timings = 64; // in the whole budget: too few for all that a search sees
 constexpr std::uint64_t untimed_moves = 4; // times those of a search that times what it sees
-constexpr std::size_t most_tie_timings = 20;
 constexpr double small_gap = 0.01; // what little a longer search could gain is not worth its time
 
 /// How much of each search feeds the pool, and how many placements are timed afterwards.
@@ -147,68 +143,9 @@ double prove_time(const Job &job, Finalists &finalists, double bound, const Dead
   return proved.lower_bound;
 }
 
-/// Exchanges ranks as long as that takes no longer, and is better by what comes after the time.
-Assignment best_of_equals(const Job &job, const Assignment &placement) {
-  const double seconds = job.value(Objective::time, placement);
-  PeakModel peaks(job.machine.network, job.request.traffic);
-  const auto score = [&](const Assignment &each) {
-    const Peak peak = peaks.of(each);
-    const auto stays = std::inner_product(each.begin(), each.end(), job.home.begin(), 0U,
-                                          std::plus<>(), std::equal_to<>());
-    return Score{seconds, peak.max_s, peak.mean_s, static_cast<std::uint32_t>(each.size()) - stays};
-  };
-  Assignment best = placement;
-  Score best_score = score(best);
-  std::size_t timings = most_tie_timings;
-  for (bool improved = true; improved && timings > 0;) {
-    improved = false;
-    for_each_exchange(job.loads, Assignment(best), [&](const Assignment &changed) {
-      const Score found = score(changed);
-      if (!found.better_than(best_score))
-        return true;
-      improved = !less_by_tolerance(seconds, job.seconds(changed, seconds * (1 + 2e-9)));
-      if (improved) {
-        best = changed;
-        best_score = found;
-      }
-      return !improved && --timings > 0;
-    });
-  }
-  return best;
-}
-
-/// On few devices the least busy placement, of these the one with the least sum, is a better start
-/// than searches give, and its proof a better bound.
-Found enumerate_times(const Job &job, Finalists &finalists) {
-  double bound = job.floor().time_s;
-  const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
-  if (open()) {
-    const Found least = solve_congestion(job);
-    finalists.add(least.placement);
-    bound = std::max(bound, time_bound(job, least.lower_bound.value_or(0)));
-  }
-  if (open()) {
-    Assignment cheap = job.padded(job.home);
-    descend(job.qap, cheap);
-    finalists.add(job.unpadded(cheap));
-  }
-  Found found{finalists.best(), bound, "search met a bound"};
-  double seconds = finalists.best_score().flow_s;
-  if (open()) {
-    const BoundedAnswer proved =
-        least_time(job.branched_loads(), finalists.best(), bound, job.deadline);
-    found = {proved.placement, proved.lower_bound, "branch and bound"};
-    seconds = proved.value;
-  }
-  job.remember(found.placement, seconds);
-  if (less_by_tolerance(seconds, job.value(Objective::time, job.home)))
-    found.placement = best_of_equals(job, found.placement);
-  return found;
-}
-
 Found search_time(const Job &job, Finalists &finalists) {
   if (job.devices() <= max_small_loads && job.may_enumerate())
-    return enumerate_times(job, finalists);
+    return time_on_few_devices(job, finalists);
   const Effort effort = effort_of(job);
   double bound = job.floor().time_s;
   const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
@@ -232,8 +169,8 @@ Found search_time(const Job &job, Finalists &finalists) {
   const bool branch = (job.request.method == Method::exact || real_devices(job) <= 8) &&
                       (load_branching_handles_allowed || job.qap.allowed.empty());
   if (open() && branch && job.may_enumerate()) {
-    const BoundedAnswer proved = (job.devices() <= max_small_loads ? least_time : branch_on_time)(
-        job.branched_loads(), finalists.best(), bound, job.deadline);
+    const BoundedAnswer proved =
+        branch_on_time(job.branched_loads(), finalists.best(), bound, job.deadline);
     finalists.add(proved.placement);
     const bool improved = less_by_tolerance(proved.value, finalists.best_score().flow_s);
     return {improved ? proved.placement : finalists.best(), proved.lower_bound, "branch and bound"};
