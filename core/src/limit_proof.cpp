@@ -13,7 +13,7 @@ namespace {
 
 constexpr double tolerance = 1e-9;
 constexpr double share_of_value = 0.85; // of the time, for the proof of the value itself
-constexpr double close_enough = 0.01;  // of the value: bounds closer together are not told apart
+constexpr double close_enough = 0.01;   // of the value: bounds closer together are not told apart
 
 class LimitProof {
 public:
