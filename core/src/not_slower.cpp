@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <set>
+#include <unordered_map>
 
 #include "job.hpp"
+#include "lone_flows.hpp"
 #include "time_limit.hpp"
+#include "timing_keys.hpp"
 #include "toposeat/flow.hpp"
 #include "toposeat/small_loads.hpp"
 
@@ -21,18 +23,19 @@ public:
   NotSlower(const Job &job, const Deadline &deadline)
       : model_(job.machine.network, job.request.traffic), deadline_(deadline),
         home_s_(model_.seconds(job.home)), give_up_s_(home_s_ * (1 + 2e-9)),
-        limit_(job.machine.network, job.request.traffic, give_up_s_) {}
+        flows_(job.machine.network, job.request.traffic), limit_(flows_, give_up_s_),
+        keys_(flows_) {}
 
   bool operator()(const Assignment &placement) {
-    if (limit_.exceeded(placement) || refused_.count(placement) != 0)
+    if (limit_.exceeded(placement))
       return false;
-    stopped_ = stopped_ || (++timed_ % between_looks == 0 && deadline_.expired());
-    if (stopped_)
-      return false;
-    if (!less_by_tolerance(home_s_, model_.seconds(placement, give_up_s_)))
-      return true;
-    refused_.insert(placement);
-    return false;
+    const auto [known, is_new] = accepted_.try_emplace(keys_.of(placement), false);
+    if (is_new) {
+      stopped_ = stopped_ || (++timed_ % between_looks == 0 && deadline_.expired());
+      known->second =
+          !stopped_ && !less_by_tolerance(home_s_, model_.seconds(placement, give_up_s_));
+    }
+    return known->second;
   }
 
   [[nodiscard]] bool stopped() const { return stopped_; }
@@ -43,8 +46,10 @@ private:
   const Deadline &deadline_;
   double home_s_;
   double give_up_s_; // what takes longer is slower, whatever it takes
+  LoneFlows flows_;
   TimeLimit limit_;
-  std::set<Assignment> refused_; // enumerations that go further meet them again
+  TimingKeys keys_;
+  std::unordered_map<TimingKey, bool, TimingKeyHash> accepted_; // what was timed
   std::size_t timed_ = 0;
   bool stopped_ = false;
 };

@@ -31,6 +31,7 @@ namespace {
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
 constexpr std::uint64_t few_nodes = 120;    // some tenths of a millisecond
+constexpr int many = 8;                     // looks that settle what is asked first
 
 constexpr std::size_t most_depth = small_width - last_ranks; // ranks that are placed one by one
 template <class Visit> void for_each_device(std::uint32_t set, Visit visit) {
@@ -356,14 +357,38 @@ private:
       here.permitted[k] = leaders_->above_twins(fixed(one_by_one_), one_by_one_ + k) &
                           devices_beside(latest, one_by_one_ + k);
     Ways most{};
-    if (sum_ != nullptr) {
-      for (std::size_t way = 0; way < last_ways; ++way)
-        most[way] = sum_->bounds_of_ways(device)[way] < sum_limit() ? 0 : unlimited;
-    }
-    if (!maxima_->any_below(tie_limit(), here, most))
+    Ways rating;
+    if (sum_ == nullptr) {
+      if (!maxima_->any_below(tie_limit(), here, most))
+        return;
+      rating = most;
+    } else if (!rate_by_sum(here, most, rating)) {
       return;
-    Ways rating = sum_ != nullptr ? sum_->of_ways(here.devices) : most;
+    }
     take_best(here.devices, most, rating);
+  }
+
+  /// The sums of the ways that are of interest, if any: most are ruled out by their sum or by their
+  /// maximum, and what did so more often is asked first.
+  bool rate_by_sum(const BeforeFour &here, Ways &most, Ways &rating) {
+    const Ways &bounds = sum_->bounds_of_ways(here.device);
+    const bool sums_first = within_maximum_ > 0;
+    if (sums_first)
+      rating = sum_->of_ways(here.devices);
+    const Ways &known = sums_first ? rating : bounds;
+    bool any = false;
+    for (std::size_t way = 0; way < last_ways; ++way) {
+      const bool open = known[way] < sum_limit();
+      most[way] = open ? 0 : unlimited;
+      any = any || open;
+    }
+    if (!any)
+      return false;
+    const bool within = maxima_->any_below(tie_limit(), here, most);
+    within_maximum_ = std::clamp(within_maximum_ + (within ? 1 : -1), -many, many);
+    if (within && !sums_first)
+      rating = sum_->of_ways(here.devices);
+    return within;
   }
 
   /// Ways in which a rank of the last four is on a greater device than a later twin.
@@ -460,6 +485,7 @@ private:
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
+  int within_maximum_ = 0;        // more often than not, of late
   std::size_t wanted_ = 1;        // placements with the least sums
   std::vector<Found> found_;      // these, a heap, if more than one is wanted
   std::unique_ptr<SmallSum> sum_; // once the maximum is known

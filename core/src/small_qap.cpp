@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <bitset>
 #include <cmath>
 #include <functional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "last_four.hpp"
 #include "qap_symmetry.hpp"
 #include "toposeat/prepared_qap.hpp"
 #include "wide.hpp"
@@ -17,10 +20,11 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t width = max_small_devices;
-using Line = std::array<double, width>; // by device
+using Line = DeviceLine;
+static_assert(width == small_width);
 
 /// Ranks that talk or are bound to a device, pinned ones first, then always the one with most
-/// traffic to those before it.
+/// traffic to those before it; all others after them if these are more than four.
 std::vector<std::uint32_t> placing_order(const Qap &qap) {
   const auto weight = [&](std::size_t r, std::size_t s) {
     const double second = qap.has_second_term() ? qap.flow2(r, s) + qap.flow2(s, r) : 0;
@@ -43,6 +47,10 @@ std::vector<std::uint32_t> placing_order(const Qap &qap) {
     for (const std::uint32_t r : left)
       attached[r] += weight(r, order.back());
   }
+  // The last four are seated at once: silent ranks take what devices the others leave.
+  for (std::uint32_t r = static_cast<std::uint32_t>(qap.active);
+       order.size() > last_ranks && r < qap.size(); ++r)
+    order.push_back(r);
   return order;
 }
 
@@ -80,8 +88,8 @@ struct Rest {
 /// Fills `next` for the ranks left once one is placed: their cost to those placed, by device.
 /// `pairs[p]`: their cost to the one placed now, by its device; `ahead`: see SmallSearch. Returns a
 /// bound of what they add.
-TOPOSEAT_WIDE double place(const Rest &rest, const Line *linear,
-                           const std::array<Line, width> *pairs, const Line *ahead, Line *next) {
+TOPOSEAT_WIDE double place(const Rest &rest, const Line *linear, const SmallTable *pairs,
+                           const Line *ahead, Line *next) {
   double bound = 0;
   for (std::size_t p = rest.first; p < rest.end; ++p) {
     const double *pair = pairs[p][rest.device].data();
@@ -119,7 +127,7 @@ public:
   }
 
   BoundedAnswer run() {
-    std::array<Line, width> linear{};
+    SmallTable linear{};
     for (std::size_t p = 0; p < order_.size(); ++p) {
       for (std::size_t d = 0; d < width; ++d)
         linear[p][d] = d < qap_.size() && qap_.may_use(order_[p], d) ? 0 : unlimited;
@@ -134,7 +142,7 @@ private:
     double bound;
     double placed;
     std::size_t device;
-    std::array<Line, width> linear;
+    SmallTable linear;
   };
 
   /// Least cost that a placement can have without being below `upper`.
@@ -189,7 +197,11 @@ private:
 
   /// `linear[p]`: cost of rank p of the order, on each device, to those placed; infinite where it
   /// cannot go.
-  void explore(std::size_t depth, double placed, const std::array<Line, width> &linear) {
+  void explore(std::size_t depth, double placed, const SmallTable &linear) {
+    if (order_.size() == qap_.size() && depth + last_ranks == order_.size() && depth > 0) {
+      seat_last_four(placed, linear);
+      return;
+    }
     if (depth == order_.size()) {
       record(placed);
       return;
@@ -246,6 +258,44 @@ private:
     found_ = true;
   }
 
+  /// All ways of the last four ranks on the devices that are left.
+  void seat_last_four(double placed, const SmallTable &linear) {
+    const std::size_t first = order_.size() - last_ranks;
+    std::uint32_t taken = 0;
+    for (std::size_t p = 0; p < first; ++p)
+      taken |= 1U << here_[p];
+    FourDevices devices{};
+    std::size_t count = 0;
+    for (std::uint32_t d = 0; d < qap_.size(); ++d) {
+      if ((taken >> d & 1U) == 0)
+        devices[count++] = d;
+    }
+    const Ways costs = kernels_.one_sum(placed, linear, first, devices, among(devices));
+    const auto least = std::min_element(costs.begin(), costs.end());
+    if (!(*least <= prunes_at()))
+      return;
+    const auto way = static_cast<std::size_t>(least - costs.begin());
+    for (std::size_t k = 0; k < last_ranks; ++k)
+      here_[first + k] = devices[last_seat(way, k)];
+    record(*least);
+  }
+
+  /// What the last four cost among themselves.
+  const Ways &among(const FourDevices &devices) {
+    const std::size_t number = number_of(devices);
+    Ways &among = among_[number];
+    if (known_.test(number))
+      return among;
+    known_.set(number);
+    const std::size_t first = order_.size() - last_ranks;
+    among = over_pairs(
+        [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
+          return pair_[first + l][first + k][devices[b]][devices[a]]; // l before k
+        },
+        std::plus<>());
+    return among;
+  }
+
   /// Silent ranks fill the rest.
   Assignment with_silent_ranks() const {
     Assignment whole(qap_.size());
@@ -254,7 +304,7 @@ private:
       whole[order_[p]] = here_[p];
       taken |= 1U << here_[p];
     }
-    for (std::size_t r = qap_.active; r < qap_.size(); ++r) {
+    for (std::size_t r = qap_.active; r < qap_.size() && order_.size() < qap_.size(); ++r) {
       whole[r] = static_cast<std::uint32_t>(std::countr_one(taken));
       taken |= 1U << whole[r];
     }
@@ -270,9 +320,12 @@ private:
   bool found_ = false; // `best_` has that cost
   Symmetry machine_;
   bool symmetric_ = false;
-  std::array<std::array<std::array<Line, width>, width>, width> pair_{}; // [rank][rank][device]
+  std::array<std::array<SmallTable, width>, width> pair_{}; // [rank][rank][device]
   std::array<std::array<Line, width>, width + 1> ahead_{};
   std::array<std::uint32_t, width> here_{};
+  FourKernels kernels_ = four_kernels();
+  std::vector<Ways> among_ = std::vector<Ways>(four_sets); // of the last four, by set of devices
+  std::bitset<four_sets> known_;
 };
 
 } // namespace

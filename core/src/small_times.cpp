@@ -2,8 +2,11 @@
 #include "toposeat/small_times.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "lone_flows.hpp"
 #include "time_limit.hpp"
+#include "timing_keys.hpp"
 #include "toposeat/flow.hpp"
 #include "toposeat/small_loads.hpp"
 
@@ -13,13 +16,16 @@ BoundedAnswer least_time(const LoadProblem &problem, const Assignment &incumbent
                          double known_bound, const Deadline &deadline) {
   FlowModel model(problem.network, problem.traffic);
   BoundedAnswer best{incumbent, model.seconds(incumbent), 0, false};
-  TimeLimit limit(problem.network, problem.traffic, give_up_at(best.value));
+  const LoneFlows flows(problem.network, problem.traffic);
+  TimeLimit limit(flows, give_up_at(best.value));
+  TimingKeys keys(flows);
+  std::unordered_set<TimingKey, TimingKeyHash> timed;
   // No byte moves before the start, and then none faster than links.
   const auto most_s = [&] {
     return less_by_tolerance(known_bound, best.value) ? best.value - problem.floors.start_s : 0;
   };
   const auto visit = [&](const Assignment &placement) {
-    if (limit.exceeded(placement))
+    if (limit.exceeded(placement) || !timed.insert(keys.of(placement)).second)
       return most_s();
     const double seconds = model.seconds(placement, give_up_at(best.value));
     if (less_by_tolerance(seconds, best.value)) {

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "message_times.hpp"
-#include "pair_constraints.hpp"
-#include "toposeat/network.hpp"
+#include "lone_flows.hpp"
+#include "toposeat/assignment.hpp"
 
 namespace toposeat {
 
@@ -19,8 +18,8 @@ class TimeLimit {
 public:
   static constexpr std::size_t width = 8; // devices, and ranks
 
-  /// Network and traffic must outlive the object, which looks at no more than `width` of each.
-  TimeLimit(const Network &network, const RankTraffic &traffic, double limit_s);
+  /// Must outlive the object, and know no more than `width` devices.
+  TimeLimit(const LoneFlows &flows, double limit_s);
 
   [[nodiscard]] double seconds() const { return limit_s_; }
 
@@ -41,30 +40,17 @@ public:
   [[nodiscard]] bool exceeded(const Assignment &placement);
 
 private:
-  /// A flow on a pair of devices, alone.
-  struct Alone {
-    double start = 0;
-    double seconds = 0;
-  };
-
   /// What the flows seen so far bring over a constraint.
   struct Load {
     double start = unlimited; // of the first of them
     double seconds = 0;
   };
 
-  [[nodiscard]] std::size_t pair(std::size_t from, std::size_t to) const {
-    return from * network_.devices + to;
-  }
-  void time_alone(const MessageTimes &messages);
   void forbid_slow_pairs();
 
-  const Network &network_;
+  const LoneFlows &flows_;
   double limit_s_;
-  std::vector<Flow> flows_;  // of falling messages
-  std::vector<Alone> alone_; // by flow and pair
-  PairConstraints constraints_;
-  std::vector<double> paces_; // of the constraints known
+  std::vector<double> paces_; // of the constraints
   std::vector<Load> loads_;   // likewise
   std::array<std::array<std::array<std::uint8_t, width>, width>, width> beside_{};
 };

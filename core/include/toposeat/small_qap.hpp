@@ -18,8 +18,8 @@ inline constexpr SolverScope small_qap_scope{.second_term = true, .allowed = tru
 /// exchanges are tried once at the first two levels. A node's bound is what is placed, plus for
 /// every other rank the least, over free devices, of its cost to what is placed and the smallest
 /// product of its other flows with the distances from there (the row minima of Gilmore and Lawler,
-/// SIAM J. Appl. Math. 10, 1962, without the assignment). Of the 8! placements little is left to
-/// see even where no bound helps: the worst case is some 70000 nodes of tens of nanoseconds.
+/// SIAM J. Appl. Math. 10, 1962, without the assignment). The last four ranks are seated in all 24
+/// ways at once: even where no bound helps, 2080 nodes are seen for the 8! placements.
 BoundedAnswer solve_small_qap(const Qap &qap, const Assignment &incumbent,
                               double upper = unlimited);
 
