@@ -42,14 +42,14 @@ private:
   void fill_low(const MembersOf &members);
   void fill_across();
 
-  const Matrix &flow_;
-  std::array<Crossing, max_set_ranks> of_rank_{};
-  double noise_ = 0;
-  MembersOf high_{};
   std::array<TurnRow, LowSets::rows> low_out_{};
   std::array<TurnRow, LowSets::rows> low_in_{};
   std::array<TurnRow, LowSets::rows> low_inside_{};
+  const Matrix &flow_;
+  double noise_ = 0;
   std::vector<TurnRow> across_; // [first or last four][set of the four][row]
+  std::array<Crossing, max_set_ranks> of_rank_{};
+  MembersOf high_{};
 };
 
 } // namespace toposeat

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/subset_dp.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include "tree_placer.hpp"
 #include "tree_tables.hpp"
 
@@ -13,12 +10,14 @@ namespace {
 /// The traffic with its silent ranks last.
 class SilentLast {
 public:
-  explicit SilentLast(const Qap &traffic) : order_(traffic.size()) {
-    std::iota(order_.begin(), order_.end(), 0U);
-    const auto quiet = std::stable_partition(order_.begin(), order_.end(), [&](std::uint32_t rank) {
-      return !traffic.free_rank(rank) || speaks(traffic.flow, rank);
-    });
-    silent_ = static_cast<int>(order_.end() - quiet);
+  explicit SilentLast(const Qap &traffic) {
+    std::vector<std::uint32_t> quiet;
+    for (std::uint32_t rank = 0; rank < traffic.size(); ++rank) {
+      const bool silent = traffic.free_rank(rank) && !speaks(traffic.flow, rank);
+      (silent ? quiet : order_).push_back(rank);
+    }
+    silent_ = static_cast<int>(quiet.size());
+    order_.insert(order_.end(), quiet.begin(), quiet.end());
     const std::size_t n = order_.size();
     qap_.flow = Matrix(n);
     qap_.active = n;

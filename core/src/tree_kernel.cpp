@@ -139,8 +139,7 @@ template <class Join> TOPOSEAT_INLINE void end_rows(std::span<SetRow> rows) {
 TOPOSEAT_TREE_KERNEL(Plain, );
 #ifdef TOPOSEAT_WIDER
 TOPOSEAT_TREE_KERNEL(Avx2, __attribute__((target("avx2"))));
-TOPOSEAT_TREE_KERNEL(Avx512,
-                     __attribute__((target("avx2,avx512f,avx512vl,prefer-vector-width=512"))));
+TOPOSEAT_TREE_KERNEL(Avx512, __attribute__((target("avx2,avx512f,avx512vl"))));
 #endif
 
 template <class Join> std::span<const TreeKernel> all_kernels() {

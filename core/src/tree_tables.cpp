@@ -18,8 +18,8 @@ std::vector<SetRow> &spare_memory() {
 } // namespace
 
 TreeTables::TreeTables(const TreeStages &stages, const Qap &traffic, int silent)
-    : stages_(stages), lows_(LowSets::all()),
-      rows_(SetRows::of(static_cast<int>(traffic.size()), silent)), border_(traffic.flow),
+    : border_(traffic.flow), stages_(stages), lows_(LowSets::all()),
+      rows_(SetRows::of(static_cast<int>(traffic.size()), silent)),
       memory_(std::exchange(spare_memory(), {})) {
   std::size_t rows = 0;
   for (std::size_t s = 0; s < stages.size(); ++s)

@@ -60,18 +60,18 @@ private:
   template <class Visit>
   void for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit) const;
 
+  BorderRows border_;
   const TreeStages &stages_;
   const LowSets &lows_;
   const SetRows &rows_;
-  BorderRows border_;
+  double limit_ = unlimited;
   std::vector<SetRow> memory_;
   std::vector<std::span<SetRow>> tables_; // by stage
   /// By stage: whether any set with these high ranks has a value that is not infinite.
   std::vector<std::array<bool, 256>> any_;
+  TreeKernel kernel_{};
   std::array<HighSplit, most_parts + 1> splits_{}; // the last one is never used
   TermJoin join_ = TermJoin::sum;
-  TreeKernel kernel_{};
-  double limit_ = unlimited;
 };
 
 } // namespace toposeat
