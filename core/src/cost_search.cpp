@@ -61,7 +61,7 @@ public:
                                                : (options.target - problem.fixed) / problem.unit) {}
 
   CostAnswer run() {
-    if (problem_.n > 1) {
+    if (several(problem_.class_of_rank) && several(problem_.class_of_device)) {
       improve(best_.placement, first_walk());
       while (!over())
         search();
@@ -71,6 +71,12 @@ public:
   }
 
 private:
+  /// Whether exchanges between classes are left: those within one cost nothing.
+  static bool several(const std::vector<std::uint32_t> &class_of) {
+    return std::any_of(class_of.begin(), class_of.end(),
+                       [](std::uint32_t number) { return number != 0; });
+  }
+
   [[nodiscard]] bool over() const { return budget_.over() || best_.cost <= target_; }
 
   [[nodiscard]] std::uint64_t times_ranks(double factor) const {
@@ -97,15 +103,12 @@ private:
     case SearchStrategy::automatic:
       break;
     }
-    const std::uint64_t before = budget_.used();
     if (problem_.n <= small_problem)
       iterate(times_ranks(2000));
     else
       breed();
     if (problem_.n <= small_problem)
       breed();
-    if (budget_.used() == before) // every exchange is barred: there is nothing to search
-      budget_.stop();
   }
 
   /// A tabu search from `start`; its best placement is reported and compared with the best of all.

@@ -30,7 +30,6 @@ public:
     ++used_;
     return !over_;
   }
-  void stop() { over_ = true; }
 
   [[nodiscard]] bool over() const { return over_ || used_ >= moves_; }
   [[nodiscard]] std::uint64_t used() const { return used_; }

@@ -257,8 +257,10 @@ TEST_CASE("nothing to search ends at once", "[search]") {
   Qap uniform = random_qap(9, {}, rng);
   for (std::size_t i = 0; i < uniform.distance.values.size(); ++i)
     uniform.distance.values[i] = i % 10 == 0 ? 0 : 3;
-  const CostAnswer same = search_cost(uniform, identity(9), options, Deadline::in(60));
+  const Deadline deadline = Deadline::in(60);
+  const CostAnswer same = search_cost(uniform, identity(9), options, deadline);
   CHECK(same.placement == identity(9));
+  CHECK_FALSE(deadline.expired());
   Qap pinned = random_qap(5, {}, rng);
   for (std::uint32_t r = 0; r < 5; ++r)
     pinned.pinned[r] = 4 - r;
