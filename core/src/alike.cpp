@@ -35,18 +35,8 @@ private:
   static constexpr std::uint32_t unset = std::numeric_limits<std::uint32_t>::max();
 
   [[nodiscard]] bool costs_alike(std::uint32_t a, std::uint32_t b) const {
-    return exchange_keeps(qap_.distance, a, b) && exchange_keeps(qap_.distance2, a, b);
-  }
-
-  static bool exchange_keeps(const Matrix &matrix, std::uint32_t a, std::uint32_t b) {
-    if (matrix.n == 0)
-      return true;
-    bool same = matrix(a, b) == matrix(b, a);
-    for (std::size_t k = 0; same && k < matrix.n; ++k) {
-      if (k != a && k != b)
-        same = matrix(a, k) == matrix(b, k) && matrix(k, a) == matrix(k, b);
-    }
-    return same;
+    return exchange_keeps(qap_.distance, a, b) &&
+           (qap_.distance2.n == 0 || exchange_keeps(qap_.distance2, a, b));
   }
 
   bool routes_map(std::uint32_t a, std::uint32_t b) {
@@ -133,22 +123,13 @@ public:
   }
 
   [[nodiscard]] bool operator()(std::uint32_t r, std::uint32_t s) const {
-    return free(r) && free(s) && same(bytes_, r, s) && same(messages_, r, s);
+    return free(r) && free(s) && exchange_keeps(bytes_, r, s) && exchange_keeps(messages_, r, s);
   }
 
 private:
   [[nodiscard]] bool free(std::uint32_t rank) const {
     return rank >= problem_.traffic.ranks ||
            (problem_.allowed.empty() && problem_.pinned[rank] == Qap::no_pin);
-  }
-
-  static bool same(const Matrix &flow, std::uint32_t r, std::uint32_t s) {
-    bool same = flow(r, s) == flow(s, r);
-    for (std::size_t k = 0; same && k < flow.n; ++k) {
-      if (k != r && k != s)
-        same = flow(r, k) == flow(s, k) && flow(k, r) == flow(k, s);
-    }
-    return same;
   }
 
   const LoadProblem &problem_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "toposeat/load_branching.hpp"
+#include "toposeat/mixed_bits.hpp"
 #include "toposeat/qap.hpp"
 
 namespace toposeat {
@@ -33,11 +34,9 @@ public:
 private:
   /// The sum over ranks does not depend on which of two twins has which device.
   [[nodiscard]] std::uint64_t seat(std::size_t rank, std::size_t device) const {
-    std::uint64_t bits = (std::uint64_t{class_of_rank_[rank]} << 32U) + class_of_device_[device];
-    bits = (bits + 1) * 0x9e3779b97f4a7c15U; // the steps of SplitMix64
-    bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
-    bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
-    return bits ^ (bits >> 31U);
+    const std::uint64_t classes =
+        (std::uint64_t{class_of_rank_[rank]} << 32U) + class_of_device_[device];
+    return mixed_bits((classes + 1) * 0x9e3779b97f4a7c15U); // the first number of SplitMix64
   }
 
   std::vector<std::uint32_t> class_of_rank_; // the first rank of its class

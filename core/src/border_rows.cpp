@@ -52,6 +52,22 @@ BorderParts BorderRows::parts(std::size_t low, RankSet high) const {
           noise_};
 }
 
+Crossing BorderRows::of(RankSet set) const {
+  const LowSets &sets = LowSets::all();
+  const RankSet high = set >> turned_ranks;
+  const std::size_t size = size_of_eight(set & 255U);
+  const std::size_t place = sets.place(set & 255U);
+  const std::size_t row = place / (2 * turned_ranks);
+  const std::size_t turn = place % (2 * turned_ranks);
+  const BorderParts border = parts(size, high);
+  const double inside =
+      border.low_inside[row].values[turn] + border.high_inside +
+      (border.across_first[row].values[turn] + border.across_last[row].values[turn]);
+  const double out = border.low_out[row].values[turn] + border.high_out - inside;
+  const double in = border.low_in[row].values[turn] + border.high_in - inside;
+  return {out > noise_ ? out : 0, in > noise_ ? in : 0};
+}
+
 /// Both ways; nothing where there is no such rank.
 double BorderRows::between(std::size_t r, std::size_t s) const {
   return r < flow_.n && s < flow_.n ? flow_(r, s) + flow_(s, r) : 0;

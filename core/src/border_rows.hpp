@@ -21,6 +21,8 @@ public:
   [[nodiscard]] BorderParts parts(std::size_t low, RankSet high) const;
 
   [[nodiscard]] int ranks() const { return static_cast<int>(flow_.n); }
+  [[nodiscard]] Crossing of(RankSet set) const;
+
   /// What one rank sends and receives.
   [[nodiscard]] Crossing of_rank(int rank) const {
     return of_rank_[static_cast<std::size_t>(rank)];

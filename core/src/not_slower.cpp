@@ -8,7 +8,6 @@
 #include "lone_flows.hpp"
 #include "time_limit.hpp"
 #include "timing_keys.hpp"
-#include "toposeat/flow.hpp"
 #include "toposeat/small_loads.hpp"
 
 namespace toposeat {
@@ -21,10 +20,9 @@ constexpr std::size_t between_looks = 16;     // timings from one look at the cl
 class NotSlower {
 public:
   NotSlower(const Job &job, const Deadline &deadline)
-      : model_(job.machine.network, job.request.traffic), deadline_(deadline),
-        home_s_(model_.seconds(job.home)), give_up_s_(home_s_ * (1 + 2e-9)),
-        flows_(job.machine.network, job.request.traffic), limit_(flows_, give_up_s_),
-        keys_(flows_) {}
+      : job_(job), deadline_(deadline), home_s_(job.value(Objective::time, job.home)),
+        give_up_s_(home_s_ * (1 + 2e-9)), flows_(job.machine.network, job.request.traffic),
+        limit_(flows_, give_up_s_), keys_(flows_) {}
 
   bool operator()(const Assignment &placement) {
     if (limit_.exceeded(placement))
@@ -32,8 +30,7 @@ public:
     const auto [known, is_new] = accepted_.try_emplace(keys_.of(placement), false);
     if (is_new) {
       stopped_ = stopped_ || (++timed_ % between_looks == 0 && deadline_.expired());
-      known->second =
-          !stopped_ && !less_by_tolerance(home_s_, model_.seconds(placement, give_up_s_));
+      known->second = !stopped_ && !less_by_tolerance(home_s_, job_.seconds(placement, give_up_s_));
     }
     return known->second;
   }
@@ -42,7 +39,7 @@ public:
   [[nodiscard]] TimeLimit &limit() { return limit_; }
 
 private:
-  FlowModel model_;
+  const Job &job_;
   const Deadline &deadline_;
   double home_s_;
   double give_up_s_; // what takes longer is slower, whatever it takes

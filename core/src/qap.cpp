@@ -10,6 +10,16 @@ namespace toposeat {
 
 constexpr double largest_cost_sum = 1e200;
 
+bool exchange_keeps(const Matrix &matrix, std::size_t i, std::size_t j) {
+  if (matrix(i, j) != matrix(j, i))
+    return false;
+  for (std::size_t k = 0; k < matrix.n; ++k) {
+    if (k != i && k != j && (matrix(i, k) != matrix(j, k) || matrix(k, i) != matrix(k, j)))
+      return false;
+  }
+  return true;
+}
+
 namespace {
 
 void check_costs(const Matrix &cost) {

@@ -1,4 +1,4 @@
-// Sets of up to 16 ranks as bit masks, and the traffic over their border.
+// Sets of up to 16 ranks as bit masks.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -35,48 +35,14 @@ template <class Visit> void for_each_set(int ranks, int size, Visit visit) {
   }
 }
 
-/// Ranks that send and receive nothing: it does not matter which of them a set has, only how many.
-class SilentRanks {
-public:
-  /// Ranks with a pin are left out.
-  explicit SilentRanks(const Qap &traffic);
-
-  [[nodiscard]] bool any() const { return all_ != 0; }
-
-  /// Whether the silent ranks of a part are the lowest ones of the whole: of parts that differ in
-  /// these alone, one has them.
-  [[nodiscard]] bool lowest_of(RankSet part, RankSet whole) const {
-    const RankSet mine = part & all_;
-    return (whole & all_ & (2 * std::bit_floor(mine) - 1)) == mine || mine == 0;
-  }
-
-private:
-  RankSet all_ = 0; // none if there is but one
-};
+/// Ranks without a pin that send and receive nothing: which of them a set has does not matter, only
+/// how many.
+RankSet silent_ranks(const Qap &traffic);
 
 /// Bytes that leave and enter a set of ranks.
 struct Crossing {
   double out = 0;
   double in = 0;
-};
-
-/// Crossing traffic of any set in six look-ups.
-class BorderTraffic {
-public:
-  explicit BorderTraffic(const Matrix &flow);
-
-  [[nodiscard]] Crossing of(RankSet set) const;
-
-private:
-  /// Of a set within the first or the second eight ranks.
-  struct Half {
-    Crossing all;      // sent and received by its members
-    double inside = 0; // among them
-  };
-  std::array<std::array<Half, 256>, 2> halves_{};
-  // Between four ranks of the first half and four of the second: [first][second][members]
-  std::array<std::array<std::array<double, 256>, 2>, 2> across_{};
-  double total_ = 0;
 };
 
 } // namespace toposeat

@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace toposeat {
-namespace {
-
-std::size_t size_of(RankSet set) { return static_cast<std::size_t>(std::popcount(set)); }
-
-} // namespace
 
 const LowSets &LowSets::all() {
   static const LowSets sets;
@@ -23,7 +18,7 @@ LowSets::LowSets() {
   for (RankSet low = 0; low < known.size(); ++low) {
     if (known[low])
       continue;
-    const std::size_t size = size_of(low);
+    const std::size_t size = size_of_eight(low);
     const std::size_t row = count_[size]++;
     own_[size][row] = static_cast<std::uint8_t>(low);
     for (std::size_t turn = turned_ranks; turn-- > 0;) { // the least turn that gives a set remains
@@ -48,7 +43,7 @@ void LowSets::list_splits(std::size_t size, std::size_t right) {
     const std::size_t before = splits_.size();
     for (const bool with_lowest : {true, false}) {
       for (RankSet part = own;; part = (part - 1) & own) {
-        if (size_of(part) == right && ((part & lowest) != 0) == with_lowest)
+        if (size_of_eight(part) == right && ((part & lowest) != 0) == with_lowest)
           splits_.push_back({place_[part], place_[own ^ part]});
         if (part == 0)
           break;
@@ -93,12 +88,12 @@ RankSet SetRows::within(RankSet high, RankSet part) const {
 
 void SetRows::list_parts(RankSet high) {
   const RankSet lowest = high & (~high + 1);
-  for (std::size_t size = 0; size <= size_of_high(high); ++size) {
+  for (std::size_t size = 0; size <= size_of_eight(high); ++size) {
     Range &range = ranges_[high][size];
     range.begin = static_cast<std::uint16_t>(parts_.size());
     for (const bool with_lowest : {true, false}) {
       for (RankSet part = high;; part = (part - 1) & high) {
-        if (size_of_high(part) == size && standing_[part] == part &&
+        if (size_of_eight(part) == size && standing_[part] == part &&
             ((part & lowest) != 0) == with_lowest)
           parts_.push_back(static_cast<std::uint8_t>(part));
         if (part == 0)
@@ -117,8 +112,8 @@ void SetRows::number_rows(std::size_t end) {
     std::size_t next = 0;
     for (const std::uint8_t set : highs_) {
       first_[size][set] = static_cast<std::uint16_t>(next);
-      if (size_of_high(set) <= size && size - size_of_high(set) <= turned_ranks)
-        next += LowSets::all().count(size - size_of_high(set));
+      if (size_of_eight(set) <= size && size - size_of_eight(set) <= turned_ranks)
+        next += LowSets::all().count(size - size_of_eight(set));
     }
     rows_[size] = next;
     for (std::size_t set = 0; set < end; ++set)

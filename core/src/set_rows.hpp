@@ -18,6 +18,18 @@ namespace toposeat {
 
 inline constexpr std::size_t turned_ranks = 8; // which ranks turn, and how many turns there are
 
+/// Ranks in a set of eight.
+inline std::size_t size_of_eight(RankSet set) {
+  // Without an instruction for it, counting bits is a call.
+  static constexpr auto ones = [] {
+    std::array<std::uint8_t, 256> counts{};
+    for (std::size_t each = 1; each < counts.size(); ++each)
+      counts[each] = static_cast<std::uint8_t>(counts[each / 2] + each % 2);
+    return counts;
+  }();
+  return ones[set];
+}
+
 /// The values of a set turned by 0, 1 ... 7 places, twice: from place t on they are those of the
 /// set turned by t.
 struct alignas(64) SetRow {
@@ -111,8 +123,6 @@ public:
 
   /// Sets of the ranks that do not turn, each standing for those that differ in silent ranks alone.
   [[nodiscard]] std::span<const std::uint8_t> highs() const { return highs_; }
-  [[nodiscard]] static std::size_t size_of_high(RankSet high) { return ones[high]; }
-
   /// The set that stands for another one.
   [[nodiscard]] RankSet standing_for(RankSet high) const { return standing_[high]; }
   /// The part of `high` that a part of what stands for it stands for.
@@ -144,14 +154,6 @@ public:
 
 private:
   static constexpr std::size_t sizes = max_set_ranks - turned_ranks + 1; // of high sets
-
-  // Without an instruction for it, counting bits is a call.
-  static constexpr auto ones = [] {
-    std::array<std::uint8_t, 256> counts{};
-    for (std::size_t set = 1; set < counts.size(); ++set)
-      counts[set] = static_cast<std::uint8_t>(counts[set / 2] + set % 2);
-    return counts;
-  }();
 
   struct Range {
     std::uint16_t begin = 0;

@@ -11,11 +11,10 @@ namespace {
 class SilentLast {
 public:
   explicit SilentLast(const Qap &traffic) {
+    const RankSet silent = silent_ranks(traffic);
     std::vector<std::uint32_t> quiet;
-    for (std::uint32_t rank = 0; rank < traffic.size(); ++rank) {
-      const bool silent = traffic.free_rank(rank) && !speaks(traffic.flow, rank);
-      (silent ? quiet : order_).push_back(rank);
-    }
+    for (std::uint32_t rank = 0; rank < traffic.size(); ++rank)
+      ((silent >> rank & 1U) != 0 ? quiet : order_).push_back(rank);
     silent_ = static_cast<int>(quiet.size());
     order_.insert(order_.end(), quiet.begin(), quiet.end());
     const std::size_t n = order_.size();
@@ -40,14 +39,6 @@ public:
   }
 
 private:
-  static bool speaks(const Matrix &flow, std::size_t rank) {
-    for (std::size_t other = 0; other < flow.n; ++other) {
-      if (flow(rank, other) != 0 || flow(other, rank) != 0)
-        return true;
-    }
-    return false;
-  }
-
   std::vector<std::uint32_t> order_; // ranks as they were
   int silent_ = 0;
   Qap qap_;

@@ -188,12 +188,12 @@ private:
     problem_.class_of_rank = classes([this](std::size_t i, std::size_t j) {
       return same_rows(i, j) &&
              std::all_of(problem_.halves.begin(), problem_.halves.end(),
-                         [&](const HalfTerm &half) { return interchangeable(half.flow, i, j); });
+                         [&](const HalfTerm &half) { return exchange_keeps(half.flow, i, j); });
     });
     problem_.class_of_device = classes([this](std::size_t a, std::size_t b) {
       return std::all_of(
                  problem_.halves.begin(), problem_.halves.end(),
-                 [&](const HalfTerm &half) { return interchangeable(half.distance, a, b); }) &&
+                 [&](const HalfTerm &half) { return exchange_keeps(half.distance, a, b); }) &&
              same_columns(a, b);
     });
   }
@@ -211,17 +211,6 @@ private:
         first.push_back(i);
     }
     return class_of;
-  }
-
-  /// Exchanging rows and columns i and j leaves the matrix as it is.
-  static bool interchangeable(const Matrix &matrix, std::size_t i, std::size_t j) {
-    if (matrix(i, j) != matrix(j, i))
-      return false;
-    for (std::size_t k = 0; k < matrix.n; ++k) {
-      if (k != i && k != j && (matrix(i, k) != matrix(j, k) || matrix(k, i) != matrix(k, j)))
-        return false;
-    }
-    return true;
   }
 
   [[nodiscard]] bool same_rows(std::size_t i, std::size_t j) const {

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "toposeat/mixed_bits.hpp"
 #include "toposeat/rng.hpp"
 
 namespace toposeat {
@@ -91,13 +92,6 @@ std::uint32_t number_of(std::map<Key, std::uint32_t> &numbers, const Key &key) {
   return numbers.try_emplace(key, static_cast<std::uint32_t>(numbers.size())).first->second;
 }
 
-/// The last steps of SplitMix64: close numbers become far ones.
-std::uint64_t mixed(std::uint64_t bits) {
-  bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31U);
-}
-
 /// The links of a network as seen by a device permutation: which directed pairs use each link is
 /// hashed so that the hash of the permuted set can be computed from permuted pairs.
 class LinkFingerprints {
@@ -127,7 +121,7 @@ private:
   };
 
   static std::uint64_t hash_of(double number) {
-    return mixed(std::bit_cast<std::uint64_t>(number) + 1);
+    return mixed_bits(std::bit_cast<std::uint64_t>(number) + 1);
   }
 
   /// Sides 2 i and 2 i + 1 are the directions of link i.
@@ -170,7 +164,8 @@ private:
       users[use.side] += pair_hash_[image[use.from] * devices_ + image[use.to]];
     std::uint64_t all = 0;
     for (std::size_t i = 0; i < pair_of_sides_.size(); ++i)
-      all += mixed(pair_of_sides_[i] + mixed(users[2 * i]) + mixed(users[2 * i + 1]));
+      all +=
+          mixed_bits(pair_of_sides_[i] + mixed_bits(users[2 * i]) + mixed_bits(users[2 * i + 1]));
     return all;
   }
 

@@ -4,21 +4,16 @@
 #include <algorithm>
 #include <bit>
 
+#include "toposeat/mixed_bits.hpp"
+
 namespace toposeat {
 namespace {
-
-/// All bits of the result depend on all of `word` (the finalizer of a 64-bit hash, by Stafford).
-std::uint64_t mixed(std::uint64_t word) {
-  word = (word ^ (word >> 30U)) * 0xbf58476d1ce4e5b9U;
-  word = (word ^ (word >> 27U)) * 0x94d049bb133111ebU;
-  return word ^ (word >> 31U);
-}
 
 /// Of a key and two numbers, in this order.
 TimingKey joined(const TimingKey &key, double number, double other) {
   const auto a = std::bit_cast<std::uint64_t>(number);
   const auto b = std::bit_cast<std::uint64_t>(other);
-  return {mixed(mixed(key.first + a) + b), mixed(mixed(key.second ^ a) ^ b)};
+  return {mixed_bits(mixed_bits(key.first + a) + b), mixed_bits(mixed_bits(key.second ^ a) ^ b)};
 }
 
 void add(TimingKey &sum, const TimingKey &key) {
@@ -31,8 +26,8 @@ void add(TimingKey &sum, const TimingKey &key) {
 TimingKeys::TimingKeys(const LoneFlows &flows) : flows_(flows), uses_(flows.capacities().size()) {
   std::uint64_t word = 0;
   for (std::size_t f = 0; f < flows.flows().size(); ++f) {
-    const std::uint64_t first = mixed(++word);
-    flow_keys_.push_back({first, mixed(++word)});
+    const std::uint64_t first = mixed_bits(++word);
+    flow_keys_.push_back({first, mixed_bits(++word)});
   }
 }
 

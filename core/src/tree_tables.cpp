@@ -48,15 +48,21 @@ void TreeTables::fill(TermJoin join, double limit) {
     } else {
       fill_leaves(stage, tables_[s]);
     }
-    any_[s].fill(true);
-    if (may_be_infinite())
-      for_each_high(stage, tables_[s], [&](RankSet high, std::size_t, std::span<SetRow> rows) {
-        any_[s][high] = kernel_.finite(rows) != 0;
-      });
-    if (may_be_infinite())
-      for (RankSet high = 0; high < any_[s].size(); ++high)
-        any_[s][high] = any_[s][rows_.standing_for(high)];
+    note_finite(static_cast<int>(s));
   }
+}
+
+void TreeTables::note_finite(int number) {
+  std::array<bool, 256> &any = any_[index(number)];
+  any.fill(true);
+  if (!may_be_infinite())
+    return;
+  for_each_high(stages_[number], tables_[index(number)],
+                [&](RankSet high, std::size_t, std::span<SetRow> rows) {
+                  any[high] = kernel_.finite(rows) != 0;
+                });
+  for (RankSet high = 0; high < any.size(); ++high)
+    any[high] = any[rows_.standing_for(high)];
 }
 
 /// Calls `visit(high ranks, number of turning ranks, rows)` for all sets of the stage.
@@ -64,7 +70,7 @@ template <class Visit>
 void TreeTables::for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit) const {
   const auto size = static_cast<std::size_t>(stage.size);
   for (const std::uint8_t high : rows_.highs()) {
-    const std::size_t chosen = SetRows::size_of_high(high);
+    const std::size_t chosen = size_of_eight(high);
     if (chosen > size || size - chosen > turned_ranks)
       continue;
     const std::size_t low = size - chosen;
@@ -132,7 +138,7 @@ void TreeTables::fill_joined(int number) {
 std::size_t TreeTables::list_splits(const Stage &stage, RankSet high, std::size_t right_low,
                                     bool lowest) {
   const std::size_t right_high = static_cast<std::size_t>(stages_[stage.right].size) - right_low;
-  if (right_high > SetRows::size_of_high(high))
+  if (right_high > size_of_eight(high))
     return 0;
   const std::array<bool, 256> &any_right = any_[index(stage.right)];
   const std::array<bool, 256> &any_left = any_[index(stage.left)];
@@ -194,7 +200,7 @@ RankSet TreeTables::best_right(int number, RankSet set) const {
   const Stage &stage = stages_[number];
   const auto right_size = static_cast<std::size_t>(stages_[stage.right].size);
   const RankSet high = rows_.standing_for(set >> turned_ranks);
-  const std::size_t low = static_cast<std::size_t>(stage.size) - SetRows::size_of_high(high);
+  const std::size_t low = static_cast<std::size_t>(stage.size) - size_of_eight(high);
   const std::size_t place = lows_.place(set & 255U);
   const std::size_t turn = place % (2 * turned_ranks);
   const bool lowest_is_low = stage.symmetric && low > 0;
@@ -203,7 +209,7 @@ RankSet TreeTables::best_right(int number, RankSet set) const {
   RankSet best_high = 0;
   RankSet best_low = 0;
   for (std::size_t right_low = 0; right_low <= std::min(low, right_size); ++right_low) {
-    if (right_size - right_low > SetRows::size_of_high(high))
+    if (right_size - right_low > size_of_eight(high))
       continue;
     const LowSplits splits = lows_.splits(low, right_low, lowest_is_low);
     const LowSplit *const mine = splits.splits + place / (2 * turned_ranks) * splits.stride;

@@ -53,6 +53,7 @@ private:
   [[nodiscard]] double leaf_value(const std::vector<CutTerm> &terms, int rank) const;
   void fill_leaves(const Stage &stage, std::span<SetRow> table);
   void fill_joined(int number);
+  void note_finite(int number);
   std::size_t list_splits(const Stage &stage, RankSet high, std::size_t right_low, bool lowest);
   void charge(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;
   void keep_pins(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "border_rows.hpp"
 #include "rank_sets.hpp"
 #include "toposeat/dual_ascent.hpp"
 #include "toposeat/prepared_qap.hpp"
@@ -125,7 +126,7 @@ public:
         deadline_(deadline), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
         between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])), border_(qap_.flow),
         mirrored_(symmetric(qap_.flow) && symmetric(qap_.distance)), pairs_(qap_.flow, mirrored_),
-        silent_(original) {
+        silent_(silent_ranks(original)) {
     for (std::size_t side = 0; side < 2; ++side) {
       inside_[side] = restricted(qap_.distance, blocks.devices[side]);
       rising_[side] = rising_entries(inside_[side], mirrored_);
@@ -181,13 +182,19 @@ private:
     return first;
   }
 
+  /// Of sets that differ in silent ranks alone, one has the lowest of these.
+  bool has_lowest_silent(RankSet set) const {
+    const RankSet mine = set & silent_;
+    return mine == 0 || (silent_ & (2 * std::bit_floor(mine) - 1)) == mine;
+  }
+
   void list_splits() {
     const int ranks = static_cast<int>(qap_.size());
     const bool alike = inside_[0].values == inside_[1].values;
     for_each_set(ranks, static_cast<int>(inside_[0].n), [&](RankSet set) {
       if (alike && (set & 1U) == 0)
         return; // the other way round it is the same
-      if (!silent_.lowest_of(set, all()))
+      if (!has_lowest_silent(set))
         return;
       const RankSet rest = all() & ~set;
       double bound = crossing(set) + pairs_.least_product(rest, rising_[0]);
@@ -240,10 +247,10 @@ private:
   Assignment best_;
   double best_cost_;
   double between_;
-  BorderTraffic border_;
+  BorderRows border_;
   bool mirrored_; // traffic and distances are the same in both directions
   FallingPairs pairs_;
-  SilentRanks silent_;
+  RankSet silent_;
   std::array<Matrix, 2> inside_;
   std::array<std::vector<double>, 2> rising_;
   std::vector<Split> splits_;

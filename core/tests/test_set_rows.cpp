@@ -81,7 +81,7 @@ TEST_CASE("silent ranks stand for each other", "[map]") {
   CHECK(rows.within(high, 0b001110) == 0b010110);
   for (const std::uint8_t standing : rows.highs()) {
     std::size_t parts = 0;
-    for (std::size_t size = 0; size <= SetRows::size_of_high(standing); ++size) {
+    for (std::size_t size = 0; size <= size_of(standing); ++size) {
       for (const std::uint8_t part : rows.parts(standing, size, false)) {
         CHECK((part & ~standing) == 0);
         CHECK(rows.standing_for(part) == part);

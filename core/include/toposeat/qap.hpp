@@ -23,6 +23,9 @@ struct Matrix {
   [[nodiscard]] const double *row(std::size_t index) const { return values.data() + index * n; }
 };
 
+/// Whether exchanging rows and columns i and j leaves the matrix as it is, its diagonal apart.
+[[nodiscard]] bool exchange_keeps(const Matrix &matrix, std::size_t i, std::size_t j);
+
 /// For each rank the devices that it may use. A default-constructed object restricts nothing.
 class DeviceSets {
 public:

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "toposeat/mixed_bits.hpp"
+
 namespace toposeat {
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). The standard library's distributions differ
@@ -14,12 +16,7 @@ class Rng {
 public:
   explicit Rng(std::uint64_t seed) : state_(seed) {}
 
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t next() { return mixed_bits(state_ += 0x9e3779b97f4a7c15ULL); }
 
   /// Uniform in 0..bound-1 (bound >= 1); the bias of the multiply-shift is below 2^-32.
   std::uint32_t below(std::size_t bound) {
