@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from toposeat import _core
-from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluate import Evaluator
 from toposeat.mapping.explain import Goal, explain
+from toposeat.mapping.least_gain import not_worth_moving
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
-from toposeat.mapping.number_notes import not_worth_moving, number_notes
+from toposeat.mapping.number_notes import number_notes
 from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
-from toposeat.mapping.search_options import check_search_options
+from toposeat.mapping.search_options import check_installed, check_search_options
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -92,11 +93,7 @@ def map_traffic(
     evaluator = Evaluator(topology, traffic, metric=metric)
     network, flows = evaluator.network, evaluator.flows
     check_seating(topology, network, flows, problem)
-    if solver == "scotch" and not _core.scotch_available():
-        raise UnavailableError(
-            "the Scotch library (libscotch) was not found",
-            hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
-        )
+    check_installed(solver)
     seats = dataclasses.asdict(problem)
     default = _core.default_ranks(network, flows, **seats)
     begin = time.perf_counter()
@@ -136,9 +133,9 @@ def map_traffic(
         else evaluator.evaluate(answer.device_of_rank)
     )
     notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes, *number_notes(topology)]
-    gain = _gain(before, after)
-    if after is not before and solver in _CHOOSING and gain < min_gain - _TOLERANCE:
-        notes.append(not_worth_moving(gain, min_gain))
+    kept = not_worth_moving(before.predicted_s, after.predicted_s, min_gain)
+    if kept and after is not before and solver in _CHOOSING:
+        notes.append(kept)
         after = before
     explanation = None
     if explained:
@@ -203,11 +200,6 @@ def _two_levels(
     return map_nodes(
         topology, evaluator, default, objective=objective, budget_s=budget_s, seed=seed
     )
-
-
-def _gain(before: Evaluation, after: Evaluation) -> float:
-    """Share of the default's predicted time that the placement saves."""
-    return 1 - after.predicted_s / before.predicted_s if before.predicted_s > 0 else 0.0
 
 
 def _check_names(objective: str, solver: str) -> None:

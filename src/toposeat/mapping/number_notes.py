@@ -29,11 +29,3 @@ def number_notes(topology: Topology) -> list[str]:
             " predicted too fast"
         )
     return notes
-
-
-def not_worth_moving(gain: float, min_gain: float) -> str:
-    """Why the default was kept though something faster was found; both shares of its time."""
-    return (
-        f"kept the default: a placement predicted {100 * gain:.2g} % faster was"
-        f" found, but less than {100 * min_gain:.2g} % is not worth moving ranks for"
-    )

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.explain_slots import explain_slots
-from toposeat.mapping.number_notes import not_worth_moving
-from toposeat.mapping.search_options import check_search_options
+from toposeat.mapping.least_gain import not_worth_moving
+from toposeat.mapping.search_options import check_installed, check_search_options
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -94,11 +94,7 @@ def map_to_shape(
             f"{traffic.ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
             hint="one rank per slot: use fewer ranks or a larger machine",
         )
-    if solver == "scotch" and not _core.scotch_available():
-        raise UnavailableError(
-            "the Scotch library (libscotch) was not found",
-            hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
-        )
+    check_installed(solver)
     begin = time.perf_counter()
     evaluator = SlotEvaluator(shape, traffic)
     try:
@@ -118,8 +114,9 @@ def map_to_shape(
     placed = _in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank))
     slots, notes = answer.slot_of_rank, [*shape.notes, *answer.notes]
     kept = answer.kept_default
-    if not kept and solver not in _FIXED and _gain(default, placed) < min_gain - 1e-9:
-        notes.append(not_worth_moving(_gain(default, placed), min_gain))
+    too_little = not_worth_moving(default.predicted_s, placed.predicted_s, min_gain)
+    if too_little and not kept and solver not in _FIXED:
+        notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
     explanation = None
     if explained:
@@ -148,13 +145,6 @@ def map_to_shape(
         notes=tuple(notes),
         explanation=explanation,
     )
-
-
-def _gain(before: ScaleEvaluation, after: ScaleEvaluation) -> float:
-    """Share of the default's predicted time that the placement saves."""
-    if not before.predicted_s or after.predicted_s is None:
-        return 0.0
-    return 1 - after.predicted_s / before.predicted_s
 
 
 def _runners_up(

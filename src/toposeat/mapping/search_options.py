@@ -1,11 +1,12 @@
-"""Options that every mapper has, checked: seed, budget, the least gain worth taking."""
+"""Options that every mapper has, checked: solver, seed, budget, the least gain worth taking."""
 
 from __future__ import annotations
 
 import operator
 from math import inf
 
-from toposeat.errors import UsageError
+from toposeat import _core
+from toposeat.errors import UnavailableError, UsageError
 
 
 def check_search_options(seed: int, budget_s: float, min_gain: float) -> None:
@@ -21,6 +22,19 @@ def check_search_options(seed: int, budget_s: float, min_gain: float) -> None:
     if not 0 <= min_gain <= 1:
         raise UsageError(
             f"least gain of {min_gain}", hint="use a share of the default's time, from 0 to 1"
+        )
+
+
+def check_installed(solver: str) -> None:
+    """Refuse the one solver that is no part of the package, where it is missing.
+
+    Raises:
+        UnavailableError: Scotch is asked for and not there.
+    """
+    if solver == "scotch" and not _core.scotch_available():
+        raise UnavailableError(
+            "the Scotch library (libscotch) was not found",
+            hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
         )
 
 
