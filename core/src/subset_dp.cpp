@@ -57,6 +57,9 @@ public:
     return value < upper ? std::optional(value) : std::nullopt;
   }
 
+  /// After the least maximum: the least sum among placements with no term above `limit`.
+  void settle_sum(double limit) { tables_.refill(TermJoin::sum, limit); }
+
   /// One of the value found last.
   [[nodiscard]] Assignment placement() const {
     const auto right_part = [this](int stage, RankSet set) {
@@ -95,7 +98,7 @@ std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree, const Qa
     return std::nullopt;
   // Also if that is infinite.
   if (*least < sum_below * (1 - 1e-9))
-    solver.least(TermJoin::sum, unlimited, *least * (1 + 1e-12));
+    solver.settle_sum(*least * (1 + 1e-12));
   return TreeAnswer{solver.placement(), *least};
 }
 

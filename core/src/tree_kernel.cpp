@@ -37,15 +37,31 @@ TOPOSEAT_INLINE Turns without_noise(Turns bytes, double noise) {
   return bytes > all(noise) ? bytes : Turns{};
 }
 
+typedef long long Answers __attribute__((vector_size(64))); // of a comparison, by turn
+typedef long long FourAnswers __attribute__((vector_size(32)));
+
+TOPOSEAT_INLINE bool any(Answers answers) {
+  const FourAnswers four = __builtin_shufflevector(answers, answers, 0, 1, 2, 3) |
+                           __builtin_shufflevector(answers, answers, 4, 5, 6, 7);
+  return (four[0] | four[1] | four[2] | four[3]) != 0;
+}
+
+/// Whether any is finite.
+TOPOSEAT_INLINE bool start_row(SetRow &row, Turns charged, double most) {
+  const Turns value = load(row.values.data()) > all(most) ? all(unlimited) : charged;
+  store(row.values.data(), all(unlimited));
+  store(second_half(row), value);
+  return any(value < all(unlimited));
+}
+
 template <class Join>
-TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
-                                 const BorderParts &border, std::span<SetRow> rows) {
+TOPOSEAT_INLINE RowSet charge_rows(std::span<const CutTerm> terms, double limit, double most,
+                                   const BorderParts &border, std::span<SetRow> rows) {
+  RowSet finite = 0;
   if (terms.empty()) {
-    for (SetRow &row : rows) {
-      store(row.values.data(), all(unlimited));
-      store(second_half(row), Turns{});
-    }
-    return;
+    for (std::size_t row = 0; row < rows.size(); ++row)
+      finite |= static_cast<RowSet>(start_row(rows[row], Turns{}, most)) << row;
+    return finite;
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const Turns inside =
@@ -61,18 +77,14 @@ TOPOSEAT_INLINE void charge_rows(std::span<const CutTerm> terms, double limit,
       each = each > Turns{} ? each + term.fixed : each;
       value = Join{}(value, each > all(limit) ? all(unlimited) : each);
     }
-    store(rows[row].values.data(), all(unlimited));
-    store(second_half(rows[row]), value);
+    finite |= static_cast<RowSet>(start_row(rows[row], value, most)) << row;
   }
+  return finite;
 }
 
-typedef long long Answers __attribute__((vector_size(64))); // of a comparison, by turn
-typedef long long FourAnswers __attribute__((vector_size(32)));
-
-TOPOSEAT_INLINE bool any(Answers answers) {
-  const FourAnswers four = __builtin_shufflevector(answers, answers, 0, 1, 2, 3) |
-                           __builtin_shufflevector(answers, answers, 4, 5, 6, 7);
-  return (four[0] | four[1] | four[2] | four[3]) != 0;
+TOPOSEAT_INLINE void rule_out_turns(const double *others, SetRow &row) {
+  const Turns value = load(second_half(row));
+  store(second_half(row), load(others) < all(unlimited) ? value : all(unlimited));
 }
 
 TOPOSEAT_INLINE RowSet finite_rows(std::span<const SetRow> rows) {
@@ -110,29 +122,35 @@ TOPOSEAT_INLINE void join_rows(std::span<const HighSplit> splits, const LowSplit
   }
 }
 
-template <class Join> TOPOSEAT_INLINE void end_rows(std::span<SetRow> rows) {
-  for (SetRow &row : rows) {
-    const Turns value = Join{}(load(row.values.data()), load(second_half(row)));
-    store(row.values.data(), value);
-    store(second_half(row), value);
+template <class Join> TOPOSEAT_INLINE RowSet end_rows(std::span<SetRow> rows) {
+  RowSet finite = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const Turns value = Join{}(load(rows[row].values.data()), load(second_half(rows[row])));
+    store(rows[row].values.data(), value);
+    store(second_half(rows[row]), value);
+    finite |= static_cast<RowSet>(any(value < all(unlimited))) << row;
   }
+  return finite;
 }
 
 // An attribute cannot stand in parentheses.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define TOPOSEAT_TREE_KERNEL(NAME, TARGET)                                                         \
   template <class Join> struct NAME {                                                              \
-    TARGET static void charge(std::span<const CutTerm> terms, double limit,                        \
-                              const BorderParts &border, std::span<SetRow> rows) {                 \
-      charge_rows<Join>(terms, limit, border, rows);                                               \
+    TARGET static RowSet charge(std::span<const CutTerm> terms, double limit, double most,         \
+                                const BorderParts &border, std::span<SetRow> rows) {               \
+      return charge_rows<Join>(terms, limit, most, border, rows);                                  \
+    }                                                                                              \
+    TARGET static void rule_out(const double *others, SetRow &row) {                               \
+      rule_out_turns(others, row);                                                                 \
     }                                                                                              \
     TARGET static RowSet finite(std::span<const SetRow> rows) { return finite_rows(rows); }        \
     TARGET static void join(std::span<const HighSplit> splits, const LowSplits &lows,              \
                             RowSet chosen, std::span<SetRow> rows) {                               \
       join_rows<Join>(splits, lows, chosen, rows);                                                 \
     }                                                                                              \
-    TARGET static void end(std::span<SetRow> rows) { end_rows<Join>(rows); }                       \
-    static constexpr TreeKernel kernel{charge, finite, join, end};                                 \
+    TARGET static RowSet end(std::span<SetRow> rows) { return end_rows<Join>(rows); }              \
+    static constexpr TreeKernel kernel{charge, rule_out, finite, join, end};                       \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

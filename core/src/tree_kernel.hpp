@@ -35,10 +35,13 @@ struct BorderParts {
 using RowSet = std::uint32_t;
 
 struct TreeKernel {
-  /// Second halves become what the terms charge, infinite where one is above the limit; first ones
-  /// infinite.
-  void (*charge)(std::span<const CutTerm> terms, double limit, const BorderParts &border,
-                 std::span<SetRow> rows);
+  /// Second halves become what the terms charge, infinite where one is above the limit or what the
+  /// first half had was above `most`; first ones infinite. Which rows have any second value that is
+  /// not.
+  RowSet (*charge)(std::span<const CutTerm> terms, double limit, double most,
+                   const BorderParts &border, std::span<SetRow> rows);
+  /// Second values become infinite where those of `others`, turn by turn, are.
+  void (*rule_out)(const double *others, SetRow &row);
   /// Which rows have any second value that is not infinite.
   RowSet (*finite)(std::span<const SetRow> rows);
   /// Lowers the first halves of the chosen rows to their best splits among these: every way of
@@ -46,8 +49,8 @@ struct TreeKernel {
   /// joined.
   void (*join)(std::span<const HighSplit> splits, const LowSplits &lows, RowSet chosen,
                std::span<SetRow> rows);
-  /// Both halves of every row become the join of both.
-  void (*end)(std::span<SetRow> rows);
+  /// Both halves of every row become the join of both; which have any value that is not infinite.
+  RowSet (*end)(std::span<SetRow> rows);
 };
 
 enum class TermJoin { sum, max }; // how terms make up a value

@@ -39,28 +39,32 @@ TreeTables::~TreeTables() { spare_memory() = std::move(memory_); }
 
 void TreeTables::fill(TermJoin join, double limit) {
   join_ = join;
-  kernel_ = tree_kernels(join).front();
   limit_ = limit;
+  most_ = unlimited; // whatever is there
+  fill_stages();
+}
+
+void TreeTables::refill(TermJoin join, double limit) {
+  join_ = join;
+  limit_ = most_ = limit;
+  fill_stages();
+}
+
+void TreeTables::fill_stages() {
+  kernel_ = tree_kernels(join_).front();
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    const Stage &stage = stages_[static_cast<int>(s)];
-    if (stage.left >= 0) {
+    any_[s].fill(true);
+    if (stages_[static_cast<int>(s)].left >= 0) {
       fill_joined(static_cast<int>(s));
     } else {
-      fill_leaves(stage, tables_[s]);
+      fill_leaves(static_cast<int>(s));
     }
-    note_finite(static_cast<int>(s));
+    spread_finite(any_[s]);
   }
 }
 
-void TreeTables::note_finite(int number) {
-  std::array<bool, 256> &any = any_[index(number)];
-  any.fill(true);
-  if (!may_be_infinite())
-    return;
-  for_each_high(stages_[number], tables_[index(number)],
-                [&](RankSet high, std::size_t, std::span<SetRow> rows) {
-                  any[high] = kernel_.finite(rows) != 0;
-                });
+/// From sets of high ranks to those for which they stand.
+void TreeTables::spread_finite(std::array<bool, 256> &any) const {
   for (RankSet high = 0; high < any.size(); ++high)
     any[high] = any[rows_.standing_for(high)];
 }
@@ -88,7 +92,8 @@ double TreeTables::leaf_value(const std::vector<CutTerm> &terms, int rank) const
 }
 
 /// Every rank on a leaf with the same terms, or nothing below at all.
-void TreeTables::fill_leaves(const Stage &stage, std::span<SetRow> table) {
+void TreeTables::fill_leaves(int number) {
+  const Stage &stage = stages_[number];
   std::array<std::array<double, 256>, 2> joined_values{}; // of low and of high ranks
   if (stage.leaf >= 0) {
     for (std::size_t half = 0; half < 2; ++half) {
@@ -99,27 +104,31 @@ void TreeTables::fill_leaves(const Stage &stage, std::span<SetRow> table) {
       }
     }
   }
-  for_each_high(stage, table, [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
-    charge(stage, high, low, rows);
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      const RankSet own = lows_.own(low, row);
-      for (std::size_t turn = 0; turn < turned_ranks; ++turn)
-        rows[row].values[turn] =
-            joined(joined_values[0][turned(own, turn)], joined_values[1][high]);
-    }
-    kernel_.end(rows);
-  });
+  for_each_high(stage, tables_[index(number)],
+                [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
+                  charge(stage, high, low, rows);
+                  for (std::size_t row = 0; row < rows.size(); ++row) {
+                    const RankSet own = lows_.own(low, row);
+                    for (std::size_t turn = 0; turn < turned_ranks; ++turn)
+                      rows[row].values[turn] =
+                          joined(joined_values[0][turned(own, turn)], joined_values[1][high]);
+                  }
+                  any_[index(number)][high] = kernel_.end(rows) != 0;
+                });
 }
 
 /// First what the node itself adds: sets that it rules out need not be split.
 void TreeTables::fill_joined(int number) {
   const Stage &stage = stages_[number];
   const auto right_size = static_cast<std::size_t>(stages_[stage.right].size);
+  const int other_part = completed_by(number);
   for_each_high(stage, tables_[index(number)],
                 [&](RankSet high, std::size_t low, std::span<SetRow> rows) {
-                  charge(stage, high, low, rows);
-                  keep_completing(number, high, low, rows);
-                  const RowSet possible = may_be_infinite() ? kernel_.finite(rows) : ~RowSet{0};
+                  RowSet possible = charge(stage, high, low, rows);
+                  if (other_part >= 0) {
+                    keep_completing(other_part, high, low, rows);
+                    possible = kernel_.finite(rows);
+                  }
                   const bool lowest_is_low = stage.symmetric && low > 0;
                   for (std::size_t right_low = 0;
                        possible != 0 && right_low <= std::min(low, right_size); ++right_low) {
@@ -129,7 +138,7 @@ void TreeTables::fill_joined(int number) {
                       kernel_.join({splits_.data(), count},
                                    lows_.splits(low, right_low, lowest_is_low), possible, rows);
                   }
-                  kernel_.end(rows);
+                  any_[index(number)][high] = kernel_.end(rows) != 0;
                 });
 }
 
@@ -157,11 +166,14 @@ std::size_t TreeTables::list_splits(const Stage &stage, RankSet high, std::size_
 }
 
 /// What the node itself adds, with what its pins rule out, into the second halves of the rows.
-void TreeTables::charge(const Stage &stage, RankSet high, std::size_t low,
-                        std::span<SetRow> rows) const {
-  kernel_.charge(stage.terms, limit_, border_.parts(low, high), rows);
-  if (stage.has_pins)
-    keep_pins(stage, high, low, rows);
+RowSet TreeTables::charge(const Stage &stage, RankSet high, std::size_t low,
+                          std::span<SetRow> rows) const {
+  const RowSet possible =
+      kernel_.charge(stage.terms, limit_, most_, border_.parts(low, high), rows);
+  if (!stage.has_pins)
+    return possible;
+  keep_pins(stage, high, low, rows);
+  return kernel_.finite(rows);
 }
 
 /// Ranks with a pin must be where it is, and nobody else's.
@@ -176,23 +188,23 @@ void TreeTables::keep_pins(const Stage &stage, RankSet high, std::size_t low,
   }
 }
 
-/// Of a part of the root, only sets matter whose other ranks fit into the other part: if that is
-/// filled already.
-void TreeTables::keep_completing(int number, RankSet high, std::size_t low,
+/// The other part of the root, if it is filled already and may rule out sets; else -1.
+int TreeTables::completed_by(int number) const {
+  const Stage &root = stages_[static_cast<int>(stages_.size()) - 1];
+  const bool is_last = number == std::max(root.left, root.right) && root.left != root.right;
+  if (!may_be_infinite() || !is_last || border_.ranks() < static_cast<int>(turned_ranks))
+    return -1;
+  return std::min(root.left, root.right);
+}
+
+/// Only sets matter whose other ranks fit into the other part of the root.
+void TreeTables::keep_completing(int part, RankSet high, std::size_t low,
                                  std::span<SetRow> rows) const {
-  const auto root = static_cast<int>(stages_.size()) - 1;
-  const int part = stages_[root].left == number ? stages_[root].right : stages_[root].left;
-  if (!may_be_infinite() || number != std::max(stages_[root].left, stages_[root].right) ||
-      part == number || border_.ranks() < static_cast<int>(turned_ranks))
-    return;
   const RankSet all = (RankSet{1} << border_.ranks()) - 1;
+  const int size = stages_[part].size;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const RankSet rest = all ^ (lows_.own(low, row) | high << turned_ranks);
-    const double *const others = values(part) + rows_.place(stages_[part].size, rest);
-    for (std::size_t turn = 0; turn < turned_ranks; ++turn) {
-      if (!(others[turn] < unlimited))
-        rows[row].values[turn + turned_ranks] = unlimited;
-    }
+    kernel_.rule_out(values(part) + rows_.place(size, rest), rows[row]);
   }
 }
 

@@ -26,6 +26,9 @@ public:
   /// Placements with a term above `limit` do not count: infinite where none is left.
   void fill(TermJoin join, double limit);
 
+  /// The same once more, after `fill` for the largest term without a lower limit.
+  void refill(TermJoin join, double limit);
+
   [[nodiscard]] double value(int stage, RankSet set) const {
     return values(stage)[rows_.place(stages_[stage].size, set)];
   }
@@ -51,13 +54,15 @@ private:
     return limit_ < unlimited || stages_.all_pinned() != 0;
   }
   [[nodiscard]] double leaf_value(const std::vector<CutTerm> &terms, int rank) const;
-  void fill_leaves(const Stage &stage, std::span<SetRow> table);
+  void fill_stages();
+  void fill_leaves(int number);
   void fill_joined(int number);
-  void note_finite(int number);
+  void spread_finite(std::array<bool, 256> &any) const;
   std::size_t list_splits(const Stage &stage, RankSet high, std::size_t right_low, bool lowest);
-  void charge(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;
+  RowSet charge(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;
   void keep_pins(const Stage &stage, RankSet high, std::size_t low, std::span<SetRow> rows) const;
-  void keep_completing(int number, RankSet high, std::size_t low, std::span<SetRow> rows) const;
+  [[nodiscard]] int completed_by(int number) const;
+  void keep_completing(int part, RankSet high, std::size_t low, std::span<SetRow> rows) const;
   template <class Visit>
   void for_each_high(const Stage &stage, std::span<SetRow> table, Visit visit) const;
 
@@ -66,6 +71,7 @@ private:
   const LowSets &lows_;
   const SetRows &rows_;
   double limit_ = unlimited;
+  double most_ = unlimited; // of what the tables had before
   std::vector<SetRow> memory_;
   std::vector<std::span<SetRow>> tables_; // by stage
   /// By stage: whether any set with these high ranks has a value that is not infinite.

@@ -320,6 +320,8 @@ TEST_CASE("tables are the same on every processor", "[map]") {
         row.values[turn] = row.values[turn + turned_ranks] = rng.unit();
     }
   }
+  SetRow others = right[5];
+  others.values[9] = unlimited;
   const Matrix flow = random_traffic(13, rng).flow;
   const BorderRows border(flow);
   const std::vector<CutTerm> terms{{0.3, 0.7, 0, 0.1}, {0, 0, 0.6, 0}};
@@ -328,10 +330,13 @@ TEST_CASE("tables are the same on every processor", "[map]") {
     for (const TreeKernel &kernel : tree_kernels(join)) {
       std::vector<double> values;
       for (std::size_t low = 1; low < turned_ranks; ++low) {
-        std::vector<SetRow> rows(LowSets::all().count(low));
+        std::vector<SetRow> rows(left.begin(), left.begin() + LowSets::all().count(low));
         const std::array splits{HighSplit{right[0].values.data(), left[0].values.data()},
                                 HighSplit{right[11].values.data(), left[20].values.data()}};
-        kernel.charge(terms, 90, border.parts(low, 0b10110), rows);
+        const RowSet charged = kernel.charge(terms, 90, 0.9, border.parts(low, 0b10110), rows);
+        values.push_back(charged);
+        CHECK(kernel.finite(rows) == charged);
+        kernel.rule_out(others.values.data() + low, rows.front());
         const RowSet finite = kernel.finite(rows);
         values.push_back(finite);
         kernel.join(splits, LowSets::all().splits(low, low / 2, low % 2 == 0), finite, rows);
