@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "job.hpp"
+#include "toposeat/branch_and_bound.hpp"
 #include "toposeat/cost_search.hpp"
 #include "toposeat/small_qap.hpp"
 #include "toposeat/subset_dp.hpp"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "toposeat/branch_and_bound.hpp"
+#include "toposeat/bounded_answer.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/load_branching.hpp"
 

@@ -2,19 +2,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include "toposeat/bounded_answer.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/network.hpp"
 #include "toposeat/qap.hpp"
 
 namespace toposeat {
-
-/// The best placement known and what was proved about the best possible one.
-struct BoundedAnswer {
-  Assignment placement; // of all ranks, silent ones included
-  double value = 0;
-  double lower_bound = 0;
-  bool proved = false; // lower_bound reached value (within 1e-9 relative)
-};
 
 /// Above this many devices only the root bound would fit in memory; nothing is branched.
 inline constexpr std::size_t max_branched_devices = 30;

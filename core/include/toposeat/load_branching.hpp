@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "toposeat/branch_and_bound.hpp"
+#include "toposeat/bounded_answer.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/floors.hpp"
 #include "toposeat/network.hpp"
+#include "toposeat/qap.hpp"
 
 namespace toposeat {
 

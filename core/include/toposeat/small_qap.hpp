@@ -3,7 +3,8 @@
 #pragma once
 
 #include "toposeat/assignment.hpp"
-#include "toposeat/branch_and_bound.hpp"
+#include "toposeat/bounded_answer.hpp"
+#include "toposeat/qap.hpp"
 
 namespace toposeat {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
-#include "toposeat/branch_and_bound.hpp"
+#include "toposeat/bounded_answer.hpp"
 #include "toposeat/deadline.hpp"
 #include "toposeat/load_branching.hpp"
 

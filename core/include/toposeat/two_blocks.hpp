@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "toposeat/branch_and_bound.hpp"
+#include "toposeat/bounded_answer.hpp"
+#include "toposeat/deadline.hpp"
+#include "toposeat/qap.hpp"
 
 namespace toposeat {
 
