@@ -8,6 +8,7 @@
 
 #include "bisection.hpp"
 #include "block_annealing.hpp"
+#include "cluster_cycles.hpp"
 #include "kway_refinement.hpp"
 #include "part_graph.hpp"
 #include "toposeat/deadline.hpp"
@@ -22,7 +23,8 @@ public:
   /// At the deadline improvements end, and vertices not divided yet are dealt out as they come.
   Divider(std::uint64_t seed, bool thorough, const Deadline &deadline)
       : deadline_(deadline), thorough_(thorough), rng_(seed ^ 0x5bd1e995U),
-        bisector_(seed, deadline), kway_(deadline), local_(deadline), annealer_(seed, deadline) {}
+        bisector_(seed, deadline), kway_(deadline), local_(deadline), annealer_(seed, deadline),
+        cycles_(deadline) {}
 
   /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank. `start`,
   /// if not empty, is such a division to go on from where it is the better one to begin with.
@@ -38,6 +40,14 @@ private:
 
   void halve(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block);
   static void deal(const Row &row, std::vector<std::uint32_t> &block);
+  void improve(const PartGraph &graph, const std::vector<std::uint32_t> &capacity, bool started,
+               std::vector<std::uint32_t> &block);
+  void exchange_vertices(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                         std::vector<std::uint32_t> &block);
+  void exchange_clusters(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                         std::vector<std::uint32_t> &block);
+  std::uint32_t halve_all(const PartGraph &graph, std::uint32_t clusters,
+                          std::vector<std::uint32_t> &cluster);
   void redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                 std::size_t together, int most_rounds, double worthwhile,
                 std::vector<std::uint32_t> &block);
@@ -54,6 +64,7 @@ private:
   KwayRefiner kway_;
   KwayRefiner local_;
   BlockAnnealer annealer_;
+  ClusterCycles cycles_;
   std::vector<std::uint32_t> number_; // of each vertex in the graph that is being taken out
   std::vector<std::vector<std::uint32_t>> members_; // of each block while dividing again
   std::vector<double> link_;                        // of each block to the neighbourhood
