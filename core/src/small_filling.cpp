@@ -250,6 +250,10 @@ template <std::size_t Words> double SmallFilling<Words>::lower_bound_after(doubl
   return kernel_.put_off(state_, round, settled_ ? 0 : rounds_[round].level, seconds);
 }
 
+template <std::size_t Words> void SmallFilling<Words>::idle(double seconds) {
+  kernel_.put_off(state_, 0, 0, seconds); // at the beginning of its first round, all is left
+}
+
 template <std::size_t Words> std::uint32_t SmallFilling<Words>::limit(std::uint32_t number) const {
   const Flow &flow = flows_[number];
   // Where a column was full at the rate that the flow has alone, that is what stopped it.

@@ -57,6 +57,8 @@ public:
   /// like this finishes earlier than the time returned: every constraint at full capacity from then
   /// on. Only for a bounded system; each moment is to be told of once, in order.
   [[nodiscard]] double lower_bound_after(double seconds);
+  /// The same for seconds in which nothing runs.
+  void idle(double seconds);
 
   /// Link that stopped the rate of a flow, which still runs, from growing in the latest filling, or
   /// `no_link`.

@@ -60,7 +60,7 @@ public:
       if (deadline != nullptr && events % between_looks == between_looks - 1 && deadline->expired())
         return unlimited;
       if (running_.empty())
-        now_ = std::max(now_, next_start_);
+        wait_for_start();
       if (now_ > give_up_s)
         return now_;
       if (next_start_ <= now_ * same_time)
@@ -110,6 +110,13 @@ private:
 
   /// Those that started, like those that never move, have no start.
   void find_next_start() { next_start_ = least_of({start_.data(), motions_.flows}); }
+
+  void wait_for_start() {
+    const double then = std::max(now_, next_start_);
+    if (bounded_)
+      filling_.idle(then - now_);
+    now_ = then;
+  }
 
   void start_due_flows() {
     const Set due = kernel_.not_later(start_.data(), motions_.flows, now_ * same_time) & waiting_;
