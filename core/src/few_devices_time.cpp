@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "job.hpp"
 #include "toposeat/congestion.hpp"
@@ -45,14 +46,16 @@ Assignment best_of_equals(const Job &job, const Assignment &placement) {
 
 } // namespace
 
-// The least busy placement is a better start than searches give, and its proof a better bound.
+// Where links are a tree, the least busy placement is quickly known: a better start than searches
+// give, and its proof a better bound. Elsewhere the enumeration finds it on its way.
 Found time_on_few_devices(const Job &job, Finalists &finalists) {
   double bound = job.floor().time_s;
   const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
   if (open()) {
-    const Found least = solve_congestion(job);
-    finalists.add(least.placement);
-    bound = std::max(bound, time_bound(job, least.lower_bound.value_or(0)));
+    const std::optional<Found> least = least_busy_on_tree(job);
+    if (least)
+      finalists.add(least->placement);
+    bound = time_bound(job, least ? least->lower_bound.value_or(0) : congestion_bound(job));
   }
   if (open()) {
     Assignment cheap = job.padded(job.home);

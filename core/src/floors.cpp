@@ -347,6 +347,22 @@ private:
   std::vector<char> seen_;          // columns
 };
 
+/// Of rows and columns: an assignment has an entry of each. Mostly that is the least maximum.
+double largest_minimum(const Matrix &matrix) {
+  std::vector<double> of_column(matrix.n, unlimited);
+  double largest = 0;
+  for (std::size_t row = 0; row < matrix.n; ++row) {
+    double of_row = unlimited;
+    for (std::size_t column = 0; column < matrix.n; ++column) {
+      of_row = std::min(of_row, matrix(row, column));
+      of_column[column] = std::min(of_column[column], matrix(row, column));
+    }
+    largest = std::max(largest, of_row);
+  }
+  return std::accumulate(of_column.begin(), of_column.end(), largest,
+                         [](double a, double b) { return std::max(a, b); });
+}
+
 } // namespace
 
 Matrix lone_rates(const Network &network) {
@@ -357,12 +373,13 @@ Matrix lone_rates(const Network &network) {
 }
 
 double bottleneck_assignment(const Matrix &matrix, double at_least) {
+  const double least = std::max(at_least, largest_minimum(matrix));
   Matching matching(matrix);
-  if (matching.perfect(at_least))
-    return at_least;
+  if (matching.perfect(least))
+    return least;
   std::vector<double> values;
   std::copy_if(matrix.values.begin(), matrix.values.end(), std::back_inserter(values),
-               [&](double each) { return each > at_least; });
+               [&](double each) { return each > least; });
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   std::size_t low = 0;
@@ -375,7 +392,7 @@ double bottleneck_assignment(const Matrix &matrix, double at_least) {
       low = middle + 1;
     }
   }
-  return values.empty() ? at_least : values[low];
+  return values.empty() ? least : values[low];
 }
 
 Floors floors(const Network &network, const RankTraffic &traffic,

@@ -95,6 +95,8 @@ std::uint64_t steady_nodes(const Job &job);
 
 Found solve_cost(const Job &job);
 Found solve_congestion(const Job &job);
+/// The same where the links are a tree and proofs are asked for; else nothing.
+std::optional<Found> least_busy_on_tree(const Job &job);
 Found solve_time(const Job &job);
 /// The same on at most `max_small_loads` devices, by enumeration. Of placements as fast as the
 /// optimum it takes one that no exchange betters by what comes after the time (see Score).

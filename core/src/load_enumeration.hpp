@@ -18,6 +18,7 @@
 #include "load_kernel.hpp"
 #include "load_terms.hpp"
 #include "orbit_leaders.hpp"
+#include "placed_ranks.hpp"
 #include "qap_symmetry.hpp"
 #include "rank_twins.hpp"
 #include "small_sum.hpp"
@@ -32,29 +33,6 @@ namespace toposeat {
 template <class Visit> inline void for_each_device(std::uint32_t set, Visit visit) {
   for (; set != 0; set &= set - 1)
     visit(static_cast<std::uint32_t>(std::countr_zero(set)));
-}
-
-/// Talking ranks first, and silent ones so that every device has one; at least one and four in all.
-inline std::vector<std::uint32_t> all_ranks(const LoadProblem &problem,
-                                            const std::vector<std::uint32_t> &talking) {
-  const std::size_t count = std::max<std::size_t>(problem.network.devices, last_ranks + 1);
-  std::vector<std::uint32_t> order = talking;
-  for (std::uint32_t r = 0; r < count; ++r) {
-    if (std::find(talking.begin(), talking.end(), r) == talking.end())
-      order.push_back(r);
-  }
-  return order;
-}
-
-inline SmallTable bytes_between(const std::vector<std::uint32_t> &order,
-                                const RankTraffic &traffic) {
-  std::array<std::size_t, small_width> place{};
-  for (std::size_t p = 0; p < order.size(); ++p)
-    place[order[p]] = p;
-  SmallTable bytes{};
-  for (const Flow &flow : traffic.flows)
-    bytes[place[flow.source]][place[flow.target]] = flow.bytes;
-  return bytes;
 }
 
 class SmallLoads {
@@ -93,10 +71,20 @@ public:
     return {best_, best_max_, bound, proved};
   }
 
-  /// See `visit_below`.
+  /// The least maximum that so many nodes lead to.
+  const Assignment &dive(std::uint64_t nodes) {
+    best_max_ = congestion(problem_.network, problem_.traffic, best_).max_s;
+    break_symmetries(Symmetry(problem_.network));
+    most_nodes_ = nodes;
+    search();
+    most_nodes_ = std::numeric_limits<std::uint64_t>::max();
+    stopped_ = false;
+    return best_;
+  }
+
+  /// See `visit_below`; after a dive.
   bool visit(double below_s) {
     best_max_ = below_s;
-    break_symmetries(Symmetry(problem_.network));
     search();
     return !stopped_;
   }

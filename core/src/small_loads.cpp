@@ -10,6 +10,8 @@
 namespace toposeat {
 namespace {
 
+constexpr std::uint64_t dive_nodes = 60; // from which on more find little that is better
+
 void check_size(const LoadProblem &problem) {
   if (problem.network.devices > max_small_loads)
     throw std::invalid_argument("too many devices to enumerate");
@@ -24,17 +26,21 @@ BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &inc
   return SmallLoads(problem, incumbent, deadline, required).least_maximum(known_bound, sum_below);
 }
 
-bool visit_below(const LoadProblem &problem, double below_s, const TimeLimit &limit,
+bool visit_below(const LoadProblem &problem, const Assignment &start, const TimeLimit &limit,
                  const Deadline &deadline, const std::function<double(const Assignment &)> &visit) {
   check_size(problem);
   SmallLoads *search = nullptr;
-  const auto refuse = [&](const Assignment &placement) {
-    search->lower(visit(placement));
-    return false;
+  bool diving = true;
+  const auto accepted = [&](const Assignment &placement) {
+    if (!diving)
+      search->lower(visit(placement));
+    return diving;
   };
-  const Requirement required{refuse, &limit};
-  SmallLoads loads(problem, Assignment(), deadline, required);
+  const Requirement required{accepted, &limit};
+  SmallLoads loads(problem, start, deadline, required);
   search = &loads;
+  const double below_s = visit(loads.dive(dive_nodes));
+  diving = false;
   return loads.visit(below_s);
 }
 

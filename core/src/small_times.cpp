@@ -35,7 +35,7 @@ BoundedAnswer least_time(const LoadProblem &problem, const Assignment &incumbent
     }
     return most_s();
   };
-  best.proved = visit_below(problem, most_s(), limit, deadline, visit);
+  best.proved = visit_below(problem, incumbent, limit, deadline, visit);
   best.lower_bound = best.proved ? best.value : std::min(known_bound, best.value);
   return best;
 }

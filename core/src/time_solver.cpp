@@ -58,14 +58,6 @@ std::optional<Assignment> cheapest_on_tree(const Job &job) {
   return best ? std::optional(best->placement) : std::nullopt;
 }
 
-/// The placement of least congestion, where the links are a tree.
-std::optional<Found> least_busy_on_tree(const Job &job) {
-  const bool tree = link_tree(job.machine.network).has_value();
-  if (!job.may_enumerate() || !tree || !(tree_scope.allowed || job.qap.allowed.empty()))
-    return std::nullopt;
-  return solve_congestion(job);
-}
-
 void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
   // Timing one placement of a large job takes a good part of the budget.
   const auto add = [&](const Assignment &placement, double /*cost*/) {
@@ -254,6 +246,13 @@ Found time_the_likeliest(const Job &job) {
 }
 
 } // namespace
+
+std::optional<Found> least_busy_on_tree(const Job &job) {
+  const bool tree = link_tree(job.machine.network).has_value();
+  if (!job.may_enumerate() || !tree || !(tree_scope.allowed || job.qap.allowed.empty()))
+    return std::nullopt;
+  return solve_congestion(job);
+}
 
 Found solve_time(const Job &job) {
   if (job.devices() > branched_devices &&

@@ -36,11 +36,12 @@ BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &inc
                                double known_bound, const Deadline &deadline,
                                const Requirement &required = {}, double sum_below = unlimited);
 
-/// Calls `visit` with placements whose maximum congestion is less than a limit: `below_s` at first,
-/// then what the latest call returned. Of those that symmetries of the network and of the traffic
-/// make of each other at least one is visited, those that exceed `limit` may be left out. False if
-/// the deadline expired first. Throws as `least_congestion` does.
-bool visit_below(const LoadProblem &problem, double below_s, const TimeLimit &limit,
+/// Calls `visit` with placements whose maximum congestion is less than what its latest call
+/// returned: first with one whose maximum is small, found from `start` on by a few steps. Of those
+/// that symmetries of the network and of the traffic make of each other at least one is visited,
+/// those that exceed `limit` may be left out. False if the deadline expired first. Throws as
+/// `least_congestion` does.
+bool visit_below(const LoadProblem &problem, const Assignment &start, const TimeLimit &limit,
                  const Deadline &deadline, const std::function<double(const Assignment &)> &visit);
 
 class SmallLoads;
