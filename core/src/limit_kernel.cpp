@@ -102,70 +102,45 @@ TOPOSEAT_INLINE bool take_line(std::int32_t *room, const std::int32_t *line, std
   return !W::any(over);
 }
 
-std::uint32_t step_plain(const LimitStep &step, std::uint32_t devices, std::int32_t *next,
-                         std::int32_t *least) {
-  return take_step<16>(step, devices, next, least);
-}
+// An attribute cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define TOPOSEAT_LIMIT_KERNELS(NAME, BYTES, TARGET)                                                \
+  struct NAME {                                                                                    \
+    TARGET static std::uint32_t step(const LimitStep &step, std::uint32_t devices,                 \
+                                     std::int32_t *next, std::int32_t *least) {                    \
+      return take_step<BYTES>(step, devices, next, least);                                         \
+    }                                                                                              \
+    TARGET static std::uint32_t look(const std::int32_t *lines, std::uint32_t devices,             \
+                                     const std::int32_t *room, std::size_t stride,                 \
+                                     std::int32_t *least) {                                        \
+      return look_at<BYTES>(lines, devices, room, stride, least);                                  \
+    }                                                                                              \
+    TARGET static bool take(std::int32_t *room, const std::int32_t *line, std::int32_t sign,       \
+                            std::size_t stride) {                                                  \
+      return take_line<BYTES>(room, line, sign, stride);                                           \
+    }                                                                                              \
+    static constexpr LimitKernels kernels{step, look, take};                                       \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
 
-std::uint32_t look_plain(const std::int32_t *lines, std::uint32_t devices, const std::int32_t *room,
-                         std::size_t stride, std::int32_t *least) {
-  return look_at<16>(lines, devices, room, stride, least);
-}
-
-bool take_plain(std::int32_t *room, const std::int32_t *line, std::int32_t sign,
-                std::size_t stride) {
-  return take_line<16>(room, line, sign, stride);
-}
-
+TOPOSEAT_LIMIT_KERNELS(Plain, 16, );
 #ifdef TOPOSEAT_WIDER
-#define TOPOSEAT_AVX2 __attribute__((target("avx2")))
-#define TOPOSEAT_AVX512 __attribute__((target("avx2,avx512f,avx512vl")))
-
-TOPOSEAT_AVX2 std::uint32_t step_avx2(const LimitStep &step, std::uint32_t devices,
-                                      std::int32_t *next, std::int32_t *least) {
-  return take_step<32>(step, devices, next, least);
-}
-
-TOPOSEAT_AVX2 std::uint32_t look_avx2(const std::int32_t *lines, std::uint32_t devices,
-                                      const std::int32_t *room, std::size_t stride,
-                                      std::int32_t *least) {
-  return look_at<32>(lines, devices, room, stride, least);
-}
-
-TOPOSEAT_AVX2 bool take_avx2(std::int32_t *room, const std::int32_t *line, std::int32_t sign,
-                             std::size_t stride) {
-  return take_line<32>(room, line, sign, stride);
-}
-
-TOPOSEAT_AVX512 std::uint32_t step_avx512(const LimitStep &step, std::uint32_t devices,
-                                          std::int32_t *next, std::int32_t *least) {
-  return take_step<64>(step, devices, next, least);
-}
-
-TOPOSEAT_AVX512 std::uint32_t look_avx512(const std::int32_t *lines, std::uint32_t devices,
-                                          const std::int32_t *room, std::size_t stride,
-                                          std::int32_t *least) {
-  return look_at<64>(lines, devices, room, stride, least);
-}
-
-TOPOSEAT_AVX512 bool take_avx512(std::int32_t *room, const std::int32_t *line, std::int32_t sign,
-                                 std::size_t stride) {
-  return take_line<64>(room, line, sign, stride);
-}
+TOPOSEAT_LIMIT_KERNELS(Avx2, 32, __attribute__((target("avx2"))));
+TOPOSEAT_LIMIT_KERNELS(Avx512, 64, __attribute__((target("avx2,avx512f,avx512vl"))));
 #endif
 
 } // namespace
 
-LimitKernels plain_limit_kernels() { return {step_plain, look_plain, take_plain}; }
+LimitKernels plain_limit_kernels() { return Plain::kernels; }
 
 LimitKernels limit_kernels() {
 #ifdef TOPOSEAT_WIDER
   if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0)
-    return {step_avx512, look_avx512, take_avx512};
+    return Avx512::kernels;
   if (__builtin_cpu_supports("avx2") != 0)
-    return {step_avx2, look_avx2, take_avx2};
+    return Avx2::kernels;
 #endif
-  return plain_limit_kernels();
+  return Plain::kernels;
 }
 
 } // namespace toposeat
