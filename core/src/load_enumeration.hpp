@@ -51,7 +51,9 @@ public:
     best_max_ = congestion(problem_.network, problem_.traffic, best_).max_s;
     if (best_max_ > known_bound * (1 + tolerance)) {
       break_symmetries(Symmetry(problem_.network));
+      enough_ = known_bound * (1 + tolerance);
       search();
+      enough_ = 0;
     } else {
       ties_.mark_all();
     }
@@ -197,7 +199,7 @@ private:
       if (!(most[device] < tie_limit()) || (sum_ != nullptr && !(children[i].rating < sum_limit())))
         continue;
       fixed_[depth] = device;
-      if (!(most[device] < limit())) {
+      if (!(most[device] < limit()) || best_max_ <= enough_) {
         mark_tie(depth + 1);
         continue;
       }
@@ -469,6 +471,7 @@ private:
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
+  double enough_ = 0;             // a maximum that nothing is below
   int within_maximum_ = 0;        // more often than not, of late
   std::size_t wanted_ = 1;        // placements with the least sums
   std::vector<Found> found_;      // these, a heap, if more than one is wanted
