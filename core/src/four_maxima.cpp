@@ -16,7 +16,8 @@ constexpr std::size_t tried_first = 2 * terms_at_once;
 
 FourMaxima::FourMaxima(const LoadTerms &terms, const SmallTable &bytes, std::size_t ranks,
                        std::uint32_t forbidden_ways)
-    : terms_(terms), bytes_(bytes), first_(ranks - last_ranks), forbidden_ways_(forbidden_ways),
+    : terms_(terms), bytes_(bytes), first_(ranks - last_ranks),
+      by_seats_(bytes_by_seats(bytes, first_)), forbidden_ways_(forbidden_ways),
       order_(terms.shared().terms()), among_(four_sets) {
   std::iota(order_.begin(), order_.end(), 0U);
 }
@@ -28,12 +29,7 @@ FourMaxima::Among &FourMaxima::among(const FourDevices &devices) {
   among.known = true;
   among.shared.resize(order_.size());
   among.filled.resize(order_.size(), 0);
-  among.lone = over_pairs(
-      [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
-        return OwnLinks::seconds(terms_.lone(devices[a]), devices[b],
-                                 bytes_[first_ + k][first_ + l], bytes_[first_ + l][first_ + k]);
-      },
-      [](double one, double other) { return std::max(one, other); });
+  kernels_.raise_to_own(terms_.lone(), by_seats_, devices, among.lone);
   for (std::size_t way = 0; way < last_ways; ++way) {
     if ((forbidden_ways_ >> way & 1U) != 0)
       among.lone[way] = unlimited;
@@ -49,7 +45,7 @@ void FourMaxima::fill(std::size_t first, std::size_t end, const FourDevices &dev
     if (among.filled[term] != 0)
       continue;
     among.filled[term] = 1;
-    kernels_.fill_among(terms_.shared(), term, bytes_, first_, devices, among.shared[term]);
+    kernels_.fill_among(terms_.shared(), term, by_seats_, devices, among.shared[term]);
   }
 }
 

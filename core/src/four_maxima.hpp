@@ -49,7 +49,8 @@ private:
 
   const LoadTerms &terms_;
   const SmallTable &bytes_;
-  std::size_t first_; // of the last four
+  std::size_t first_;  // of the last four
+  SeatBytes by_seats_; // theirs
   std::uint32_t forbidden_ways_;
   FourKernels kernels_ = four_kernels();
   std::vector<std::uint32_t> order_; // of terms: those first that rule most out

@@ -142,109 +142,123 @@ TOPOSEAT_INLINE void add_seconds(const FourLoads &loads, const LinkPaces *paces,
   store_ways(sum, total);
 }
 
-std::size_t raise_plain(const FourLoads &loads, const std::uint32_t *order,
-                        const FourByFour &expected, double limit, Ways &most) {
-  return raise(loads, order, expected, limit, most);
-}
-
-Ways one_plain(double placed, const SmallTable &rows, std::size_t first, const FourDevices &devices,
-               const Ways &among) {
-  return one_sum(placed, rows, first, devices, among);
-}
-
-void add_plain(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
-  add_seconds(loads, paces, total);
-}
-
-/// For one term: to[d][j] is what a byte from device j of the four to device j + d adds. False if
-/// that is nothing, as it is for most links.
-TOPOSEAT_INLINE bool paces_among(const TermTable &table, std::size_t term,
-                                 const FourDevices &devices, Four to[last_ranks]) {
-  for (std::size_t shift = 1; shift < last_ranks; ++shift) {
-    const auto pace = [&](std::size_t j) {
-      return table.leaving(devices[j])[term][devices[(j + shift) % last_ranks]];
-    };
-    to[shift] = Four{pace(0), pace(1), pace(2), pace(3)};
+/// A term for every two of the four that exchange something: most pairs of devices share no link.
+template <class RowOf>
+TOPOSEAT_INLINE void add_pairs(RowOf row_of, const SeatBytes &bytes, const FourDevices &devices,
+                               Four sums[groups]) {
+  for (std::size_t a = 0; a < last_ranks; ++a) {
+    const DeviceLine &row = row_of(devices[a]);
+    for (std::size_t b = 0; b < last_ranks; ++b) {
+      const double pace = row[devices[b]];
+      if (a == b || pace == 0)
+        continue;
+      for (std::size_t g = 0; g < groups; ++g)
+        sums[g] += pace * load(bytes[a][b].data() + last_ranks * g);
+    }
   }
-  const Four any = to[1] + to[2] + to[3];
-  return any[0] + any[1] + any[2] + any[3] > 0;
 }
 
-TOPOSEAT_INLINE void fill(const TermTable &table, std::size_t term, const SmallTable &bytes,
-                          std::size_t first, const FourDevices &devices, Ways &among) {
-  Four to[last_ranks] = {};
+TOPOSEAT_INLINE void fill(const TermTable &table, std::size_t term, const SeatBytes &bytes,
+                          const FourDevices &devices, Ways &among) {
   Four sums[groups] = {};
-  if (paces_among(table, term, devices, to)) {
-    Four at[last_ranks][last_ranks]; // [shift of the sender][shift from there to the receiver]
-    for (std::size_t d = 1; d < last_ranks; ++d) {
-      at[0][d] = to[d];
-      at[1][d] = rotated<1>(to[d]);
-      at[2][d] = rotated<2>(to[d]);
-      at[3][d] = rotated<3>(to[d]);
-    }
-    for (std::size_t k = 0; k < last_ranks; ++k) {
-      for (std::size_t l = 0; l < last_ranks; ++l) {
-        const double each = bytes[first + k][first + l];
-        if (!(each > 0))
-          continue;
-        for (std::size_t g = 0; g < groups; ++g) {
-          const std::size_t from = shift_of(g, k);
-          sums[g] += each * at[from][(shift_of(g, l) + last_ranks - from) % last_ranks];
-        }
-      }
-    }
-  }
+  add_pairs([&](std::size_t d) -> const DeviceLine & { return table.leaving(d)[term]; }, bytes,
+            devices, sums);
   store_ways(sums, among);
 }
 
-void fill_plain(const TermTable &table, std::size_t term, const SmallTable &bytes,
-                std::size_t first, const FourDevices &devices, Ways &among) {
-  fill(table, term, bytes, first, devices, among);
+TOPOSEAT_INLINE void add_table(const SmallTable &costs, const SeatBytes &bytes,
+                               const FourDevices &devices, Ways &total) {
+  Four sums[groups];
+  load_ways(total, sums);
+  add_pairs([&](std::size_t d) -> const DeviceLine & { return costs[d]; }, bytes, devices, sums);
+  store_ways(sums, total);
 }
 
+template <class Join>
+TOPOSEAT_INLINE void join_own(const std::array<LonePaces, small_width> &own, const SeatBytes &bytes,
+                              const FourDevices &devices, Ways &joined) {
+  Four all[groups];
+  load_ways(joined, all);
+  for (std::size_t a = 0; a < last_ranks; ++a) {
+    const LonePaces &paces = own[devices[a]];
+    for (std::size_t b = a + 1; b < last_ranks; ++b) {
+      const double leaving = paces.leaving[devices[b]];
+      const double entering = paces.entering[devices[b]];
+      const double both = paces.both[devices[b]];
+      if (leaving == 0 && entering == 0 && both == 0)
+        continue;
+      for (std::size_t g = 0; g < groups; ++g) {
+        const Four sent = load(bytes[a][b].data() + last_ranks * g);
+        const Four received = load(bytes[b][a].data() + last_ranks * g);
+        const Four one = larger(leaving * sent, entering * received);
+        all[g] = Join{}(all[g], larger(one, both * (sent + received)));
+      }
+    }
+  }
+  store_ways(all, joined);
+}
+
+// An attribute cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define TOPOSEAT_FOUR_KERNELS(NAME, TARGET)                                                        \
+  struct NAME {                                                                                    \
+    TARGET static void fill_among(const TermTable &table, std::size_t term,                        \
+                                  const SeatBytes &bytes, const FourDevices &devices,              \
+                                  Ways &among) {                                                   \
+      fill(table, term, bytes, devices, among);                                                    \
+    }                                                                                              \
+    TARGET static void add_costs(const SmallTable &costs, const SeatBytes &bytes,                  \
+                                 const FourDevices &devices, Ways &total) {                        \
+      add_table(costs, bytes, devices, total);                                                     \
+    }                                                                                              \
+    template <class Join>                                                                          \
+    TARGET static void own(const std::array<LonePaces, small_width> &own, const SeatBytes &bytes,  \
+                           const FourDevices &devices, Ways &joined) {                             \
+      join_own<Join>(own, bytes, devices, joined);                                                 \
+    }                                                                                              \
+    TARGET static std::size_t raise_to_largest(const FourLoads &loads, const std::uint32_t *order, \
+                                               const FourByFour &expected, double limit,           \
+                                               Ways &most) {                                       \
+      return raise(loads, order, expected, limit, most);                                           \
+    }                                                                                              \
+    TARGET static Ways one(double placed, const SmallTable &rows, std::size_t first,               \
+                           const FourDevices &devices, const Ways &among) {                        \
+      return one_sum(placed, rows, first, devices, among);                                         \
+    }                                                                                              \
+    TARGET static void add_link_seconds(const FourLoads &loads, const LinkPaces *paces,            \
+                                        Ways &total) {                                             \
+      add_seconds(loads, paces, total);                                                            \
+    }                                                                                              \
+    static constexpr FourKernels kernels{                                                          \
+        fill_among, add_costs, own<Add>, own<Larger>, raise_to_largest, one, add_link_seconds};    \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
+TOPOSEAT_FOUR_KERNELS(Plain, );
 #ifdef TOPOSEAT_WIDER
-__attribute__((target("avx2"))) std::size_t raise_avx2(const FourLoads &loads,
-                                                       const std::uint32_t *order,
-                                                       const FourByFour &expected, double limit,
-                                                       Ways &most) {
-  return raise(loads, order, expected, limit, most);
-}
-
-__attribute__((target("avx2"))) Ways one_avx2(double placed, const SmallTable &rows,
-                                              std::size_t first, const FourDevices &devices,
-                                              const Ways &among) {
-  return one_sum(placed, rows, first, devices, among);
-}
-
-__attribute__((target("avx2"))) void add_avx2(const FourLoads &loads, const LinkPaces *paces,
-                                              Ways &total) {
-  add_seconds(loads, paces, total);
-}
-
-__attribute__((target("avx2"))) void fill_avx2(const TermTable &table, std::size_t term,
-                                               const SmallTable &bytes, std::size_t first,
-                                               const FourDevices &devices, Ways &among) {
-  fill(table, term, bytes, first, devices, among);
-}
+TOPOSEAT_FOUR_KERNELS(Avx2, __attribute__((target("avx2"))));
 #endif
-
-bool wider() {
-#ifdef TOPOSEAT_WIDER
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has;
-#else
-  return false;
-#endif
-}
 
 } // namespace
 
+SeatBytes bytes_by_seats(const SmallTable &bytes, std::size_t first) {
+  SeatBytes by_seats{};
+  for (std::size_t way = 0; way < last_ways; ++way) {
+    for (std::size_t k = 0; k < last_ranks; ++k) {
+      for (std::size_t l = 0; l < last_ranks; ++l)
+        by_seats[last_seat(way, k)][last_seat(way, l)][way] = bytes[first + k][first + l];
+    }
+  }
+  return by_seats;
+}
+
 FourKernels four_kernels() {
 #ifdef TOPOSEAT_WIDER
-  if (wider())
-    return {fill_avx2, raise_avx2, one_avx2, add_avx2};
+  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
+  if (avx2)
+    return Avx2::kernels;
 #endif
-  return {fill_plain, raise_plain, one_plain, add_plain};
+  return Plain::kernels;
 }
 
 } // namespace toposeat

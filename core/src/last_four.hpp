@@ -55,10 +55,23 @@ template <class Number, class Join> Ways over_pairs(Number number, Join join) {
   return all;
 }
 
-/// What the four add among themselves to a sum of a `TermTable`, in every way. `bytes[first + k]`
-/// are those of rank k of the four.
-using FillAmong = void (*)(const TermTable &table, std::size_t term, const SmallTable &bytes,
-                           std::size_t first, const FourDevices &devices, Ways &among);
+/// What the rank on one of the four devices sends to that on another, in each way: [from][to].
+using SeatBytes = std::array<std::array<Ways, last_ranks>, last_ranks>;
+
+/// Of the last four ranks; the first of them is at place `first`.
+SeatBytes bytes_by_seats(const SmallTable &bytes, std::size_t first);
+
+/// What the four add among themselves to a sum of a `TermTable`, in every way.
+using FillAmong = void (*)(const TermTable &table, std::size_t term, const SeatBytes &bytes,
+                           const FourDevices &devices, Ways &among);
+
+/// Adds what they pay among themselves, where a byte between devices costs so much: [from][to].
+using AddCosts = void (*)(const SmallTable &costs, const SeatBytes &bytes,
+                          const FourDevices &devices, Ways &total);
+
+/// Joins the seconds of the links between two of them alone, see `OwnLinks`, to what is known.
+using JoinOwn = void (*)(const std::array<LonePaces, small_width> &own, const SeatBytes &bytes,
+                         const FourDevices &devices, Ways &joined);
 
 /// The sums of a table without the rank that was placed last, that rank on its device, and what the
 /// four add then. Rows are made up to date where they are used: most are not.
@@ -105,6 +118,9 @@ using AddLinkSeconds = void (*)(const FourLoads &loads, const LinkPaces *paces, 
 
 struct FourKernels {
   FillAmong fill_among;
+  AddCosts add_costs;
+  JoinOwn add_own;
+  JoinOwn raise_to_own;
   RaiseToLargest raise_to_largest;
   OneSum one_sum;
   AddLinkSeconds add_link_seconds;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "link_sums.hpp"
 
-#include <functional>
-
 namespace toposeat {
 
 LinkSums::LinkSums(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
-    : own_(own), bytes_(bytes), ranks_(ranks), among_(four_sets) {
+    : own_(own), bytes_(bytes), ranks_(ranks), by_seats_(bytes_by_seats(bytes, ranks - last_ranks)),
+      among_(four_sets) {
   list_links(own.others);
   const std::size_t depths = ranks_ - last_ranks;
   lines_.assign(depths * table_.terms(), 0.0);
@@ -72,16 +71,10 @@ const LinkSums::Among &LinkSums::among(const FourDevices &devices) {
   if (among.known)
     return among;
   among.known = true;
-  const std::size_t first = ranks_ - last_ranks;
   among.bytes.resize(table_.terms());
   for (std::size_t term = 0; term < table_.terms(); ++term)
-    kernels_.fill_among(table_, term, bytes_, first, devices, among.bytes[term]);
-  among.own_seconds = over_pairs(
-      [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
-        return OwnLinks::seconds(own_.paces[devices[a]], devices[b], bytes_[first + k][first + l],
-                                 bytes_[first + l][first + k]);
-      },
-      std::plus<>());
+    kernels_.fill_among(table_, term, by_seats_, devices, among.bytes[term]);
+  kernels_.add_own(own_.paces, by_seats_, devices, among.own_seconds);
   return among;
 }
 

@@ -50,6 +50,7 @@ private:
   const OwnLinks &own_;
   const SmallTable &bytes_;
   std::size_t ranks_;
+  SeatBytes by_seats_;           // of the last four
   std::vector<LinkPaces> paces_; // of the links that more than two devices use
   TermTable table_;              // of their bytes, see LinkPaces
   FourKernels kernels_ = four_kernels();

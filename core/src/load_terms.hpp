@@ -68,6 +68,7 @@ public:
   [[nodiscard]] const TermTable &shared() const { return shared_; }
 
   [[nodiscard]] const LonePaces &lone(std::size_t device) const { return lone_[device]; }
+  [[nodiscard]] const std::array<LonePaces, small_width> &lone() const { return lone_; }
 
 private:
   /// A constraint of the machine: `pace` seconds per byte of the ordered pairs in the set.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #include "toposeat/weighted_links.hpp"
 
@@ -42,7 +41,8 @@ SmallTable transposed(const SmallTable &table) {
 } // namespace
 
 PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
-    : bytes_(bytes), ranks_(ranks), own_(own.paces), number_(sets, 0), among_(four_sets) {
+    : bytes_(bytes), ranks_(ranks), by_seats_(bytes_by_seats(bytes, ranks - last_ranks)),
+      own_(own.paces), number_(sets, 0), among_(four_sets) {
   const double share = least_share(bytes_);
   const LinkMean pace = least_total(own.others);
   for (std::size_t a = 0; a < own.others.devices; ++a) {
@@ -59,7 +59,8 @@ PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t
 PartialSum::PartialSum(const SmallTable &byte_cost, const SmallTable &bytes,
                        const SmallTable &message_cost, const SmallTable &messages,
                        std::size_t ranks)
-    : bytes_(bytes), ranks_(ranks), number_(sets, 0), among_(four_sets) {
+    : bytes_(bytes), ranks_(ranks), by_seats_(bytes_by_seats(bytes, ranks - last_ranks)),
+      number_(sets, 0), among_(four_sets) {
   leaving_ = byte_cost;
   entering_ = transposed(byte_cost);
   for (std::size_t a = 0; a < small_width; ++a) {
@@ -67,7 +68,8 @@ PartialSum::PartialSum(const SmallTable &byte_cost, const SmallTable &bytes,
       least_[a][b] = std::min(leaving_[a][b], entering_[a][b]);
   }
   if (message_cost != SmallTable{})
-    messages_.push_back({messages, message_cost, transposed(message_cost)});
+    messages_.push_back({messages, message_cost, transposed(message_cost),
+                         bytes_by_seats(messages, ranks - last_ranks)});
   sort_peers(ranks);
 }
 
@@ -168,21 +170,10 @@ const Ways &PartialSum::among(const FourDevices &devices) {
   if (known_.test(number))
     return among;
   known_.set(number);
-  const std::size_t first = ranks_ - last_ranks;
-  among = over_pairs(
-      [&](std::size_t k, std::size_t a, std::size_t l, std::size_t b) {
-        const double out = bytes_[first + k][first + l];
-        const double in = bytes_[first + l][first + k];
-        const std::uint32_t from = devices[a];
-        const std::uint32_t to = devices[b];
-        double cost = out * leaving_[from][to] + in * entering_[from][to] +
-                      OwnLinks::seconds(own_[from], to, out, in);
-        for (const Product &each : messages_)
-          cost += each.amount[first + k][first + l] * each.leaving[from][to] +
-                  each.amount[first + l][first + k] * each.entering[from][to];
-        return cost;
-      },
-      std::plus<>());
+  kernels_.add_costs(leaving_, by_seats_, devices, among);
+  kernels_.add_own(own_, by_seats_, devices, among);
+  for (const Product &each : messages_)
+    kernels_.add_costs(each.leaving, each.by_seats, devices, among);
   return among;
 }
 

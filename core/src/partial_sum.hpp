@@ -45,6 +45,7 @@ private:
     SmallTable amount{};
     SmallTable leaving{};  // [device][peer]
     SmallTable entering{}; // the same, the other way
+    SeatBytes by_seats{};  // amounts of the last four
   };
 
   void sort_peers(std::size_t ranks);
@@ -56,6 +57,7 @@ private:
 
   SmallTable bytes_;
   std::size_t ranks_;
+  SeatBytes by_seats_;            // of the last four
   std::vector<Product> messages_; // one, or none
   FourKernels kernels_ = four_kernels();
   SmallTable leaving_{}; // pace of the shared links, [device][peer]

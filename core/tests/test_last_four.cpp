@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "last_four.hpp"
+#include "own_links.hpp"
 #include "toposeat/rng.hpp"
 
 using namespace toposeat;
@@ -43,7 +44,7 @@ struct Scene {
     loads.device = order[last_ranks];
     among.resize(terms);
     for (std::size_t term = 0; term < terms; ++term)
-      kernels.fill_among(table, term, bytes, first, loads.devices, among[term]);
+      kernels.fill_among(table, term, bytes_by_seats(bytes, first), loads.devices, among[term]);
     loads.terms = terms;
     loads.placed = placed.data();
     loads.latest_row = lines[last_ranks].data();
@@ -154,6 +155,51 @@ TEST_CASE("what depends on pairs of the four is joined in every way", "[four]") 
     }
     CHECK(sums[way] == sum);
     CHECK(most[way] == largest);
+  }
+}
+
+TEST_CASE("what the four exchange on pairs of devices is joined in every way", "[four]") {
+  Rng rng(47);
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    const Scene scene(1, rng);
+    SmallTable costs{};
+    std::array<LonePaces, small_width> own{};
+    for (std::size_t a = 0; a < small_width; ++a) {
+      Scene::fill(costs[a], rng);
+      for (DeviceLine *line : {&own[a].leaving, &own[a].entering, &own[a].both})
+        Scene::fill(*line, rng);
+    }
+    const SeatBytes bytes = bytes_by_seats(scene.bytes, first);
+    Ways cost;
+    Ways sum;
+    Ways most;
+    for (Ways *each : {&cost, &sum, &most})
+      each->fill(6);
+    scene.kernels.add_costs(costs, bytes, scene.loads.devices, cost);
+    scene.kernels.add_own(own, bytes, scene.loads.devices, sum);
+    scene.kernels.raise_to_own(own, bytes, scene.loads.devices, most);
+    for (std::size_t way = 0; way < last_ways; ++way) {
+      double all_costs = 6;
+      double all_seconds = 6;
+      double largest = 6;
+      for (std::size_t k = 0; k < last_ranks; ++k) {
+        for (std::size_t l = 0; l < last_ranks; ++l) {
+          const std::uint32_t from = scene.seat(way, k);
+          const std::uint32_t to = scene.seat(way, l);
+          const double sent = scene.bytes[first + k][first + l];
+          const double received = scene.bytes[first + l][first + k];
+          all_costs += k == l ? 0 : sent * costs[from][to];
+          if (from >= to) // each link once, seen by the lesser device
+            continue;
+          const double seconds = OwnLinks::seconds(own[from], to, sent, received);
+          all_seconds += seconds;
+          largest = std::max(largest, seconds);
+        }
+      }
+      CHECK(cost[way] == all_costs);
+      CHECK(sum[way] == all_seconds);
+      CHECK(most[way] == largest);
+    }
   }
 }
 
