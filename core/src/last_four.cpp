@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "last_four.hpp"
 
+#include "last_four_avx512.hpp"
 #include "wide.hpp"
 
 namespace toposeat {
@@ -255,8 +256,11 @@ SeatBytes bytes_by_seats(const SmallTable &bytes, std::size_t first) {
 FourKernels four_kernels() {
 #ifdef TOPOSEAT_WIDER
   static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
-  if (avx2)
-    return Avx2::kernels;
+  if (avx2) {
+    FourKernels kernels = Avx2::kernels;
+    use_avx512(kernels);
+    return kernels;
+  }
 #endif
   return Plain::kernels;
 }
