@@ -45,25 +45,17 @@ void LinkSums::settle(std::size_t depth) {
   for (std::size_t q = depth + 1; q < ranks_; ++q) {
     const double received = bytes_[depth][q];
     const double sent = bytes_[q][depth];
-    const DeviceLine *old_row = row(depth, q);
-    DeviceLine *new_row = row(depth + 1, q);
-    for (std::size_t t = 0; t < terms; ++t) {
-      for (std::size_t d = 0; d < small_width; ++d)
-        new_row[t][d] = old_row[t][d] + (received * leaving[t][d] + sent * entering[t][d]);
-    }
+    loops_.add_terms(row(depth, q), leaving, entering, received, sent, terms, row(depth + 1, q));
   }
 }
 
 void LinkSums::settle_own(std::size_t depth) {
   const std::uint32_t device = device_[depth];
   const SmallTable &before = own_rows_[depth];
-  SmallTable &now = own_rows_[depth + 1];
+  static constexpr DeviceLine free{}; // all other links are in the rows of terms
   own_lines_[depth + 1] = own_lines_[depth] + before[depth][device];
-  for (std::size_t q = depth + 1; q < ranks_; ++q) {
-    for (std::size_t d = 0; d < small_width; ++d)
-      now[q][d] = before[q][d] +
-                  OwnLinks::seconds(own_.paces[device], d, bytes_[depth][q], bytes_[q][depth]);
-  }
+  const PlacedRank rank{&bytes_, depth, ranks_, &free, &free, &own_.paces[device]};
+  loops_.add_placed(rank, depth + 1, before, own_rows_[depth + 1]);
 }
 
 const LinkSums::Among &LinkSums::among(const FourDevices &devices) {

@@ -11,6 +11,7 @@
 #include "last_four.hpp"
 #include "load_terms.hpp"
 #include "own_links.hpp"
+#include "sum_kernel.hpp"
 
 namespace toposeat {
 
@@ -54,6 +55,7 @@ private:
   std::vector<LinkPaces> paces_; // of the links that more than two devices use
   TermTable table_;              // of their bytes, see LinkPaces
   FourKernels kernels_ = four_kernels();
+  SumKernels loops_ = sum_kernels();
   std::size_t known_ = 0;                          // depths that all below is up to date for
   std::vector<double> lines_;                      // [depth][term]: of what is placed
   std::vector<DeviceLine> rows_;                   // [depth][rank][term]

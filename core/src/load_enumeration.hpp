@@ -204,7 +204,7 @@ private:
         continue;
       }
       if (sum_ != nullptr)
-        place_for_sum(depth, device);
+        sum_->place(depth, device);
       open_ ^= 1U << device;
       if (depth + 1 == one_by_one_) {
         seat_last_four(device);
@@ -243,12 +243,6 @@ private:
 
   double bound_of_sum(std::size_t depth, std::uint32_t device) {
     return sum_->bound(depth, device, open_ ^ (1U << device));
-  }
-
-  void place_for_sum(std::size_t depth, std::uint32_t device) {
-    if (depth + 1 < one_by_one_)
-      bound_of_sum(depth, device); // again: another child was the last
-    sum_->place(depth, device);
   }
 
   /// Open devices that the next rank need be tried on: greater than those of its earlier twins, and

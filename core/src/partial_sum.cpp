@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "toposeat/weighted_links.hpp"
 
@@ -53,7 +54,7 @@ PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t
       least_[a][b] = std::max(share * quicker, own_[a].both[b]) + std::min(pace(a, b), pace(b, a));
     }
   }
-  sort_peers(ranks);
+  list_halves();
 }
 
 PartialSum::PartialSum(const SmallTable &byte_cost, const SmallTable &bytes,
@@ -70,18 +71,22 @@ PartialSum::PartialSum(const SmallTable &byte_cost, const SmallTable &bytes,
   if (message_cost != SmallTable{})
     messages_.push_back({messages, message_cost, transposed(message_cost),
                          bytes_by_seats(messages, ranks - last_ranks)});
-  sort_peers(ranks);
+  list_halves();
 }
 
-void PartialSum::sort_peers(std::size_t ranks) {
-  for (std::uint32_t p = 0; p < ranks; ++p) {
-    const auto both = [&](std::uint32_t q) { return bytes_[p][q] + bytes_[q][p]; };
-    for (std::uint32_t q = 0; q < ranks; ++q) {
-      if (q != p && both(q) > 0)
-        peers_[p].push_back(q);
+/// By place of the rank that is placed: what each later one exchanges with the others after it.
+void PartialSum::list_halves() {
+  for (std::size_t place = 0; place + last_ranks < ranks_; ++place) {
+    for (std::size_t q = place + 1; q < ranks_; ++q) {
+      DeviceLine &halves = halves_[place][q];
+      std::uint8_t &count = peers_[place][q];
+      for (std::size_t peer = place + 1; peer < ranks_; ++peer) {
+        const double half = 0.5 * (bytes_[q][peer] + bytes_[peer][q]);
+        if (peer != q && half > 0)
+          halves[count++] = half;
+      }
+      std::sort(halves.begin(), halves.begin() + count, std::greater<>());
     }
-    std::sort(peers_[p].begin(), peers_[p].end(),
-              [&](auto a, auto b) { return both(a) > both(b); });
   }
 }
 
@@ -104,64 +109,27 @@ const SmallTable &PartialSum::rising(std::uint32_t open) {
   return table;
 }
 
-void PartialSum::add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t others,
-                           const SmallTable &paces) const {
-  std::size_t k = 0;
-  for (const std::uint32_t other : peers_[q]) {
-    if ((others >> other & 1U) == 0 || other == q)
-      continue;
-    const double half = 0.5 * (bytes_[q][other] + bytes_[other][q]);
-    for (std::size_t d = 0; d < small_width; ++d)
-      line[d] += half * paces[k][d];
-    ++k;
-  }
-}
-
-/// To the cost of rank q that of what it exchanges with rank p.
-void PartialSum::add_placed(std::size_t depth, std::uint32_t p, std::uint32_t device,
-                            std::uint32_t q) {
-  const double out = bytes_[p][q];
-  const double in = bytes_[q][p];
-  const DeviceLine &here = linear_[depth][q];
-  const DeviceLine &leaving = leaving_[device];
-  const DeviceLine &entering = entering_[device];
-  const LonePaces &own = own_[device];
-  DeviceLine &below = linear_[depth + 1][q];
-  for (std::size_t d = 0; d < small_width; ++d)
-    below[d] = here[d] + (out * leaving[d] + in * entering[d]) + OwnLinks::seconds(own, d, out, in);
+/// To the costs of the ranks from `first` on that of what they exchange with the rank at a place.
+void PartialSum::add_placed(const Costs &here, std::size_t place, std::uint32_t device,
+                            std::size_t first, Costs &below) const {
+  below.placed = here.placed + here.linear[place][device];
+  const PlacedRank rank{&bytes_,      place, ranks_, &leaving_[device], &entering_[device],
+                        &own_[device]};
+  loops_.add_placed(rank, first, here.linear, below.linear);
   for (const Product &each : messages_) {
-    for (std::size_t d = 0; d < small_width; ++d)
-      below[d] += each.amount[p][q] * each.leaving[device][d] +
-                  each.amount[q][p] * each.entering[device][d];
+    for (std::size_t q = first; q < ranks_; ++q) {
+      for (std::size_t d = 0; d < small_width; ++d)
+        below.linear[q][d] += each.amount[place][q] * each.leaving[device][d] +
+                              each.amount[q][place] * each.entering[device][d];
+    }
   }
 }
 
-double PartialSum::place(std::size_t depth, std::uint32_t p, std::uint32_t device,
-                         std::span<const std::uint32_t> left, std::uint32_t open) {
-  const SmallTable &here = linear_[depth];
-  const SmallTable &below = linear_[depth + 1];
-  placed_[depth + 1] = placed_[depth] + here[p][device];
-  std::uint32_t others = 0;
-  for (const std::uint32_t q : left)
-    others |= 1U << q;
-  const SmallTable &paces = rising(open);
-  double by_rank = 0;
-  DeviceLine least_by_device;
-  least_by_device.fill(unlimited);
-  for (const std::uint32_t q : left) {
-    add_placed(depth, p, device, q);
-    DeviceLine whole = below[q];
-    add_ahead(whole, q, others, paces);
-    double least = unlimited;
-    for_each_device(open, [&](std::size_t d) { least = std::min(least, whole[d]); });
-    by_rank += least;
-    for (std::size_t d = 0; d < small_width; ++d)
-      least_by_device[d] = std::min(least_by_device[d], whole[d]);
-  }
-  double by_device = 0;
-  if (static_cast<std::size_t>(std::popcount(open)) == left.size())
-    for_each_device(open, [&](std::size_t d) { by_device += least_by_device[d]; });
-  return placed_[depth + 1] + std::max(by_rank, by_device);
+double PartialSum::bound(std::size_t place, std::uint32_t device, std::uint32_t open) {
+  Costs &below = below_[place][device];
+  add_placed(before(place), place, device, place + 1, below);
+  const RanksAhead ahead{&halves_[place], peers_[place].data(), &rising(open), open};
+  return below.placed + loops_.least_ahead(below.linear, place + 1, ranks_, ahead);
 }
 
 const Ways &PartialSum::among(const FourDevices &devices) {
@@ -177,13 +145,11 @@ const Ways &PartialSum::among(const FourDevices &devices) {
   return among;
 }
 
-Ways PartialSum::of_ways(std::size_t depth, std::uint32_t p, std::uint32_t device,
-                         const FourDevices &devices) {
+Ways PartialSum::of_ways(std::uint32_t device, const FourDevices &devices) {
   const std::size_t first = ranks_ - last_ranks;
-  for (std::size_t k = 0; k < last_ranks; ++k)
-    add_placed(depth, p, device, static_cast<std::uint32_t>(first + k));
-  return kernels_.one_sum(placed_[depth] + linear_[depth][p][device], linear_[depth + 1], first,
-                          devices, among(devices));
+  Costs &below = below_[first - 1][device];
+  add_placed(before(first - 1), first - 1, device, first, below);
+  return kernels_.one_sum(below.placed, below.linear, first, devices, among(devices));
 }
 
 } // namespace toposeat

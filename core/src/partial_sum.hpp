@@ -5,12 +5,12 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "last_four.hpp"
 #include "load_terms.hpp"
 #include "own_links.hpp"
+#include "sum_kernel.hpp"
 
 namespace toposeat {
 
@@ -29,15 +29,17 @@ public:
   PartialSum(const SmallTable &byte_cost, const SmallTable &bytes, const SmallTable &message_cost,
              const SmallTable &messages, std::size_t ranks);
 
-  /// With rank p on a device at this depth, the others `left` on some devices of the set `open`.
-  /// Those at lesser depths stay as they were placed.
-  double place(std::size_t depth, std::uint32_t p, std::uint32_t device,
-               std::span<const std::uint32_t> left, std::uint32_t open);
+  /// With the rank at this place on a device, all later ones on some devices of the set `open`.
+  /// Those at earlier places are where they were placed.
+  double bound(std::size_t place, std::uint32_t device, std::uint32_t open);
 
-  /// With rank p on a device at this depth, the last four of all ranks in each way on the devices
-  /// that are left: the pairwise cost itself.
-  Ways of_ways(std::size_t depth, std::uint32_t p, std::uint32_t device,
-               const FourDevices &devices);
+  /// The rank at this place is there from now on: on a device whose bound was asked for since those
+  /// before it were placed.
+  void place(std::size_t place, std::uint32_t device) { device_[place] = device; }
+
+  /// With the last rank but four on a device, the others in each way on the devices that are left:
+  /// the pairwise cost itself.
+  Ways of_ways(std::uint32_t device, const FourDevices &devices);
 
 private:
   /// What an amount by ranks from and to costs, each unit as much as the devices say.
@@ -48,28 +50,39 @@ private:
     SeatBytes by_seats{};  // amounts of the last four
   };
 
-  void sort_peers(std::size_t ranks);
-  void add_placed(std::size_t depth, std::uint32_t p, std::uint32_t device, std::uint32_t q);
+  /// What ranks pay by their device, with those before a place where they are.
+  struct Costs {
+    double placed = 0;
+    SmallTable linear{}; // [rank][device]
+  };
+
+  void list_halves();
+  const Costs &before(std::size_t place) const {
+    return place == 0 ? none_ : below_[place - 1][device_[place - 1]];
+  }
+  void add_placed(const Costs &here, std::size_t place, std::uint32_t device, std::size_t first,
+                  Costs &below) const;
   const Ways &among(const FourDevices &devices);
   const SmallTable &rising(std::uint32_t open);
-  void add_ahead(DeviceLine &line, std::uint32_t q, std::uint32_t others,
-                 const SmallTable &paces) const;
 
   SmallTable bytes_;
   std::size_t ranks_;
   SeatBytes by_seats_;            // of the last four
   std::vector<Product> messages_; // one, or none
   FourKernels kernels_ = four_kernels();
+  SumKernels loops_ = sum_kernels();
   SmallTable leaving_{}; // pace of the shared links, [device][peer]
   SmallTable entering_{};
-  SmallTable least_{};                       // per byte between two ranks, both ways together
-  std::array<LonePaces, small_width> own_{}; // of a link between two devices alone, by device
-  std::array<std::vector<std::uint32_t>, small_width> peers_; // of each rank, falling by bytes
+  SmallTable least_{};                           // per byte between two ranks, both ways together
+  std::array<LonePaces, small_width> own_{};     // of a link between two devices alone, by device
+  std::array<SmallTable, small_width> halves_{}; // [place][rank]: of later peers, see RanksAhead
+  std::array<std::array<std::uint8_t, small_width>, small_width> peers_{}; // [place][rank]
   std::vector<SmallTable>
       rising_; // of some set of devices: k-th least pace from each to the others
-  std::vector<std::uint16_t> number_;                // of a set there, plus one, or 0
-  std::array<SmallTable, small_width + 1> linear_{}; // [depth][rank][device]: with those placed
-  std::array<double, small_width + 1> placed_{};
+  std::vector<std::uint16_t> number_; // of a set there, plus one, or 0
+  Costs none_;
+  std::array<std::array<Costs, small_width>, small_width - last_ranks> below_{}; // [place][device]
+  std::array<std::uint32_t, small_width> device_{};                              // by place
   std::vector<Ways> among_; // of the last four ranks, by number of the set of devices
   std::bitset<four_sets> known_;
 };

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
-#include <span>
 
 namespace toposeat {
 namespace {
@@ -48,19 +46,17 @@ SmallSum::SmallSum(const Qap &qap, const std::vector<std::uint32_t> &order)
                of_ranks(qap.flow2, order), order.size()) {}
 
 double SmallSum::bound(std::size_t depth, std::uint32_t device, std::uint32_t open) {
-  const auto p = static_cast<std::uint32_t>(depth);
   if (depth + 1 + last_ranks == ranks_) {
     Ways &ways = bounds_[device];
-    ways = partial_.of_ways(depth, p, device, four_of(open));
+    ways = partial_.of_ways(device, four_of(open));
     return *std::min_element(ways.begin(), ways.end());
   }
-  std::array<std::uint32_t, small_width> left{};
-  std::iota(left.begin(), left.end(), p + 1);
-  return partial_.place(depth, p, device, std::span(left).first(ranks_ - depth - 1), open);
+  return partial_.bound(depth, device, open);
 }
 
 void SmallSum::place(std::size_t depth, std::uint32_t device) {
   latest_ = device;
+  partial_.place(depth, device);
   if (exact_)
     exact_->place(depth, device);
 }

@@ -34,8 +34,8 @@ public:
   /// Lower bound with the rank at `depth` on a device, where `open` devices are left then.
   double bound(std::size_t depth, std::uint32_t device, std::uint32_t open);
 
-  /// That rank is there from now on: needs its bound to be the last one asked for at that depth,
-  /// unless the last four come next.
+  /// That rank is there from now on: on a device whose bound was asked for since those before it
+  /// were placed.
   void place(std::size_t depth, std::uint32_t device);
 
   /// Bounds of the last four in every way, with the rank before them on a device: kept from when
