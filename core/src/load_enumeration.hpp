@@ -15,7 +15,7 @@
 
 #include "four_maxima.hpp"
 #include "last_four.hpp"
-#include "load_kernel.hpp"
+#include "load_prospects.hpp"
 #include "load_terms.hpp"
 #include "orbit_leaders.hpp"
 #include "placed_ranks.hpp"
@@ -23,7 +23,6 @@
 #include "rank_twins.hpp"
 #include "small_sum.hpp"
 #include "tie_parts.hpp"
-#include "time_limit.hpp"
 #include "toposeat/congestion.hpp"
 #include "toposeat/small_loads.hpp"
 #include "toposeat/symmetry.hpp"
@@ -40,11 +39,10 @@ public:
   SmallLoads(const LoadProblem &problem, Assignment incumbent, const Deadline &deadline,
              const Requirement &required)
       : problem_(problem), deadline_(deadline), acceptable_(required.acceptable),
-        limit_(required.limit), talking_(branching_order(problem)),
-        order_(all_ranks(problem, talking_)), one_by_one_(order_.size() - last_ranks),
-        bytes_(bytes_between(order_, problem.traffic)), terms_(problem.network),
-        best_(std::move(incumbent)), lines_(one_by_one_ * terms_.shared().terms(), 0.0),
-        rows_(one_by_one_ * small_width * terms_.shared().terms(), DeviceLine{}) {}
+        talking_(branching_order(problem)), order_(all_ranks(problem, talking_)),
+        one_by_one_(order_.size() - last_ranks), bytes_(bytes_between(order_, problem.traffic)),
+        prospects_(problem, order_, talking_.size(), bytes_, required.limit),
+        best_(std::move(incumbent)) {}
 
   /// See `least_congestion`.
   BoundedAnswer least_maximum(double known_bound, double sum_below) {
@@ -121,11 +119,6 @@ private:
   static constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
   static constexpr std::uint64_t few_nodes = 120;    // some tenths of a millisecond
   static constexpr int many = 8;                     // looks that settle what is asked first
-  static constexpr std::size_t most_depth =
-      small_width - last_ranks; // ranks that are placed one by one
-
-  using Prospects = std::array<Prospect, small_width>;
-
   /// By rising sum.
   struct Found {
     double sum;
@@ -143,22 +136,13 @@ private:
   void break_symmetries(Symmetry machine) {
     leaders_ = std::make_unique<OrbitLeaders>(std::move(machine),
                                               later_twins(problem_, order_, talking_.size()));
-    maxima_ = std::make_unique<FourMaxima>(terms_, bytes_, order_.size(), ways_against_twins());
+    maxima_ = std::make_unique<FourMaxima>(prospects_.terms(), bytes_, order_.size(),
+                                           ways_against_twins());
   }
 
   void search() {
     open_ = (1U << order_.size()) - 1;
-    for (std::size_t p = 0; p < order_.size(); ++p) {
-      DeviceLine &floor = prospects_[0][p].lone;
-      floor.fill(unlimited);
-      for_each_device(open_, [&](std::uint32_t d) {
-        if (d >= problem_.network.devices) // stands in for one: nobody who talks may use it
-          floor[d] = p < talking_.size() ? unlimited : 0;
-        else if (order_[p] >= problem_.network.devices || problem_.may_use(order_[p], d))
-          floor[d] = p < talking_.size() ? problem_.floors.congestion(order_[p], d) : 0;
-      });
-      prospects_[0][p].most = floor;
-    }
+    prospects_.start(open_);
     if (anything_possible(0))
       explore(0, problem_.allowed.empty());
   }
@@ -193,7 +177,7 @@ private:
   void explore(std::size_t depth, bool symmetric) {
     std::array<Child, small_width> children;
     const std::size_t count = rated_children(depth, symmetric, children);
-    const DeviceLine &most = prospects_[depth][depth].most;
+    const DeviceLine &most = prospects_.most(depth, depth);
     for (std::size_t i = 0; i < count && !out_of_time(); ++i) {
       const std::uint32_t device = children[i].device;
       if (!(most[device] < tie_limit()) || (sum_ != nullptr && !(children[i].rating < sum_limit())))
@@ -209,7 +193,7 @@ private:
       if (depth + 1 == one_by_one_) {
         seat_last_four(device);
       } else {
-        settle(depth);
+        prospects_.settle(depth, device, open_);
         if (anything_possible(depth + 1))
           explore(depth + 1, symmetric);
       }
@@ -221,7 +205,7 @@ private:
   /// searched.
   std::size_t rated_children(std::size_t depth, bool &symmetric,
                              std::array<Child, small_width> &children) {
-    const DeviceLine &most = prospects_[depth][depth].most;
+    const DeviceLine &most = prospects_.most(depth, depth);
     std::size_t count = 0;
     for_each_device(candidates(depth, symmetric), [&](std::uint32_t d) {
       if (!(most[d] < tie_limit()))
@@ -251,7 +235,7 @@ private:
     std::uint32_t set = open_;
     if (symmetric) {
       for_each_device(open_, [&](std::uint32_t d) {
-        if (!(prospects_[depth][depth].most[d] < unlimited))
+        if (!(prospects_.most(depth, depth)[d] < unlimited))
           set ^= 1U << d;
       });
       set = leaders_->least(fixed(depth), set, symmetric);
@@ -263,7 +247,7 @@ private:
   bool anything_possible(std::size_t depth) {
     bool tie = false;
     for (std::size_t p = depth; p < order_.size(); ++p) {
-      const DeviceLine &most = prospects_[depth][p].most;
+      const DeviceLine &most = prospects_.most(depth, p);
       double least = unlimited;
       for_each_device(open_, [&](std::uint32_t d) { least = std::min(least, most[d]); });
       if (!(least < tie_limit()))
@@ -273,46 +257,6 @@ private:
     if (tie)
       mark_tie(depth);
     return !tie;
-  }
-
-  /// What the ranks left can expect with rank `depth` where it is now.
-  void settle(std::size_t depth) {
-    const std::size_t terms = terms_.shared().terms();
-    const Prospects &expected = prospects_[depth];
-    Prospects &expects = prospects_[depth + 1];
-    std::array<LoadRow, small_width> rows;
-    const std::size_t left = order_.size() - depth - 1;
-    for (std::size_t i = 0; i < left; ++i) {
-      const std::size_t q = depth + 1 + i;
-      rows[i] = {row(depth, q), row(depth + 1, q), &expected[q],
-                 &expects[q],   bytes_[q][depth],  bytes_[depth][q]};
-    }
-    DeviceLine filled{};
-    for_each_device(open_, [&](std::uint32_t d) { filled[d] = 1; });
-    double *line = lines_.data() + depth * terms;
-    settle_(std::span(rows).first(left), {&terms_, fixed_[depth], row(depth, depth),
-                                          &expected[depth], line, line + terms, &filled});
-    if (limit_ != nullptr)
-      forbid_slow_pairs(depth);
-  }
-
-  /// Of the ranks left with rank `depth` where it is now.
-  void forbid_slow_pairs(std::size_t depth) {
-    for (std::size_t q = depth + 1; q < order_.size(); ++q) {
-      Prospect &expects = prospects_[depth + 1][q];
-      for_each_device(open_ & ~devices_beside(depth, q),
-                      [&](std::uint32_t d) { expects.lone[d] = expects.most[d] = unlimited; });
-    }
-  }
-
-  /// Devices on which the rank at a later place can be with that at `depth` where it is now.
-  [[nodiscard]] std::uint32_t devices_beside(std::size_t depth, std::size_t later) const {
-    return limit_ == nullptr ? ~0U
-                             : limit_->devices_beside(order_[depth], fixed_[depth], order_[later]);
-  }
-
-  DeviceLine *row(std::size_t depth, std::size_t p) {
-    return rows_.data() + (depth * small_width + p) * terms_.shared().terms();
   }
 
   // --- the last four ranks -------------------------------------------------------------------
@@ -327,15 +271,11 @@ private:
   /// With the latest rank on a device.
   void seat_last_four(std::uint32_t device) {
     const std::size_t latest = one_by_one_ - 1;
-    BeforeFour here;
-    here.placed = lines_.data() + latest * terms_.shared().terms();
-    here.rows = row(latest, 0);
-    here.expected = prospects_[latest].data();
-    here.device = device;
+    BeforeFour here = prospects_.before_four(latest, device);
     here.devices = four_of(open_);
     for (std::size_t k = 0; k < last_ranks; ++k)
       here.permitted[k] = leaders_->above_twins(fixed(one_by_one_), one_by_one_ + k) &
-                          devices_beside(latest, one_by_one_ + k);
+                          prospects_.devices_beside(latest, device, one_by_one_ + k);
     Ways most{};
     Ways rating;
     if (sum_ == nullptr) {
@@ -453,26 +393,21 @@ private:
   const LoadProblem &problem_;
   const Deadline &deadline_;
   const Acceptable &acceptable_;
-  const TimeLimit *limit_;
   std::vector<std::uint32_t> talking_;
   std::vector<std::uint32_t> order_; // these, then the silent ones
   std::size_t one_by_one_;           // ranks before the last four
   SmallTable bytes_;                 // [from][to], by places in the order
-  LoadTerms terms_;
-  SettleRows settle_ = settle_rows();
+  LoadProspects prospects_;
   std::unique_ptr<OrbitLeaders> leaders_;
   std::unique_ptr<FourMaxima> maxima_;
   Assignment best_;
   double best_max_ = 0;
   double best_sum_ = 0;
-  double enough_ = 0;             // a maximum that nothing is below
-  int within_maximum_ = 0;        // more often than not, of late
-  std::size_t wanted_ = 1;        // placements with the least sums
-  std::vector<Found> found_;      // these, a heap, if more than one is wanted
-  std::unique_ptr<SmallSum> sum_; // once the maximum is known
-  std::array<Prospects, most_depth> prospects_{};
-  std::vector<double> lines_;                      // [depth][term]: of all that is placed
-  std::vector<DeviceLine> rows_;                   // [depth][rank][term]
+  double enough_ = 0;                              // a maximum that nothing is below
+  int within_maximum_ = 0;                         // more often than not, of late
+  std::size_t wanted_ = 1;                         // placements with the least sums
+  std::vector<Found> found_;                       // these, a heap, if more than one is wanted
+  std::unique_ptr<SmallSum> sum_;                  // once the maximum is known
   std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
   std::uint32_t open_ = 0;                         // set of devices
   TieParts ties_;
