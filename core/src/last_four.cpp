@@ -253,16 +253,22 @@ SeatBytes bytes_by_seats(const SmallTable &bytes, std::size_t first) {
   return by_seats;
 }
 
-FourKernels four_kernels() {
+std::vector<FourKernels> every_four_kernels() {
+  std::vector<FourKernels> all;
 #ifdef TOPOSEAT_WIDER
-  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
-  if (avx2) {
-    FourKernels kernels = Avx2::kernels;
-    use_avx512(kernels);
-    return kernels;
+  if (__builtin_cpu_supports("avx2") != 0) {
+    all.push_back(Avx2::kernels);
+    if (use_avx512(all.front()))
+      all.push_back(Avx2::kernels);
   }
 #endif
-  return Plain::kernels;
+  all.push_back(Plain::kernels);
+  return all;
+}
+
+FourKernels four_kernels() {
+  static const FourKernels best = every_four_kernels().front();
+  return best;
 }
 
 } // namespace toposeat

@@ -129,4 +129,7 @@ struct FourKernels {
 /// For this processor; the results are the same whatever it offers.
 FourKernels four_kernels();
 
+/// All that this processor can run, the best first. For tests.
+std::vector<FourKernels> every_four_kernels();
+
 } // namespace toposeat

@@ -173,16 +173,16 @@ TOPOSEAT_AVX512 void add_seconds(const FourLoads &loads, const LinkPaces *paces,
 
 } // namespace
 
-void use_avx512(FourKernels &kernels) {
-  static const bool avx512 = __builtin_cpu_supports("avx512f") != 0;
-  if (!avx512)
-    return;
+bool use_avx512(FourKernels &kernels) {
+  if (__builtin_cpu_supports("avx512f") == 0)
+    return false;
   kernels.raise_to_largest = raise;
   kernels.one_sum = one_sum;
   kernels.add_link_seconds = add_seconds;
+  return true;
 }
 #else
-void use_avx512(FourKernels &) {}
+bool use_avx512(FourKernels &) { return false; }
 #endif
 
 } // namespace toposeat

@@ -6,7 +6,8 @@
 
 namespace toposeat {
 
-/// Replaces those of `kernels` that this processor can do better; the results stay the same.
-void use_avx512(FourKernels &kernels);
+/// Replaces those of `kernels` that this processor can do better; the results stay the same. False
+/// if there are none.
+bool use_avx512(FourKernels &kernels);
 
 } // namespace toposeat

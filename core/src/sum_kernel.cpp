@@ -126,18 +126,21 @@ TOPOSEAT_SUM_KERNELS(Avx512, 64, __attribute__((target("avx2,avx512f"))));
 
 } // namespace
 
-SumKernels plain_sum_kernels() { return Plain::kernels; }
+std::vector<SumKernels> every_sum_kernels() {
+  std::vector<SumKernels> all;
+#ifdef TOPOSEAT_WIDER
+  if (__builtin_cpu_supports("avx512f") != 0)
+    all.push_back(Avx512::kernels);
+  if (__builtin_cpu_supports("avx2") != 0)
+    all.push_back(Avx2::kernels);
+#endif
+  all.push_back(Plain::kernels);
+  return all;
+}
 
 SumKernels sum_kernels() {
-#ifdef TOPOSEAT_WIDER
-  static const bool avx512 = __builtin_cpu_supports("avx512f") != 0;
-  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
-  if (avx512)
-    return Avx512::kernels;
-  if (avx2)
-    return Avx2::kernels;
-#endif
-  return Plain::kernels;
+  static const SumKernels best = every_sum_kernels().front();
+  return best;
 }
 
 } // namespace toposeat

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "load_terms.hpp"
 
@@ -46,7 +47,7 @@ struct SumKernels {
 /// For this processor; the results are the same whatever it offers.
 [[nodiscard]] SumKernels sum_kernels();
 
-/// For every processor. For tests.
-[[nodiscard]] SumKernels plain_sum_kernels();
+/// All that this processor can run, the best first. For tests.
+[[nodiscard]] std::vector<SumKernels> every_sum_kernels();
 
 } // namespace toposeat

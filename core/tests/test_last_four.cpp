@@ -21,7 +21,8 @@ constexpr std::size_t first = 4; // of the last four, behind four that are place
 /// A machine of eight devices with random terms, ranks that exchange something, the first four of
 /// them placed, the latest of these on `loads.device`.
 struct Scene {
-  Scene(std::size_t terms, Rng &rng) : table(terms), placed(terms), lines(5, Lines(terms)) {
+  Scene(std::size_t terms, Rng &rng, const FourKernels &chosen)
+      : kernels(chosen), table(terms), placed(terms), lines(5, Lines(terms)) {
     for (std::size_t term = 0; term < terms; ++term) {
       placed[term] = rng.below(50);
       for (Lines &of_rank : lines)
@@ -96,7 +97,7 @@ struct Scene {
 
   using Lines = std::vector<DeviceLine>;
 
-  FourKernels kernels = four_kernels();
+  FourKernels kernels;
   TermTable table;
   SmallTable bytes{};
   std::vector<double> placed;
@@ -104,6 +105,14 @@ struct Scene {
   std::vector<Ways> among;
   FourLoads loads;
 };
+
+/// All kernels that this processor can run, each so often.
+std::vector<FourKernels> repeated(std::size_t times) {
+  std::vector<FourKernels> all;
+  for (const FourKernels &each : every_four_kernels())
+    all.insert(all.end(), times, each);
+  return all;
+}
 
 } // namespace
 
@@ -160,8 +169,8 @@ TEST_CASE("what depends on pairs of the four is joined in every way", "[four]") 
 
 TEST_CASE("what the four exchange on pairs of devices is joined in every way", "[four]") {
   Rng rng(47);
-  for (int repetition = 0; repetition < 20; ++repetition) {
-    const Scene scene(1, rng);
+  for (const FourKernels &kernels : repeated(20)) {
+    const Scene scene(1, rng, kernels);
     SmallTable costs{};
     std::array<LonePaces, small_width> own{};
     for (std::size_t a = 0; a < small_width; ++a) {
@@ -205,8 +214,8 @@ TEST_CASE("what the four exchange on pairs of devices is joined in every way", "
 
 TEST_CASE("sums of the last four are those of all ranks on their devices", "[four]") {
   Rng rng(44);
-  for (int repetition = 0; repetition < 20; ++repetition) {
-    const Scene scene(1 + rng.below(12), rng);
+  for (const FourKernels &kernels : repeated(20)) {
+    const Scene scene(1 + rng.below(12), rng, kernels);
     const FourLoads &loads = scene.loads;
     SmallTable rows{};
     for (DeviceLine &line : rows)
@@ -225,8 +234,8 @@ TEST_CASE("sums of the last four are those of all ranks on their devices", "[fou
 
 TEST_CASE("the largest of the sums is raised until no way is below the limit", "[four]") {
   Rng rng(45);
-  for (int repetition = 0; repetition < 40; ++repetition) {
-    const Scene scene(1 + rng.below(12), rng);
+  for (const FourKernels &kernels : repeated(40)) {
+    const Scene scene(1 + rng.below(12), rng, kernels);
     const std::size_t terms = scene.loads.terms;
     const std::vector<std::uint32_t> order = rng.permutation(terms);
     FourByFour expected;
@@ -267,8 +276,8 @@ TEST_CASE("the largest of the sums is raised until no way is below the limit", "
 
 TEST_CASE("the seconds of links are added up in every way", "[four]") {
   Rng rng(46);
-  for (int repetition = 0; repetition < 20; ++repetition) {
-    const Scene scene(2 * (1 + rng.below(6)), rng);
+  for (const FourKernels &kernels : repeated(20)) {
+    const Scene scene(2 * (1 + rng.below(6)), rng, kernels);
     std::vector<LinkPaces> paces(scene.loads.terms / 2);
     for (LinkPaces &each : paces)
       each = {1.0 + rng.below(4), 1.0 + rng.below(4), rng.below(2) == 0 ? 0.0 : 3.0};
