@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "last_four.hpp"
 
+#include <bit>
+
 #include "last_four_avx512.hpp"
 #include "wide.hpp"
 
@@ -143,27 +145,24 @@ TOPOSEAT_INLINE void add_seconds(const FourLoads &loads, const LinkPaces *paces,
   store_ways(sum, total);
 }
 
-/// A term for every two of the four that exchange something: most pairs of devices share no link.
-template <class RowOf>
-TOPOSEAT_INLINE void add_pairs(RowOf row_of, const SeatBytes &bytes, const FourDevices &devices,
-                               Four sums[groups]) {
-  for (std::size_t a = 0; a < last_ranks; ++a) {
-    const DeviceLine &row = row_of(devices[a]);
-    for (std::size_t b = 0; b < last_ranks; ++b) {
-      const double pace = row[devices[b]];
-      if (a == b || pace == 0)
-        continue;
-      for (std::size_t g = 0; g < groups; ++g)
-        sums[g] += pace * load(bytes[a][b].data() + last_ranks * g);
-    }
-  }
+TOPOSEAT_INLINE void add_pair(double pace, const Ways &bytes, Four sums[groups]) {
+  for (std::size_t g = 0; g < groups; ++g)
+    sums[g] += pace * load(bytes.data() + last_ranks * g);
 }
 
 TOPOSEAT_INLINE void fill(const TermTable &table, std::size_t term, const SeatBytes &bytes,
                           const FourDevices &devices, Ways &among) {
+  const std::uint32_t set =
+      1U << devices[0] | 1U << devices[1] | 1U << devices[2] | 1U << devices[3];
   Four sums[groups] = {};
-  add_pairs([&](std::size_t d) -> const DeviceLine & { return table.leaving(d)[term]; }, bytes,
-            devices, sums);
+  for (std::size_t a = 0; a < last_ranks; ++a) {
+    std::uint32_t peers = table.peers(devices[a], term) & set;
+    for (; peers != 0; peers &= peers - 1) {
+      const auto peer = static_cast<std::size_t>(std::countr_zero(peers));
+      const auto b = static_cast<std::size_t>(std::popcount(set & ((1U << peer) - 1)));
+      add_pair(table.leaving(devices[a])[term][peer], bytes[a][b], sums);
+    }
+  }
   store_ways(sums, among);
 }
 
@@ -171,7 +170,12 @@ TOPOSEAT_INLINE void add_table(const SmallTable &costs, const SeatBytes &bytes,
                                const FourDevices &devices, Ways &total) {
   Four sums[groups];
   load_ways(total, sums);
-  add_pairs([&](std::size_t d) -> const DeviceLine & { return costs[d]; }, bytes, devices, sums);
+  for (std::size_t a = 0; a < last_ranks; ++a) {
+    for (std::size_t b = 0; b < last_ranks; ++b) {
+      if (a != b)
+        add_pair(costs[devices[a]][devices[b]], bytes[a][b], sums);
+    }
+  }
   store_ways(sums, total);
 }
 

@@ -61,7 +61,7 @@ using SeatBytes = std::array<std::array<Ways, last_ranks>, last_ranks>;
 /// Of the last four ranks; the first of them is at place `first`.
 SeatBytes bytes_by_seats(const SmallTable &bytes, std::size_t first);
 
-/// What the four add among themselves to a sum of a `TermTable`, in every way.
+/// What the four add among themselves to a sum of a `TermTable`, in every way. The devices rise.
 using FillAmong = void (*)(const TermTable &table, std::size_t term, const SeatBytes &bytes,
                            const FourDevices &devices, Ways &among);
 

@@ -23,13 +23,14 @@ class TermTable {
 public:
   explicit TermTable(std::size_t terms = 0)
       : terms_(terms), leaving_(small_width * terms, DeviceLine{}),
-        entering_(small_width * terms, DeviceLine{}) {}
+        entering_(small_width * terms, DeviceLine{}), peers_(small_width * terms, 0) {}
 
   [[nodiscard]] std::size_t terms() const { return terms_; }
 
   void add(std::size_t term, std::size_t from, std::size_t to, double pace) {
     leaving_[from * terms_ + term][to] += pace;
     entering_[to * terms_ + term][from] += pace;
+    peers_[from * terms_ + term] |= static_cast<std::uint8_t>(1U << to);
   }
 
   /// What a byte from `device` to a peer adds: [term][peer].
@@ -41,10 +42,16 @@ public:
     return entering_.data() + device * terms_;
   }
 
+  /// Where a byte from `device` adds anything to a term, as a set of peers: mostly nowhere.
+  [[nodiscard]] std::uint8_t peers(std::size_t device, std::size_t term) const {
+    return peers_[device * terms_ + term];
+  }
+
 private:
   std::size_t terms_;
   std::vector<DeviceLine> leaving_; // [device][term]
   std::vector<DeviceLine> entering_;
+  std::vector<std::uint8_t> peers_;
 };
 
 /// Seconds per byte between a device and each peer, of terms that only those two use.

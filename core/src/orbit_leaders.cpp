@@ -25,6 +25,8 @@ std::uint32_t OrbitLeaders::least(std::span<const std::uint32_t> fixed, std::uin
 std::uint32_t OrbitLeaders::above_twins(std::span<const std::uint32_t> fixed,
                                         std::size_t place) const {
   std::uint32_t set = ~0U;
+  if ((with_earlier_ >> place & 1U) == 0)
+    return set;
   for (std::size_t k = 0; k < fixed.size(); ++k) {
     if (twins(k, place))
       set &= ~((2U << fixed[k]) - 1);

@@ -19,7 +19,10 @@ class OrbitLeaders {
 public:
   /// Symmetries of the machine, and what `later_twins` says of the order.
   OrbitLeaders(Symmetry machine, std::vector<std::uint32_t> twins)
-      : machine_(std::move(machine)), twins_(std::move(twins)) {}
+      : machine_(std::move(machine)), twins_(std::move(twins)) {
+    for (const std::uint32_t each : twins_)
+      with_earlier_ |= each;
+  }
 
   /// Of the devices of a set, the least of those that symmetries of the machine exchange while they
   /// fix what the ranks before have. Clears `symmetric` if that leaves the set as it is: then it
@@ -39,6 +42,7 @@ public:
 private:
   Symmetry machine_;
   std::vector<std::uint32_t> twins_;
+  std::uint32_t with_earlier_ = 0; // places of ranks that have earlier twins
   std::unordered_map<std::uint64_t, std::uint32_t> known_;
 };
 
