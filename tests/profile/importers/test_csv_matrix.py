@@ -68,9 +68,10 @@ def test_forms(tmp_path: Path, text: str) -> None:
         ("0,0x10\n2,1\n", 1, "column 2: '0x10' is not a number"),
         ("0,٣\n2,1\n", 1, "is not a number"),
         ("0,1e30\n2,1\n", 1, "too large"),
+        (f"0,{2**62}\n2,1\n", 1, "too large"),
         ("0,1e9999\n2,1\n", 1, "too large"),
         ("0,99999999999999999999\n2,1\n", 1, "too large"),
-        ("0,9000000000000000000\n9000000000000000000,1\n", 2, "do not fit in 63 bits"),
+        ("0,3000000000000000000\n3000000000000000000,1\n", 2, "do not fit in 62 bits"),
         (b"0,1\n2,\xff\n", None, "not a text file"),
     ],
 )

@@ -271,7 +271,7 @@ def test_sizes(size: str, expected: int) -> None:
         ("stencil2d:4x4,bytes=5parsecs", "is not a number"),
         ("stencil2d:4x4,bytes=1e99", "bytes must be a whole number"),
         ("stencil2d:4x4,messages=1.5", "messages must be a whole number"),
-        ("stencil2d:4x4,bytes=1e15,messages=1000000000", "do not fit in 63 bits"),
+        ("stencil2d:4x4,bytes=1e15,messages=1000000000", "do not fit in 62 bits"),
         ("ring:0", "the number of ranks must be"),
         ("ring:x", "the number of ranks must be"),
         ("alltoall:4000x2x2", "more than 4194304 pairs"),

@@ -79,7 +79,7 @@ class MessageList:
     def traffic(
         self, origin: str, *, collective_model: str = "", metadata: Mapping[str, str]
     ) -> Traffic:
-        """All messages so far. `total_bytes` must be below 2^63."""
+        """All messages so far. `total_bytes` must be below 2^62."""
         return Traffic(
             ranks=self.ranks,
             origin=origin,

@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.traffic import Int64Array, MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import (
+    MAX_TOTAL,
+    Int64Array,
+    MemorySpace,
+    PairTable,
+    Traffic,
+    TrafficKind,
+)
 
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = b"PK\x03\x04"
@@ -27,7 +34,6 @@ MAX_RANKS = 1 << 14  # of a dense matrix
 MAX_PAIRS = 1 << 24
 _MAX_HEADER = 4096
 _BLOCK_BYTES = 1 << 22
-_LARGEST = 2.0**62
 
 _HINT = "save one with: numpy.save(F, bytes_sent), row = sender"
 _NPZ_HINT = (
@@ -190,7 +196,7 @@ def _whole(values: NDArray[Any], path: str | Path, what: str) -> Int64Array:
         raise InputError(f"{what} holds values that are not finite", path=path, hint=_HINT)
     if values.dtype.kind in "if" and values.min() < 0:
         raise InputError(f"{what} holds negative values", path=path, hint=_HINT)
-    if float(values.sum(dtype=np.float64)) >= _LARGEST:
+    if float(values.sum(dtype=np.float64)) >= MAX_TOTAL:
         raise InputError(
             f"{what} is more than can be counted", path=path, hint="scale the matrix down"
         )

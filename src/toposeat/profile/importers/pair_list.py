@@ -19,9 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.model.traffic import Int64Array, MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import (
+    MAX_TOTAL,
+    Int64Array,
+    MemorySpace,
+    PairTable,
+    Traffic,
+    TrafficKind,
+)
 from toposeat.profile.importers.text_matrix import (
-    MAX_TOTAL_BYTES,
     Line,
     matrix_lines,
     whole_numbers,
@@ -110,9 +116,9 @@ def _table(path: str | Path) -> tuple[tuple[str, ...], Sequence[Int64Array]]:
         for name, column, value in zip(columns, found, _row(path, line, columns), strict=True):
             column.append(value)
             totals[name] += value
-        if totals["bytes"] > MAX_TOTAL_BYTES or totals.get("messages", 0) > MAX_TOTAL_BYTES:
+        if max(float(totals["bytes"]), float(totals.get("messages", 0))) >= MAX_TOTAL:
             raise InputError(
-                "the bytes or messages up to this line do not fit in 63 bits",
+                "the bytes or messages up to this line do not fit in 62 bits",
                 path=path, line=line[0], hint="are these bytes? scale them down",
             )  # fmt: skip
     if not found[0]:
@@ -153,7 +159,7 @@ def _plain_columns(
         return None
     table = dict(zip(columns, rows.T, strict=True))
     too_much = any(
-        table[name].sum(dtype=np.float64) > 0.99 * MAX_TOTAL_BYTES
+        table[name].sum(dtype=np.float64) > 0.99 * MAX_TOTAL
         for name in ("bytes", "messages")
         if name in table
     )

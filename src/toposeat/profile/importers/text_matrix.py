@@ -9,8 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from toposeat.errors import InputError
-
-MAX_TOTAL_BYTES = 2**63 - 1
+from toposeat.model.traffic import MAX_TOTAL
 
 Line = tuple[int, list[str]]  # line number, cells
 
@@ -77,7 +76,7 @@ def whole_numbers(
 
     Raises:
         InputError: with line and column, on a cell that is no number of bytes, and on a sum beyond
-            63 bits.
+            62 bits.
     """
     total = 0
     matrix = []
@@ -92,9 +91,9 @@ def whole_numbers(
                 raise InputError(f"column {column}: {problem}", path=path, line=number, hint=hint)
             row.append(round(Decimal(cell)))
         total += sum(row)
-        if total > MAX_TOTAL_BYTES:
+        if float(total) >= MAX_TOTAL:
             raise InputError(
-                "the bytes up to this line do not fit in 63 bits",
+                "the bytes up to this line do not fit in 62 bits",
                 path=path,
                 line=number,
                 hint="are these bytes? scale the matrix down",
@@ -112,7 +111,7 @@ def _problem(cell: str, *, allow_fraction: bool) -> str:
         return f"{shown!r} is not a number" if finite else f"{shown} is not a number of bytes"
     if float(cell) < 0:
         return f"{shown} is negative"
-    if math.isinf(float(cell)) or float(cell) > MAX_TOTAL_BYTES:
-        return f"{shown} is too large, bytes must fit in 63 bits"
+    if math.isinf(float(cell)) or float(cell) >= MAX_TOTAL:
+        return f"{shown} is too large, bytes must fit in 62 bits"
     whole = allow_fraction or Decimal(cell) == Decimal(cell).to_integral_value()
     return "" if whole else f"{shown} is not a whole number of bytes"

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from toposeat.errors import UsageError
 from toposeat.model.traffic import (
+    MAX_TOTAL,
     CollectiveEvent,
     Communicator,
     MemorySpace,
@@ -26,7 +27,6 @@ DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
 MAX_RANKS = 2**17
 MAX_PAIRS = 2**22
-MAX_TOTAL_BYTES = 2**63 - 1
 
 Builder = Callable[[PatternText], MessageList]
 
@@ -61,8 +61,8 @@ def pattern_traffic(text: str) -> Traffic:
     form, build = entry
     parts = PatternText(text, (form,))
     messages = build(parts)
-    if messages.total_bytes() > MAX_TOTAL_BYTES:
-        raise parts.error("the bytes of all messages do not fit in 63 bits")
+    if float(messages.total_bytes()) >= MAX_TOTAL:
+        raise parts.error("the bytes of all messages do not fit in 62 bits")
     return messages.traffic(
         f"pattern {text}",
         collective_model=_COLLECTIVE_MODELS.get(name, ""),
