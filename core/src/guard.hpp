@@ -3,6 +3,7 @@
 #pragma once
 
 #include "job.hpp"
+#include "toposeat/map_answer.hpp"
 
 namespace toposeat {
 

@@ -15,7 +15,7 @@
 #include "toposeat/floors.hpp"
 #include "toposeat/flow.hpp"
 #include "toposeat/load_branching.hpp"
-#include "toposeat/solve.hpp"
+#include "toposeat/map_request.hpp"
 
 namespace toposeat {
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "toposeat/solve.hpp"
+#include "toposeat/map_request.hpp"
 
 namespace toposeat {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "toposeat/solve.hpp"
+#include "toposeat/map_request.hpp"
 
 namespace toposeat {
 
