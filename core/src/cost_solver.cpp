@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 
+#include "cheapest_first.hpp"
 #include "job.hpp"
 #include "toposeat/branch_and_bound.hpp"
 #include "toposeat/cost_search.hpp"
@@ -74,8 +75,10 @@ Found proved_as_far_as_possible(const Job &job) {
 Found enumerated(const Job &job) {
   Assignment start = job.padded(job.home);
   descend(job.qap, start);
-  const BoundedAnswer best = solve_small_qap(job.qap, start);
-  return {job.unpadded(best.placement), best.lower_bound, "branch and bound"};
+  SmallProof proof = prove_small_qap(job.qap, job.loads, start, job.value(Objective::cost, job.home));
+  const BoundedAnswer &best = proof.best;
+  return {job.unpadded(best.placement), best.lower_bound, "branch and bound",
+          std::move(proof.others)};
 }
 
 } // namespace

@@ -31,7 +31,7 @@ public:
     }
     if (job_.request.objective == Objective::time)
       return found.placement;
-    return slower(found.placement) ? instead_of(found.placement) : fast_equal(found.placement);
+    return slower(found.placement) ? instead_of(found) : fast_equal(found.placement);
   }
 
 private:
@@ -63,12 +63,13 @@ private:
   }
 
   /// The best that beats the default and is not slower, instead of one that is.
-  Assignment instead_of(const Assignment &refused) {
-    const double value = job_.value(job_.request.objective, refused);
-    if (const std::optional<Assignment> other = best_not_slower(job_, value, within(0.5))) {
+  Assignment instead_of(const Found &found) {
+    const Assignment &refused = found.placement;
+    if (const std::optional<Assignment> other = best_not_slower(job_, found, within(0.5))) {
       if (*other == job_.home)
         return keep("kept the default: " + refusal(refused));
-      if (less_by_tolerance(value, job_.value(job_.request.objective, *other)))
+      const Objective objective = job_.request.objective;
+      if (less_by_tolerance(job_.value(objective, refused), job_.value(objective, *other)))
         answer_.notes.push_back(refusal(refused) +
                                 " than the default: took the best that is not, with " +
                                 less(*other));

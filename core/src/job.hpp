@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -82,11 +83,14 @@ private:
 /// and to the events, which the flow model joins above 4096 flows.
 double timing_seconds(const RankTraffic &traffic);
 
+class CheapestFirst;
+
 /// A solver's best placement and a bound that holds for every placement.
 struct Found {
   Assignment placement;
   std::optional<double> lower_bound;
   std::string solver;
+  std::shared_ptr<CheapestFirst> others = nullptr; // that cost less than the default, if known
 };
 
 /// Of `prove_by_limits`: in proportion to the budget, so that a seed gives one answer wherever it
@@ -104,8 +108,9 @@ Found time_on_few_devices(const Job &job, Finalists &finalists);
 
 /// The best placement by the objective asked for (cost or congestion) among those that beat the
 /// default and are not predicted slower, or the default if there is none: found by enumeration, so
-/// only on small machines and if time allows. `least` is about what the best of all placements has.
-std::optional<Assignment> best_not_slower(const Job &job, double least, const Deadline &deadline);
+/// only on small machines and if time allows. `refused` is the best, but slower.
+std::optional<Assignment> best_not_slower(const Job &job, const Found &refused,
+                                          const Deadline &deadline);
 
 /// Bounds that take milliseconds, to judge a placement that was not searched for.
 std::optional<double> quick_bound(const Job &job, Objective objective);

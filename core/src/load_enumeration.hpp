@@ -92,41 +92,11 @@ public:
   /// Only placements with less are of interest from now on.
   void lower(double below_s) { best_max_ = below_s; }
 
-  /// From now on, it is the cost that is minimised, with the maximum within a limit.
-  void ask_for_cost(const Qap &qap, double most_s) {
-    best_max_ = most_s;
-    ties_.mark_all();
-    sum_ = std::make_unique<SmallSum>(qap, order_);
-    break_symmetries(Symmetry(problem_.network, machine_colours(qap)));
-  }
-
-  /// See `CheapestWithin`.
-  std::vector<Assignment> cheapest(double upper, std::size_t count) {
-    best_sum_ = upper;
-    wanted_ = count;
-    found_.clear();
-    search();
-    std::sort(found_.begin(), found_.end());
-    std::vector<Assignment> placements;
-    placements.reserve(found_.size());
-    for (Found &each : found_)
-      placements.push_back(std::move(each.placement));
-    return placements;
-  }
-
 private:
   static constexpr double tolerance = 1e-9;
   static constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
   static constexpr std::uint64_t few_nodes = 120;    // some tenths of a millisecond
   static constexpr int many = 8;                     // looks that settle what is asked first
-  /// By rising sum.
-  struct Found {
-    double sum;
-    Assignment placement;
-
-    auto operator<=>(const Found &) const = default;
-  };
-
   /// A device for the rank that is placed next, and what speaks for it.
   struct Child {
     double rating;
@@ -137,7 +107,7 @@ private:
     leaders_ = std::make_unique<OrbitLeaders>(std::move(machine),
                                               later_twins(problem_, order_, talking_.size()));
     maxima_ = std::make_unique<FourMaxima>(prospects_.terms(), bytes_, order_.size(),
-                                           ways_against_twins());
+                                           leaders_->ways_against_twins(one_by_one_));
   }
 
   void search() {
@@ -311,21 +281,6 @@ private:
     return within;
   }
 
-  /// Ways in which a rank of the last four is on a greater device than a later twin.
-  [[nodiscard]] std::uint32_t ways_against_twins() const {
-    std::uint32_t ways = 0;
-    for (std::size_t way = 0; way < last_ways; ++way) {
-      for (std::size_t k = 0; k < last_ranks; ++k) {
-        for (std::size_t l = k + 1; l < last_ranks; ++l) {
-          if (leaders_->twins(one_by_one_ + k, one_by_one_ + l) &&
-              last_seat(way, k) > last_seat(way, l))
-            ways |= 1U << way;
-        }
-      }
-    }
-    return ways;
-  }
-
   /// Takes the way with the least rating of those that improve the best and are accepted.
   void take_best(const FourDevices &devices, const Ways &most, Ways &rating) {
     const bool for_sum = sum_ != nullptr;
@@ -338,7 +293,7 @@ private:
       if (!take(devices, least))
         continue;
       if (for_sum) {
-        keep_least(value);
+        best_sum_ = value;
       } else {
         best_max_ = value;
         ties_.clear(); // what was left out has more
@@ -347,23 +302,6 @@ private:
     if (!for_sum &&
         std::any_of(rating.begin(), rating.end(), [&](double each) { return each < tie_limit(); }))
       mark_tie(one_by_one_);
-  }
-
-  /// The latest one taken is one of those with the least sums: only what has less than the last of
-  /// as many as are wanted is of interest from now on.
-  void keep_least(double sum) {
-    if (wanted_ == 1) {
-      best_sum_ = sum;
-      return;
-    }
-    found_.push_back({sum, best_});
-    std::push_heap(found_.begin(), found_.end());
-    if (found_.size() > wanted_) {
-      std::pop_heap(found_.begin(), found_.end());
-      found_.pop_back();
-    }
-    if (found_.size() == wanted_)
-      best_sum_ = found_.front().sum;
   }
 
   /// Of the ways whose maximum is of interest; `last_ways` if there is none.
@@ -405,8 +343,6 @@ private:
   double best_sum_ = 0;
   double enough_ = 0;                              // a maximum that nothing is below
   int within_maximum_ = 0;                         // more often than not, of late
-  std::size_t wanted_ = 1;                         // placements with the least sums
-  std::vector<Found> found_;                       // these, a heap, if more than one is wanted
   std::unique_ptr<SmallSum> sum_;                  // once the maximum is known
   std::array<std::uint32_t, small_width> fixed_{}; // device by place in the order
   std::uint32_t open_ = 0;                         // set of devices

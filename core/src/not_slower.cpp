@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include <algorithm>
-#include <array>
 #include <functional>
 #include <unordered_map>
 
+#include "cheapest_first.hpp"
 #include "job.hpp"
 #include "lone_flows.hpp"
 #include "time_limit.hpp"
@@ -13,16 +12,18 @@
 namespace toposeat {
 namespace {
 
-constexpr std::size_t all_placements = 40321; // of 8 ranks, and one more
-constexpr std::size_t between_looks = 16;     // timings from one look at the clock to the next
+constexpr std::size_t between_looks = 16; // timings from one look at the clock to the next
 
 /// Whether placements are not predicted slower than the default; refuses all once time is up.
 class NotSlower {
 public:
-  NotSlower(const Job &job, const Deadline &deadline)
+  /// `refused` is known to be slower.
+  NotSlower(const Job &job, const Assignment &refused, const Deadline &deadline)
       : job_(job), deadline_(deadline), home_s_(job.value(Objective::time, job.home)),
         give_up_s_(home_s_ * (1 + 2e-9)), flows_(job.machine.network, job.request.traffic),
-        limit_(flows_, give_up_s_), keys_(flows_) {}
+        limit_(flows_, give_up_s_), keys_(flows_) {
+    accepted_.emplace(keys_.of(refused), false);
+  }
 
   bool operator()(const Assignment &placement) {
     if (limit_.exceeded(placement))
@@ -51,47 +52,46 @@ private:
   bool stopped_ = false;
 };
 
-/// How much of what the default costs more than `least` is looked at, and how many placements.
-struct Pass {
-  double share;
-  std::size_t count;
-};
-constexpr std::array<Pass, 3> passes{{{0.25, 4}, {1, 32}, {1, all_placements}}};
-
-/// The accepted placement of least cost, or the default. Those that links and lone flows do not
-/// rule out are timed in order of their cost: mostly one of the first is not slower.
-Assignment least_cost(const Job &job, double least, NotSlower &not_slower,
-                      const Deadline &deadline) {
-  // No byte moves before the start, and then none faster than links.
-  const double most_s = not_slower.limit().seconds() - job.floor().start_s;
-  const double most = job.value(Objective::cost, job.home);
-  const auto possible = [&](const Assignment &each) { return !not_slower.limit().exceeded(each); };
-  const Requirement required{possible, &not_slower.limit()};
-  CheapestWithin cheap(job.branched_loads(), job.qap, most_s, deadline, required);
-  for (const auto &[share, count] : passes) {
-    const double upper = share < 1 ? least + share * (most - least) : most;
-    const std::vector<Assignment> cheapest = cheap.below(upper, count);
-    const auto accepted = std::find_if(cheapest.begin(), cheapest.end(), std::ref(not_slower));
-    if (accepted != cheapest.end())
-      return *accepted;
-    if ((cheapest.size() < count && share == 1) || not_slower.stopped())
+/// The accepted placement of least cost, or the default: placements are looked at in order of cost.
+Assignment least_cost(const Job &job, CheapestFirst &others, NotSlower &not_slower) {
+  while (!not_slower.stopped()) {
+    const std::optional<Assignment> next = others.next(not_slower.limit());
+    if (!next)
       break;
+    Assignment placement = job.unpadded(*next);
+    if (not_slower(placement))
+      return placement;
   }
   return job.home;
 }
 
+Assignment least_cost(const Job &job, const Found &refused, NotSlower &not_slower) {
+  if (refused.others)
+    return least_cost(job, *refused.others, not_slower);
+  CheapestFirst all = cheapest_first(job.qap, job.loads, job.padded(refused.placement),
+                                     job.value(Objective::cost, job.home));
+  return least_cost(job, all, not_slower);
+}
+
+Assignment least_congestion(const Job &job, const Found &refused, NotSlower &not_slower,
+                            const Deadline &deadline) {
+  return least_congestion(job.branched_loads(), job.home,
+                          job.value(Objective::congestion, refused.placement), deadline,
+                          {std::ref(not_slower), &not_slower.limit()},
+                          job.value(Objective::congestion, job.home))
+      .placement;
+}
+
 } // namespace
 
-std::optional<Assignment> best_not_slower(const Job &job, double least, const Deadline &deadline) {
+std::optional<Assignment> best_not_slower(const Job &job, const Found &refused,
+                                          const Deadline &deadline) {
   if (job.devices() > max_small_loads)
     return std::nullopt;
-  NotSlower not_slower(job, deadline);
+  NotSlower not_slower(job, refused.placement, deadline);
   const Assignment best = job.request.objective == Objective::cost
-                              ? least_cost(job, least, not_slower, deadline)
-                              : least_congestion(job.branched_loads(), job.home, least, deadline,
-                                                 {std::ref(not_slower), &not_slower.limit()},
-                                                 job.value(Objective::congestion, job.home))
-                                    .placement;
+                              ? least_cost(job, refused, not_slower)
+                              : least_congestion(job, refused, not_slower, deadline);
   const bool complete = !not_slower.stopped() && !deadline.expired();
   if (!complete)
     return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -17,11 +18,16 @@ namespace toposeat {
 /// bits. See `later_twins` for why nothing is missed.
 class OrbitLeaders {
 public:
-  /// Symmetries of the machine, and what `later_twins` says of the order.
-  OrbitLeaders(Symmetry machine, std::vector<std::uint32_t> twins)
-      : machine_(std::move(machine)), twins_(std::move(twins)) {
+  /// What `later_twins` says of the order; no symmetries of the machine are looked for.
+  explicit OrbitLeaders(std::vector<std::uint32_t> twins) : twins_(std::move(twins)) {
     for (const std::uint32_t each : twins_)
       with_earlier_ |= each;
+  }
+
+  /// These too.
+  OrbitLeaders(Symmetry machine, std::vector<std::uint32_t> twins)
+      : OrbitLeaders(std::move(twins)) {
+    machine_.emplace(std::move(machine));
   }
 
   /// Of the devices of a set, the least of those that symmetries of the machine exchange while they
@@ -39,8 +45,12 @@ public:
     return (twins_[earlier] >> later & 1U) != 0;
   }
 
+  /// Ways (see last_four.hpp) in which one of the last four ranks, of which the first is at a
+  /// place, is on a greater device than a later twin.
+  [[nodiscard]] std::uint32_t ways_against_twins(std::size_t first) const;
+
 private:
-  Symmetry machine_;
+  std::optional<Symmetry> machine_;
   std::vector<std::uint32_t> twins_;
   std::uint32_t with_earlier_ = 0; // places of ranks that have earlier twins
   std::unordered_map<std::uint64_t, std::uint32_t> known_;

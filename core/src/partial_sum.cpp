@@ -30,15 +30,6 @@ double least_share(const SmallTable &bytes) {
   return share;
 }
 
-SmallTable transposed(const SmallTable &table) {
-  SmallTable result{};
-  for (std::size_t a = 0; a < small_width; ++a) {
-    for (std::size_t b = 0; b < small_width; ++b)
-      result[b][a] = table[a][b];
-  }
-  return result;
-}
-
 } // namespace
 
 PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks)
@@ -54,23 +45,6 @@ PartialSum::PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t
       least_[a][b] = std::max(share * quicker, own_[a].both[b]) + std::min(pace(a, b), pace(b, a));
     }
   }
-  list_halves();
-}
-
-PartialSum::PartialSum(const SmallTable &byte_cost, const SmallTable &bytes,
-                       const SmallTable &message_cost, const SmallTable &messages,
-                       std::size_t ranks)
-    : bytes_(bytes), ranks_(ranks), by_seats_(bytes_by_seats(bytes, ranks - last_ranks)),
-      number_(sets, 0), among_(four_sets) {
-  leaving_ = byte_cost;
-  entering_ = transposed(byte_cost);
-  for (std::size_t a = 0; a < small_width; ++a) {
-    for (std::size_t b = 0; b < small_width; ++b)
-      least_[a][b] = std::min(leaving_[a][b], entering_[a][b]);
-  }
-  if (message_cost != SmallTable{})
-    messages_.push_back({messages, message_cost, transposed(message_cost),
-                         bytes_by_seats(messages, ranks - last_ranks)});
   list_halves();
 }
 
@@ -116,13 +90,6 @@ void PartialSum::add_placed(const Costs &here, std::size_t place, std::uint32_t 
   const PlacedRank rank{&bytes_,      place, ranks_, &leaving_[device], &entering_[device],
                         &own_[device]};
   loops_.add_placed(rank, first, here.linear, below.linear);
-  for (const Product &each : messages_) {
-    for (std::size_t q = first; q < ranks_; ++q) {
-      for (std::size_t d = 0; d < small_width; ++d)
-        below.linear[q][d] += each.amount[place][q] * each.leaving[device][d] +
-                              each.amount[q][place] * each.entering[device][d];
-    }
-  }
 }
 
 double PartialSum::bound(std::size_t place, std::uint32_t device, std::uint32_t open) {
@@ -140,8 +107,6 @@ const Ways &PartialSum::among(const FourDevices &devices) {
   known_.set(number);
   kernels_.add_costs(leaving_, by_seats_, devices, among);
   kernels_.add_own(own_, by_seats_, devices, among);
-  for (const Product &each : messages_)
-    kernels_.add_costs(each.leaving, each.by_seats, devices, among);
   return among;
 }
 

@@ -24,11 +24,6 @@ class PartialSum {
 public:
   PartialSum(const OwnLinks &own, const SmallTable &bytes, std::size_t ranks);
 
-  /// Of any pairwise cost: what a byte costs, and what a message costs besides, by devices from and
-  /// to. The bounds know of bytes alone.
-  PartialSum(const SmallTable &byte_cost, const SmallTable &bytes, const SmallTable &message_cost,
-             const SmallTable &messages, std::size_t ranks);
-
   /// With the rank at this place on a device, all later ones on some devices of the set `open`.
   /// Those at earlier places are where they were placed.
   double bound(std::size_t place, std::uint32_t device, std::uint32_t open);
@@ -42,14 +37,6 @@ public:
   Ways of_ways(std::uint32_t device, const FourDevices &devices);
 
 private:
-  /// What an amount by ranks from and to costs, each unit as much as the devices say.
-  struct Product {
-    SmallTable amount{};
-    SmallTable leaving{};  // [device][peer]
-    SmallTable entering{}; // the same, the other way
-    SeatBytes by_seats{};  // amounts of the last four
-  };
-
   /// What ranks pay by their device, with those before a place where they are.
   struct Costs {
     double placed = 0;
@@ -67,8 +54,7 @@ private:
 
   SmallTable bytes_;
   std::size_t ranks_;
-  SeatBytes by_seats_;            // of the last four
-  std::vector<Product> messages_; // one, or none
+  SeatBytes by_seats_; // of the last four
   FourKernels kernels_ = four_kernels();
   SumKernels loops_ = sum_kernels();
   SmallTable leaving_{}; // pace of the shared links, [device][peer]

@@ -2,9 +2,7 @@
 #include "toposeat/small_loads.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <stdexcept>
-#include <vector>
 
 #include "load_enumeration.hpp"
 
@@ -71,19 +69,6 @@ bool visit_below(const LoadProblem &problem, const Assignment &start, const Time
   const double below_s = visit(loads.dive(dive_nodes));
   diving = false;
   return loads.visit(below_s);
-}
-
-CheapestWithin::CheapestWithin(const LoadProblem &problem, const Qap &qap, double most_s,
-                               const Deadline &deadline, const Requirement &required) {
-  check_size(problem);
-  search_ = std::make_unique<SmallLoads>(problem, Assignment(), deadline, required);
-  search_->ask_for_cost(qap, most_s);
-}
-
-CheapestWithin::~CheapestWithin() = default;
-
-std::vector<Assignment> CheapestWithin::below(double upper, std::size_t count) {
-  return search_->cheapest(upper, count);
 }
 
 } // namespace toposeat

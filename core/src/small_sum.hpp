@@ -1,12 +1,9 @@
-// What is minimised among placements on a small machine whose maximum is within a limit.
+// What is minimised among placements on a small machine whose maximum is the least.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
 
 #include "last_four.hpp"
 #include "link_sums.hpp"
@@ -14,19 +11,15 @@
 #include "own_links.hpp"
 #include "partial_sum.hpp"
 #include "toposeat/network.hpp"
-#include "toposeat/qap.hpp"
 
 namespace toposeat {
 
-/// For an enumeration that places ranks one by one in an order, by their places in it, and seats
-/// the last four in all ways at once.
+/// The congestion of all links together, for an enumeration that places ranks one by one in an
+/// order, by their places in it, and seats the last four in all ways at once.
 class SmallSum {
 public:
-  /// The congestion of all links together, of more than four ranks.
+  /// Of more than four ranks.
   SmallSum(const Network &network, const SmallTable &bytes, std::size_t ranks);
-
-  /// The pairwise cost of `qap`, its ranks in this order; of more than four.
-  SmallSum(const Qap &qap, const std::vector<std::uint32_t> &order);
 
   SmallSum(const SmallSum &) = delete;
   SmallSum &operator=(const SmallSum &) = delete;
@@ -47,9 +40,9 @@ public:
 
 private:
   std::size_t ranks_;
-  std::unique_ptr<OwnLinks> own_; // null for a pairwise cost
+  OwnLinks own_;
   PartialSum partial_;
-  std::optional<LinkSums> exact_; // unless the bounds of ways are
+  LinkSums exact_;
   std::array<Ways, small_width> bounds_{};
   std::uint32_t latest_ = 0; // device of the rank placed last
 };

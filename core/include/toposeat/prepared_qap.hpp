@@ -25,6 +25,9 @@ struct PreparedQap {
   [[nodiscard]] double original(double prepared_cost) const {
     return constant + scale * prepared_cost;
   }
+  [[nodiscard]] double prepared(double original_cost) const {
+    return (original_cost - constant) / scale;
+  }
 };
 
 } // namespace toposeat

@@ -1,11 +1,9 @@
-// Least congestion on few devices by enumeration, and least cost within a limit of congestion.
+// Least congestion on few devices by enumeration.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <cstddef>
 #include <functional>
-#include <memory>
-#include <vector>
 
 #include "toposeat/assignment.hpp"
 #include "toposeat/deadline.hpp"
@@ -43,28 +41,5 @@ BoundedAnswer least_congestion(const LoadProblem &problem, const Assignment &inc
 /// `least_congestion` does.
 bool visit_below(const LoadProblem &problem, const Assignment &start, const TimeLimit &limit,
                  const Deadline &deadline, const std::function<double(const Assignment &)> &visit);
-
-class SmallLoads;
-
-/// Accepted placements whose maximum congestion is at most `most_s`, by their cost. Of those that
-/// symmetries of the machine, its costs included, and of the traffic make of each other there is
-/// one at least. Enumerates as `least_congestion` does, so that loads rule out what is slow and a
-/// bound of the pairwise cost what is dear.
-class CheapestWithin {
-public:
-  /// All must outlive the object, `required` included. Throws as `least_congestion` does.
-  CheapestWithin(const LoadProblem &problem, const Qap &qap, double most_s,
-                 const Deadline &deadline, const Requirement &required);
-  ~CheapestWithin();
-  CheapestWithin(const CheapestWithin &) = delete;
-  CheapestWithin &operator=(const CheapestWithin &) = delete;
-
-  /// The `count` (at least two) cheapest of those that cost less than `upper`, by more than 1e-9,
-  /// in order of cost: fewer only if there are no more, or the deadline expires.
-  std::vector<Assignment> below(double upper, std::size_t count);
-
-private:
-  std::unique_ptr<SmallLoads> search_;
-};
 
 } // namespace toposeat
