@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,16 @@ template <class Number, class Join> Ways over_pairs(Number number, Join join) {
     }
   }
   return all;
+}
+
+/// Of all ways. Four in turn: one least value waits for the one before.
+inline double least_of(const Ways &ways) {
+  std::array<double, last_ranks> least{ways[0], ways[1], ways[2], ways[3]};
+  for (std::size_t way = last_ranks; way < last_ways; way += last_ranks) {
+    for (std::size_t k = 0; k < last_ranks; ++k)
+      least[k] = ways[way + k] < least[k] ? ways[way + k] : least[k];
+  }
+  return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
 }
 
 /// What the rank on one of the four devices sends to that on another, in each way: [from][to].

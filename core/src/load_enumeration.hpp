@@ -266,14 +266,10 @@ private:
     if (sums_first)
       rating = sum_->of_ways(here.devices);
     const Ways &known = sums_first ? rating : bounds;
-    bool any = false;
-    for (std::size_t way = 0; way < last_ways; ++way) {
-      const bool open = known[way] < sum_limit();
-      most[way] = open ? 0 : unlimited;
-      any = any || open;
-    }
-    if (!any)
+    if (!(least_of(known) < sum_limit()))
       return false;
+    for (std::size_t way = 0; way < last_ways; ++way)
+      most[way] = known[way] < sum_limit() ? 0 : unlimited;
     const bool within = maxima_->any_below(tie_limit(), here, most);
     within_maximum_ = std::clamp(within_maximum_ + (within ? 1 : -1), -many, many);
     if (within && !sums_first)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "small_sum.hpp"
 
-#include <algorithm>
 #include <bit>
 
 namespace toposeat {
@@ -23,7 +22,7 @@ double SmallSum::bound(std::size_t depth, std::uint32_t device, std::uint32_t op
   if (depth + 1 + last_ranks == ranks_) {
     Ways &ways = bounds_[device];
     ways = partial_.of_ways(device, four_of(open));
-    return *std::min_element(ways.begin(), ways.end());
+    return least_of(ways);
   }
   return partial_.bound(depth, device, open);
 }
