@@ -15,10 +15,6 @@ constexpr std::size_t groups = last_ways / last_ranks; // of ways that are rotat
 typedef double Four __attribute__((vector_size(32)));
 typedef double FourUnaligned __attribute__((vector_size(32), aligned(alignof(double)), may_alias));
 
-constexpr std::size_t shift_of(std::size_t group, std::size_t k) {
-  return last_seat(last_ranks * group, k);
-}
-
 TOPOSEAT_INLINE Four load(const double *first) {
   return *reinterpret_cast<const FourUnaligned *>(first);
 }
