@@ -30,7 +30,8 @@ demo: setup-demo build ## the whole path on this machine, no GPU needed
 
 .PHONY: test
 test: setup-test build native-test ## all tests
-	@python -m pytest -q $(PYTEST_ARGS)
+	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not mpi and not alone'
+	@python -m pytest -q -m 'mpi or alone'
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads

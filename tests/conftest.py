@@ -25,6 +25,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _ROOT = Path(__file__).resolve().parents[1]
 
 
+_MPI_FIXTURES = {"mpi", "debian_openmpi"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What works with an MPI is marked so."""
+    for item in items:
+        if _MPI_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.mpi)
+
+
 @pytest.fixture(scope="session")
 def shared_dir() -> Path:
     """Recorded machines, traffic and benchmark instances beside the checkout."""

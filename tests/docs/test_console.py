@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,13 @@ PAGES = sorted([_ROOT / "README.md", *(_ROOT / "docs").rglob("*.md")])
 RUNNABLE = [page for page in PAGES if page.exists() and steps_of(page)]
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda p: str(p.relative_to(_ROOT)))
+def case_of(page: Path) -> Any:
+    ranks = any("mpirun" in step.command for step in steps_of(page))
+    marks = [pytest.mark.mpi] if ranks else []
+    return pytest.param(page, id=str(page.relative_to(_ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [case_of(page) for page in RUNNABLE])
 def test_page_runs(page: Path, tmp_path: Path) -> None:
     mpi = find_mpi("wheel-mpich")
     steps = steps_of(page)

@@ -18,7 +18,7 @@ from toposeat.model.placement_file import save_placement
 from toposeat.model.route import CopyProtocol
 from toposeat.topology import read_topology
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
 NEAR, FAR = (0, 1), (0, 8)
 HALO = ("--grid", "2x1x1", "--weights", "3,1,1", "--device", "--bytes", "500000")

@@ -15,6 +15,8 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 
+pytestmark = pytest.mark.alone
+
 # Every process writes its handle, reads the others', and pulls from the one that `pulls` names.
 PULL = """
 import socket

@@ -19,7 +19,7 @@ from toposeat.model.traffic import MemorySpace
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import read_topology
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
 RANKS = 8
 HALO = ("--grid", "2x2x2", "--weights", "3,1,1", "--device", "--bytes", "500000")

@@ -208,6 +208,7 @@ def shared_files() -> set[Path]:
     return set(Path("/dev/shm").glob("toposeat-*"))
 
 
+@pytest.mark.alone
 def test_ranks_without_a_local_rank_meet_in_shared_memory(launcher: Exec) -> None:
     before = shared_files()
     text = placement_text([seat_line(i, 3 - i) for i in range(4)])

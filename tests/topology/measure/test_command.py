@@ -59,6 +59,7 @@ def copy_for_long(workers: Workers) -> None:
         transfer(workers, [(0, 1)], "get", 4 << 20, 10)
 
 
+@pytest.mark.alone
 def test_a_measured_node_maps(tmp_path: Path) -> None:
     options = ["--devices", "0,1,2,4", "--budget", "0", "--raw", "raw", "--json"]
     # slow links, so that a busy machine keeps pace
@@ -83,6 +84,7 @@ def test_a_measured_node_maps(tmp_path: Path) -> None:
     toposeat("map", "ring:4", "-t", "m.json", "-o", "p.place", cwd=tmp_path)
 
 
+@pytest.mark.mpi
 @pytest.mark.parametrize(("family", "more"), [("openmpi", ["--oversubscribe"]), ("mpich", [])])
 def test_a_node_of_which_nothing_is_known_under_a_launcher(
     tmp_path: Path, family: str, more: list[str]
