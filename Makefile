@@ -58,6 +58,7 @@ lint-python:
 	@ruff format --check .
 	@mypy
 	@lint-imports
+	@python tools/core_layers.py
 	@codespell $$(git ls-files)
 
 .PHONY: lint-native

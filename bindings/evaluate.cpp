@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "bindings.hpp"
-#include "toposeat/assignment.hpp"
-#include "toposeat/congestion.hpp"
-#include "toposeat/flow.hpp"
-#include "toposeat/placement_model.hpp"
-#include "toposeat/schedule.hpp"
+#include "toposeat/flow/flow.hpp"
+#include "toposeat/flow/schedule.hpp"
+#include "toposeat/problem/assignment.hpp"
+#include "toposeat/problem/congestion.hpp"
+#include "toposeat/solve/placement_model.hpp"
 
 namespace {
 
@@ -140,7 +140,7 @@ constexpr const char *congestion_doc =
 constexpr const char *flow_time_doc =
     "Seconds until the last flow of a phase finishes under max-min fair sharing.\n\n"
     "All flows are issued together; each moves bytes after messages x latency of its pair.\n"
-    "core/include/toposeat/flow.hpp states the model.\n\n"
+    "core/include/toposeat/flow/flow.hpp states the model.\n\n"
     "Raises:\n"
     "    ValueError: unless device_of_rank names a device for each rank.";
 
@@ -165,7 +165,7 @@ constexpr const char *schedule_times_doc =
     "does.\n\n"
     "With `barrier`, a phase begins when the one before it is done; without, a rank goes on when "
     "all\n"
-    "its own flows are. core/include/toposeat/schedule.hpp states the model.\n\n"
+    "its own flows are. core/include/toposeat/flow/schedule.hpp states the model.\n\n"
     "Raises:\n"
     "    ValueError: unless device_of_rank names a device for each rank, phases have the same "
     "ranks,\n"

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <csignal>
 
-#include "toposeat/deadline.hpp"
+#include "toposeat/base/deadline.hpp"
 
 /// While it lives, the first SIGINT asks the solver to stop, and the next one does what it did
 /// before.

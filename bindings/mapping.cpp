@@ -12,8 +12,8 @@
 
 #include "bindings.hpp"
 #include "interrupts.hpp"
-#include "toposeat/scotch.hpp"
-#include "toposeat/solve.hpp"
+#include "toposeat/scotch/scotch.hpp"
+#include "toposeat/solve/solve.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/network.hpp"
+#include "toposeat/problem/network.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "bindings.hpp"
-#include "toposeat/routes.hpp"
+#include "toposeat/problem/routes.hpp"
 
 namespace {
 

@@ -14,9 +14,9 @@
 
 #include "bindings.hpp"
 #include "interrupts.hpp"
-#include "toposeat/flow_use.hpp"
-#include "toposeat/map_large.hpp"
-#include "toposeat/scotch_large.hpp"
+#include "toposeat/large/map_large.hpp"
+#include "toposeat/machines/flow_use.hpp"
+#include "toposeat/scotch/scotch_large.hpp"
 
 namespace {
 

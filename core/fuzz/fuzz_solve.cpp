@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "request_checks.hpp"
-#include "toposeat/flow.hpp"
-#include "toposeat/rng.hpp"
-#include "toposeat/solve.hpp"
+#include "toposeat/base/rng.hpp"
+#include "toposeat/flow/flow.hpp"
+#include "toposeat/solve/solve.hpp"
 
 using namespace toposeat;
 using toposeat::testing::seating_fault;

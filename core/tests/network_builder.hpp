@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "toposeat/network.hpp"
+#include "toposeat/problem/network.hpp"
 
 namespace toposeat::testing {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "toposeat/congestion.hpp"
-#include "toposeat/flow.hpp"
-#include "toposeat/solve.hpp"
+#include "toposeat/flow/flow.hpp"
+#include "toposeat/problem/congestion.hpp"
+#include "toposeat/solve/solve.hpp"
 
 namespace toposeat::testing {
 

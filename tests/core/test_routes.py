@@ -1,4 +1,4 @@
-"""The Python face of the router; its rules are tested in core/tests/test_routes.cpp."""
+"""The Python face of the router; its rules are tested in core/tests/problem/test_routes.cpp."""
 
 from __future__ import annotations
 

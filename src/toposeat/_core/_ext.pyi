@@ -122,7 +122,7 @@ def flow_time(network: Network, traffic: RankTraffic, device_of_rank: Sequence[i
     Seconds until the last flow of a phase finishes under max-min fair sharing.
 
     All flows are issued together; each moves bytes after messages x latency of its pair.
-    core/include/toposeat/flow.hpp states the model.
+    core/include/toposeat/flow/flow.hpp states the model.
 
     Raises:
         ValueError: unless device_of_rank names a device for each rank.
@@ -172,7 +172,7 @@ def schedule_times(network: Network, phases: Sequence[RankTraffic], repeats: int
     Seconds until the last flow of a schedule finishes, and until each phase of each repeat does.
 
     With `barrier`, a phase begins when the one before it is done; without, a rank goes on when all
-    its own flows are. core/include/toposeat/schedule.hpp states the model.
+    its own flows are. core/include/toposeat/flow/schedule.hpp states the model.
 
     Raises:
         ValueError: unless device_of_rank names a device for each rank, phases have the same ranks,

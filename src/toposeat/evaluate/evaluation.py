@@ -69,7 +69,7 @@ class Evaluator:
         Returns:
             The evaluation; `links` are those that some device-to-device route uses, idle ones
             included, busiest first. Congestion, hop-bytes and time are those of
-            `core/include/toposeat` (congestion.hpp, flow.hpp).
+            `core/include/toposeat` (problem/congestion.hpp, flow/flow.hpp).
 
         Raises:
             InputError: if the placement does not fit the traffic and the topology.

@@ -1,0 +1,46 @@
+// Search for a placement of least pairwise cost, for up to a few hundred ranks.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "toposeat/base/deadline.hpp"
+#include "toposeat/problem/network.hpp"
+#include "toposeat/problem/qap.hpp"
+
+namespace toposeat {
+
+/// automatic: by size and by how uneven flows and distances are.
+/// tabu: one robust tabu search without restarts, the classical method; for comparisons.
+/// iterated: short tabu searches, each from a kicked version of a good placement.
+/// memetic: a population of placements; pairs of them are crossed, the child improved by tabu.
+enum class SearchStrategy : std::uint8_t { automatic, tabu, iterated, memetic };
+
+struct SearchOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t moves = 20000; // exchanges made in all; decides the result unless time runs out
+  double target = -1;          // stop when the cost is this low (a proved bound)
+  SearchStrategy strategy = SearchStrategy::automatic;
+  double patience = 5; // exchanges without success, per rank, that end a walk before the next kick
+  /// Called with the best placement of every tabu search and its cost.
+  std::function<void(const Assignment &, double cost)> visit = {};
+};
+
+inline constexpr SolverScope cost_search_scope{.second_term = true, .allowed = true};
+
+struct CostAnswer {
+  Assignment placement; // of all ranks, silent ones included
+  double cost = 0;
+  std::uint64_t moves = 0;
+};
+
+/// Best placement found, starting from `start`: a permutation that keeps pins and allowed devices,
+/// as the answer does. Deterministic for a seed unless the deadline cuts it short.
+CostAnswer search_cost(const Qap &qap, const Assignment &start, const SearchOptions &options,
+                       const Deadline &deadline);
+
+/// Swap descent; `placement` becomes a local optimum. Returns its cost.
+double descend(const Qap &qap, Assignment &placement);
+
+} // namespace toposeat

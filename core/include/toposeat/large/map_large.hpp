@@ -1,0 +1,74 @@
+// Mapping thousands of ranks: many quick candidates and a multilevel one, the best of which is
+// kept. SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "toposeat/base/deadline.hpp"
+#include "toposeat/machines/large_machine.hpp"
+#include "toposeat/machines/large_prediction.hpp"
+#include "toposeat/problem/network.hpp"
+
+namespace toposeat {
+
+enum class LargeObjective : std::uint8_t { cost, congestion, time };
+
+/// automatic: all of them. multilevel: all but Scotch. geometric: only what needs no search.
+/// scotch: Scotch alone, repaired. keep_default and random: that placement, whatever it is worth.
+enum class LargeMethod : std::uint8_t {
+  automatic,
+  multilevel,
+  geometric,
+  scotch,
+  keep_default,
+  random
+};
+
+struct LargeRequest {
+  const RankTraffic &traffic;
+  const LargeMachine &machine;
+  LargeObjective objective = LargeObjective::time;
+  LargeMethod method = LargeMethod::automatic;
+  double budget_s = 10; // wall time; what has begun is cut short, what is found is kept
+  std::uint64_t seed = 1;
+  std::vector<Assignment> given; // more candidates, slot of each rank
+  std::function<void(const std::string &stage, double share)> progress; // may be empty
+  const StopFlag *stop = nullptr; // when set to true, the best so far is returned
+};
+
+/// One placement that was looked at; `cpu_s` is the time its making took on this thread.
+struct LargeCandidate {
+  std::string name;
+  double cost = 0;
+  LargePrediction prediction;
+  double cpu_s = 0;
+  std::vector<std::string> also; // other ways that led to the same placement
+};
+
+struct LargeAnswer {
+  Assignment slot_of_rank;
+  LargeCandidate home;   // the default: rank i on slot i
+  LargeCandidate placed; // what was chosen
+  std::vector<LargeCandidate> candidates;
+  std::vector<Assignment> placements; // of the candidates
+  bool kept_default = false;
+  bool interrupted = false; // `stop` was set: another answer than without
+  std::vector<std::string> notes;
+};
+
+/// Chooses a slot for each rank, no slot twice. Unless the method fixes one, the placement is never
+/// predicted slower than the default, and it is the default if nothing is gained. Budget and stop
+/// end everything but Scotch, which cannot be interrupted and is begun only with time enough left.
+///
+/// Throws std::invalid_argument if the ranks do not fit or a given placement is none, and
+/// std::runtime_error if Scotch alone was asked for and is missing or fails.
+LargeAnswer map_large(const LargeRequest &request);
+
+/// Sum over directed flows of bytes x distance.
+double directed_cost(const RankTraffic &traffic, const LargeMachine &machine,
+                     const Assignment &slots);
+
+} // namespace toposeat

@@ -1,0 +1,38 @@
+// Lower bounds of congestion and flow time that hold whatever the placement is.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include "toposeat/problem/network.hpp"
+#include "toposeat/problem/qap.hpp"
+
+namespace toposeat {
+
+/// What no placement can avoid. Times in seconds; rows are ranks, columns devices.
+///
+/// Congestion of a rank on a device: everything it sends leaves over the first links of the routes
+/// from there, so that the busiest of them needs at least bytes / (sum of their capacities); the
+/// same for what it receives, and for a link that all its routes share, in both directions
+/// together (what goes to devices that no link lies between, seats of one device, may be as much as
+/// the heaviest peers carry, and does not count); and each flow of the rank alone, the k-th largest
+/// over the k-th widest route of the device. Flow time: that, after the fewest messages over the
+/// nearest route of the device; and, up to 16 devices, each flow of the rank alone, its peers on
+/// those devices that suit them best.
+struct Floors {
+  Matrix congestion; // ranks x ranks are padded to devices x devices: silent ranks have 0
+  Matrix time;
+  double start_s = 0;      // no byte moves before
+  double congestion_s = 0; // least maximum over all placements, by bottleneck assignment
+  double time_s = 0;       // the same for time, and at least start + congestion
+};
+
+/// `pinned` as in Qap, one entry per device. Without `timed`, time_s stays 0 and `time` is coarse.
+Floors floors(const Network &network, const RankTraffic &traffic,
+              const std::vector<std::uint32_t> &pinned, bool timed = true);
+
+/// Bytes per second of a single flow on idle links, by ordered pair.
+Matrix lone_rates(const Network &network);
+
+/// Smallest possible maximum over assignments of rows to columns, or `at_least` if that is more.
+double bottleneck_assignment(const Matrix &matrix, double at_least = 0);
+
+} // namespace toposeat

@@ -1,0 +1,61 @@
+// What is asked of a mapper: machine, traffic, objective, method and restrictions.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "toposeat/base/deadline.hpp"
+#include "toposeat/problem/network.hpp"
+#include "toposeat/problem/qap.hpp"
+
+namespace toposeat {
+
+enum class Objective : std::uint8_t { cost, congestion, time };
+
+/// automatic: exact where that is quick, else search, then what is left of the budget for a proof.
+/// search: no enumeration; the certificate comes from bounds alone.
+/// scotch: its answer, repaired; the guard against slower placements holds for it too.
+/// keep_default and random: no choice is made; the certificate judges that placement.
+enum class Method : std::uint8_t { automatic, exact, search, scotch, keep_default, random };
+
+struct MapRequest {
+  const Network &network;
+  const RankTraffic &traffic;
+  Matrix cost; // devices x devices, per byte, for Objective::cost and for candidates; the diagonal
+               // is what ranks on one device pay
+  std::vector<std::uint32_t> devices = {}; // that may be used, in default order; empty: all
+  std::vector<std::uint32_t> pinned = {};  // device per rank or Qap::no_pin; empty: no pins
+  Objective objective = Objective::time;
+  Method method = Method::automatic;
+  double budget_s = 1;
+  std::uint64_t seed = 1;
+  Matrix message_cost = {};              // the same per message (hybrid metric); empty: none
+  std::vector<std::uint32_t> slots = {}; // ranks that each of `devices` takes; empty: one
+  std::vector<std::vector<std::uint32_t>> allowed = {}; // devices per rank, empty: all; or none
+  std::vector<std::uint32_t> host_of_device = {};       // of all devices; empty: one host
+  const StopFlag *stop = nullptr; // when set to true, the best so far is returned
+};
+
+/// Ranks that cannot all be seated because together they may only use these devices.
+struct SeatingConflict {
+  std::vector<std::uint32_t> ranks;
+  std::vector<std::uint32_t> devices;
+};
+
+/// Where ranks go without a mapper: hosts are filled one after the other, in the order of the
+/// devices; within a host the ranks go round the devices, as `local_rank % devices` does, until all
+/// slots are taken. Pinned ranks sit where they are pinned; the others take the seats left, in
+/// order. A rank that may not use the next seat takes the next one that it may use, and ranks
+/// before it make room if there is none.
+///
+/// Throws std::invalid_argument as `solve` does.
+Assignment default_assignment(const MapRequest &request);
+
+/// Fewest ranks found that pins, allowed devices and slots leave too few seats for (Hall's
+/// condition); nothing if all ranks can be seated. Throws std::invalid_argument on numbers that do
+/// not exist.
+std::optional<SeatingConflict> seating_conflict(const MapRequest &request);
+
+} // namespace toposeat

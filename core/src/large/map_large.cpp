@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "toposeat/large/map_large.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "base/thread_clock.hpp"
+#include "large/large_candidates.hpp"
+#include "toposeat/base/rng.hpp"
+#include "toposeat/division/multisection.hpp"
+#include "toposeat/large/slot_refinement.hpp"
+#include "toposeat/problem/qap.hpp"
+#include "toposeat/scotch/scotch.hpp"
+#include "toposeat/scotch/scotch_large.hpp"
+
+namespace toposeat {
+namespace {
+
+constexpr double worth_refining = 1.2; // times the least cost so far: swaps gain no more than that
+constexpr std::size_t most_refined = 2;
+constexpr double orders_share = 0.4; // of the budget: a search gets the rest
+
+bool searches(LargeMethod method) {
+  return method == LargeMethod::automatic || method == LargeMethod::multilevel;
+}
+
+bool chooses(LargeMethod method) {
+  return method != LargeMethod::keep_default && method != LargeMethod::random;
+}
+
+class LargeMapping {
+public:
+  explicit LargeMapping(const LargeRequest &request)
+      : request_(request), ranks_(request.traffic.ranks),
+        deadline_(Deadline::in(request.budget_s, request.stop)) {
+    check();
+    graph_ = rank_graph(request.traffic, ranks_);
+    tree_ = tree_of(request.machine);
+  }
+
+  LargeAnswer run() {
+    std::vector<std::uint32_t> identity(ranks_);
+    std::iota(identity.begin(), identity.end(), 0U);
+    began_ = thread_seconds();
+    add("default", std::move(identity));
+    answer_.home = answer_.candidates.front();
+    collect();
+    const std::size_t best = choose();
+    answer_.placed = answer_.candidates[best];
+    answer_.slot_of_rank = placements_[best];
+    answer_.placements = std::move(placements_);
+    answer_.kept_default = best == 0;
+    answer_.interrupted = deadline_.stopped();
+    if (answer_.interrupted)
+      answer_.notes.emplace_back("interrupted: the best placement so far");
+    return std::move(answer_);
+  }
+
+private:
+  void check() const {
+    if (ranks_ > slots_of(request_.machine))
+      throw std::invalid_argument(std::to_string(ranks_) + " ranks do not fit on " +
+                                  std::to_string(slots_of(request_.machine)) + " slots");
+    for (const Assignment &given : request_.given) {
+      std::vector<bool> taken(slots_of(request_.machine), false);
+      if (given.size() != ranks_)
+        throw std::invalid_argument("a given placement is not one of these ranks");
+      for (const std::uint32_t slot : given) {
+        if (slot >= taken.size() || taken[slot])
+          throw std::invalid_argument("a given placement uses a slot twice, or one too many");
+        taken[slot] = true;
+      }
+    }
+  }
+
+  void tell(const std::string &stage, double share) const {
+    if (request_.progress)
+      request_.progress(stage, share);
+  }
+
+  /// Takes a finished placement in, with the CPU time since the one before; one that is there
+  /// already only gives it another name.
+  void add(const std::string &name, Assignment placement) {
+    const double now = thread_seconds();
+    for (std::size_t i = 0; i < placements_.size(); ++i) {
+      if (placements_[i] == placement) {
+        answer_.candidates[i].also.push_back(name);
+        began_ = thread_seconds();
+        return;
+      }
+    }
+    LargeCandidate candidate{
+        name, large_cost(graph_, request_.machine, placement), {}, now - began_, {}};
+    // Links matter for choosing by time; by cost alone, only those of the winner are looked at.
+    if (request_.objective != LargeObjective::cost)
+      candidate.prediction = predict(request_.traffic, request_.machine, placement);
+    answer_.candidates.push_back(std::move(candidate));
+    placements_.push_back(std::move(placement));
+    began_ = thread_seconds();
+  }
+
+  void collect() {
+    switch (request_.method) {
+    case LargeMethod::keep_default:
+      return;
+    case LargeMethod::random:
+      add("random", random_placement());
+      return;
+    case LargeMethod::scotch:
+      add_scotch();
+      return;
+    case LargeMethod::automatic:
+    case LargeMethod::multilevel:
+    case LargeMethod::geometric:
+      break;
+    }
+    for (const Assignment &given : request_.given)
+      add("given", given);
+    add_orders();
+    if (!searches(request_.method))
+      return;
+    if (!deadline_.expired())
+      add_multilevel();
+    add_refined();
+    if (request_.method == LargeMethod::automatic)
+      try_scotch();
+  }
+
+  void add_orders() {
+    tell("orders", 0);
+    const Deadline until = deadline_.within(orders_share * request_.budget_s);
+    const TakePlacement take = [&](const std::string &name, Assignment placement) {
+      add(name, std::move(placement));
+      return !until.expired();
+    };
+    bool all = take_grid(until, take);
+    all = machine_orders(request_.machine, ranks_, take) && all;
+    if (!all)
+      answer_.notes.emplace_back("there was no time to look at every geometric order");
+  }
+
+  /// Placements by where ranks lie in a process grid, or in one made up. False if time ended it.
+  bool take_grid(const Deadline &until, const TakePlacement &take) {
+    const auto seen = see_grid(graph_, until);
+    began_ = thread_seconds();
+    if (until.expired())
+      return false;
+    regular_ = seen && seen->grid.full;
+    if (!regular_ && !take("coordinates from the graph", embedded_placement(graph_, tree_)))
+      return false;
+    if (!seen)
+      return true;
+    std::string shape;
+    for (const std::uint32_t extent : seen->grid.extents)
+      shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
+    if (regular_)
+      answer_.notes.push_back("the traffic is that of a " + shape + " process grid" +
+                              (seen->place.empty() ? "" : ", its ranks in another order"));
+    return grid_placements(*seen, request_.machine, tree_, ranks_, take);
+  }
+
+  void add_multilevel() {
+    tell("multilevel", 0);
+    const auto cheaper = [](const LargeCandidate &a, const LargeCandidate &b) {
+      return a.cost < b.cost;
+    };
+    const auto cheapest =
+        std::min_element(answer_.candidates.begin(), answer_.candidates.end(), cheaper) -
+        answer_.candidates.begin();
+    Assignment placement = multisection(
+        graph_, tree_, request_.seed, regular_ ? Effort::quick : Effort::thorough, deadline_,
+        [&](double share) { tell("multilevel", share); },
+        regular_ ? Assignment() : placements_[static_cast<std::size_t>(cheapest)]);
+    refine_slots(graph_, request_.machine, tree_, placement, deadline_);
+    add("multilevel", std::move(placement));
+    if (deadline_.expired())
+      answer_.notes.emplace_back("the multilevel search was ended early");
+  }
+
+  /// Swaps on the cheapest other candidates.
+  void add_refined() {
+    tell("swaps", 0);
+    std::vector<std::size_t> order(answer_.candidates.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const double x = answer_.candidates[a].cost;
+      const double y = answer_.candidates[b].cost;
+      return x < y || (x == y && a < b);
+    });
+    const double least = answer_.candidates[order.front()].cost;
+    std::size_t refined = 0;
+    for (const std::size_t at : order) {
+      const LargeCandidate candidate = answer_.candidates[at];
+      const bool worthwhile = candidate.cost <= worth_refining * least && refined < most_refined;
+      if (!worthwhile || deadline_.expired())
+        return;
+      if (candidate.name == "multilevel") // it has been through this
+        continue;
+      Assignment placement = placements_[at];
+      if (refine_slots(graph_, request_.machine, tree_, placement, deadline_) > 0)
+        add(candidate.name + " + swaps", std::move(placement));
+      ++refined;
+    }
+  }
+
+  void add_scotch() {
+    tell("scotch", 0);
+    ScotchLargeAnswer scotch = scotch_map_large(graph_, request_.machine, request_.seed);
+    if (scotch.moved > 0)
+      answer_.notes.push_back("scotch did not answer one-to-one: " + std::to_string(scotch.moved) +
+                              " of its ranks were moved to free slots");
+    add("scotch", std::move(scotch.slots));
+  }
+
+  /// Scotch as one more candidate, if there is a Scotch and time for it.
+  void try_scotch() {
+    if (!scotch_available()) {
+      answer_.notes.push_back("the scotch library was not found: it is no candidate");
+      return;
+    }
+    double own = 0; // it takes about as long as the multilevel search
+    for (const LargeCandidate &each : answer_.candidates)
+      own += each.name == "multilevel" ? each.cpu_s : 0;
+    if (deadline_.expired() || deadline_.left() < 1.5 * own) {
+      answer_.notes.push_back("no time was left for scotch as a candidate");
+      return;
+    }
+    try {
+      add_scotch();
+    } catch (const std::runtime_error &error) {
+      answer_.notes.push_back(std::string("scotch is no candidate: ") + error.what());
+      return;
+    }
+    Assignment placement = placements_.back();
+    if (refine_slots(graph_, request_.machine, tree_, placement, deadline_) > 0)
+      add("scotch + swaps", std::move(placement));
+  }
+
+  Assignment random_placement() const {
+    Assignment placement = Rng(request_.seed).permutation(slots_of(request_.machine));
+    placement.resize(ranks_);
+    return placement;
+  }
+
+  /// What is asked for; the cost where the machine has no links to look at.
+  [[nodiscard]] double primary(const LargeCandidate &each) const {
+    if (request_.objective == LargeObjective::cost || !each.prediction.known)
+      return each.cost;
+    return request_.objective == LargeObjective::time ? each.prediction.predicted_s
+                                                      : each.prediction.busiest_s;
+  }
+
+  /// a before b in what is asked for; the first of equals wins, so the default loses last.
+  [[nodiscard]] bool better(const LargeCandidate &a, const LargeCandidate &b) const {
+    if (less_by_tolerance(primary(a), primary(b)) || less_by_tolerance(primary(b), primary(a)))
+      return primary(a) < primary(b);
+    if (request_.objective != LargeObjective::cost && a.prediction.known) {
+      const double mean_a = a.prediction.mean_s;
+      const double mean_b = b.prediction.mean_s;
+      if (less_by_tolerance(mean_a, mean_b) || less_by_tolerance(mean_b, mean_a))
+        return mean_a < mean_b;
+    }
+    return less_by_tolerance(a.cost, b.cost);
+  }
+
+  /// Takes the best out of a list of candidates. No sort: better() has a tolerance, so it is no
+  /// order that one could rely on.
+  std::size_t take_best(std::vector<std::size_t> &open) const {
+    auto best = open.begin();
+    for (auto each = open.begin(); each != open.end(); ++each) {
+      if (better(answer_.candidates[*each], answer_.candidates[*best]))
+        best = each;
+    }
+    const std::size_t at = *best;
+    open.erase(best);
+    return at;
+  }
+
+  /// The best candidate that is not predicted slower than the default, which is candidate 0.
+  std::size_t choose() {
+    if (!chooses(request_.method)) {
+      predict_all_of(answer_.candidates.size() - 1);
+      return answer_.candidates.size() - 1;
+    }
+    std::vector<std::size_t> open(answer_.candidates.size());
+    std::iota(open.begin(), open.end(), std::size_t{0});
+    while (!open.empty()) {
+      const std::size_t at = take_best(open);
+      // Where only the tie-breakers differ nothing is gained: ranks stay where they are.
+      if (!less_by_tolerance(primary(answer_.candidates[at]), primary(answer_.candidates[0])))
+        break;
+      predict_all_of(at);
+      const LargePrediction &home = answer_.candidates[0].prediction;
+      const LargePrediction &here = answer_.candidates[at].prediction;
+      if (!less_by_tolerance(home.predicted_s, here.predicted_s))
+        return at;
+      answer_.notes.push_back("passed over " + answer_.candidates[at].name +
+                              ": predicted slower than the default");
+    }
+    predict_all_of(0);
+    answer_.notes.emplace_back("kept the default: no better placement was found");
+    return 0;
+  }
+
+  /// The predictions of a candidate and of the default, where they were not needed before.
+  void predict_all_of(std::size_t at) {
+    for (const std::size_t each : {std::size_t{0}, at}) {
+      LargePrediction &prediction = answer_.candidates[each].prediction;
+      if (!prediction.known)
+        prediction = predict(request_.traffic, request_.machine, placements_[each]);
+    }
+    answer_.home = answer_.candidates[0];
+  }
+
+  const LargeRequest &request_;
+  std::uint32_t ranks_;
+  Deadline deadline_;
+  double began_ = 0; // CPU time at which the candidate that is being made was begun
+  RankGraph graph_;
+  SlotTree tree_;
+  bool regular_ = false; // a process grid was recognised: geometry is hard to beat
+  LargeAnswer answer_;
+  std::vector<Assignment> placements_;
+};
+
+} // namespace
+
+LargeAnswer map_large(const LargeRequest &request) { return LargeMapping(request).run(); }
+
+double directed_cost(const RankTraffic &traffic, const LargeMachine &machine,
+                     const Assignment &slots) {
+  return std::visit(
+      [&](const auto &each) {
+        double cost = 0;
+        for (const Flow &flow : traffic.flows)
+          cost += flow.bytes * each.distance(slots[flow.source], slots[flow.target]);
+        return cost;
+      },
+      machine);
+}
+
+} // namespace toposeat
