@@ -45,7 +45,7 @@ class ScheduleEvaluator:
         self._phases = [_compiled(phase, schedule.ranks) for phase in schedule.phases]
 
     def time(self, device_of_rank: Sequence[int], *, barrier: bool = False) -> ScheduleTime:
-        """Predict the schedule under a placement; core/include/toposeat/flow/schedule.hpp has the model.
+        """Predict the schedule under a placement; the core's flow/schedule.hpp has the model.
 
         Args:
             device_of_rank: for each rank a position in `topology.devices`.
