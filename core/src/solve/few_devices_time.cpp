@@ -1,50 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include <algorithm>
-#include <functional>
-#include <numeric>
 #include <optional>
 
 #include "solve/job.hpp"
+#include "solve/tie_descent.hpp"
 #include "toposeat/cost/cost_search.hpp"
 #include "toposeat/few/small_times.hpp"
-#include "toposeat/problem/congestion.hpp"
 
 namespace toposeat {
-namespace {
-
-constexpr std::size_t most_tie_timings = 20;
-
-/// Exchanges ranks as long as that takes no longer, and is better by what comes after the time.
-Assignment best_of_equals(const Job &job, const Assignment &placement) {
-  const double seconds = job.value(Objective::time, placement);
-  PeakModel peaks(job.machine.network, job.request.traffic);
-  const auto score = [&](const Assignment &each) {
-    const Peak peak = peaks.of(each);
-    const auto stays = std::inner_product(each.begin(), each.end(), job.home.begin(), 0U,
-                                          std::plus<>(), std::equal_to<>());
-    return Score{seconds, peak.max_s, peak.mean_s, static_cast<std::uint32_t>(each.size()) - stays};
-  };
-  Assignment best = placement;
-  Score best_score = score(best);
-  std::size_t timings = most_tie_timings;
-  for (bool improved = true; improved && timings > 0;) {
-    improved = false;
-    for_each_exchange(job.loads, Assignment(best), [&](const Assignment &changed) {
-      const Score found = score(changed);
-      if (!found.better_than(best_score))
-        return true;
-      improved = !less_by_tolerance(seconds, job.seconds(changed, seconds * (1 + 2e-9)));
-      if (improved) {
-        best = changed;
-        best_score = found;
-      }
-      return !improved && --timings > 0;
-    });
-  }
-  return best;
-}
-
-} // namespace
 
 // Where links are a tree, the least busy placement is quickly known: a better start than searches
 // give, and its proof a better bound. Elsewhere the enumeration finds it on its way.
