@@ -17,6 +17,7 @@ class TieDescent {
 public:
   TieDescent(const Job &job, const Assignment &placement)
       : job_(job), peaks_(job.machine.network, job.request.traffic),
+        floor_(job.machine.network, job.request.traffic),
         seconds_(job.value(Objective::time, placement)), best_(placement),
         score_(score(placement)) {}
 
@@ -59,6 +60,7 @@ private:
   /// Three ranks in a circle, or two pairs: what two exchanges in turn make.
   bool changed_more() {
     seats_ = job_.padded(best_);
+    busiest_is_least_ = !less_by_tolerance(job_.floor().congestion_s, score_.max_s);
     const std::size_t n = seats_.size();
     for (std::size_t r = 0; r < n; ++r) {
       for (std::size_t s = r + 1; s < n; ++s) {
@@ -119,16 +121,20 @@ private:
         return false;
     }
     changed_.assign(seats_.begin(), seats_.begin() + static_cast<std::ptrdiff_t>(ranks));
+    if (busiest_is_least_ && floor_.of(changed_) > score_.mean_s * (1 + 1e-12))
+      return false;
     return takes(changed_);
   }
 
   const Job &job_;
   PeakModel peaks_;
+  MeanFloor floor_;
   double seconds_;
   Assignment best_;
   Score score_;
   Assignment changed_;
-  Assignment seats_; // of the best, silent ranks included, or changed
+  Assignment seats_;              // of the best, silent ranks included, or changed
+  bool busiest_is_least_ = false; // then only a smaller mean is better
   std::size_t timings_ = most_timings;
 };
 
