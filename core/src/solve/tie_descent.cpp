@@ -12,6 +12,7 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t most_timings = 20;
+constexpr std::size_t most_looks = 150; // at links, of changes of more than two ranks
 
 class TieDescent {
 public:
@@ -22,7 +23,7 @@ public:
         score_(score(placement)) {}
 
   Assignment best() {
-    while (timings_ > 0 && (exchanged() || changed_more())) {
+    while (timings_ > 0 && (exchanged() || (looks_ > 0 && changed_more()))) {
     }
     return best_;
   }
@@ -123,7 +124,7 @@ private:
     changed_.assign(seats_.begin(), seats_.begin() + static_cast<std::ptrdiff_t>(ranks));
     if (busiest_is_least_ && floor_.of(changed_) > score_.mean_s * (1 + 1e-12))
       return false;
-    return takes(changed_);
+    return looks_ > 0 && (--looks_, takes(changed_));
   }
 
   const Job &job_;
@@ -136,6 +137,7 @@ private:
   Assignment seats_;              // of the best, silent ranks included, or changed
   bool busiest_is_least_ = false; // then only a smaller mean is better
   std::size_t timings_ = most_timings;
+  std::size_t looks_ = most_looks;
 };
 
 } // namespace
