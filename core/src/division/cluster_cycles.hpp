@@ -45,7 +45,6 @@ private:
   bool improve_from(std::uint32_t first);
   void extend(std::uint32_t label, std::size_t moves);
   void drive_out(std::uint32_t label, std::uint32_t block, float home);
-  void close(std::uint32_t label);
   void apply(std::uint32_t label);
   [[nodiscard]] bool passed(std::uint32_t label, std::uint32_t block) const;
   [[nodiscard]] bool fits(std::uint32_t comes, std::uint32_t goes) const;
