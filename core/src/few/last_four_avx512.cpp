@@ -40,7 +40,7 @@ constexpr WaySeats way_seats() {
 constexpr WaySeats seats_of_ways = way_seats();
 
 /// A number per way.
-struct AllWays {
+struct EveryWay {
   __m512d of[vectors];
 };
 
@@ -62,14 +62,14 @@ TOPOSEAT_AVX512_INLINE Permutations permutations(const FourDevices &devices) {
   return result;
 }
 
-TOPOSEAT_AVX512_INLINE AllWays load(const Ways &ways) {
-  AllWays result;
+TOPOSEAT_AVX512_INLINE EveryWay load(const Ways &ways) {
+  EveryWay result;
   for (std::size_t v = 0; v < vectors; ++v)
     result.of[v] = _mm512_loadu_pd(ways.data() + lanes * v);
   return result;
 }
 
-TOPOSEAT_AVX512_INLINE void store(const AllWays &from, Ways &to) {
+TOPOSEAT_AVX512_INLINE void store(const EveryWay &from, Ways &to) {
   for (std::size_t v = 0; v < vectors; ++v)
     _mm512_storeu_pd(to.data() + lanes * v, from.of[v]);
 }
@@ -81,7 +81,7 @@ TOPOSEAT_AVX512_INLINE __m512d of_rank(const Permutations &permutations, std::si
 
 /// In the order of `join_ranks`, so that sums come out the same.
 TOPOSEAT_AVX512_INLINE void add_ranks(const __m512d ranks[last_ranks],
-                                      const Permutations &permutations, AllWays &sums) {
+                                      const Permutations &permutations, EveryWay &sums) {
   for (std::size_t v = 0; v < vectors; ++v) {
     const __m512d first =
         _mm512_add_pd(of_rank(permutations, v, 0, ranks[0]), of_rank(permutations, v, 1, ranks[1]));
@@ -91,8 +91,8 @@ TOPOSEAT_AVX512_INLINE void add_ranks(const __m512d ranks[last_ranks],
   }
 }
 
-TOPOSEAT_AVX512_INLINE AllWays sums_of(const FourLoads &loads, std::size_t term,
-                                       const Permutations &permutations) {
+TOPOSEAT_AVX512_INLINE EveryWay sums_of(const FourLoads &loads, std::size_t term,
+                                        const Permutations &permutations) {
   const __m512d out = _mm512_loadu_pd(loads.leaving[term].data());
   const __m512d in = _mm512_loadu_pd(loads.entering[term].data());
   __m512d ranks[last_ranks];
@@ -103,12 +103,12 @@ TOPOSEAT_AVX512_INLINE AllWays sums_of(const FourLoads &loads, std::size_t term,
   }
   const double placed = loads.placed[term] + loads.latest_row[term][loads.device];
   ranks[0] = _mm512_add_pd(ranks[0], _mm512_set1_pd(placed));
-  AllWays sums = load(loads.among[term]);
+  EveryWay sums = load(loads.among[term]);
   add_ranks(ranks, permutations, sums);
   return sums;
 }
 
-TOPOSEAT_AVX512_INLINE bool any_below(const AllWays &values, double limit) {
+TOPOSEAT_AVX512_INLINE bool any_below(const EveryWay &values, double limit) {
   __mmask8 below = 0;
   for (const __m512d &each : values.of)
     below |= _mm512_cmp_pd_mask(each, _mm512_set1_pd(limit), _CMP_LT_OQ);
@@ -117,7 +117,7 @@ TOPOSEAT_AVX512_INLINE bool any_below(const AllWays &values, double limit) {
 
 TOPOSEAT_AVX512 std::size_t raise(const FourLoads &loads, const std::uint32_t *order,
                                   const FourByFour &expected, double limit, Ways &most) {
-  AllWays largest = load(most);
+  EveryWay largest = load(most);
   for (std::size_t k = 0; k < last_ranks; ++k) {
     const __m512d by_seat =
         _mm512_maskz_broadcast_f64x4(every_lane, _mm256_loadu_pd(expected[k].data()));
@@ -131,7 +131,7 @@ TOPOSEAT_AVX512 std::size_t raise(const FourLoads &loads, const std::uint32_t *o
   for (std::size_t term = 0; term < loads.terms; ++term) {
     if (term % terms_at_once == 0 && !any_below(largest, limit))
       return term;
-    const AllWays sums = sums_of(loads, order[term], chosen);
+    const EveryWay sums = sums_of(loads, order[term], chosen);
     for (std::size_t v = 0; v < vectors; ++v)
       largest.of[v] = _mm512_maskz_max_pd(every_lane, largest.of[v], sums.of[v]);
   }
@@ -145,7 +145,7 @@ TOPOSEAT_AVX512 Ways one_sum(double placed, const SmallTable &rows, std::size_t 
   for (std::size_t k = 0; k < last_ranks; ++k)
     ranks[k] = _mm512_loadu_pd(rows[first + k].data());
   ranks[0] = _mm512_add_pd(_mm512_set1_pd(placed), ranks[0]);
-  AllWays sums = load(among);
+  EveryWay sums = load(among);
   add_ranks(ranks, permutations(devices), sums);
   Ways ways;
   store(sums, ways);
@@ -154,10 +154,10 @@ TOPOSEAT_AVX512 Ways one_sum(double placed, const SmallTable &rows, std::size_t 
 
 TOPOSEAT_AVX512 void add_seconds(const FourLoads &loads, const LinkPaces *paces, Ways &total) {
   const Permutations chosen = permutations(loads.devices);
-  AllWays sum = load(total);
+  EveryWay sum = load(total);
   for (std::size_t link = 0; 2 * link < loads.terms; ++link) {
-    const AllWays forward = sums_of(loads, 2 * link, chosen);
-    const AllWays backward = sums_of(loads, 2 * link + 1, chosen);
+    const EveryWay forward = sums_of(loads, 2 * link, chosen);
+    const EveryWay backward = sums_of(loads, 2 * link + 1, chosen);
     const LinkPaces &pace = paces[link];
     for (std::size_t v = 0; v < vectors; ++v) {
       const __m512d one = _mm512_maskz_max_pd(
