@@ -124,7 +124,10 @@ private:
     changed_.assign(seats_.begin(), seats_.begin() + static_cast<std::ptrdiff_t>(ranks));
     if (busiest_is_least_ && floor_.of(changed_) > score_.mean_s * (1 + 1e-12))
       return false;
-    return looks_ > 0 && (--looks_, takes(changed_));
+    if (looks_ == 0)
+      return false;
+    --looks_;
+    return takes(changed_);
   }
 
   const Job &job_;
