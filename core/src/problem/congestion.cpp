@@ -83,29 +83,6 @@ Peak PeakModel::of(const Assignment &device_of_rank) {
   return peak;
 }
 
-MeanFloor::MeanFloor(const Network &network, const RankTraffic &traffic)
-    : traffic_(traffic), devices_(network.devices), pace_(devices_ * devices_) {
-  const std::vector<double> share = mean_weights(network);
-  for (std::uint32_t a = 0; a < devices_; ++a) {
-    for (std::uint32_t b = 0; b < devices_; ++b) {
-      for (const LinkUse &use : network.route(a, b)) {
-        const LinkCapacity &link = network.links[use.link];
-        const double own = use.reverse ? 1 / link.backward : 1 / link.forward;
-        const bool together = 2 / link.combined > 1 / link.forward + 1 / link.backward;
-        pace_[a * devices_ + b] += share[use.link] * (together ? 1 / link.combined : own / 2);
-      }
-    }
-  }
-}
-
-double MeanFloor::of(const Assignment &device_of_rank) const {
-  double seconds = 0;
-  for (const Flow &flow : traffic_.flows)
-    seconds +=
-        flow.bytes * pace_[device_of_rank[flow.source] * devices_ + device_of_rank[flow.target]];
-  return seconds;
-}
-
 LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignment device_of_rank)
     : network_(network), traffic_(traffic), device_of_rank_(std::move(device_of_rank)) {
   Congestion start = congestion(network, traffic, device_of_rank_);

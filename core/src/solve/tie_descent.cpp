@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "toposeat/loads/weighted_links.hpp"
 #include "toposeat/problem/congestion.hpp"
 
 namespace toposeat {
@@ -18,7 +19,8 @@ class TieDescent {
 public:
   TieDescent(const Job &job, const Assignment &placement)
       : job_(job), peaks_(job.machine.network, job.request.traffic),
-        floor_(job.machine.network, job.request.traffic),
+        least_total_(least_total(job.machine.network)),
+        links_(static_cast<double>(std::ranges::count(used_links(job.machine.network), true))),
         seconds_(job.value(Objective::time, placement)), best_(placement),
         score_(score(placement)) {}
 
@@ -109,6 +111,13 @@ private:
     return false;
   }
 
+  [[nodiscard]] double least_mean(const Assignment &each) const {
+    double seconds = 0;
+    for (const Flow &flow : job_.request.traffic.flows)
+      seconds += flow.bytes * least_total_(each[flow.source], each[flow.target]);
+    return seconds / links_;
+  }
+
   /// One of them at least is a rank of the job.
   [[nodiscard]] bool differ(std::size_t a, std::size_t b) const {
     return std::min(a, b) < best_.size();
@@ -117,12 +126,11 @@ private:
   bool seated() {
     const std::size_t ranks = best_.size();
     for (std::size_t r = 0; r < ranks; ++r) {
-      const bool pinned = job_.loads.pinned[r] != Qap::no_pin;
-      if (seats_[r] != best_[r] && (pinned || !job_.loads.may_use(r, seats_[r])))
+      if (!job_.loads.may_use(r, seats_[r]))
         return false;
     }
     changed_.assign(seats_.begin(), seats_.begin() + static_cast<std::ptrdiff_t>(ranks));
-    if (busiest_is_least_ && floor_.of(changed_) > score_.mean_s * (1 + 1e-12))
+    if (busiest_is_least_ && least_mean(changed_) > score_.mean_s * (1 + 1e-12))
       return false;
     if (looks_ == 0)
       return false;
@@ -132,7 +140,8 @@ private:
 
   const Job &job_;
   PeakModel peaks_;
-  MeanFloor floor_;
+  LinkMean least_total_;
+  double links_; // that the mean is over
   double seconds_;
   Assignment best_;
   Score score_;

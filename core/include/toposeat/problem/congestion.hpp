@@ -69,21 +69,6 @@ private:
   std::vector<LinkBytes> bytes_;
 };
 
-/// A lower bound of the mean congestion that is a sum over flows: of a link it counts what both
-/// directions together need, or the mean of what each needs. The traffic must outlive the object.
-class MeanFloor {
-public:
-  MeanFloor(const Network &network, const RankTraffic &traffic);
-
-  /// `device_of_rank` must fit (`check_assignment`): it is not checked here.
-  [[nodiscard]] double of(const Assignment &device_of_rank) const;
-
-private:
-  const RankTraffic &traffic_;
-  std::size_t devices_;
-  std::vector<double> pace_; // seconds per byte, of all links of a route: [from][to]
-};
-
 /// For each link whether a route between two devices uses it.
 [[nodiscard]] std::vector<bool> used_links(const Network &network);
 
