@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,6 +29,14 @@ constexpr std::size_t number_of(const FourDevices &devices) {
          d * (d - 1) * (d - 2) * (d - 3) / 24;
 }
 static_assert(number_of({0, 1, 2, 3}) == 0 && number_of({4, 5, 6, 7}) == four_sets - 1);
+
+/// Four devices as a set, in rising order.
+inline FourDevices four_of(std::uint32_t set) {
+  FourDevices devices{};
+  for (std::size_t count = 0; set != 0; set &= set - 1)
+    devices[count++] = static_cast<std::uint32_t>(std::countr_zero(set));
+  return devices;
+}
 
 /// Which of the four devices rank k of the four has in a way. Four ways in a row differ by a
 /// rotation: whatever depends on one rank's device is then one vector, rotated.

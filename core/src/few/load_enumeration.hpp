@@ -231,13 +231,6 @@ private:
 
   // --- the last four ranks -------------------------------------------------------------------
 
-  static FourDevices four_of(std::uint32_t set) {
-    FourDevices devices{};
-    std::size_t count = 0;
-    for_each_device(set, [&](std::uint32_t d) { devices[count++] = d; });
-    return devices;
-  }
-
   /// With the latest rank on a device.
   void seat_last_four(std::uint32_t device) {
     const std::size_t latest = one_by_one_ - 1;

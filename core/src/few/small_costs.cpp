@@ -149,16 +149,10 @@ Ways SmallCosts::of_ways(double placed, const SmallTable &linear, const FourDevi
 }
 
 FourDevices SmallCosts::left_by(const Devices &placed) const {
-  std::uint32_t taken = 0;
+  std::uint32_t left = (1U << qap_.size()) - 1;
   for (std::size_t p = 0; p + last_ranks < order_.size(); ++p)
-    taken |= 1U << placed[p];
-  FourDevices devices{};
-  std::size_t count = 0;
-  for (std::uint32_t d = 0; d < qap_.size(); ++d) {
-    if ((taken >> d & 1U) == 0)
-      devices[count++] = d;
-  }
-  return devices;
+    left &= ~(1U << placed[p]);
+  return four_of(left);
 }
 
 Assignment SmallCosts::whole(const Devices &devices) const {

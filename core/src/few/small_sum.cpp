@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "few/small_sum.hpp"
 
-#include <bit>
-
 namespace toposeat {
-namespace {
-
-FourDevices four_of(std::uint32_t set) {
-  FourDevices devices{};
-  for (std::size_t count = 0; set != 0; set &= set - 1)
-    devices[count++] = static_cast<std::uint32_t>(std::countr_zero(set));
-  return devices;
-}
-
-} // namespace
 
 SmallSum::SmallSum(const Network &network, const SmallTable &bytes, std::size_t ranks)
     : ranks_(ranks), own_(network), partial_(own_, bytes, ranks), exact_(own_, bytes, ranks) {}

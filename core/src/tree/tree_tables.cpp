@@ -59,7 +59,8 @@ void TreeTables::fill_stages() {
     } else {
       fill_leaves(static_cast<int>(s));
     }
-    spread_finite(any_[s]);
+    if (may_be_infinite())
+      spread_finite(any_[s]);
   }
 }
 

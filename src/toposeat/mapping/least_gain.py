@@ -5,7 +5,7 @@ from __future__ import annotations
 _TOLERANCE = 1e-9  # shares that differ by less are the same share
 
 
-def gain(default_s: float | None, placed_s: float | None) -> float:
+def _gain(default_s: float | None, placed_s: float | None) -> float:
     """Share of the default's predicted time that a placement saves; 0 where one is not known."""
     if not default_s or placed_s is None:
         return 0.0
@@ -20,7 +20,7 @@ def not_worth_moving(default_s: float | None, placed_s: float | None, min_gain: 
         placed_s: those of the placement found.
         min_gain: least share of the default's time that it must save.
     """
-    saved = gain(default_s, placed_s)
+    saved = _gain(default_s, placed_s)
     if saved >= min_gain - _TOLERANCE:
         return ""
     return (
