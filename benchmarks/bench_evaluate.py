@@ -21,7 +21,7 @@ from benchmarks.machine import describe
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluate import compile_network, compile_traffic, cost_matrix, evaluate
+from toposeat.evaluation import compile_network, compile_traffic, cost_matrix, evaluate
 from toposeat.mapping import read_shape
 from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
 from toposeat.profile.pattern.patterns import pattern_traffic

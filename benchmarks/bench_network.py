@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.machine import describe
 
 from toposeat import _core
-from toposeat.evaluate import compile_traffic
+from toposeat.evaluation import compile_traffic
 from toposeat.mapping import shape_of_network
 from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.topology import read_network, read_topology

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toposeat.evaluate.paired import paired_gain
+from toposeat.evaluation.paired import paired_gain
 from toposeat.model.bench import BenchOrder, BenchResult, Gain
 from toposeat.pipeline import BenchPlan
 from toposeat.report import bench_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 
@@ -16,7 +16,7 @@ def describe() -> str:
             model = line.partition(":")[2].strip()
             break
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    today = datetime.now(timezone.utc).date().isoformat()
+    today = datetime.now(UTC).date().isoformat()
     return (
         f"machine: {model}, {os.cpu_count()} CPUs, load {load}, {platform.system()}"
         f" {platform.release()}, Python {platform.python_version()}, {today}"

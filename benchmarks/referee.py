@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toposeat.evaluate import Referee, default_placement, schedule_time, smpi_version, why_no_smpi
+from toposeat.evaluation import Referee, default_placement, schedule_time, smpi_version, why_no_smpi
 from toposeat.mapping import map_traffic
 from toposeat.model.quantity import nominal
 from toposeat.model.schedule import Schedule

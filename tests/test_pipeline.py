@@ -17,7 +17,7 @@ from tests.support.mpi import MpiToolchain
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.errors import InputError
-from toposeat.evaluate import default_placement
+from toposeat.evaluation import default_placement
 from toposeat.launch import find_installations
 from toposeat.mapping import map_traffic
 from toposeat.model.placement_file import load_placement

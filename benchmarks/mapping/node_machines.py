@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluate import compile_network, cost_matrix
+from toposeat.evaluation import compile_network, cost_matrix
 from toposeat.topology import read_topology
 
 _DGX1V_TWO = ((0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7))

@@ -15,7 +15,7 @@ from tests.mapping.machines import complete_mesh, random_topology
 
 from toposeat import _core
 from toposeat.errors import ToposeatError
-from toposeat.evaluate import compile_network, cost_matrix
+from toposeat.evaluation import compile_network, cost_matrix
 from toposeat.model.topology import Topology
 from toposeat.topology import catalogue_names, read_topology
 

@@ -21,7 +21,7 @@ from benchmarks.papers import faraji, gemini, measured_links, nvtags, summer_sch
 from benchmarks.papers.row import Paper
 from benchmarks.papers.table import json_of, markdown_of, text_of
 
-from toposeat.evaluate import smpi_version, why_no_smpi
+from toposeat.evaluation import smpi_version, why_no_smpi
 
 PAGE_HEAD = """\
 # Published figures, beside ours

@@ -11,7 +11,7 @@ from benchmarks.mapping.timing import interleaved
 from benchmarks.papers.row import Paper, Row, Status, percent, spread
 
 from toposeat import _core, pipeline
-from toposeat.evaluate import Evaluator, why_no_smpi
+from toposeat.evaluation import Evaluator, why_no_smpi
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.mapping import map_traffic
 from toposeat.model.bench import BenchResult

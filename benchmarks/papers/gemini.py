@@ -9,7 +9,7 @@ from itertools import permutations, product
 import numpy as np
 from benchmarks.papers.row import Paper, Row, Status
 
-from toposeat.evaluate import Evaluator
+from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_to_shape, read_shape
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (

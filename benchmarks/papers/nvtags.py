@@ -6,7 +6,7 @@ import numpy as np
 from benchmarks.papers.row import Paper, Row, Status
 from numpy.typing import NDArray
 
-from toposeat.evaluate import Evaluator
+from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
 from toposeat.model.topology import LinkKind, Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from toposeat.evaluate import evaluate
+from toposeat.evaluation import evaluate
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Device, LinkKind, Route, Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.evaluate.test_protocols import node
+from tests.evaluation.test_protocols import node
 from toposeat import mapping
 from toposeat.cli.main import main
 from toposeat.model.placement_file import load_placement, save_placement

@@ -12,7 +12,7 @@ from tests.support.mpi import MpiToolchain
 from toposeat.cli.bench_options import sizes_of
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
-from toposeat.evaluate import why_no_smpi
+from toposeat.evaluation import why_no_smpi
 
 SIZES = "1,1K,16K,64K,1M,4M,16M"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluate.test_protocols import node
+from tests.evaluation.test_protocols import node
 from tests.support.mpi import MpiToolchain
-from toposeat.evaluate import why_no_smpi
+from toposeat.evaluation import why_no_smpi
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
 from toposeat.model.topology_file import save_topology

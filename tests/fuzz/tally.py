@@ -7,7 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.fuzz.attempt import Outcome
@@ -75,7 +75,7 @@ class Done:
 def write_done(path: Path, job: Job, tally: Tally) -> None:
     """Add a job to the file."""
     counts = {**asdict(tally), "messages": sorted(tally.messages), "faults": dict(tally.faults)}
-    day = datetime.now(timezone.utc).date().isoformat()
+    day = datetime.now(UTC).date().isoformat()
     line = {"job": asdict(job), "tally": counts, "day": day, "commit": _commit()}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:  # one write: several runs may share the file

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from tests.evaluate.max_min_reference import reference_finish
+from tests.evaluation.max_min_reference import reference_finish
 from toposeat.mapping import Constraints
 from toposeat.model.topology import Link, PathClass, Route, Topology
 from toposeat.model.traffic import Traffic

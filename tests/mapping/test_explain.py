@@ -10,9 +10,9 @@ import pytest
 from tests.mapping.checker import Checker
 from tests.mapping.machines import random_traffic, tree_topology
 from toposeat._core import flow_time
-from toposeat.evaluate import compile_network, compile_traffic
-from toposeat.evaluate.network import network_arrays
-from toposeat.evaluate.spread import SPREAD_KEY, SpreadMachine
+from toposeat.evaluation import compile_network, compile_traffic
+from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation.spread import SPREAD_KEY, SpreadMachine
 from toposeat.mapping import Constraints, map_traffic
 from toposeat.model.explanation import Explanation
 from toposeat.model.quantity import Quantity, Source

@@ -21,7 +21,7 @@ from tests.mapping.machines import (
     tree_topology,
 )
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
-from toposeat.evaluate import evaluate
+from toposeat.evaluation import evaluate
 from toposeat.mapping import (
     OBJECTIVES,
     Constraints,

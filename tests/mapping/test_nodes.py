@@ -11,7 +11,7 @@ import pytest
 
 from tests.mapping.clusters import GPUS, cluster
 from toposeat.cli.main import main
-from toposeat.evaluate import Evaluator
+from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
 from toposeat.model.placement_file import load_placement
 from toposeat.model.topology_file import save_topology

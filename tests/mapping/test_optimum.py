@@ -20,7 +20,7 @@ from tests.mapping.machines import (
     random_traffic,
 )
 from toposeat.errors import ToposeatError
-from toposeat.evaluate import METRICS
+from toposeat.evaluation import METRICS
 from toposeat.mapping import OBJECTIVES, Constraints, map_traffic, scotch_available
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.topology import Topology

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluate.test_protocols import MIB, node, traffic
+from tests.evaluation.test_protocols import MIB, node, traffic
 from tests.launch.test_ucx_protocols import recorded
 from toposeat import mapping, pipeline
 from toposeat.errors import ToposeatError

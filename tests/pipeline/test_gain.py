@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from toposeat import evaluate, profile
+from toposeat import evaluation, profile
 from toposeat.pipeline import possible_gains
 from toposeat.pipeline.gain import patterns_for
 from toposeat.topology import read_topology
@@ -31,7 +31,7 @@ def test_crossed_bridges_gain_for_neighbouring_pairs() -> None:
     machine = read_topology("rtx-4-crossed-bridges")
     best = possible_gains(machine)[0]
     assert best.pattern == "llm:tp=2,pp=1,dp=2"
-    evaluator = evaluate.Evaluator(machine, profile.pattern_traffic(best.pattern))
+    evaluator = evaluation.Evaluator(machine, profile.pattern_traffic(best.pattern))
     on_bridges = evaluator.evaluate([0, 2, 1, 3]).predicted_s
     assert best.default_s == evaluator.evaluate([0, 1, 2, 3]).predicted_s
     assert best.placed_s <= on_bridges * (1 + 1e-9)

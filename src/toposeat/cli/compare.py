@@ -41,7 +41,7 @@ class CompareCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        from toposeat.evaluate import METRICS  # noqa: PLC0415
+        from toposeat.evaluation import METRICS  # noqa: PLC0415
 
         parser.add_argument("placements", metavar="PLACE", nargs="+", type=Path)
         add_topology_option(parser)
@@ -120,15 +120,15 @@ def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> 
 
 def _on_topology(args: argparse.Namespace) -> _Compared:
     """On a machine whose devices and routes are listed."""
-    from toposeat import evaluate, pipeline, profile, report, topology  # noqa: PLC0415
+    from toposeat import evaluation, pipeline, profile, report, topology  # noqa: PLC0415
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
     machine = topology.read_topology(args.topology)
     if any(route.protocols for route in machine.routes):
         tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)
-    evaluator = evaluate.Evaluator(machine, traffic, metric=args.metric)
-    default = evaluator.evaluate(evaluate.default_placement(traffic.ranks, machine))
+    evaluator = evaluation.Evaluator(machine, traffic, metric=args.metric)
+    default = evaluator.evaluate(evaluation.default_placement(traffic.ranks, machine))
     evaluations, candidates = [("default", default)], []
     for path in args.placements:
         placement = load_placement(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from toposeat.cli.command import print_json, quoted, show, tell
 from toposeat.cli.large_machine import large_machine
@@ -47,7 +47,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             "objective": result.objective,
             "solver": result.solver,
             "certificate": "heuristic",
-            "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         placement = mapping.seat_slots(result, metadata=metadata, node=shape.node)
         save_placement(placement, args.output, overwrite=args.force)

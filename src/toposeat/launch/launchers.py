@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from enum import Enum
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from toposeat.errors import MissingProgramError, UsageError
 _VERSION_TIMEOUT_S = 20.0
 
 
-class LauncherKind(str, Enum):
+class LauncherKind(StrEnum):
     """The families of launchers whose command lines toposeat understands."""
 
     OPENMPI = "openmpi"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -83,7 +83,7 @@ def run_placed(
     options = ExecOptions(
         visibility=visibility, strict=strict, ids=ids, memory_policy=memory_policy
     )
-    started = datetime.now(timezone.utc)
+    started = datetime.now(UTC)
     clock = time.perf_counter()
     with _report_folder(line, placement, wanted=verify and not dry_run) as folder:
         command = placed_command(

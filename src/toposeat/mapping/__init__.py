@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toposeat._core import scotch_available
-from toposeat.evaluate import METRICS
+from toposeat.evaluation import METRICS
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.cluster import shape_of_network
 from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic

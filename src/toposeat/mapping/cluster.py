@@ -11,7 +11,7 @@ import numpy as np
 
 from toposeat import _core
 from toposeat.errors import InputError, UsageError
-from toposeat.evaluate import network_arrays, walk
+from toposeat.evaluation import network_arrays, walk
 from toposeat.mapping.binding import nearest_nics
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.shapes import MAX_SLOTS, Shape

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluate import HYBRID, Evaluator
-from toposeat.evaluate.network import NetworkArrays
-from toposeat.evaluate.spread import STATED_SPREAD, SpreadMachine
+from toposeat.evaluation import HYBRID, Evaluator
+from toposeat.evaluation.network import NetworkArrays
+from toposeat.evaluation.spread import STATED_SPREAD, SpreadMachine
 from toposeat.mapping.sensitivity import DRAWS, TOLERANCE, Spreads, weigh, without_ties
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.explanation import (

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluate import compile_traffic
-from toposeat.evaluate.spread import STATED_SPREAD
+from toposeat.evaluation import compile_traffic
+from toposeat.evaluation.spread import STATED_SPREAD
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.sensitivity import DRAWS, Spreads, weigh, without_ties
 from toposeat.mapping.shapes import Shape

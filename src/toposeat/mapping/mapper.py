@@ -11,7 +11,7 @@ from typing import Any
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.evaluate import Evaluator
+from toposeat.evaluation import Evaluator
 from toposeat.mapping.explain import Goal, explain
 from toposeat.mapping.least_gain import not_worth_moving
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
@@ -72,7 +72,7 @@ def map_traffic(
             unless the constraints give slots.
         traffic: who talks to whom.
         objective: one of `OBJECTIVES`.
-        metric: of the pairwise cost, see `evaluate.pair_costs`.
+        metric: of the pairwise cost, see `evaluation.pair_costs`.
         solver: one of `SOLVERS`.
         budget_s: seconds after which the best placement so far is returned.
         seed: same seed, same answer, unless the budget cuts a search short.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluate import Evaluator
+from toposeat.evaluation import Evaluator
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.topology import Topology
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
-from toposeat.evaluate import compile_traffic
+from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation

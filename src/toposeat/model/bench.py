@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 
-class BenchSource(str, Enum):
+class BenchSource(StrEnum):
     """Where the times are from. They are never mixed in one result."""
 
     MEASURED = "measured"  # wall time of a real MPI job
@@ -14,7 +14,7 @@ class BenchSource(str, Enum):
     PREDICTED = "predicted"  # this project's flow model
 
 
-class BenchOrder(str, Enum):
+class BenchOrder(StrEnum):
     """Which order of the devices a run used."""
 
     DEFAULT = "default"

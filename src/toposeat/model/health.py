@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class Severity(str, Enum):
+class Severity(StrEnum):
     """How bad it is, worst last. Only a fault makes a machine unhealthy."""
 
     OK = "ok"
@@ -16,7 +16,7 @@ class Severity(str, Enum):
     FAULT = "fault"  # broken, degraded or out of reach
 
 
-class Shape(str, Enum):
+class Shape(StrEnum):
     """How the devices of a machine are joined, as far as the order of ranks is concerned."""
 
     SINGLE = "single"  # one device

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
@@ -19,7 +19,7 @@ MAX_SWITCHES = 1 << 17
 _BANDWIDTH_RANGE = (1e-3, 1e30)
 
 
-class NetworkKind(str, Enum):
+class NetworkKind(StrEnum):
     """What a network looks like, as far as its source says."""
 
     TREE = "tree"  # every switch has at most one above it

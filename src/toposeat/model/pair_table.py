@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 Int64Array = NDArray[np.int64]
 
 
-class TrafficKind(str, Enum):
+class TrafficKind(StrEnum):
     """How the bytes were asked for."""
 
     POINT_TO_POINT = "point-to-point"
@@ -20,7 +20,7 @@ class TrafficKind(str, Enum):
     ONE_SIDED = "one-sided"
 
 
-class MemorySpace(str, Enum):
+class MemorySpace(StrEnum):
     """Where the sender's buffer was."""
 
     DEVICE = "device"

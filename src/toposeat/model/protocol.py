@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.evaluation import MappingResult
@@ -15,7 +15,7 @@ from toposeat.model.topology import Topology
 LEAST_GAIN = 0.01  # share of the link time: less is not worth runs
 
 
-class StackKind(str, Enum):
+class StackKind(StrEnum):
     """What moves device buffers between the ranks of one node."""
 
     OPENMPI_UCX = "openmpi-ucx"
@@ -24,7 +24,7 @@ class StackKind(str, Enum):
     CRAY_MPICH = "cray-mpich"
 
 
-class Basis(str, Enum):
+class Basis(StrEnum):
     """How sure a statement about a stack is."""
 
     KNOWN = "known"  # documented, or said by the installation itself

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class Source(str, Enum):
+class Source(StrEnum):
     """Where a number comes from. A prediction is never a `Quantity`."""
 
     NOMINAL = "nominal"  # from the kind of a link: a data sheet or a table of constants

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from toposeat.model.pair_table import MemorySpace
 
 
-class TimeKind(str, Enum):
+class TimeKind(StrEnum):
     """What an MPI call was for, as far as its time goes."""
 
     POINT_TO_POINT = "point-to-point"
@@ -43,7 +43,7 @@ class DeviceUse:
     bytes: int
 
 
-class DeviceChoice(str, Enum):
+class DeviceChoice(StrEnum):
     """How an application picks its device."""
 
     LOCAL_RANK = "local rank"  # the device numbered like the rank within its node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from math import log2
 
 from toposeat.model.number_checks import (
@@ -20,7 +20,7 @@ MAX_CURVE_POINTS = 64
 MAX_MESSAGE_BYTES = 1 << 50
 
 
-class PathClass(str, Enum):
+class PathClass(StrEnum):
     """How near two endpoints are, nearest first, in the words of nvidia-smi and NCCL."""
 
     NVL = "NVL"  # direct device links or one device-link switch (NVLink, xGMI, Xe Link)
@@ -104,7 +104,7 @@ class RouteCurve:
         return max(point.bytes_per_s for point in self.points)
 
 
-class CopyProtocol(str, Enum):
+class CopyProtocol(StrEnum):
     """How the bytes of a message get from one device to another (Ji et al. 2012)."""
 
     GET = "get"  # the receiver opens the sender's memory and reads
@@ -146,7 +146,7 @@ class Route:
     latency and bandwidth by message size: its latency is instead of `latency_s`, its bandwidth
     within the cap. `protocols` are the ways to copy that were measured, each at most once; the
     other members are of one of them, and predictions use only those unless a protocol is asked for
-    (`evaluate.under_rule`).
+    (`evaluation.under_rule`).
     """
 
     source: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property
 
 from toposeat.model.cpu_list import parse_cpu_list
@@ -65,7 +65,7 @@ _PCI = re.compile(
 )
 
 
-class Vendor(str, Enum):
+class Vendor(StrEnum):
     """Who made a device; decides which visibility variables apply."""
 
     NVIDIA = "nvidia"
@@ -74,7 +74,7 @@ class Vendor(str, Enum):
     UNKNOWN = "unknown"
 
 
-class ComponentKind(str, Enum):
+class ComponentKind(StrEnum):
     """What a vertex that is neither device nor NIC stands for (hwloc's terms)."""
 
     SWITCH = "switch"  # PCIe switch, or the switch on a multi-GPU board
@@ -85,7 +85,7 @@ class ComponentKind(str, Enum):
     NETWORK = "network"  # a switch or router outside the node
 
 
-class LinkKind(str, Enum):
+class LinkKind(StrEnum):
     """What a link is made of (design, section 4)."""
 
     NVLINK = "nvlink"

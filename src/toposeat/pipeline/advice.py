@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toposeat import emulation, evaluate, launch
+from toposeat import emulation, evaluation, launch
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement import Placement
@@ -39,9 +39,9 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
     """
     machine, traffic, devices = case.machine, case.traffic, case.device_of_rank
     stack = on_machine(stack, machine)
-    if evaluate.measured_protocols(machine):
-        stack = launch.with_crossing(stack, evaluate.crossing_bytes(machine, traffic, devices))
-    present, candidates = evaluate.predict_settings(
+    if evaluation.measured_protocols(machine):
+        stack = launch.with_crossing(stack, evaluation.crossing_bytes(machine, traffic, devices))
+    present, candidates = evaluation.predict_settings(
         machine, traffic, devices, stack.rule, stack.settings
     )
     notes = []
@@ -51,7 +51,7 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
             f"EMULATED: the curves are those of the stand-in of {stand_in}; they say nothing about"
             " real GPUs"
         )
-    unmeasured = evaluate.unmeasured_pairs(machine, traffic, devices)
+    unmeasured = evaluation.unmeasured_pairs(machine, traffic, devices)
     if unmeasured:
         notes.append(
             f"{unmeasured} pairs of devices in use have no curves by protocol: they are taken to be"
@@ -63,8 +63,8 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
         stack=stack,
         present=present,
         candidates=tuple(_possible(stack, each) for each in candidates),
-        envelope_s=evaluate.envelope_seconds(machine, traffic, devices),
-        pairs=evaluate.pair_notes(machine, traffic, devices, stack.rule),
+        envelope_s=evaluation.envelope_seconds(machine, traffic, devices),
+        pairs=evaluation.pair_notes(machine, traffic, devices, stack.rule),
         notes=tuple(notes),
     )
 

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from toposeat import evaluate, profile
+from toposeat import evaluation, profile
 from toposeat.errors import ToposeatError
-from toposeat.evaluate.paired import paired_gain
+from toposeat.evaluation.paired import paired_gain
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.bench import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
 from toposeat.model.exchange import GridExchange
@@ -80,7 +80,7 @@ def plan_bench(
         exchange=exchange,
         machine=machine,
         program=program,
-        default=evaluate.default_placement(exchange.ranks, machine),
+        default=evaluation.default_placement(exchange.ranks, machine),
         placed=(),
         randoms=tuple(
             tuple(int(d) for d in generator.permutation(len(machine.devices))[: exchange.ranks])
@@ -103,20 +103,20 @@ def _model(
     """For each size the traffic that is placed, and what predicts its time."""
     if not exchange.is_collective and algorithm is None:
         traffics = [profile.pattern_traffic(exchange.text(size)) for size in sizes]
-        evaluators = [evaluate.Evaluator(machine, traffic) for traffic in traffics]
+        evaluators = [evaluation.Evaluator(machine, traffic) for traffic in traffics]
         return traffics, tuple(partial(_flow_time, each) for each in evaluators)
-    network = evaluate.compile_network(machine)
+    network = evaluation.compile_network(machine)
     schedules = [profile.exchange_schedule(exchange, algorithm, size) for size in sizes]
-    timers = [evaluate.ScheduleEvaluator(machine, each, network=network) for each in schedules]
+    timers = [evaluation.ScheduleEvaluator(machine, each, network=network) for each in schedules]
     traffics = [profile.schedule_traffic(each) for each in schedules]
     return traffics, tuple(partial(_schedule_time, each) for each in timers)
 
 
-def _flow_time(evaluator: evaluate.Evaluator, order: Devices) -> float:
+def _flow_time(evaluator: evaluation.Evaluator, order: Devices) -> float:
     return evaluator.evaluate(order).predicted_s
 
 
-def _schedule_time(timer: evaluate.ScheduleEvaluator, order: Devices) -> float:
+def _schedule_time(timer: evaluation.ScheduleEvaluator, order: Devices) -> float:
     return timer.time(order).seconds
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -69,7 +69,7 @@ def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult
         ApplicationError: a signal stopped it; the runs before it are dropped.
         ToposeatError: a run failed.
     """
-    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     runs: list[BenchRun] = []
     answer: MicrobenchAnswer | None = None
     with launch.StopSignals() as signals, _Runner(plan, job) as runner:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat import launch
-from toposeat.evaluate import compile_for_smpi, run_on_smpi, smpi_collective, smpi_version
+from toposeat.evaluation import compile_for_smpi, run_on_smpi, smpi_collective, smpi_version
 from toposeat.launch.microbench import (
     FLAGS,
     PROGRAM,

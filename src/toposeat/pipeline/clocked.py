@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from toposeat import emulation, launch
 from toposeat.errors import ApplicationError, ToposeatError, UsageError
-from toposeat.evaluate.paired import paired_gain
+from toposeat.evaluation.paired import paired_gain
 from toposeat.model.clocked import ClockedOrder, ClockedResult
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import Verdict
@@ -97,7 +97,7 @@ def clock_placements(
         clocked_line(plan, baseline, environment=environment)
     for each in candidates:
         clocked_line(plan, each, environment=environment)
-    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     clock = _Clock(plan, dict(os.environ if environment is None else environment))
     count = len(candidates) + 2
     times: list[list[float]] = [[] for _ in range(count)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toposeat import evaluate, launch
+from toposeat import evaluation, launch
 from toposeat.errors import InputError
 from toposeat.mapping import Constraints
 from toposeat.model.protocol import JointChoice, JointOption, Setting, Stack, rule_of
@@ -45,7 +45,7 @@ def map_with_protocols(
         UsageError: no such stack.
     """
     if stack_name == PER_PAIR:
-        variant = evaluate.under_envelope(machine, evaluate.typical_bytes(traffic))
+        variant = evaluation.under_envelope(machine, evaluation.typical_bytes(traffic))
         setting = Setting(name="best of each pair", variables={}, rule=rule_of(CopyProtocol.GET))
         found = [
             JointOption(
@@ -78,11 +78,11 @@ def map_with_protocols(
 
 def _settings(machine: Topology, traffic: Traffic, stack: Stack) -> list[Setting]:
     crossing = None
-    if evaluate.measured_protocols(machine):
-        default = evaluate.default_placement(traffic.ranks, machine)
-        crossing = evaluate.crossing_bytes(machine, traffic, default)
+    if evaluation.measured_protocols(machine):
+        default = evaluation.default_placement(traffic.ranks, machine)
+        crossing = evaluation.crossing_bytes(machine, traffic, default)
     stack = launch.with_crossing(stack, crossing)
-    return [Setting(name=evaluate.PRESENT, variables={}, rule=stack.rule), *stack.settings]
+    return [Setting(name=evaluation.PRESENT, variables={}, rule=stack.rule), *stack.settings]
 
 
 def _option(
@@ -94,11 +94,11 @@ def _option(
     constraints: Constraints | None,
     explained: bool,
 ) -> JointOption:
-    missing = evaluate.missing_protocols(machine, setting.rule)
+    missing = evaluation.missing_protocols(machine, setting.rule)
     if missing:
         names = ", ".join(each.value for each in missing)
         return JointOption(setting=setting, lacking=f"not measured here: {names}")
-    variant = evaluate.under_rule(machine, setting.rule, evaluate.typical_bytes(traffic))
+    variant = evaluation.under_rule(machine, setting.rule, evaluation.typical_bytes(traffic))
     result = options.map(variant, traffic, constraints=constraints, explained=explained)
     return JointOption(setting=setting, machine=variant, result=result)
 

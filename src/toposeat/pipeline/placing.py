@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
-from toposeat import evaluate, launch, mapping
+from toposeat import evaluation, launch, mapping
 from toposeat.errors import InputError
 from toposeat.model.evaluation import Certificate, MappingResult
 from toposeat.model.placement import Placement
@@ -74,7 +74,7 @@ def placement_of(
         "certificate": result.certificate.word,
         "predicted_s_default": f"{result.default.predicted_s:.6g}",
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
-        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     placement = mapping.seat_ranks(machine, traffic.ranks, result.device_of_rank, metadata=metadata)
     return launch.with_visibility(placement, traffic.device_choice)
@@ -115,8 +115,8 @@ def device_positions(
 
 def assess(machine: Topology, traffic: Traffic, devices: Sequence[int]) -> MappingResult:
     """A given placement beside the default, in the form of a mapping result without a proof."""
-    evaluator = evaluate.Evaluator(machine, traffic)
-    default = evaluator.evaluate(evaluate.default_placement(traffic.ranks, machine))
+    evaluator = evaluation.Evaluator(machine, traffic)
+    default = evaluator.evaluate(evaluation.default_placement(traffic.ranks, machine))
     placed = evaluator.evaluate(devices)
     return MappingResult(
         device_of_rank=tuple(devices),

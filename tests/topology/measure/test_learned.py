@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates
-from toposeat.evaluate.spread import SPREAD_KEY, SpreadMachine
+from toposeat.evaluation.spread import SPREAD_KEY, SpreadMachine
 from toposeat.model.files import decode_json, encode_json
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Topology

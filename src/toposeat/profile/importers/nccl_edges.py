@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from itertools import pairwise
 
 Ring = tuple[int, ...]  # positions in the communicator, in the order of the ring
@@ -32,7 +32,7 @@ DIRECT_OPERATIONS = frozenset({"alltoall", "gather", "scatter"})
 OPERATIONS = RING_OPERATIONS | DIRECT_OPERATIONS
 
 
-class Algorithm(str, Enum):
+class Algorithm(StrEnum):
     """How NCCL moved a collective."""
 
     RING = "ring"

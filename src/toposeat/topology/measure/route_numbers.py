@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from toposeat.evaluate.spread import SPREAD_KEY
+from toposeat.evaluation.spread import SPREAD_KEY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Route, Topology
 from toposeat.topology.measure.learned import device_ids

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evaluate.machines import congestion_of_level, paper_tree
-from toposeat.evaluate import default_placement, evaluate
+from tests.evaluation.machines import congestion_of_level, paper_tree
+from toposeat.evaluation import default_placement, evaluate
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile.pattern.patterns import pattern_traffic
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.evaluate.evaluation import Evaluator
-from toposeat.evaluate.protocols import (
+from toposeat.evaluation.evaluation import Evaluator
+from toposeat.evaluation.protocols import (
     chosen_way,
     measured_protocols,
     message_seconds,

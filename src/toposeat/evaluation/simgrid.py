@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from toposeat.errors import ApplicationError, ToposeatError, UnavailableError
-from toposeat.evaluate.network import NetworkArrays, network_arrays
+from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.model.topology import Topology
 
 NOT_A_LIMIT_BYTES_PER_S = 1e15  # capacities from here on are left out of the platform

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.evaluate.machines import two_switches
-from tests.evaluate.test_flow import FlowRow, traffic_of
-from tests.evaluate.test_schedule import schedule_of
+from tests.evaluation.machines import two_switches
+from tests.evaluation.test_flow import FlowRow, traffic_of
+from tests.evaluation.test_schedule import schedule_of
 from tests.model.test_route import curve
-from toposeat.evaluate import evaluate, schedule_time
+from toposeat.evaluation import evaluate, schedule_time
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
 from toposeat.model.traffic import MemorySpace, TrafficKind

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toposeat import pipeline
 from toposeat.errors import InputError
-from toposeat.evaluate import (
+from toposeat.evaluation import (
     Evaluator,
     crossing_bytes,
     envelope_seconds,

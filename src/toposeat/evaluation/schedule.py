@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from toposeat import _core
-from toposeat.evaluate.evaluation import check_placement
-from toposeat.evaluate.network import compile_network
+from toposeat.evaluation.evaluation import check_placement
+from toposeat.evaluation.network import compile_network
 from toposeat.model.pair_table import PairTable
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.evaluate.machines import mixed_tree, two_switches
-from tests.evaluate.test_flow import FlowRow, traffic_of
+from tests.evaluation.machines import mixed_tree, two_switches
+from tests.evaluation.test_flow import FlowRow, traffic_of
 from tests.model.test_route import curve, staged_pair
 from toposeat.errors import InputError, ToposeatError
-from toposeat.evaluate import Referee, evaluate, schedule_time, why_no_smpi
-from toposeat.evaluate.referee import check_simulated
+from toposeat.evaluation import Referee, evaluate, schedule_time, why_no_smpi
+from toposeat.evaluation.referee import check_simulated
 from toposeat.model.quantity import nominal
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.evaluate.machines import two_switches
-from tests.evaluate.test_flow import traffic_of
+from tests.evaluation.machines import two_switches
+from tests.evaluation.test_flow import traffic_of
 from toposeat.errors import InputError
-from toposeat.evaluate import compile_network, default_placement, evaluate
-from toposeat.evaluate.network import message_sizes
+from toposeat.evaluation import compile_network, default_placement, evaluate
+from toposeat.evaluation.network import message_sizes
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import CurvePoint, LinkKind, Route, RouteCurve
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind

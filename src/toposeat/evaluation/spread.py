@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.evaluate.network import NetworkArrays, network_arrays
-from toposeat.evaluate.route_numbers import device_routes
+from toposeat.evaluation.network import NetworkArrays, network_arrays
+from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import CurvePoint, Device, Link, Route, RouteCurve, Topology
 

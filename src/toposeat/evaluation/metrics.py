@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError, UsageError
-from toposeat.evaluate.route_numbers import (
+from toposeat.evaluation.route_numbers import (
     dead_link,
     device_routes,
     link_capacities,

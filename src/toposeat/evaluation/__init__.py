@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toposeat.evaluate.advising import (
+from toposeat.evaluation.advising import (
     PRESENT,
     crossing_bytes,
     envelope_seconds,
@@ -10,10 +10,10 @@ from toposeat.evaluate.advising import (
     predict_settings,
     unmeasured_pairs,
 )
-from toposeat.evaluate.evaluation import Evaluator, default_placement, evaluate
-from toposeat.evaluate.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
-from toposeat.evaluate.network import compile_network, compile_traffic, network_arrays
-from toposeat.evaluate.protocols import (
+from toposeat.evaluation.evaluation import Evaluator, default_placement, evaluate
+from toposeat.evaluation.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
+from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
+from toposeat.evaluation.protocols import (
     chosen_way,
     measured_protocols,
     message_seconds,
@@ -22,10 +22,10 @@ from toposeat.evaluate.protocols import (
     under_envelope,
     under_rule,
 )
-from toposeat.evaluate.referee import Referee
-from toposeat.evaluate.route_numbers import walk
-from toposeat.evaluate.schedule import ScheduleEvaluator, ScheduleTime, schedule_time
-from toposeat.evaluate.simgrid import (
+from toposeat.evaluation.referee import Referee
+from toposeat.evaluation.route_numbers import walk
+from toposeat.evaluation.schedule import ScheduleEvaluator, ScheduleTime, schedule_time
+from toposeat.evaluation.simgrid import (
     compile_for_smpi,
     run_on_smpi,
     smpi_collective,

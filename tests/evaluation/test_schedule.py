@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evaluate.machines import two_switches
-from tests.evaluate.max_min_reference import reference_finish, reference_schedule
-from tests.evaluate.test_flow import FlowRow, machines
+from tests.evaluation.machines import two_switches
+from tests.evaluation.max_min_reference import reference_finish, reference_schedule
+from tests.evaluation.test_flow import FlowRow, machines
 from toposeat.errors import InputError
-from toposeat.evaluate import schedule_time
+from toposeat.evaluation import schedule_time
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import PairTable

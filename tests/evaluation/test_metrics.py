@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.evaluate.machines import device, paper_tree, two_switches
+from tests.evaluation.machines import device, paper_tree, two_switches
 from toposeat.errors import InputError, UsageError
-from toposeat.evaluate import METRICS, cost_matrix, evaluate, pair_costs
+from toposeat.evaluation import METRICS, cost_matrix, evaluate, pair_costs
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind

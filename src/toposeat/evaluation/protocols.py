@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from toposeat.errors import InputError
-from toposeat.evaluate.network import message_sizes
+from toposeat.evaluation.network import message_sizes
 from toposeat.model.protocol import ProtocolRule
 from toposeat.model.quantity import Source
 from toposeat.model.route import MAX_CURVE_POINTS, CurvePoint, RouteCurve

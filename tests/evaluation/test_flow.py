@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evaluate.machines import device, link, paper_tree, two_switches
-from tests.evaluate.max_min_reference import reference_finish
+from tests.evaluation.machines import device, link, paper_tree, two_switches
+from tests.evaluation.max_min_reference import reference_finish
 from toposeat import _core
-from toposeat.evaluate import compile_network, compile_traffic, default_placement, evaluate
+from toposeat.evaluation import compile_network, compile_traffic, default_placement, evaluate
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     Component,

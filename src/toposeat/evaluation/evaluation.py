@@ -8,8 +8,8 @@ import numpy as np
 
 from toposeat import _core
 from toposeat.errors import InputError
-from toposeat.evaluate.metrics import pair_costs
-from toposeat.evaluate.network import compile_network, compile_traffic
+from toposeat.evaluation.metrics import pair_costs
+from toposeat.evaluation.network import compile_network, compile_traffic
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.evaluate.machines import link, two_switches
+from tests.evaluation.machines import link, two_switches
 from tests.model.test_route import staged_pair
 from toposeat.errors import ApplicationError, InputError, ToposeatError, UnavailableError
-from toposeat.evaluate import compile_for_smpi, run_on_smpi, smpi_platform, why_no_smpi
-from toposeat.evaluate.simgrid import smpi_options
+from toposeat.evaluation import compile_for_smpi, run_on_smpi, smpi_platform, why_no_smpi
+from toposeat.evaluation.simgrid import smpi_options
 
 needs_simgrid = pytest.mark.skipif(why_no_smpi() is not None, reason=str(why_no_smpi()))
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluate.route_numbers import (
+from toposeat.evaluation.route_numbers import (
     dead_link,
     device_routes,
     link_capacities,

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 
 from toposeat.errors import InputError, ToposeatError
-from toposeat.evaluate.network import network_arrays
-from toposeat.evaluate.simgrid import compile_for_smpi, run_on_smpi
+from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation.simgrid import compile_for_smpi, run_on_smpi
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 

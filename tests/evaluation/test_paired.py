@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from toposeat.evaluate.paired import paired_gain
+from toposeat.evaluation.paired import paired_gain
 
 
 def test_by_hand() -> None:
