@@ -17,4 +17,4 @@ tidy "${1:-1}" .venv/mpi/mpich/include microbench/*.c examples/*/*.c benchmarks/
 # For SimGrid's simulator, with what only its MPI has.
 smpi=$(printf '#include <smpi/mpi.h>\n' | cc -x c -M - 2>/dev/null | tr ' ' '\n' | grep '/smpi/mpi\.h$') ||
   { echo "SimGrid's headers are not here: smpi_schedule.c is not checked" >&2; exit 0; }
-tidy 1 "$(dirname "$smpi")" src/toposeat/evaluation/smpi_schedule.c
+tidy 1 "$(dirname "$smpi")" benchmarks/referee/smpi_schedule.c

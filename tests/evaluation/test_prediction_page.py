@@ -13,7 +13,7 @@ from tests.evaluation.machines import two_switches
 from tests.evaluation.test_flow import FlowRow, traffic_of
 from tests.evaluation.test_schedule import schedule_of
 from tests.model.test_route import curve
-from toposeat.evaluation import evaluate, schedule_time
+from toposeat.evaluation import ScheduleEvaluator, evaluate
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
 from toposeat.model.traffic import MemorySpace, TrafficKind
@@ -126,7 +126,7 @@ def test_message_sizes() -> None:
 def test_phases(example: int, second: FlowRow) -> None:
     schedule = schedule_of(4, [(0, 1, 100, 1)], [second])
     times = [
-        schedule_time(machine(), schedule, range(4), barrier=barrier).seconds
+        ScheduleEvaluator(machine(), schedule).time(range(4), barrier=barrier).seconds
         for barrier in (True, False)
     ]
     assert stated()[example] == [shown(seconds) for seconds in times]
@@ -137,5 +137,5 @@ def test_phases(example: int, second: FlowRow) -> None:
 )
 def test_algorithms(example: int, algorithm: str) -> None:
     schedule = collective_schedule("alltoall", algorithm, [[0, 1, 2, 3]], 100)
-    seconds = schedule_time(machine(), schedule, range(4)).seconds
+    seconds = ScheduleEvaluator(machine(), schedule).time(range(4)).seconds
     assert stated()[example] == [shown(seconds)]

@@ -11,17 +11,18 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
+from benchmarks.referee.simulator import Referee, check_simulated
 
 from tests.evaluation.machines import mixed_tree, two_switches
 from tests.evaluation.test_flow import FlowRow, traffic_of
 from tests.model.test_route import curve, staged_pair
 from toposeat.errors import InputError, ToposeatError
-from toposeat.evaluation import Referee, evaluate, schedule_time, why_no_smpi
-from toposeat.evaluation.referee import check_simulated
+from toposeat.evaluation import ScheduleEvaluator, evaluate, why_no_smpi
 from toposeat.model.quantity import nominal
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
-from toposeat.profile import collective_schedule, pattern_traffic, traffic_schedule
+from toposeat.model.traffic import Traffic
+from toposeat.profile import collective_schedule, pattern_traffic
 
 pytestmark = pytest.mark.skipif(why_no_smpi() is not None, reason=str(why_no_smpi()))
 
@@ -35,13 +36,18 @@ def referee() -> Iterator[Referee]:
         yield compiled
 
 
+def one_phase(traffic: Traffic, *, repeats: int = 1) -> Schedule:
+    phases = (traffic.mapped_table(),)
+    return Schedule(ranks=traffic.ranks, origin=traffic.origin, phases=phases, repeats=repeats)
+
+
 def check(
     referee: Referee, machine: Topology, flows: Sequence[FlowRow], placement: Sequence[int]
 ) -> float:
     """One phase; returns the simulated seconds."""
     traffic = traffic_of(len(placement), flows)
     mine = evaluate(machine, traffic, placement)
-    theirs = referee.seconds(machine, traffic_schedule(traffic), placement)
+    theirs = referee.seconds(machine, one_phase(traffic), placement)
     assert theirs >= mine.max_congestion_s
     assert mine.predicted_s == pytest.approx(theirs, rel=TOLERANCE)
     return theirs
@@ -52,10 +58,10 @@ def check(
 def test_three_iterations_of_a_stencil(referee: Referee, pattern: str, size: str) -> None:
     machine = mixed_tree(bandwidth=10e9, latency=LATENCY_S)
     traffic = pattern_traffic(f"{pattern},bytes={size}")
-    schedule = traffic_schedule(traffic, repeats=3)
+    schedule = one_phase(traffic, repeats=3)
     times = []
     for placement in (list(range(16)), random.Random(1).sample(range(16), 16)):
-        mine = schedule_time(machine, schedule, placement).seconds
+        mine = ScheduleEvaluator(machine, schedule).time(placement).seconds
         times.append(referee.seconds(machine, schedule, placement))
         assert mine == pytest.approx(times[-1], rel=TOLERANCE)
     assert times[0] != times[1]  # the referee sees the placement
@@ -67,7 +73,7 @@ def test_algorithms_of_a_collective(referee: Referee, algorithm: str) -> None:
     groups = [list(range(k, 16, 4)) for k in range(4)]
     schedule = collective_schedule("alltoall", algorithm, groups, 1 << 20)
     placement = random.Random(2).sample(range(16), 16)
-    mine = schedule_time(machine, schedule, placement).seconds
+    mine = ScheduleEvaluator(machine, schedule).time(placement).seconds
     assert mine == pytest.approx(referee.seconds(machine, schedule, placement), rel=TOLERANCE)
 
 
@@ -116,7 +122,7 @@ def test_curves_are_taken_at_the_message_size(referee: Referee) -> None:
     machine = dataclasses.replace(machine, routes=(slow, machine.routes[1]))
     for size in (1 << 15, 1 << 22):
         traffic = traffic_of(2, [(0, 1, size, 1)])
-        theirs = referee.seconds(machine, traffic_schedule(traffic), [0, 1], message_bytes=size)
+        theirs = referee.seconds(machine, one_phase(traffic), [0, 1], message_bytes=size)
         mine = evaluate(machine, traffic, [0, 1]).predicted_s
         assert mine == pytest.approx(theirs, rel=5e-4)
 
@@ -132,7 +138,7 @@ def test_ranks_that_share_a_device(referee: Referee) -> None:
 
 def test_a_referee_that_exceeds_a_link_is_refused() -> None:
     machine = two_switches(uplink=50, latency=0.0)
-    schedule = traffic_schedule(traffic_of(4, [(0, 2, 100, 1), (1, 3, 100, 1)]))
+    schedule = one_phase(traffic_of(4, [(0, 2, 100, 1), (1, 3, 100, 1)]))
     check_simulated(machine, schedule, [0, 1, 2, 3], 4.0)
     with pytest.raises(ToposeatError, match=r"less than the 4 s that link 'up' needs"):
         check_simulated(machine, schedule, [0, 1, 2, 3], 3.9)
@@ -141,7 +147,7 @@ def test_a_referee_that_exceeds_a_link_is_refused() -> None:
 def test_messages_that_mpi_cannot_count_are_refused(referee: Referee) -> None:
     traffic = traffic_of(2, [(0, 1, 2**31, 1)])
     with pytest.raises(InputError, match="more than MPI can count"):
-        referee.seconds(staged_pair(), traffic_schedule(traffic), [0, 1])
+        referee.seconds(staged_pair(), one_phase(traffic), [0, 1])
 
 
 def test_a_schedule_without_messages_takes_no_time(referee: Referee) -> None:

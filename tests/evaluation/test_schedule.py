@@ -10,7 +10,7 @@ from tests.evaluation.machines import two_switches
 from tests.evaluation.max_min_reference import reference_finish, reference_schedule
 from tests.evaluation.test_flow import FlowRow, machines
 from toposeat.errors import InputError
-from toposeat.evaluation import schedule_time
+from toposeat.evaluation import ScheduleEvaluator
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import PairTable
@@ -48,11 +48,11 @@ def test_equals_the_exact_reference(
     machine, phases, placement = case
     schedule = schedule_of(len(placement), *phases, repeats=repeats)
     expected = reference_schedule(machine, phases * repeats, placement)
-    result = schedule_time(machine, schedule, placement)
+    result = ScheduleEvaluator(machine, schedule).time(placement)
     assert result.seconds == pytest.approx(float(expected), rel=1e-9)
     assert max(result.phase_end_s) == result.seconds
     each = [max(reference_finish(machine, phase, placement)) for phase in phases]
-    barrier = schedule_time(machine, schedule, placement, barrier=True)
+    barrier = ScheduleEvaluator(machine, schedule).time(placement, barrier=True)
     assert barrier.seconds == pytest.approx(repeats * float(sum(each)), rel=1e-9)
     assert len(barrier.phase_end_s) == len(result.phase_end_s) == repeats * len(phases)
 
@@ -62,12 +62,13 @@ def test_without_a_barrier_ranks_that_are_done_go_on() -> None:
     machine = two_switches(uplink=50, latency=0.5)
     near, far = (0, 1, 100, 1), (2, 0, 100, 1)
     # Near: 0.5 + 100/100 = 1.5 s. Far: 1.0 + 100/50 = 3.0 s. In both orders rank 0 does both.
-    assert schedule_time(machine, schedule_of(3, [near], [far]), [0, 1, 2]).seconds == 4.5
+    assert ScheduleEvaluator(machine, schedule_of(3, [near], [far])).time([0, 1, 2]).seconds == 4.5
     # Ranks 2 and 3 have nothing to do with rank 0 and 1: they begin at once.
     apart = schedule_of(4, [near], [(2, 3, 300, 1)])
-    assert schedule_time(machine, apart, [0, 1, 2, 3]).seconds == 3.5
-    assert schedule_time(machine, apart, [0, 1, 2, 3]).phase_end_s == (1.5, 3.5)
-    assert schedule_time(machine, apart, [0, 1, 2, 3], barrier=True).phase_end_s == (1.5, 5.0)
+    separate = ScheduleEvaluator(machine, apart)
+    assert separate.time([0, 1, 2, 3]).seconds == 3.5
+    assert separate.time([0, 1, 2, 3]).phase_end_s == (1.5, 3.5)
+    assert separate.time([0, 1, 2, 3], barrier=True).phase_end_s == (1.5, 5.0)
 
 
 def test_a_phase_without_messages_ends_with_the_one_before() -> None:
@@ -75,21 +76,22 @@ def test_a_phase_without_messages_ends_with_the_one_before() -> None:
     phases = (PairTable.from_pairs([0], [1], [100], [1]), PairTable.empty())
     schedule = Schedule(ranks=2, origin="test", phases=phases)
     for barrier in (True, False):
-        assert schedule_time(machine, schedule, [0, 1], barrier=barrier).phase_end_s == (1.5, 1.5)
+        result = ScheduleEvaluator(machine, schedule).time([0, 1], barrier=barrier)
+        assert result.phase_end_s == (1.5, 1.5)
     nothing = Schedule(ranks=2, origin="test", phases=())
-    assert schedule_time(machine, nothing, [0, 1]).seconds == 0
+    assert ScheduleEvaluator(machine, nothing).time([0, 1]).seconds == 0
 
 
 def test_messages_to_oneself_take_no_time() -> None:
     machine = two_switches(uplink=50, latency=0.5)
     schedule = schedule_of(2, [(0, 0, 10**9, 5), (0, 1, 100, 1)])
-    assert schedule_time(machine, schedule, [0, 1]).seconds == 1.5
+    assert ScheduleEvaluator(machine, schedule).time([0, 1]).seconds == 1.5
 
 
 def test_what_does_not_fit_is_refused() -> None:
     machine = two_switches(uplink=50, latency=0.5)
     with pytest.raises(InputError, match="rank 1: device 9 does not exist"):
-        schedule_time(machine, schedule_of(2, [(0, 1, 1, 1)]), [0, 9])
+        ScheduleEvaluator(machine, schedule_of(2, [(0, 1, 1, 1)])).time([0, 9])
     with pytest.raises(ValueError, match="phase 1 names a rank beyond 1"):
         schedule_of(2, [(0, 1, 1, 1)], [(2, 0, 1, 1)])
     with pytest.raises(ValueError, match="more than 4194304 flows"):

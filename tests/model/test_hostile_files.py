@@ -14,7 +14,7 @@ from tests.model.samples import pair_topology
 from toposeat.errors import InputError
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.placement_file import load_placement, save_placement
-from toposeat.model.result_file import load_run, save_run
+from toposeat.model.result_file import parse_run, save_run
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology_file import load_topology, save_topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
@@ -119,7 +119,7 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         started_at="", wall_s=1.0, exit_code=0, environment={"A": name},
     )  # fmt: skip
     save_run(run, tmp_path / "run.json")
-    assert load_run(tmp_path / "run.json").command == ("./caf\\udce9",)
+    assert parse_run((tmp_path / "run.json").read_text(), "run.json").command == ("./caf\\udce9",)
     traffic = Traffic(ranks=1, origin=name, tables={}, metadata={"command": name}, report=(name,))
     save_traffic(traffic, tmp_path / "app.profile")
     assert load_traffic(tmp_path / "app.profile").metadata == {"command": "./caf\\udce9"}

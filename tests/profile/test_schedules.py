@@ -12,9 +12,7 @@ from toposeat.profile import (
     collective_schedule,
     exchange_schedule,
     grid_exchange,
-    pattern_traffic,
     schedule_traffic,
-    traffic_schedule,
 )
 
 EVERY = [(operation, name) for operation, each in ALGORITHMS.items() for name in each]
@@ -83,13 +81,6 @@ def test_direct_algorithms_send_every_block_once(algorithm: str, members: int) -
     table = collective_schedule("alltoall", algorithm, [list(range(members))], 3).table()
     assert len(table) == members * (members - 1)
     assert set(table.bytes.tolist()) == {3}
-
-
-def test_traffic_is_one_phase_or_its_phases() -> None:
-    traffic = pattern_traffic("stencil2d:2x2,bytes=8")
-    schedule = traffic_schedule(traffic, repeats=5)
-    assert schedule.phases == (traffic.mapped_table(),)
-    assert schedule.table().bytes.sum() == 5 * traffic.mapped_table().bytes.sum()
 
 
 @pytest.mark.parametrize(

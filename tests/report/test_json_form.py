@@ -12,7 +12,7 @@ import pytest
 from tests.report import samples
 from toposeat import __version__
 from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.result_file import load_mapping, load_run
+from toposeat.model.result_file import parse_mapping, parse_run
 from toposeat.model.topology_file import load_topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.report import (
@@ -68,7 +68,7 @@ def test_printed_mapping_can_be_loaded(tmp_path: Path) -> None:
     result = samples.mapping(tree, traffic, (1, 0, 2, 3), proved=False)
     path = tmp_path / "mapping.json"
     path.write_text(json_text(mapping_json(result, tree, traffic)))
-    assert load_mapping(path) == result
+    assert parse_mapping(path.read_text(), path) == result
 
 
 def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_printed_run_can_be_loaded(tmp_path: Path) -> None:
     record = samples.run_record()
     path = tmp_path / "run.json"
     path.write_text(json_text(run_json(record)))
-    assert load_run(path) == record
+    assert parse_run(path.read_text(), path) == record
     assert run_json(record)["seats"][1]["verdict"] == "mismatch"
 
 

@@ -22,9 +22,8 @@ from toposeat.evaluation.protocols import (
     under_envelope,
     under_rule,
 )
-from toposeat.evaluation.referee import Referee
 from toposeat.evaluation.route_numbers import walk
-from toposeat.evaluation.schedule import ScheduleEvaluator, ScheduleTime, schedule_time
+from toposeat.evaluation.schedule import ScheduleEvaluator, ScheduleTime
 from toposeat.evaluation.simgrid import (
     compile_for_smpi,
     run_on_smpi,
@@ -40,7 +39,6 @@ __all__ = [
     "PRESENT",
     "Evaluator",
     "PairCosts",
-    "Referee",
     "ScheduleEvaluator",
     "ScheduleTime",
     "chosen_way",
@@ -60,7 +58,6 @@ __all__ = [
     "pair_notes",
     "predict_settings",
     "run_on_smpi",
-    "schedule_time",
     "smpi_collective",
     "smpi_platform",
     "smpi_version",

@@ -72,19 +72,3 @@ def _compiled(phase: PairTable, ranks: int) -> _core.RankTraffic:
         bytes=phase.bytes[keep].astype(np.float64),
         messages=phase.messages[keep].astype(np.float64),
     )
-
-
-def schedule_time(
-    topology: Topology,
-    schedule: Schedule,
-    device_of_rank: Sequence[int],
-    *,
-    barrier: bool = False,
-) -> ScheduleTime:
-    """Predict a schedule under one placement; for several, see `ScheduleEvaluator`.
-
-    Raises:
-        InputError: if the placement does not fit, or the topology lacks a route or a capacity.
-    """
-    check_placement(topology, schedule.ranks, [int(device) for device in device_of_rank])
-    return ScheduleEvaluator(topology, schedule).time(device_of_rank, barrier=barrier)

@@ -1,4 +1,4 @@
-"""SimGrid's MPI simulator (SMPI) as a referee: real MPI programs on a platform made of a topology.
+"""SimGrid's MPI simulator (SMPI): real MPI programs on a platform made of a topology.
 
 SimGrid is used as it is installed, never linked. It is an independent check of code, not of
 physics: both it and our flow model are max-min fair fluids on the same numbers.
@@ -14,8 +14,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from toposeat.errors import ApplicationError, ToposeatError, UnavailableError
 from toposeat.evaluation.network import NetworkArrays, network_arrays
@@ -63,7 +61,7 @@ _NEW_OPTIONS = {"precision/timing": "1e-12"}
 
 
 def why_no_smpi() -> str | None:
-    """The reason why there is no referee here, or None."""
+    """The reason why nothing can be simulated here, or None."""
     missing = [name for name in ("smpicc", "smpirun") if shutil.which(name) is None]
     return f"SimGrid's {' and '.join(missing)} not found" if missing else None
 
@@ -122,22 +120,20 @@ def run_on_smpi(
     program: Path,
     arguments: Sequence[str] = (),
     *,
-    latency_s: float | None = None,
     message_bytes: float | None = None,
     options: Sequence[str] = (),
     timeout_s: float = _TIMEOUT_S,
 ) -> str:
     """What an MPI program, compiled for SMPI, prints when its ranks sit on these devices.
 
-    Times are simulated seconds. The program runs in a folder of its own.
+    Times are simulated seconds. The program runs in a folder of its own. SimGrid gives flows of
+    shorter latency a larger share of a link; with equal latencies it shares as our model does.
 
     Args:
         topology: the machine; every ordered pair of devices needs a route.
         device_of_rank: positions in `topology.devices`; several ranks may share one.
         program: compiled by `compile_for_smpi`.
         arguments: of the program.
-        latency_s: of every pair, instead of their own. SimGrid gives flows of shorter latency a
-            larger share; with equal latencies it shares as our model does.
         message_bytes: routes with a curve are taken at this message size; without, at their best.
         options: more of the simulator's, such as `smpi_collective`.
         timeout_s: of wall time.
@@ -147,7 +143,7 @@ def run_on_smpi(
         ApplicationError: the simulation failed.
     """
     version = smpi_version()
-    text = smpi_platform(topology, latency_s=latency_s, message_bytes=message_bytes)
+    text = smpi_platform(topology, message_bytes=message_bytes)
     with tempfile.TemporaryDirectory(prefix="toposeat-smpi-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "platform.xml").write_text(text)
@@ -164,9 +160,7 @@ def run_on_smpi(
         return _output(line, folder, timeout_s)
 
 
-def smpi_platform(
-    topology: Topology, *, latency_s: float | None = None, message_bytes: float | None = None
-) -> str:
+def smpi_platform(topology: Topology, *, message_bytes: float | None = None) -> str:
     """SimGrid's platform file of a machine; see `run_on_smpi` for the arguments.
 
     A full routing table with one route per ordered pair of devices. Each direction of a link is a
@@ -177,14 +171,12 @@ def smpi_platform(
         InputError: a pair without route, or a route over a link without capacity.
     """
     arrays = network_arrays(topology)
-    return "\n".join(_platform_lines(arrays, latency_s, message_bytes)) + "\n"
+    return "\n".join(_platform_lines(arrays, message_bytes)) + "\n"
 
 
-def _platform_lines(
-    arrays: NetworkArrays, latency_s: float | None, message_bytes: float | None
-) -> Iterator[str]:
+def _platform_lines(arrays: NetworkArrays, message_bytes: float | None) -> Iterator[str]:
     devices = arrays.devices
-    latency = arrays.latency() if latency_s is None else np.full(devices**2, latency_s)
+    latency = arrays.latency()
     rate = arrays.lone_rate()  # a cap on every route: no flow alone is faster
     if message_bytes is not None:
         for pair, number in enumerate(arrays.curve_of_pair.tolist()):
@@ -192,7 +184,7 @@ def _platform_lines(
                 continue
             wait, speed = arrays.curves[number].at(message_bytes)
             rate[pair] = min(rate[pair], speed)
-            latency[pair] = wait if latency_s is None else latency_s
+            latency[pair] = wait
     yield "<?xml version='1.0'?>"
     yield '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
     yield '<platform version="4.1"><zone id="machine" routing="Full">'

@@ -5,24 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from toposeat.model.evaluation import MappingResult
-from toposeat.model.files import decode_json, encode_json, read_text, write_atomically
+from toposeat.model.files import decode_json, encode_json, write_atomically
 from toposeat.model.run_record import RunRecord
 
 MAPPING_SCHEMA = "toposeat/mapping/1"
 RUN_SCHEMA = "toposeat/run/1"
 
 
-def load_mapping(path: str | Path) -> MappingResult:
-    """Read a mapping result.
+def parse_mapping(text: str, path: str | Path) -> MappingResult:
+    """A mapping result from the text of its file; `path` is for messages only.
 
     Raises:
-        InputError: with file and line, if it is missing, damaged or of another schema.
+        InputError: with file and line, if it is damaged or of another schema.
     """
-    return parse_mapping(read_text(path), path)
-
-
-def parse_mapping(text: str, path: str | Path) -> MappingResult:
-    """The same from the text of the file; `path` is for messages only."""
     return decode_json(text, MappingResult, schema=MAPPING_SCHEMA, path=path)
 
 
@@ -31,17 +26,12 @@ def save_mapping(result: MappingResult, path: str | Path, *, overwrite: bool = F
     write_atomically(path, encode_json(result, schema=MAPPING_SCHEMA), overwrite=overwrite)
 
 
-def load_run(path: str | Path) -> RunRecord:
-    """Read a run record.
+def parse_run(text: str, path: str | Path) -> RunRecord:
+    """A run record from the text of its file; `path` is for messages only.
 
     Raises:
-        InputError: with file and line, if it is missing, damaged or of another schema.
+        InputError: with file and line, if it is damaged or of another schema.
     """
-    return parse_run(read_text(path), path)
-
-
-def parse_run(text: str, path: str | Path) -> RunRecord:
-    """The same from the text of the file; `path` is for messages only."""
     return decode_json(text, RunRecord, schema=RUN_SCHEMA, path=path)
 
 

@@ -25,7 +25,6 @@ from toposeat.pipeline.tuned import (
     cache_folder,
     tune,
     tuned_placement_path,
-    tuned_topology,
 )
 
 __all__ = [
@@ -65,6 +64,5 @@ __all__ = [
     "slots_of_placement",
     "tune",
     "tuned_placement_path",
-    "tuned_topology",
     "verify_advice",
 ]

@@ -17,7 +17,7 @@ from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.result_file import save_mapping
 from toposeat.model.topology import Topology
-from toposeat.model.topology_file import load_topology, save_topology
+from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
@@ -118,11 +118,6 @@ def tuned_placement_path(command: Sequence[str]) -> Path:
             hint=f"find one with: toposeat tune -- {shell_line(command)}",
         )
     return path
-
-
-def tuned_topology(command: Sequence[str]) -> Topology:
-    """The machine that `tune` placed this command on."""
-    return load_topology(_tuned_folder(command) / TOPOLOGY_NAME)
 
 
 def cache_folder() -> Path:

@@ -21,7 +21,6 @@ from toposeat.profile.schedules import (
     default_algorithm,
     exchange_schedule,
     schedule_traffic,
-    traffic_schedule,
 )
 from toposeat.profile.sources import holds_traffic, read_traffic
 
@@ -46,5 +45,4 @@ __all__ = [
     "read_records",
     "read_traffic",
     "schedule_traffic",
-    "traffic_schedule",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -161,24 +161,6 @@ def schedule_traffic(schedule: Schedule) -> Traffic:
         tables={(TrafficKind.COLLECTIVE, MemorySpace.DEVICE): schedule.table()},
         collective_model=schedule.origin,
         timed=False,
-    )
-
-
-def traffic_schedule(traffic: Traffic, *, repeats: int = 1) -> Schedule:
-    """What placement serves of a traffic, phase by phase where it has phases, else all at once."""
-    space = traffic.mapped_space
-    tables: Iterable[PairTable] = [traffic.mapped_table()]
-    if traffic.phases:
-        tables = [
-            PairTable.total(
-                table
-                for (_, where), table in sorted(phase.tables.items())
-                if space in (None, where)
-            )
-            for phase in traffic.phases
-        ]
-    return Schedule(
-        ranks=traffic.ranks, origin=traffic.origin, phases=tuple(tables), repeats=repeats
     )
 
 

@@ -22,14 +22,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.referee.simulator import Referee
 
-from toposeat.evaluation import Referee, default_placement, schedule_time, smpi_version, why_no_smpi
+from toposeat.evaluation import (
+    ScheduleEvaluator,
+    default_placement,
+    smpi_version,
+    why_no_smpi,
+)
 from toposeat.mapping import map_traffic
 from toposeat.model.quantity import nominal
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import PairTable
-from toposeat.profile import collective_schedule, pattern_traffic, traffic_schedule
+from toposeat.profile import collective_schedule, pattern_traffic
 from toposeat.topology import read_topology
 
 LATENCY_S = 20e-6
@@ -71,7 +77,7 @@ def with_latency(machine: Topology, latency_s: float) -> Topology:
 
 def schedules(pattern: str, size: str) -> Iterator[tuple[str, Schedule]]:
     traffic = pattern_traffic(f"{pattern},bytes={size}")
-    (phase,) = traffic_schedule(traffic).phases
+    phase = traffic.mapped_table()
     once = PairTable.from_pairs(phase.source, phase.target, phase.bytes, np.ones(len(phase)))
     for repeats, what in ((1, "one phase"), (3, "3 iterations")):
         yield (
@@ -111,7 +117,7 @@ def differences(
                             schedule: Schedule = schedule,
                             placement: tuple[int, ...] = placement,
                         ) -> float:
-                            mine = schedule_time(numbers, schedule, placement).seconds
+                            mine = ScheduleEvaluator(numbers, schedule).time(placement).seconds
                             return mine / referee.seconds(numbers, schedule, placement) - 1
 
                         yield Difference(

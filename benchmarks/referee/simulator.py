@@ -1,4 +1,4 @@
-"""A second opinion on predicted times: SimGrid plays the same messages on the same numbers."""
+"""Schedules of messages played by SimGrid's MPI simulator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from toposeat.errors import InputError, ToposeatError
-from toposeat.evaluation.network import network_arrays
-from toposeat.evaluation.simgrid import compile_for_smpi, run_on_smpi
+from toposeat.evaluation import compile_for_smpi, network_arrays, run_on_smpi
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 
@@ -50,10 +49,9 @@ class Referee:
         schedule: Schedule,
         device_of_rank: Sequence[int],
         *,
-        latency_s: float | None = None,
         message_bytes: float | None = None,
     ) -> float:
-        """Simulated seconds of a schedule without barriers; see `run_on_smpi` for the options.
+        """Simulated seconds of a schedule without barriers; see `run_on_smpi` for `message_bytes`.
 
         A pair's bytes in a phase are one message. SMPI adds 16 bytes to each message.
 
@@ -68,7 +66,6 @@ class Referee:
             device_of_rank,
             self._program,
             [str(messages)],
-            latency_s=latency_s,
             message_bytes=message_bytes,
         )
         (line,) = [each for each in output.splitlines() if each.startswith("seconds ")]
