@@ -7,73 +7,29 @@ with an unmistakable mark come first. docs/reference/supported.md lists what sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.networks.formats import network_format_of
-from toposeat.topology.readers import (
-    amd_smi,
-    hwloc_xml,
-    mx_smi_topo,
-    nccl_xml,
-    nvbandwidth,
-    nvidia_smi_csv,
-    nvidia_smi_nvlink,
-    nvidia_smi_p2p,
-    nvidia_smi_query,
-    nvidia_smi_topo,
-    p2p_bandwidth_latency,
-    rocm_bandwidth_test,
-    rocm_smi,
-    starpu_bus,
-    starpu_platform,
-    superbench,
-    sysfs_snapshot,
-    toposeat_json,
-    transferbench,
-    unusable,
-    xpu_smi,
-)
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.several_outputs import outputs_of, without_repetitions
+from toposeat.topology.registry import Registered
 
 Parsed = Topology | MachineFacts
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """One kind of file.
+class Format(Registered):
+    """One kind of file, or of folder or tar archive (a snapshot of sysfs)."""
 
-    Args:
-        name: what people call it.
-        command: how to get such a file.
-        tells: what it knows of a machine, a phrase for the documentation.
-        looks_like: whether a file is, or was meant to be, of this kind; reads its beginning or its
-            root element only, and raises nothing.
-        parse: reads it. Raises `InputError` with file and line for damage, `ValueError` for what
-            describes no possible machine.
-    """
+    __slots__ = ()
+    package = "toposeat.topology.readers"
 
-    name: str
-    command: str
-    tells: str
-    looks_like: Callable[[FileText], bool]
-    parse: Callable[[FileText], Parsed]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TreeFormat:
-    """One kind of folder or tar archive (a snapshot of sysfs); see `Format`."""
-
-    name: str
-    command: str
-    tells: str
-    looks_like: Callable[[Path], bool]
-    parse: Callable[[Path], Parsed]
+    def parse(self, source: FileText | Path) -> Parsed:
+        """What the source says."""
+        parsed: Parsed = self._function("parse")(source)
+        return parsed
 
 
 FORMATS: tuple[Format, ...] = (
@@ -81,141 +37,141 @@ FORMATS: tuple[Format, ...] = (
         name="nvbandwidth",
         command="nvbandwidth > FILE (or nvbandwidth --json)",
         tells="measured bandwidth of pairs by copy engine and by kernels, and of host copies",
-        looks_like=nvbandwidth.looks_like,
-        parse=nvbandwidth.parse,
+        reader="nvbandwidth",
+        words=r"nvbandwidth|Running\s+\w+_(?:ce|sm)",
     ),
     Format(
         name="rocm-smi --showtopo",
         command="rocm-smi --showtopo > FILE (or --json)",
         tells="which pairs have xGMI or PCIe only, NUMA nodes; of bandwidths only the range",
-        looks_like=rocm_smi.looks_like,
-        parse=rocm_smi.parse,
+        reader="rocm_smi",
+        words=r"between (?:two gpus|drm devices)",
     ),
     Format(
         name="amd-smi topology",
         command="amd-smi topology > FILE (or --json)",
         tells="PCI bus ids, xGMI or PCIe, range of bandwidths, access, partitions",
-        looks_like=amd_smi.looks_like,
-        parse=amd_smi.parse,
+        reader="amd_smi",
+        words=r' table\b|"bdf"',
     ),
     Format(
         name="KFD topology text",
         command="grep -r . /sys/class/kfd/kfd/topology/nodes > FILE",
         tells="AMD GPUs and partitions, PCI bus ids, xGMI links with bandwidths, nearest CPUs",
-        looks_like=sysfs_snapshot.looks_like_text,
-        parse=sysfs_snapshot.parse_text,
+        reader="sysfs_snapshot:text",
+        words=r"nodes/\d+/",
     ),
     Format(
         name="rocm-bandwidth-test",
         command="rocm-bandwidth-test > FILE",
         tells="measured bandwidth of AMD pairs and host copies per NUMA node, access, distances",
-        looks_like=rocm_bandwidth_test.looks_like,
-        parse=rocm_bandwidth_test.parse,
+        reader="rocm_bandwidth_test",
+        words=r"RocmBandwidthTest|^\s*D/D\s+0",
     ),
     Format(
         name="TransferBench p2p",
         command="TransferBench p2p > FILE (or OUTPUT_TO_CSV=1)",
         tells="measured bandwidth of pairs, reading or writing, and of host copies per NUMA node",
-        looks_like=transferbench.looks_like,
-        parse=transferbench.parse,
+        reader="transferbench",
+        words=r"TransferBench|peak bandwidth GB/s",
     ),
     Format(
         name="StarPU bus",
         command="starpu_calibrate_bus (NAME.bandwidth, .latency, .affinity)",
         tells="measured bandwidth and latency of pairs and host copies, or near CPUs",
-        looks_like=starpu_bus.looks_like,
-        parse=starpu_bus.parse,
+        reader="starpu_bus",
+        words=r"\A#",
     ),
     Format(
         name="toposeat topology JSON",
         command="toposeat discover -o FILE",
         tells="everything",
-        looks_like=toposeat_json.looks_like,
-        parse=toposeat_json.parse,
+        reader="toposeat_json",
+        words=r"\A\{",
     ),
     Format(
         name="NCCL or RCCL topology XML",
         command="NCCL_TOPO_DUMP_FILE=FILE",
         tells="PCIe tree with speeds, NUMA nodes, NVLink and xGMI bonds, NICs",
-        looks_like=nccl_xml.looks_like,
-        parse=nccl_xml.parse,
+        reader="nccl_xml",
+        words=r"<system\b",
     ),
     Format(
         name="hwloc XML (versions 1 to 3)",
         command="lstopo --of xml --whole-io FILE",
         tells="PCIe tree with speeds, NUMA nodes, sockets, names, NICs; NVLink where NVML was used",
-        looks_like=hwloc_xml.looks_like,
-        parse=hwloc_xml.parse,
+        reader="hwloc_xml",
+        words=r"<topology\b",
     ),
     Format(
         name="StarPU platform XML",
         command="starpu_calibrate_bus (NAME.platform.xml)",
         tells="PCIe tree with measured speeds, measured limits of pairs, names",
-        looks_like=starpu_platform.looks_like,
-        parse=starpu_platform.parse,
+        reader="starpu_platform",
+        words=r"<platform\b",
     ),
     Format(
         name="nvidia-smi -q and -q -x",
         command="nvidia-smi -q -x > FILE",
         tells="names, PCI bus ids, UUIDs, memory, PCIe links now and at best, MIG; no relations",
-        looks_like=nvidia_smi_query.looks_like,
-        parse=nvidia_smi_query.parse,
+        reader="nvidia_smi_query",
+        words=r"NVSMI LOG|<nvidia_smi_log\b",
     ),
     Format(
         name="p2pBandwidthLatencyTest",
         command="p2pBandwidthLatencyTest > FILE",
         tells="measured bandwidth and latency of pairs, peer access on and off, one way and both",
-        looks_like=p2p_bandwidth_latency.looks_like,
-        parse=p2p_bandwidth_latency.parse,
+        reader="p2p_bandwidth_latency",
+        words=r"P2P=|P2P \(Peer-to-Peer\)",
     ),
     Format(
         name="SuperBench gpu-copy",
         command="the result lines of gpu-copy-bw:perf",
         tells="measured bandwidth of pairs and of host copies for each NUMA node",
-        looks_like=superbench.looks_like,
-        parse=superbench.parse,
+        reader="superbench",
+        words=r"_by_(?:sm|dma)",
     ),
     Format(
         name="nvidia-smi --query-gpu CSV",
         command="nvidia-smi --query-gpu=index,name,uuid,pci.bus_id --format=csv > FILE",
         tells="of names, PCI bus ids, UUIDs, memory and PCIe links what was asked for",
-        looks_like=nvidia_smi_csv.looks_like,
-        parse=nvidia_smi_csv.parse,
+        reader="nvidia_smi_csv",
+        words=r"\b(?:name|uuid|index|bus_id)\b",
     ),
     Format(
         name="xpu-smi topology -m",
         command="xpu-smi topology -m > FILE",
         tells="Intel tiles, Xe Link lanes, MDF, PCIe relations, near CPUs; no speeds",
-        looks_like=xpu_smi.looks_like,
-        parse=xpu_smi.parse,
+        reader="xpu_smi",
+        words=r"GPU\s?\d+/\d",
     ),
     Format(
         name="mx-smi topo -m",
         command="mx-smi topo -m > FILE",
         tells="relations of MetaX GPUs, MetaXLink among them; no speeds",
-        looks_like=mx_smi_topo.looks_like,
-        parse=mx_smi_topo.parse,
+        reader="mx_smi_topo",
+        words=r"MetaX|\bMX\b",
     ),
     Format(
         name="nvidia-smi nvlink -s and -L",
         command="nvidia-smi nvlink -s > FILE",
         tells="state and rate of every NVLink lane; names, UUIDs, MIG slices; no relations",
-        looks_like=nvidia_smi_nvlink.looks_like,
-        parse=nvidia_smi_nvlink.parse,
+        reader="nvidia_smi_nvlink",
+        words=r"\(UUID: GPU-",
     ),
     Format(
         name="nvidia-smi topo -p2p",
         command="nvidia-smi topo -p2p r > FILE",
         tells="which pairs have peer access",
-        looks_like=nvidia_smi_p2p.looks_like,
-        parse=nvidia_smi_p2p.parse,
+        reader="nvidia_smi_p2p",
+        words=r"^[ \t|]*GPU\d",
     ),
     Format(
         name="nvidia-smi topo -m and -mp",
         command="nvidia-smi topo -m > FILE",
         tells="best (-m) or PCIe (-mp) relation of each pair, NVLink counts, affinity; no speeds",
-        looks_like=nvidia_smi_topo.looks_like,
-        parse=nvidia_smi_topo.parse,
+        reader="nvidia_smi_topo",
+        words=r"\bGPU0\b|NVIDIA|NVML|no devices were found|command not found|device handle",
     ),
 )
 
@@ -225,25 +181,24 @@ UNUSABLE: tuple[Format, ...] = (
         name="lscpu",
         command="lscpu",
         tells="nothing of GPUs",
-        looks_like=unusable.looks_like_lscpu,
-        parse=unusable.refuse_lscpu,
+        reader="unusable:lscpu",
+        words=r"(?:node|CPU|Socket)\(s\):",
     ),
     Format(
         name="mock NVML configuration",
         command="(part of Kubernetes' test infrastructure)",
         tells="nothing of a real machine",
-        looks_like=unusable.looks_like_nvml_mock,
-        parse=unusable.refuse_nvml_mock,
+        reader="unusable:nvml_mock",
+        words=r"Mock NVML|device_defaults:",
     ),
 )
 
-TREES: tuple[TreeFormat, ...] = (
-    TreeFormat(
+TREES: tuple[Format, ...] = (
+    Format(
         name="saved sysfs or KFD tree",
         command="hwloc-gather-topology NAME --io; tar chf FILE.tar /sys/class/kfd/kfd/topology",
         tells="as live discovery without NVML: PCIe tree, NUMA nodes, NICs, AMD's xGMI links",
-        looks_like=sysfs_snapshot.looks_like,
-        parse=sysfs_snapshot.parse,
+        reader="sysfs_snapshot",
     ),
 )
 
@@ -312,7 +267,7 @@ def parse_file(file: FileText) -> Parsed:
 
 def names_of_formats() -> str:
     """All formats in one line, for messages."""
-    return ", ".join([*(each.name for each in FORMATS), *(each.name for each in TREES)])
+    return ", ".join(each.name for each in (*FORMATS, *TREES))
 
 
 _HINT = "save one on the GPU node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE"

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from toposeat.errors import InputError
 from toposeat.model.network import Network
-from toposeat.topology.networks import (
-    ibnetdiscover,
-    level_table,
-    slurm_address,
-    slurm_conf,
-    slurm_yaml,
-    topograph,
-)
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.registry import Registered
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkFormat:
+class NetworkFormat(Registered):
     """One kind of file; `prefix` in front of a file name asks for it."""
 
-    name: str
+    package = "toposeat.topology.networks"
+
     prefix: str
-    command: str
-    tells: str
-    looks_like: Callable[[FileText], bool]
-    parse: Callable[[FileText], Network]
+
+    def parse(self, file: FileText) -> Network:
+        """The network that the file describes."""
+        network: Network = self._function("parse")(file)
+        return network
 
 
 NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
@@ -36,56 +30,56 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         prefix="topograph",
         command="the `graph` engine of Topograph",
         tells="hosts and the switches above them; no rates",
-        looks_like=topograph.looks_like_graph,
-        parse=topograph.parse_graph,
+        reader="topograph:graph",
+        words=r'"instances"',
     ),
     NetworkFormat(
         name="Slurm topology.conf",
         prefix="slurm",
         command="the file beside slurm.conf, or scontrol show topology",
         tells="tree of switches, or blocks; no rates",
-        looks_like=slurm_conf.looks_like,
-        parse=slurm_conf.parse,
+        reader="slurm_conf",
+        words=r"(?:Switch|Block)Name[ \t]*=",
     ),
     NetworkFormat(
         name="Slurm topology.yaml",
         prefix="slurm",
         command="the file beside slurm.conf",
         tells="tree, blocks, rings or 3-D tori; no rates",
-        looks_like=slurm_yaml.looks_like,
-        parse=slurm_yaml.parse,
+        reader="slurm_yaml",
+        words=r"topology[ \t]*:",
     ),
     NetworkFormat(
         name="SLURM_TOPOLOGY_ADDR of a job's nodes",
         prefix="addresses",
         command="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR",
         tells="the switches above each node of the job; no rates",
-        looks_like=slurm_address.looks_like,
-        parse=slurm_address.parse,
+        reader="slurm_address",
+        words=r"SLURM_TOPOLOGY_ADDR",
     ),
     NetworkFormat(
         name="ibnetdiscover",
         prefix="ib",
         command="ibnetdiscover > FILE, or ibnetdiscover --ports",
         tells="every switch, cable and adapter with its rate",
-        looks_like=ibnetdiscover.looks_like,
-        parse=ibnetdiscover.parse,
+        reader="ibnetdiscover",
+        words=r"^(?:switch|sw|h?ca|rt|ib|vendid|devid|sysimg)",
     ),
     NetworkFormat(
         name="table of levels (CSV)",
         prefix="levels",
         command="written by hand: host,leaf,spine",
         tells="hosts and the switches above them; no rates",
-        looks_like=level_table.looks_like,
-        parse=level_table.parse,
+        reader="level_table",
+        words=r"\b(?:host|node)",
     ),
     NetworkFormat(
         name="Topograph model YAML",
         prefix="topograph",
         command="a model file of Topograph's simulation",
         tells="tree of switches and their nodes; no rates",
-        looks_like=topograph.looks_like_model,
-        parse=topograph.parse_model,
+        reader="topograph:model",
+        words=r"^(?:blocks|switches):",
     ),
 )
 PREFIXES = tuple(dict.fromkeys(each.prefix for each in NETWORK_FORMATS))

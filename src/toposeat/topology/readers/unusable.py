@@ -1,6 +1,6 @@
 """Files that people take for descriptions of GPU machines: recognised, and refused by name.
 
-Each has a `looks_like_...` and a `refuse_...`, which always raises an `InputError` that says what
+Each has a `looks_like_...` and a `parse_...`, which always raises an `InputError` that says what
 the file is and what to save instead.
 """
 
@@ -23,7 +23,7 @@ def looks_like_lscpu(file: FileText) -> bool:
     return _LSCPU.search(file.start[:20_000]) is not None
 
 
-def refuse_lscpu(file: FileText) -> NoReturn:
+def parse_lscpu(file: FileText) -> NoReturn:
     """Say how many of the NUMA nodes have CPUs.
 
     The others are often taken for sockets; they are the memory of GPUs, or kept for MIG.
@@ -39,7 +39,7 @@ def looks_like_nvml_mock(file: FileText) -> bool:
     return "Mock NVML" in file.start[:500] or _MOCK.search(file.start[:20_000]) is not None
 
 
-def refuse_nvml_mock(file: FileText) -> NoReturn:
+def parse_nvml_mock(file: FileText) -> NoReturn:
     """Its values are written by hand for tests, no machine's."""
     raise InputError(
         "this configures a mock NVML for tests: its values are invented, no machine was recorded",

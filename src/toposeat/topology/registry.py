@@ -1,0 +1,47 @@
+"""A registry of readers names their modules as data: only the one that is needed is imported."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from toposeat.topology.readers.file_text import FileText
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """One kind of source.
+
+    Args:
+        name: what people call it.
+        command: how to get such a source.
+        tells: what it knows, a phrase for the documentation.
+        reader: the module with `looks_like(source)` and `parse(source)`, or `MODULE:KIND` with
+            `looks_like_KIND` and `parse_KIND`. `looks_like` reads the beginning or the root element
+            only and raises nothing; `parse` raises `InputError` with file and line for damage,
+            `ValueError` for what describes nothing possible.
+        words: a regular expression, case ignored, found in the beginning of every file of this
+            kind; the reader is imported, to look closer, where it is found.
+    """
+
+    package: ClassVar[str]
+
+    name: str
+    command: str
+    tells: str
+    reader: str
+    words: str = ""
+
+    def looks_like(self, source: FileText | Path) -> bool:
+        """Whether a source is, or was meant to be, of this kind."""
+        if isinstance(source, FileText) and not re.search(self.words, source.start, re.I | re.M):
+            return False
+        found: bool = self._function("looks_like")(source)
+        return found
+
+    def _function(self, name: str) -> Any:
+        module, _, kind = self.reader.partition(":")
+        return getattr(import_module(f"{self.package}.{module}"), f"{name}_{kind}".rstrip("_"))

@@ -1,0 +1,33 @@
+"""The words of a registry decide what is imported, never what a file is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError
+from toposeat.topology.formats import FORMATS, UNUSABLE
+from toposeat.topology.networks.formats import NETWORK_FORMATS
+from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.registry import Registered
+
+REGISTERED: tuple[Registered, ...] = (*FORMATS, *UNUSABLE, *NETWORK_FORMATS)
+
+
+def _texts(folder: Path) -> list[FileText]:
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        try:
+            found.append(read_file(path))
+        except InputError:  # an archive
+            continue
+    return found
+
+
+@pytest.mark.parametrize("of", REGISTERED, ids=lambda of: of.name)
+def test_words_hide_no_file_from_its_reader(of: Registered, shared_dir: Path) -> None:
+    texts = _texts(shared_dir / "machines")
+    assert len(texts) > 100
+    for file in texts:
+        assert of.looks_like(file) == of._function("looks_like")(file), file.path
