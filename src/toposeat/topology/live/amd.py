@@ -13,11 +13,12 @@ from toposeat.topology.graph.xgmi_fabric import XgmiGpu
 from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.kfd import KfdGpu, read_kfd, unreadable_nodes
+from toposeat.topology.live.small_file import TreePath
 from toposeat.topology.live.sysfs import read_line
 
 
 def add_amd_devices(
-    found: Collection, sysfs: Path, dev: Path | None
+    found: Collection, sysfs: TreePath, dev: Path | None
 ) -> tuple[tuple[KfdGpu, ...], dict[int, str]]:
     """Add AMD's devices.
 
@@ -75,7 +76,7 @@ def _usable(gpu: KfdGpu, dev: Path | None) -> bool:
 
 
 def _hide(
-    found: Collection, sysfs: Path, listed: tuple[KfdGpu, ...], usable: tuple[KfdGpu, ...]
+    found: Collection, sysfs: TreePath, listed: tuple[KfdGpu, ...], usable: tuple[KfdGpu, ...]
 ) -> None:
     """GPUs whose render node is missing, or whose KFD node the kernel refuses to show."""
     left = {gpu.board for gpu in listed} - {gpu.board for gpu in usable}
@@ -93,7 +94,7 @@ def _function(found: Collection, gpu: KfdGpu, part: bool) -> PciDevice | None:
     return (None if part else pci.get(gpu.pci_bus_id)) or pci.get(gpu.board)
 
 
-def _name(sysfs: Path, gpu: KfdGpu, function: PciDevice | None) -> str:
+def _name(sysfs: TreePath, gpu: KfdGpu, function: PciDevice | None) -> str:
     """The product's name where the driver knows it, and how the GPU is cut."""
     if function is None:
         return gpu.name

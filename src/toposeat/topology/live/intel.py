@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
+from toposeat.topology.live.small_file import TreePath, entries_of
 from toposeat.topology.live.sysfs import read_line
 
 _FABRIC_FOLDERS = ("iaf.*", "i915.iaf.*")  # of older and newer drivers
@@ -32,7 +34,7 @@ class IntelCard:
     usable: bool
 
 
-def read_intel(found: Collection, sysfs: Path, dev: Path | None) -> tuple[IntelCard, ...]:
+def read_intel(found: Collection, sysfs: TreePath, dev: Path | None) -> tuple[IntelCard, ...]:
     """Discrete Intel GPUs that a compute driver serves, in PCI bus order."""
     cards = []
     for function in found.machine.gpus(VENDOR_INTEL):
@@ -104,7 +106,7 @@ def _device(found: Collection, card: IntelCard, tile: int, memory: int | None) -
     )
 
 
-def _memory_of_tiles(folder: Path, card: Path) -> tuple[int | None, ...]:
+def _memory_of_tiles(folder: TreePath, card: TreePath) -> tuple[int | None, ...]:
     """Xe has a folder per tile beside the PCI files, i915 one per tile (`gt`) below the card."""
     tiles = _numbered(folder, "tile")
     if tiles:
@@ -114,7 +116,7 @@ def _memory_of_tiles(folder: Path, card: Path) -> tuple[int | None, ...]:
     return (total // count if total else None,) * count
 
 
-def _fabric_id(folder: Path) -> int | None:
+def _fabric_id(folder: TreePath) -> int | None:
     for pattern in _FABRIC_FOLDERS:
         for entry in _glob(folder, pattern):
             number = _integer(entry / "iaf_fabric_id")
@@ -130,21 +132,18 @@ def _usable(nodes: list[str], dev: Path | None) -> bool:
     return os.access(dev / "dri" / render, os.R_OK | os.W_OK)
 
 
-def _numbered(folder: Path, stem: str) -> list[Path]:
+def _numbered(folder: TreePath, stem: str) -> list[TreePath]:
     return sorted(
         (path for path in _glob(folder, f"{stem}*") if re.fullmatch(rf"{stem}\d+", path.name)),
         key=lambda path: int(path.name[len(stem) :]),
     )
 
 
-def _glob(folder: Path, pattern: str) -> list[Path]:
-    try:
-        return sorted(folder.glob(pattern))
-    except OSError:
-        return []
+def _glob(folder: TreePath, pattern: str) -> list[TreePath]:
+    return [entry for entry in entries_of(folder) if fnmatchcase(entry.name, pattern)]
 
 
-def _integer(path: Path) -> int | None:
+def _integer(path: TreePath) -> int | None:
     try:
         return int(read_line(path) or "", 0)
     except ValueError:

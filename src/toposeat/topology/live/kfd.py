@@ -9,7 +9,7 @@ from pathlib import Path
 from toposeat.model.topology import canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology.graph.kfd_node import FORWARDING_GFX, LANE_OF_GFX, PARTITIONED_GFX
-from toposeat.topology.live.small_file import read_small
+from toposeat.topology.live.small_file import TreePath, entries_of, read_small
 from toposeat.topology.live.sysfs import read_line
 
 _XGMI = 11  # CRAT link type; 2 is PCIe
@@ -36,7 +36,7 @@ class KfdGpu:
     links: dict[int, dict[str, int]]
 
 
-def unreadable_nodes(root: Path = Path("/sys")) -> int:
+def unreadable_nodes(root: TreePath = Path("/sys")) -> int:
     """How many nodes the kernel refuses to show: those of GPUs outside the process's cgroup."""
     count = 0
     for entry in _nodes(root):
@@ -47,22 +47,18 @@ def unreadable_nodes(root: Path = Path("/sys")) -> int:
     return count
 
 
-def read_kfd(root: Path = Path("/sys")) -> tuple[KfdGpu, ...]:
+def read_kfd(root: TreePath = Path("/sys")) -> tuple[KfdGpu, ...]:
     """GPUs of the KFD topology in node order; empty if there is no such driver."""
     gpus = (_gpu(entry) for entry in _nodes(root))
     return tuple(gpu for gpu in gpus if gpu is not None)
 
 
-def _nodes(root: Path) -> list[Path]:
+def _nodes(root: TreePath) -> list[TreePath]:
     folder = root / "class" / "kfd" / "kfd" / "topology" / "nodes"
-    try:
-        entries = [e for e in folder.iterdir() if e.name.isdecimal()]
-    except OSError:
-        return []
-    return sorted(entries, key=lambda e: int(e.name))
+    return sorted((e for e in entries_of(folder) if e.name.isdecimal()), key=lambda e: int(e.name))
 
 
-def _gpu(entry: Path) -> KfdGpu | None:
+def _gpu(entry: TreePath) -> KfdGpu | None:
     properties = _properties(entry / "properties")
     if not properties.get("simd_count"):
         return None
@@ -85,19 +81,19 @@ def _gpu(entry: Path) -> KfdGpu | None:
     )
 
 
-def _memory(entry: Path) -> int | None:
+def _memory(entry: TreePath) -> int | None:
     """Bytes of the banks that are the device's own (heap types 1 and 2)."""
-    banks = [_properties(p) for p in sorted((entry / "mem_banks").glob("*/properties"))]
+    banks = [_properties(bank / "properties") for bank in entries_of(entry / "mem_banks")]
     total = sum(b.get("size_in_bytes", 0) for b in banks if b.get("heap_type") in (1, 2))
     return total or None
 
 
-def _xgmi_links(entry: Path) -> list[dict[str, int]]:
-    links = [_properties(path) for path in sorted((entry / "io_links").glob("*/properties"))]
+def _xgmi_links(entry: TreePath) -> list[dict[str, int]]:
+    links = [_properties(link / "properties") for link in entries_of(entry / "io_links")]
     return [link for link in links if link.get("type") == _XGMI and "node_to" in link]
 
 
-def _properties(path: Path) -> dict[str, int]:
+def _properties(path: TreePath) -> dict[str, int]:
     try:
         text = read_small(path).decode("ascii", "replace")
     except OSError:

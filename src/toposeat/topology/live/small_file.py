@@ -5,12 +5,47 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Protocol, Self
 
 MAX_SMALL_BYTES = 1024 * 1024  # no file that describes a machine is larger
 
 
-def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
+class TreePath(Protocol):
+    """A place in a tree of small files: a `Path`, or one in an archive that is not unpacked.
+
+    Methods do and raise what those of `Path` do.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def parts(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def parent(self) -> Self: ...  # noqa: D102
+    @property
+    def parents(self) -> Sequence[Self]: ...  # noqa: D102
+    def __truediv__(self, name: str, /) -> Self: ...
+    def __lt__(self, other: Any, /) -> bool: ...
+    def resolve(self) -> Self: ...  # noqa: D102
+    def is_symlink(self) -> bool: ...  # noqa: D102
+    def is_dir(self) -> bool: ...  # noqa: D102
+    def is_file(self) -> bool: ...  # noqa: D102
+    def exists(self) -> bool: ...  # noqa: D102
+    def iterdir(self) -> Iterator[Self]: ...  # noqa: D102
+    def read_bytes(self) -> bytes: ...  # noqa: D102
+
+
+def entries_of(folder: TreePath) -> list[TreePath]:
+    """What lies in a folder, by name; nothing if it is none or may not be read."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def read_small(path: TreePath, limit: int = MAX_SMALL_BYTES) -> bytes:
     """The beginning of a file.
 
     A saved tree may hold anything under the names of sysfs: pipes, which would be waited for, and
@@ -19,6 +54,8 @@ def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
     Raises:
         OSError: missing, unreadable, or no regular file.
     """
+    if not isinstance(path, Path):  # in memory, and bounded when it came there
+        return path.read_bytes()[:limit]
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

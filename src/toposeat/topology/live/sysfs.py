@@ -17,14 +17,14 @@ from toposeat.topology.graph.machine import (
     PciDevice,
     pcie_generation,
 )
-from toposeat.topology.live.small_file import read_small
+from toposeat.topology.live.small_file import TreePath, entries_of, read_small
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
 _MASK_WORD = re.compile(r"[0-9a-f]{1,8}", re.IGNORECASE | re.ASCII)
 
 
-def read_sysfs(root: Path = Path("/sys")) -> Machine:
+def read_sysfs(root: TreePath = Path("/sys")) -> Machine:
     """Read PCI, NUMA, sockets and NICs; what is missing is left out, nothing raises."""
     cpus_of_node = _cpus_of_node(root)
     pci = _pci_devices(root, cpus_of_node)
@@ -47,17 +47,17 @@ def read_sysfs(root: Path = Path("/sys")) -> Machine:
     )
 
 
-def _pci_devices(root: Path, cpus_of_node: dict[int, str]) -> dict[str, PciDevice]:
+def _pci_devices(root: TreePath, cpus_of_node: dict[int, str]) -> dict[str, PciDevice]:
     folder = root / "bus" / "pci" / "devices"
     found: dict[str, PciDevice] = {}
-    for entry in _entries(folder):
+    for entry in entries_of(folder):
         if _BDF.fullmatch(entry.name):
             device = _pci_device(entry, cpus_of_node)
             found[device.pci_bus_id] = device
     return found
 
 
-def _pci_device(entry: Path, cpus_of_node: dict[int, str]) -> PciDevice:
+def _pci_device(entry: TreePath, cpus_of_node: dict[int, str]) -> PciDevice:
     path = _target(entry) or entry
     bus_id = canonical_pci(entry.name)
     roots = [part for part in path.parts if _ROOT.fullmatch(part)]
@@ -84,7 +84,7 @@ def _pci_device(entry: Path, cpus_of_node: dict[int, str]) -> PciDevice:
     )
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _identity(path: TreePath) -> tuple[int, int]:
     """Vendor and device: from their files, else from the configuration space (recorded trees).
 
     The last resort is NVIDIA's driver, which lists its GPUs in /proc beside the recorded /sys.
@@ -102,7 +102,7 @@ def _identity(path: Path) -> tuple[int, int]:
     return vendor or 0, device or 0
 
 
-def _proc_of_driver(path: Path) -> Path | None:
+def _proc_of_driver(path: TreePath) -> TreePath | None:
     """The folder of NVIDIA's driver for a function, if the tree was recorded with /proc."""
     for root in path.parents:
         if root.name == "sys":
@@ -119,10 +119,10 @@ def _node_of_cpus(cpus: str, cpus_of_node: dict[int, str]) -> int | None:
     )
 
 
-def _cpus_of_node(root: Path) -> dict[int, str]:
+def _cpus_of_node(root: TreePath) -> dict[int, str]:
     """CPU lists of the memory nodes that have CPUs (GPU memory nodes have none)."""
     found: dict[int, str] = {}
-    for entry in _entries(root / "devices" / "system" / "node"):
+    for entry in entries_of(root / "devices" / "system" / "node"):
         match = re.fullmatch(r"node(\d+)", entry.name, re.ASCII)
         cpus = _cpu_list(entry / "cpulist") if match else None
         if match and cpus:
@@ -130,7 +130,7 @@ def _cpus_of_node(root: Path) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _package(root: Path, cpus: str) -> int | None:
+def _package(root: TreePath, cpus: str) -> int | None:
     first = parse_cpu_list(cpus)[0]
     return _number(
         root / "devices" / "system" / "cpu" / f"cpu{first}" / "topology" / "physical_package_id"
@@ -138,7 +138,7 @@ def _package(root: Path, cpus: str) -> int | None:
 
 
 def _adapters(
-    root: Path, pci: dict[str, PciDevice]
+    root: TreePath, pci: dict[str, PciDevice]
 ) -> tuple[tuple[NetworkAdapter, ...], tuple[str, ...]]:
     """The adapters a job could be told to use, and what was left out.
 
@@ -148,7 +148,7 @@ def _adapters(
     found = {
         kind: [
             _adapter(entry, bus)
-            for entry in _entries(root / "class" / kind)
+            for entry in entries_of(root / "class" / kind)
             if (bus := _parent_function(entry, pci)) is not None
         ]
         for kind in ("infiniband", "cxi", "net")
@@ -170,16 +170,16 @@ def _adapters(
     return tuple(sorted(kept, key=lambda a: (a.pci_bus_id, a.name))), tuple(report)
 
 
-def _adapter(entry: Path, bus: str) -> NetworkAdapter:
+def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
     """An RDMA device tells of its ports; others have network interfaces that do."""
-    ports = _entries(entry / "ports")
+    ports = entries_of(entry / "ports")
     if ports:
         states = [read_line(port / "state") or "" for port in ports]
         up = [port for port, state in zip(ports, states, strict=True) if "ACTIVE" in state]
         rates = [(_first_number(port / "rate") or 0.0) * 1e9 / 8 for port in up]
         known = any(states)
     else:
-        faces = [entry] if (entry / "operstate").exists() else _entries(entry / "device" / "net")
+        faces = [entry] if (entry / "operstate").exists() else entries_of(entry / "device" / "net")
         states = [read_line(face / "operstate") or "" for face in faces]
         up = [face for face, state in zip(faces, states, strict=True) if state == "up"]
         rates = [max(_number(face / "speed") or 0, 0) * 1e6 / 8 for face in up]
@@ -192,14 +192,14 @@ def _adapter(entry: Path, bus: str) -> NetworkAdapter:
     )
 
 
-def _physical_function(root: Path, bus: str) -> str | None:
+def _physical_function(root: TreePath, bus: str) -> str | None:
     """The bus id of the physical function that a virtual one belongs to."""
     link = root / "bus" / "pci" / "devices" / bus / "physfn"
     target = _target(link) if link.exists() else None
     return canonical_pci(target.name) if target and _BDF.fullmatch(target.name) else None
 
 
-def _parent_function(entry: Path, pci: dict[str, PciDevice]) -> str | None:
+def _parent_function(entry: TreePath, pci: dict[str, PciDevice]) -> str | None:
     target = _target(entry / "device")
     if target is None or not _BDF.fullmatch(target.name):
         return None
@@ -207,7 +207,7 @@ def _parent_function(entry: Path, pci: dict[str, PciDevice]) -> str | None:
     return bus if bus in pci else None
 
 
-def _target(link: Path) -> Path | None:
+def _target(link: TreePath) -> TreePath | None:
     """What a link leads to; None if that is nothing, or a circle."""
     try:
         return link.resolve()
@@ -215,14 +215,7 @@ def _target(link: Path) -> Path | None:
         return None
 
 
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def read_line(path: Path) -> str | None:
+def read_line(path: TreePath) -> str | None:
     """The first line of a small file; None if it cannot be read."""
     try:
         text = read_small(path).decode("ascii", "replace")
@@ -231,19 +224,19 @@ def read_line(path: Path) -> str | None:
     return text.strip().partition("\n")[0]
 
 
-def _number(path: Path) -> int | None:
+def _number(path: TreePath) -> int | None:
     try:
         return int(read_line(path) or "", 0)
     except ValueError:
         return None
 
 
-def _first_number(path: Path) -> float | None:
+def _first_number(path: TreePath) -> float | None:
     match = re.match(r"\d+(\.\d+)?", read_line(path) or "", re.ASCII)
     return float(match.group()) if match else None
 
 
-def _cpu_mask(path: Path) -> str | None:
+def _cpu_mask(path: TreePath) -> str | None:
     """CPUs from words of 32 bits in hexadecimal, highest first."""
     words = (read_line(path) or "").split(",")
     if len(words) > (MAX_CPU + 1) // 32 or any(not _MASK_WORD.fullmatch(word) for word in words):
@@ -251,7 +244,7 @@ def _cpu_mask(path: Path) -> str | None:
     return cpu_list_of_mask([int(word, 16) for word in reversed(words)], bits=32) or None
 
 
-def _cpu_list(path: Path) -> str | None:
+def _cpu_list(path: TreePath) -> str | None:
     text = read_line(path)
     try:
         parse_cpu_list(text or "")

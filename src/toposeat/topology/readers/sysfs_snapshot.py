@@ -6,7 +6,6 @@ its io_links; its PCI tree stays unknown.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.kfd_graph import topology_of_kfd
 from toposeat.topology.live.discover import discover_this
-from toposeat.topology.live.small_file import read_small
+from toposeat.topology.live.small_file import TreePath, entries_of, read_small
 from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.kfd_tree import (
@@ -26,6 +25,7 @@ from toposeat.topology.readers.kfd_tree import (
     nodes_of_text,
 )
 
+_DEPTH_OF_NODES = 4  # nodes/0/io_links/1/properties
 _DEPTH = 4  # of the root of the tree below the top of an archive
 _MARKS = ("bus/pci/devices", "devices/system/cpu", "devices/system/node")
 _NODES = ("class/kfd/kfd/topology/nodes", "topology/nodes", "nodes", "kfd/topology/nodes")
@@ -61,13 +61,12 @@ def parse(path: Path) -> Topology:
         InputError: damaged, dangerous, no tree of sysfs, or a machine without GPUs.
     """
     try:
-        with opened(path) as folder:
-            return _parse_folder(folder, path)
+        return _parse_folder(opened(path), path)
     except ValueError as error:  # a noun refused what the files say
         raise InputError(f"describes no possible machine: {error}", path=path, hint=SAVE) from error
 
 
-def _parse_folder(folder: Path, path: Path) -> Topology:
+def _parse_folder(folder: TreePath, path: Path) -> Topology:
     sysfs, kfd = _sysfs_root(folder), _kfd_root(folder)
     name = _host_name(folder) or _plain_name(path)
     if sysfs is not None and (sysfs / "bus/pci/devices").is_dir():
@@ -100,7 +99,7 @@ def parse_text(file: FileText) -> Topology:
     return topology_of_kfd(nodes, name=file.name, origin="KFD topology, saved as text")
 
 
-def _whole(sysfs: Path, name: str, path: Path) -> Topology:
+def _whole(sysfs: TreePath, name: str, path: Path) -> Topology:
     try:
         topology = discover_this(sysfs=sysfs, nvml=_NoNvml(), host="*")
     except UnavailableError as error:
@@ -112,7 +111,7 @@ def _whole(sysfs: Path, name: str, path: Path) -> Topology:
     return replace(topology, name=name, origin="saved sysfs")
 
 
-def _kfd(nodes: Path, name: str, path: Path) -> Topology:
+def _kfd(nodes: TreePath, name: str, path: Path) -> Topology:
     found = nodes_of_files(_small_files(nodes), path)
     if not any(node.is_gpu for node in found):
         raise InputError(_without_gpus(len(found)), path=path, hint=SAVE)
@@ -123,43 +122,40 @@ def _without_gpus(nodes: int) -> str:
     return f"{nodes} KFD nodes, none of them a GPU"
 
 
-def _small_files(nodes: Path) -> Iterator[tuple[str, str]]:
-    for parent, _, files in os.walk(nodes):
-        for name in files:
-            if name not in ("name", "properties"):
-                continue
-            file = Path(parent, name)
-            try:
-                text = read_small(file).decode("utf-8", "replace")
-            except OSError:
-                continue
-            yield f"nodes/{file.relative_to(nodes).as_posix()}", text
+def _small_files(nodes: TreePath) -> Iterator[tuple[str, str]]:
+    """What KFD says, by the path below the folder of its nodes."""
+    above = len(nodes.parts)
+    folders = [nodes]
+    while folders:
+        for entry in entries_of(folders.pop()):
+            below = entry.parts[above:]
+            if entry.name in ("name", "properties"):
+                try:
+                    text = read_small(entry).decode("utf-8", "replace")
+                except OSError:
+                    continue
+                yield "/".join(("nodes", *below)), text
+            elif len(below) < _DEPTH_OF_NODES and entry.is_dir() and not entry.is_symlink():
+                folders.append(entry)
 
 
-def _tops(folder: Path) -> Iterator[Path]:
+def _tops(folder: TreePath) -> Iterator[TreePath]:
     """The folder and those below it, near ones first; sysfs itself is not searched."""
     level = [folder]
     for _ in range(_DEPTH):
-        below: list[Path] = []
+        below: list[TreePath] = []
         for each in level:
             yield each
             if len(below) < 64:
-                below += [e for e in _entries(each) if e.is_dir() and not e.is_symlink()][:64]
+                below += [e for e in entries_of(each) if e.is_dir() and not e.is_symlink()][:64]
         level = below
 
 
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _sysfs_root(folder: Path) -> Path | None:
+def _sysfs_root(folder: TreePath) -> TreePath | None:
     return next((t for t in _tops(folder) if any((t / mark).is_dir() for mark in _MARKS)), None)
 
 
-def _kfd_root(folder: Path) -> Path | None:
+def _kfd_root(folder: TreePath) -> TreePath | None:
     """The folder of KFD's nodes."""
     for top in _tops(folder):
         for name in _NODES:
@@ -168,11 +164,11 @@ def _kfd_root(folder: Path) -> Path | None:
     return folder if _is_nodes(folder) else None
 
 
-def _is_nodes(folder: Path) -> bool:
-    return any((e / "properties").is_file() for e in _entries(folder)[:8] if e.name.isdecimal())
+def _is_nodes(folder: TreePath) -> bool:
+    return any((e / "properties").is_file() for e in entries_of(folder)[:8] if e.name.isdecimal())
 
 
-def _host_name(folder: Path) -> str:
+def _host_name(folder: TreePath) -> str:
     """What hwloc's gathering noted of the machine."""
     for top in _tops(folder):
         try:
