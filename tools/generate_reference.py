@@ -16,7 +16,7 @@ from toposeat.cli.main import command_parsers
 from toposeat.model.known_shapes import KNOWN_SHAPES
 from toposeat.report.words import remarks
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.formats import FORMATS, TREES, UNUSABLE
+from toposeat.topology.formats import FORMATS, NOT_READ, TREES
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / "docs" / "reference"
@@ -105,8 +105,8 @@ def formats_page() -> str:
     ]
     parts += [f"| {f.name} | `{f.command}` | {f.tells} |" for f in FORMATS]
     parts += [f"| {t.name} | `{t.command}` | {t.tells} |" for t in TREES]
-    parts.append("\nRefused with the reason, because people take them for such files:\n")
-    parts += [f"- {f.name}: tells {f.tells}" for f in UNUSABLE]
+    parts.append("\nKnown and not read:\n")
+    parts += [f"- {what}; {instead}" for _, what, instead in NOT_READ]
     return "\n".join(parts) + "\n"
 
 

@@ -17,7 +17,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.topology_file import TOPOLOGY_SCHEMA, parse_topology
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.facts import MachineFacts
-from toposeat.topology.formats import FORMATS, UNUSABLE, Format, Parsed, format_of, parse_outputs
+from toposeat.topology.formats import FORMATS, Format, Parsed, format_of, parse_outputs
 from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import decoded
 
@@ -26,7 +26,7 @@ _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 
 def machine_targets(shared: Path, max_bytes: int) -> list[Target]:
     """One target for every registered format of text."""
-    found: dict[str, list[Seed]] = {each.name: [] for each in (*FORMATS, *UNUSABLE)}
+    found: dict[str, list[Seed]] = {each.name: [] for each in FORMATS}
     for path, data in chain(_recorded(SEEDS), _samples(), _recorded(shared)):
         try:
             found[format_of(decoded(data, path)).name].append((path, data))
@@ -34,7 +34,7 @@ def machine_targets(shared: Path, max_bytes: int) -> list[Target]:
             continue
     return [
         Target(each.name, chosen(found[each.name], max_bytes), _reader_of(each))
-        for each in (*FORMATS, *UNUSABLE)
+        for each in FORMATS
         if found[each.name]
     ]
 

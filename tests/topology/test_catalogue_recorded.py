@@ -7,6 +7,7 @@ from itertools import permutations, product
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from tests.topology.test_catalogue import GB, nvlinks, pair_bandwidth
@@ -278,13 +279,13 @@ def test_nvlink_ports_as_recorded(shared_dir: Path, name: str, file: str) -> Non
 
 
 def test_k40_pairs_are_those_measured_on_sirocco(shared_dir: Path) -> None:
-    """Class means against single pairs: within 7 %."""
-    measured = read_topology(shared_dir / "machines/starpu-bus/sirocco.bandwidth")
+    """Class means against single pairs: within 7 %. Row and column 0 are the host, in MB/s."""
+    measured = np.loadtxt(shared_dir / "machines/starpu-bus/sirocco.bandwidth")
     ours = catalogue_topology("k40-4")
     for i, j in permutations(range(4), 2):
-        cap = measured.route_of_pair[f"gpu{i}", f"gpu{j}"].cap_bytes_per_s
-        assert cap is not None
-        assert pair_bandwidth(ours, i, j) == pytest.approx(cap.value, rel=0.07), (i, j)
+        assert pair_bandwidth(ours, i, j) == pytest.approx(
+            measured[i + 1, j + 1] * 1e6, rel=0.07
+        ), (i, j)
 
 
 @pytest.mark.parametrize(

@@ -138,14 +138,6 @@ def test_bonds_of_a_matrix_complete_a_partial_nccl_file(shared_dir: Path) -> Non
     assert all(d.pci_bus_id for d in topology.devices)
 
 
-def test_starpu_numbers_lie_on_its_platform(shared_dir: Path) -> None:
-    names = [f"starpu-bus/sirocco.{end}" for end in ("platform.xml", "bandwidth", "latency")]
-    topology = recorded(shared_dir, *names)
-    caps = [route(topology, i, j).cap_bytes_per_s for i, j in permutations(range(4), 2)]
-    assert all(cap is not None and cap.source is Source.MEASURED for cap in caps)
-    assert "latency of 3 of 12 pairs was not measured" in " ".join(topology.report)
-
-
 def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
     topology = recorded(
         shared_dir, "nvidia-smi-topo/2gpu-puget-wrx90.txt", "nvidia-smi-p2p/2gpu-5090-gns.txt"

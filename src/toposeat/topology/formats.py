@@ -7,6 +7,7 @@ with an unmistakable mark come first. docs/reference/supported.md lists what sta
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from toposeat.errors import InputError
@@ -76,13 +77,6 @@ FORMATS: tuple[Format, ...] = (
         words=r"TransferBench|peak bandwidth GB/s",
     ),
     Format(
-        name="StarPU bus",
-        command="starpu_calibrate_bus (NAME.bandwidth, .latency, .affinity)",
-        tells="measured bandwidth and latency of pairs and host copies, or near CPUs",
-        reader="starpu_bus",
-        words=r"\A#",
-    ),
-    Format(
         name="toposeat topology JSON",
         command="toposeat discover -o FILE",
         tells="everything",
@@ -104,13 +98,6 @@ FORMATS: tuple[Format, ...] = (
         words=r"<topology\b",
     ),
     Format(
-        name="StarPU platform XML",
-        command="starpu_calibrate_bus (NAME.platform.xml)",
-        tells="PCIe tree with measured speeds, measured limits of pairs, names",
-        reader="starpu_platform",
-        words=r"<platform\b",
-    ),
-    Format(
         name="nvidia-smi -q and -q -x",
         command="nvidia-smi -q -x > FILE",
         tells="names, PCI bus ids, UUIDs, memory, PCIe links now and at best, MIG; no relations",
@@ -125,13 +112,6 @@ FORMATS: tuple[Format, ...] = (
         words=r"P2P=|P2P \(Peer-to-Peer\)",
     ),
     Format(
-        name="SuperBench gpu-copy",
-        command="the result lines of gpu-copy-bw:perf",
-        tells="measured bandwidth of pairs and of host copies for each NUMA node",
-        reader="superbench",
-        words=r"_by_(?:sm|dma)",
-    ),
-    Format(
         name="nvidia-smi --query-gpu CSV",
         command="nvidia-smi --query-gpu=index,name,uuid,pci.bus_id --format=csv > FILE",
         tells="of names, PCI bus ids, UUIDs, memory and PCIe links what was asked for",
@@ -144,13 +124,6 @@ FORMATS: tuple[Format, ...] = (
         tells="Intel tiles, Xe Link lanes, MDF, PCIe relations, near CPUs; no speeds",
         reader="xpu_smi",
         words=r"GPU\s?\d+/\d",
-    ),
-    Format(
-        name="mx-smi topo -m",
-        command="mx-smi topo -m > FILE",
-        tells="relations of MetaX GPUs, MetaXLink among them; no speeds",
-        reader="mx_smi_topo",
-        words=r"MetaX|\bMX\b",
     ),
     Format(
         name="nvidia-smi nvlink -s and -L",
@@ -175,21 +148,32 @@ FORMATS: tuple[Format, ...] = (
     ),
 )
 
-# What people take for descriptions of a machine; `parse` says why it is none.
-UNUSABLE: tuple[Format, ...] = (
-    Format(
-        name="lscpu",
-        command="lscpu",
-        tells="nothing of GPUs",
-        reader="unusable:lscpu",
-        words=r"(?:node|CPU|Socket)\(s\):",
+# What people take for descriptions of a machine: words of its beginning, what it is, what to give.
+NOT_READ: tuple[tuple[str, str, str], ...] = (
+    (
+        r"\A#\s*to 0\s+to 1\b|\A#\s*GPU\s+CPU0\b|^\d+ # Number of CPUs|\A<.*?<platform\b",
+        "a file of StarPU or SimGrid",
+        "measure on that node: toposeat measure -o FILE, or p2pBandwidthLatencyTest > FILE",
     ),
-    Format(
-        name="mock NVML configuration",
-        command="(part of Kubernetes' test infrastructure)",
-        tells="nothing of a real machine",
-        reader="unusable:nvml_mock",
-        words=r"Mock NVML|device_defaults:",
+    (
+        r"^(?:cpu|gpu\d+)_(?:to|and)_(?:cpu|gpu\d+)\w*_by_(?:sm|dma)",
+        "results of SuperBench",
+        "measure on that node: toposeat measure -o FILE, or nvbandwidth > FILE",
+    ),
+    (
+        r"MetaX System Management Interface|^[ \t|]*GPU\d+\b.*\bMX\b",
+        "output of mx-smi (MetaX)",
+        "describe the machine by hand: edit what `toposeat discover -t tree:2:2:4 -o FILE` writes",
+    ),
+    (
+        r"^\s*(?:NUMA node\(s\)|CPU\(s\)|Socket\(s\)):\s+\d",
+        "output of lscpu, which says nothing of GPUs",
+        "save on that node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE",
+    ),
+    (
+        r"Mock NVML|^device_defaults:",
+        "a mock of NVML for tests, whose values are no machine's",
+        "machines of every kind are in the catalogue: toposeat discover --list",
     ),
 )
 
@@ -207,13 +191,16 @@ def format_of(file: FileText) -> Format:
     """The format of a file, from its content.
 
     Raises:
-        InputError: empty, damaged XML, or of no format known.
+        InputError: empty, damaged XML, of no format known, or of one that is not read.
     """
     if not file.start:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
     if file.declares_xml and file.xml_error is not None:
         raise file.xml_error
-    for each in (*FORMATS, *UNUSABLE):
+    for mark, what, instead in NOT_READ:
+        if re.search(mark, file.start[:20_000], re.MULTILINE | re.DOTALL):
+            raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
+    for each in FORMATS:
         if each.looks_like(file):
             return each
     if file.xml_error is not None:

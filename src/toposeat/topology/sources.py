@@ -15,7 +15,6 @@ from toposeat.topology.formats import TREES, Parsed, names_of_formats, parse_out
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import FileText, read_file
-from toposeat.topology.readers.starpu_machine import files_of_machine
 from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
 
 
@@ -74,7 +73,7 @@ def _read(source: str | Path) -> list[Parsed]:
     if not text:
         raise UsageError("the topology source is empty", hint=_hint())
     path = Path(source)
-    if path_exists(path) or files_of_machine(path):
+    if path_exists(path):
         return _read_path(path)
     if looks_synthetic(text):
         return [synthetic_topology(text)]
@@ -92,9 +91,6 @@ def _read(source: str | Path) -> list[Parsed]:
 
 
 def _read_path(path: Path) -> list[Parsed]:
-    files = files_of_machine(path)
-    if files:
-        return [part for file in files for part in parse_outputs(read_file(file))]
     for tree in TREES:
         if tree.looks_like(path):
             return [tree.parse(path)]

@@ -63,9 +63,6 @@ RECORDED = {
     "p2pBandwidthLatencyTest/4gpu-power9-ac922.txt": (Shape.PAIRED, set()),
     "p2pBandwidthLatencyTest/8gpu-h100-p2poff.txt": (Shape.UNIFORM, set()),
     "nvbandwidth/8gpu-a100-d2d-write-ce.txt": (Shape.UNIFORM, set()),
-    "starpu-bus/sirocco.bandwidth": (Shape.PAIRED, set()),
-    "starpu-bus/attila.bandwidth": (Shape.PAIRED, set()),
-    "starpu-bus/hannibal.platform.xml": (Shape.UNIFORM, {"peer-access-off"}),
     "nccl-xml/rccl-topo_3p_pcie.xml": (Shape.SPLIT, {"nic-far"}),
     "nccl-xml/rccl-topo_8p_pcie.xml": (Shape.SWITCHED, set()),
     "nccl-xml/rccl-topo_4p4h.xml": (Shape.ISLANDS, set()),
@@ -100,9 +97,9 @@ def test_the_crossing_bridges_are_named(shared_dir: Path) -> None:
 
 
 def test_rates_name_the_pairs(shared_dir: Path) -> None:
-    """The published text: 4 K40m in two pairs (notes), 10.2 GB/s in a pair, 7.6 to 8.5 across."""
-    path = shared_dir / "machines" / "starpu-bus" / "sirocco.bandwidth"
-    assert wiring_of(read_topology(path)).reason == "rates (8.07 to 10.2 GB/s) join D0-D1, D2-D3"
+    """As published: three NVLinks join the pairs of a socket, the others cross the X-bus."""
+    path = shared_dir / "machines" / "p2pBandwidthLatencyTest" / "4gpu-power9-ac922.txt"
+    assert wiring_of(read_topology(path)).reason == "rates (28.8 to 69.2 GB/s) join D0-D1, D2-D3"
 
 
 def test_every_readable_machine_gets_a_verdict(shared_dir: Path) -> None:

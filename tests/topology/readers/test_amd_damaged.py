@@ -1,4 +1,4 @@
-"""Damaged output of AMD's, Intel's and StarPU's tools: read, or refused with one line."""
+"""Damaged output of AMD's and Intel's tools: read, or refused with one line."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ SAMPLES: dict[str, Callable[[], str]] = {
 RECORDED = {
     "rocm-bandwidth-test": "rocm-bandwidth-test/4gpu-nps4-distances.txt",
     "rocm-bandwidth-test, measured": "rocm-bandwidth-test/2gpu-mi50-noP2P.txt",
-    "StarPU bandwidth": "starpu-bus/attila.bandwidth",
-    "StarPU affinity": "starpu-bus/hannibal.affinity",
-    "StarPU platform": "starpu-bus/attila.platform.xml",
 }
 FEW = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -29,7 +29,7 @@ def index(shared_dir: Path, *formats: str) -> Iterator[tuple[str, int, str]]:
 
 def test_relations_between_gpus(shared_dir: Path) -> None:
     checked = 0
-    for name, gpus, verified in index(shared_dir, "nvidia-smi-topo", "mx-smi-topo"):
+    for name, gpus, verified in index(shared_dir, "nvidia-smi-topo"):
         match = re.fullmatch(r"(?:square\+symmetric|QUIRK: [^;]*); rel=(\S*)", verified)
         try:
             facts = facts_of(shared_dir / "machines" / name)
@@ -39,12 +39,12 @@ def test_relations_between_gpus(shared_dir: Path) -> None:
         assert facts.relations is not None
         assert len(facts.devices) == gpus
         assert match, name
-        words = {"SOC": "SYS", "MX": "NV1"}
+        words = {"SOC": "SYS"}
         expected = {words.get(word, word) for word in match[1].split(",") if word}
         between = {r.token for (_, j), r in facts.relations.relations.items() if j < gpus}
         assert between == expected, name
         checked += 1
-    assert checked == 26
+    assert checked == 25
 
 
 def test_peer_states(shared_dir: Path) -> None:

@@ -1,4 +1,4 @@
-"""Damaged outputs of NVIDIA's and MetaX's tools: read or refused with a cause and a hint."""
+"""Damaged outputs of NVIDIA's tools: read or refused with a cause and a hint."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from toposeat.topology.formats import parse_outputs
 from toposeat.topology.readers.file_text import decoded
 
 FOLDERS = (
-    "mx-smi-topo", "nvbandwidth", "nvidia-smi-L", "nvidia-smi-nvlink", "nvidia-smi-p2p",
+    "nvbandwidth", "nvidia-smi-L", "nvidia-smi-nvlink", "nvidia-smi-p2p",
     "nvidia-smi-q", "nvidia-smi-q-xml", "nvidia-smi-query-csv", "nvidia-smi-topo",
-    "p2pBandwidthLatencyTest", "superbench",
+    "p2pBandwidthLatencyTest",
 )  # fmt: skip
 MAX_BYTES = 30_000
 

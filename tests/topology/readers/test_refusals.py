@@ -5,7 +5,6 @@ Damage is what a number out of bounds, a lost row or two statements against each
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -111,35 +110,10 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("  GPU 01  ->     40.00     41.00     42.00     43.00     44.00\n", "", "no row", 0),
     ),
     "transferbench.csv": (("21.00", "1e30", "where a number", 0),),
-    "starpu.bandwidth": (
-        ("10500.1", "-10500.1", "where a number", 0),
-        ("10500.100000", "429496729", "not within", 0),
-        ("\t5100.100000", "", "row 1 has 3 numbers", 0),
-    ),
-    "starpu.latency": (
-        ("9.5", "0.0000001", "not within", 0),
-        ("9.500000", "5000000000", "not within", 0),
-    ),
-    "starpu.affinity": (
-        ("0\t0\t1\t2\t3", "0\t0\t0\t2\t3", "twice", 0),
-        ("1\t2\t3\t0\t1", "1\t2\t3\t0", "different CPUs", 0),
-    ),
-    "starpu.config": (("2 # Number of CUDA", "99999 # Number of CUDA", "absurd", 0),),
-    "starpu.platform.xml": (
-        ('"10500000000.1"', '"-1"', "has the bandwidth", 0),
-        ('id="PCI:0000:03:00.0 up" bandwidth="10400000000"',
-         'id="PCI:0000:03:00.0 up" bandwidth="0"', "no speed", 0),
-        ('id="CUDA1"', 'id="CUDA0"', "appears twice", 0),
-    ),
     "p2p_bandwidth_latency.txt": (
         ("21.70", "2170000.0", "not within", 0),
         ("     1  20.90 781.30\n", "", "it is truncated", 0),
         ("20.90 781.30", "20.90", "1 of 2 cells", 0),
-    ),
-    "superbench.txt": (
-        ("24.1", "1e9", "not within", 0),
-        ("gpu1_to_gpu0_write_by_sm 20.4", "gpu0_to_gpu1_write_by_sm 20.4", "already", 0),
-        ("gpu1_to_cpu", "gpu3_to_cpu", "none of gpu2", 0),
     ),
     "nvidia_smi_query.csv": (
         ("24576 MiB", "-24576 MiB", "memory", 0),
@@ -167,7 +141,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("NV4\tSYS\tPIX\t0-15", "NV400000\tSYS\tPIX\t0-15", "NV400000", 0),
     ),
     "topo_p2p.txt": ((" GPU1\tOK\tX\tTNS\t\n", "", "GPU1", 0),),
-    "mx_smi_topo.txt": (("GPU1    MX      X ", "GPU1    NODE    X ", "asymmetric", 0),),
     "xpu-smi.txt": (
         ("MDF      XL16", "MDF      XL8 ", "asymmetric", 2),
         ("GPU 1/1  XL*      XL16     MDF      S        16-31\n", "", "truncated", -1),
@@ -190,8 +163,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
 
 
 def written(folder: Path, name: str, text: str) -> Path:
-    for beside in SEEDS.glob("starpu.*"):  # a matrix of StarPU needs its .config
-        shutil.copy(beside, folder)
     path = folder / name
     path.write_text(text)
     return path
@@ -231,6 +202,28 @@ def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_topology(path)
     check(caught.value, path, line, damage[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("# to 0\t\tto 1\t\t\n0.0e+00\t1.05e+04\t\n1.05e+04\t0.0e+00\t\n", "StarPU"),
+        ("# GPU\tCPU0\tCPU1\n0\t1\t0\n", "StarPU"),
+        ("# Current configuration\n4 # Number of CPUs\n", "StarPU"),
+        ('<?xml version="1.0"?>\n<platform version="4"><AS id="a"/></platform>\n', "SimGrid"),
+        ("cpu_to_gpu0_by_dma_under_numa0 26.2\ngpu0_to_gpu1_write_by_sm 20\n", "SuperBench"),
+        ("gpu0_and_gpu1_read_by_sm 10\n", "SuperBench"),
+        ("        GPU0    GPU1\nGPU0    X       MX\nGPU1    MX      X\n", "mx-smi"),
+        ("Architecture: aarch64\nCPU(s):  72\nNUMA node(s): 9\n", "lscpu"),
+        ('# Mock NVML\nsystem:\n  name: "NVIDIA A100"\n', "mock of NVML"),
+    ],
+)
+def test_what_is_known_and_not_read_says_what_to_give_instead(
+    text: str, what: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=f"this is .*{what}.*: not read") as caught:
+        read_topology(written(tmp_path, "FILE", text))
+    assert "toposeat " in caught.value.hint
 
 
 NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
@@ -294,8 +287,7 @@ def test_the_command_line_prints_place_and_hint(
 
 
 def test_every_format_of_machines_is_damaged(tmp_path: Path) -> None:
-    found = set()
-    for name in DAMAGE:
-        if name != "starpu.config":
-            found.add(format_of(read_file(written(tmp_path, name, machine_text(name)))).name)
+    found = {
+        format_of(read_file(written(tmp_path, name, machine_text(name)))).name for name in DAMAGE
+    }
     assert {each.name for each in FORMATS} <= found

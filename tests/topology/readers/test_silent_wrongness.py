@@ -5,14 +5,11 @@ Each case is a sound file of ours with one thing changed; found by reading the r
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from tests.fuzz.target import SEEDS
 from tests.topology.readers.recorded import facts_of_text
 from toposeat.errors import InputError
-
-SUPERBENCH = "gpu0_to_gpu1_write_by_dma 20\ngpu1_to_gpu0_write_by_dma 21\n"
 
 
 def seed(name: str) -> str:
@@ -47,20 +44,6 @@ def test_what_would_be_read_as_something_else_is_refused(
     with pytest.raises(InputError, match=message) as caught:
         facts_of_text(text.replace(old, new), name)
     assert caught.value.hint
-
-
-def test_gpus_that_no_result_names_are_not_invented() -> None:
-    facts_of_text(SUPERBENCH)
-    with pytest.raises(InputError, match="results of gpu40, but none of gpu2"):
-        facts_of_text(SUPERBENCH + "gpu0_to_gpu40_write_by_dma 20\n")
-
-
-def test_sums_that_were_measured_in_both_orders_are_both_kept() -> None:
-    text = "gpu0_and_gpu1_read_by_sm 10\ngpu1_and_gpu0_read_by_sm 30\n"
-    (both,) = facts_of_text(text).pairs
-    assert (both.values[0, 1], both.values[1, 0]) == (10e9, 30e9)
-    (one,) = facts_of_text("gpu1_and_gpu0_read_by_sm 30\n").pairs
-    np.testing.assert_array_equal(one.values, [[np.nan, 30e9], [30e9, np.nan]])
 
 
 def test_a_host_copy_of_zero_is_not_known() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of every recorded file of NVIDIA's and MetaX's tools, compared line by line."""
+"""What becomes of every recorded file of NVIDIA's tools, compared line by line."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     python -m tests.topology.readers.verdicts --write         renew recorded_verdicts.tsv
 
 `recorded_verdicts.tsv` is the expectation of `test_verdicts.py`: any change in what a reader of
-NVIDIA's and MetaX's tools makes of a recorded file shows as a changed line of it.
+NVIDIA's tools makes of a recorded file shows as a changed line of it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from toposeat.topology.sources import read_topology
 HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "recorded_verdicts.tsv"
 FOLDERS = (
-    "lscpu-numa", "mx-smi-topo", "nvbandwidth", "nvidia-smi-L", "nvidia-smi-nvlink",
+    "lscpu-numa", "nvbandwidth", "nvidia-smi-L", "nvidia-smi-nvlink",
     "nvidia-smi-p2p", "nvidia-smi-q", "nvidia-smi-q-xml", "nvidia-smi-query-csv",
-    "nvidia-smi-topo", "nvml-mock", "p2pBandwidthLatencyTest", "superbench",
+    "nvidia-smi-topo", "nvml-mock", "p2pBandwidthLatencyTest",
 )  # fmt: skip
 
 
