@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from toposeat.emulation.machine_file import machine_text
-from toposeat.emulation.node import EmulatedNode, emulated_machine, emulated_node
-from toposeat.emulation.scaled import scaled_topology
+from typing import TYPE_CHECKING
 
-__all__ = ["EmulatedNode", "emulated_machine", "emulated_node", "machine_text", "scaled_topology"]
+from toposeat.door import door
+
+if TYPE_CHECKING:
+    from toposeat.emulation.machine_file import machine_text
+    from toposeat.emulation.node import EmulatedNode, emulated_machine, emulated_node
+    from toposeat.emulation.scaled import scaled_topology
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".machine_file": "machine_text",
+            ".node": "EmulatedNode emulated_machine emulated_node",
+            ".scaled": "scaled_topology",
+        },
+    )

@@ -20,7 +20,7 @@ from toposeat.launch.child import run_child
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.rank_report import read_reports
-from toposeat.launch.verify import verify as verify_seats
+from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RealisedSeat, RunRecord
 from toposeat.model.topology import ANY_HOST

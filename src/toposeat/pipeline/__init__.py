@@ -2,67 +2,46 @@
 
 from __future__ import annotations
 
-from toposeat.pipeline.advice import (
-    EMULATED,
-    AdviceCase,
-    predict_advice,
-    rule_words,
-    verify_advice,
-)
-from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
-from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
-from toposeat.pipeline.bench_smpi import simulate_bench
-from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
-from toposeat.pipeline.command_words import program_name, shell_line
-from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
-from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
-from toposeat.pipeline.gain import possible_gains
-from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
-from toposeat.pipeline.placing import MapOptions, assess, device_positions, placement_of
-from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
-from toposeat.pipeline.tuned import (
-    Tuned,
-    cache_folder,
-    tune,
-    tuned_placement_path,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "EMULATED",
-    "PER_PAIR",
-    "AdviceCase",
-    "BenchJob",
-    "BenchPlan",
-    "Candidate",
-    "ClockPlan",
-    "DemoMachine",
-    "DemoOutcome",
-    "MapOptions",
-    "Tuned",
-    "assess",
-    "assess_slots",
-    "bench_lines",
-    "cache_folder",
-    "clock_placements",
-    "clocked_line",
-    "demo",
-    "emulated_gain",
-    "emulated_mpi",
-    "device_positions",
-    "map_with_protocols",
-    "once_each",
-    "placement_of",
-    "possible_gains",
-    "plan_bench",
-    "predict_advice",
-    "predict_bench",
-    "program_name",
-    "rule_words",
-    "run_bench",
-    "shell_line",
-    "simulate_bench",
-    "slots_of_placement",
-    "tune",
-    "tuned_placement_path",
-    "verify_advice",
-]
+from toposeat.door import door
+
+if TYPE_CHECKING:
+    from toposeat.pipeline.advice import (
+        EMULATED,
+        AdviceCase,
+        predict_advice,
+        rule_words,
+        verify_advice,
+    )
+    from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
+    from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
+    from toposeat.pipeline.bench_smpi import simulate_bench
+    from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
+    from toposeat.pipeline.command_words import program_name, shell_line
+    from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
+    from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
+    from toposeat.pipeline.gain import possible_gains
+    from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
+    from toposeat.pipeline.placing import MapOptions, assess, device_positions, placement_of
+    from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
+    from toposeat.pipeline.tuned import Tuned, cache_folder, tune, tuned_placement_path
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".advice": "EMULATED AdviceCase predict_advice rule_words verify_advice",
+            ".bench": "BenchPlan once_each plan_bench predict_bench",
+            ".bench_job": "BenchJob bench_lines run_bench",
+            ".bench_smpi": "simulate_bench",
+            ".clocked": "Candidate ClockPlan clock_placements clocked_line",
+            ".command_words": "program_name shell_line",
+            ".demonstration": "DemoMachine DemoOutcome demo",
+            ".emulated_demo": "emulated_gain emulated_mpi",
+            ".gain": "possible_gains",
+            ".joint": "PER_PAIR map_with_protocols",
+            ".placing": "MapOptions assess device_positions placement_of",
+            ".placing_at_scale": "assess_slots slots_of_placement",
+            ".tuned": "Tuned cache_folder tune tuned_placement_path",
+        },
+    )

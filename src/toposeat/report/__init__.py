@@ -2,87 +2,79 @@
 
 from __future__ import annotations
 
-from toposeat.report.advice_json import advice_json, joint_json
-from toposeat.report.bench_json import bench_json, clocked_json
-from toposeat.report.health_json import health_json
-from toposeat.report.html.page import html_page
-from toposeat.report.html.section import Section
-from toposeat.report.json_form import (
-    comparison_json,
-    json_text,
-    mapping_json,
-    placement_json,
-    profile_json,
-    run_json,
-    topology_json,
-)
-from toposeat.report.matrix_form import matrix_file
-from toposeat.report.network_json import network_json
-from toposeat.report.scale_json import scale_comparison_json, scale_json
-from toposeat.report.svg.machine import topology_svg
-from toposeat.report.svg.plain import plain_svg
-from toposeat.report.svg.profile import traffic_svg
-from toposeat.report.svg.scale import scale_svg
-from toposeat.report.text.advice import environment_lines, render_advice_text, render_joint_text
-from toposeat.report.text.bench import render_bench_text
-from toposeat.report.text.catalogue import render_catalogue_text
-from toposeat.report.text.clocked import render_clocked_text
-from toposeat.report.text.console import TextStyle, text_style_for
-from toposeat.report.text.health import render_health_text
-from toposeat.report.text.mapping import (
-    render_comparison_text,
-    render_mapping_text,
-    render_placement_text,
-)
-from toposeat.report.text.network import render_network_text
-from toposeat.report.text.run import render_run_text
-from toposeat.report.text.scale import render_scale_comparison_text, render_scale_text
-from toposeat.report.text.topology import render_topology_text
-from toposeat.report.text.traffic import render_traffic_text
-from toposeat.report.words import certificate_words, remarks, verdict_words
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Section",
-    "TextStyle",
-    "bench_json",
-    "advice_json",
-    "clocked_json",
-    "certificate_words",
-    "comparison_json",
-    "health_json",
-    "html_page",
-    "environment_lines",
-    "joint_json",
-    "json_text",
-    "mapping_json",
-    "matrix_file",
-    "network_json",
-    "placement_json",
-    "plain_svg",
-    "profile_json",
-    "remarks",
-    "render_advice_text",
-    "render_bench_text",
-    "render_clocked_text",
-    "render_catalogue_text",
-    "render_comparison_text",
-    "render_health_text",
-    "render_mapping_text",
-    "render_joint_text",
-    "render_network_text",
-    "render_placement_text",
-    "render_run_text",
-    "render_scale_comparison_text",
-    "render_scale_text",
-    "render_topology_text",
-    "render_traffic_text",
-    "run_json",
-    "scale_comparison_json",
-    "scale_json",
-    "scale_svg",
-    "text_style_for",
-    "topology_json",
-    "topology_svg",
-    "traffic_svg",
-    "verdict_words",
-]
+from toposeat.door import door
+
+if TYPE_CHECKING:
+    from toposeat.report.html.page import html_page
+    from toposeat.report.html.section import Section
+    from toposeat.report.json.advice import advice_json, joint_json
+    from toposeat.report.json.bench import bench_json, clocked_json
+    from toposeat.report.json.health import health_json
+    from toposeat.report.json.network import network_json
+    from toposeat.report.json.nouns import (
+        comparison_json,
+        json_text,
+        mapping_json,
+        placement_json,
+        profile_json,
+        run_json,
+        topology_json,
+    )
+    from toposeat.report.json.scale import scale_comparison_json, scale_json
+    from toposeat.report.matrix_form import matrix_file
+    from toposeat.report.svg.machine import topology_svg
+    from toposeat.report.svg.plain import plain_svg
+    from toposeat.report.svg.profile import traffic_svg
+    from toposeat.report.svg.scale import scale_svg
+    from toposeat.report.text.advice import environment_lines, render_advice_text, render_joint_text
+    from toposeat.report.text.bench import render_bench_text
+    from toposeat.report.text.catalogue import render_catalogue_text
+    from toposeat.report.text.clocked import render_clocked_text
+    from toposeat.report.text.console import TextStyle, text_style_for
+    from toposeat.report.text.health import render_health_text
+    from toposeat.report.text.mapping import (
+        render_comparison_text,
+        render_mapping_text,
+        render_placement_text,
+    )
+    from toposeat.report.text.network import render_network_text
+    from toposeat.report.text.run import render_run_text
+    from toposeat.report.text.scale import render_scale_comparison_text, render_scale_text
+    from toposeat.report.text.topology import render_topology_text
+    from toposeat.report.text.traffic import render_traffic_text
+    from toposeat.report.words import certificate_words, remarks, verdict_words
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".html.page": "html_page",
+            ".html.section": "Section",
+            ".json.advice": "advice_json joint_json",
+            ".json.bench": "bench_json clocked_json",
+            ".json.health": "health_json",
+            ".json.network": "network_json",
+            ".json.nouns": "comparison_json json_text mapping_json placement_json profile_json"
+            " run_json topology_json",
+            ".json.scale": "scale_comparison_json scale_json",
+            ".matrix_form": "matrix_file",
+            ".svg.machine": "topology_svg",
+            ".svg.plain": "plain_svg",
+            ".svg.profile": "traffic_svg",
+            ".svg.scale": "scale_svg",
+            ".text.advice": "environment_lines render_advice_text render_joint_text",
+            ".text.bench": "render_bench_text",
+            ".text.catalogue": "render_catalogue_text",
+            ".text.clocked": "render_clocked_text",
+            ".text.console": "TextStyle text_style_for",
+            ".text.health": "render_health_text",
+            ".text.mapping": "render_comparison_text render_mapping_text render_placement_text",
+            ".text.network": "render_network_text",
+            ".text.run": "render_run_text",
+            ".text.scale": "render_scale_comparison_text render_scale_text",
+            ".text.topology": "render_topology_text",
+            ".text.traffic": "render_traffic_text",
+            ".words": "certificate_words remarks verdict_words",
+        },
+    )

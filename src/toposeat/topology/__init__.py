@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from toposeat.topology.catalogue import catalogue_names
-from toposeat.topology.health import findings_of, wiring_of
-from toposeat.topology.live.discover import discover_this
-from toposeat.topology.networks.allocation import allocated
-from toposeat.topology.networks.sources import hosts_of, is_network, read_network
-from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "allocated",
-    "catalogue_names",
-    "discover_this",
-    "findings_of",
-    "hosts_of",
-    "is_network",
-    "parse_topology_text",
-    "read_network",
-    "read_topologies",
-    "read_topology",
-    "wiring_of",
-]
+from toposeat.door import door
+
+if TYPE_CHECKING:
+    from toposeat.topology.catalogue import catalogue_names
+    from toposeat.topology.health import findings_of, wiring_of
+    from toposeat.topology.live.discover import discover_this
+    from toposeat.topology.networks.allocation import allocated
+    from toposeat.topology.networks.sources import hosts_of, is_network, read_network
+    from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".catalogue": "catalogue_names",
+            ".health": "findings_of wiring_of",
+            ".live.discover": "discover_this",
+            ".networks.allocation": "allocated",
+            ".networks.sources": "hosts_of is_network read_network",
+            ".sources": "parse_topology_text read_topologies read_topology",
+        },
+    )

@@ -8,7 +8,7 @@ import msgspec
 
 from toposeat import __version__
 from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting
-from toposeat.report.bench_json import clocked_json
+from toposeat.report.json.bench import clocked_json
 
 ADVICE_SCHEMA = "toposeat/advice/1"
 

@@ -1,0 +1,1 @@
+"""JSON of the nouns and of results, each with its schema."""

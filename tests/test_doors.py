@@ -1,0 +1,49 @@
+"""Every package's door offers what the type checker sees, and each name is there."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import toposeat
+
+_ROOT = Path(toposeat.__file__).parent
+DOORS = sorted(
+    ".".join(("toposeat", *path.parent.relative_to(_ROOT).parts))
+    for path in _ROOT.rglob("__init__.py")
+    if "__getattr__ = door(" in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_a_door_offers_what_the_type_checker_sees(package: str) -> None:
+    door = import_module(package)
+    tree = ast.parse(Path(str(door.__file__)).read_text(encoding="utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    table = next(node for node in ast.walk(tree) if isinstance(node, ast.Dict))
+    offers = {
+        name: f"{package}{module}" if module.startswith(".") else module
+        for module, names in ast.literal_eval(table).items()
+        for name in names.split()
+    }
+    assert offers == seen
+    assert not {each.name for each in iter_modules(door.__path__)} & set(offers)
+    for name, module in offers.items():
+        assert getattr(door, name) is getattr(import_module(module), name)
+
+
+def test_a_door_refuses_other_names() -> None:
+    from toposeat import report
+
+    with pytest.raises(AttributeError, match=r"'toposeat\.report' has no attribute 'nonsense'"):
+        report.nonsense  # type: ignore[attr-defined]  # noqa: B018
