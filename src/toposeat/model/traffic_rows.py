@@ -21,7 +21,8 @@ def fill_database(database: sqlite3.Connection, traffic: Traffic) -> None:
     Raises:
         sqlite3.OperationalError: the disk is full, or there is no permission.
     """
-    database.executescript("PRAGMA journal_mode=OFF;" + CREATE_TABLES)
+    # One transaction, and no journal: the file is a new one, and renamed when it is whole.
+    database.executescript(f"PRAGMA journal_mode=OFF; BEGIN; {CREATE_TABLES}")
     for table, rows in (
         ("meta", _meta_rows(traffic)),
         ("pair", _pair_rows(traffic.tables)),

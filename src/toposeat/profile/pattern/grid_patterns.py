@@ -15,7 +15,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
-from toposeat.profile.records.pair_set import EVEN, MIN_SHARE, PairSet, Pattern, both_ways
+from toposeat.profile.records.pair_set import EVEN, MIN_SHARE, PairSet, Pattern, both_ways, distinct
 
 MAX_DIMENSIONS = 6
 _MAX_STRIDES = 24  # the heaviest distances that may be strides
@@ -107,7 +107,7 @@ class _Grid:
                 other += axis.stride * (there - place)
             exists &= other != rank
             parts.append(rank[exists] * ranks + other[exists])
-        return np.unique(np.concatenate(parts))
+        return distinct(np.concatenate(parts))
 
     @property
     def shape(self) -> str:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from toposeat.model.traffic import Communicator, Int64Array
-from toposeat.profile.records.pair_set import MIN_SHARE, PairSet, Pattern, both_ways, percent
+from toposeat.profile.records.pair_set import (
+    MIN_SHARE,
+    PairSet,
+    Pattern,
+    both_ways,
+    distinct,
+    percent,
+)
 
 
 def components(pairs: PairSet) -> Int64Array:
@@ -78,7 +85,7 @@ def find_tree(pairs: PairSet) -> Pattern | None:
     for kept in (pairs, pairs.heaviest(MIN_SHARE)):
         low = np.minimum(kept.source, kept.target)
         high = np.maximum(kept.source, kept.target)
-        edges = np.unique(low * n + high)
+        edges = distinct(low * n + high)
         if len(edges) not in (n - 1, n) or components(kept).any():
             continue
         degree = np.bincount(np.concatenate([edges // n, edges % n]), minlength=n)
@@ -106,7 +113,7 @@ def _tree_name(n: int, edges: Int64Array, degree: Int64Array) -> str:
         ("binomial tree from rank 0", child & (child - 1)),
         ("binary tree from rank 0", (child - 1) // 2),
     ):
-        if np.array_equal(np.unique(parent * n + child), edges):
+        if np.array_equal(distinct(parent * n + child), edges):
             return name
     return f"tree, at most {degree.max()} neighbours"
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
-from toposeat.profile.records.pair_set import MIN_SHARE, PairSet, Pattern, are_even, both_ways
+from toposeat.profile.records.pair_set import (
+    MIN_SHARE,
+    PairSet,
+    Pattern,
+    are_even,
+    both_ways,
+    distinct,
+)
 
 
 def find_all_to_all(pairs: PairSet) -> Pattern | None:
@@ -93,4 +100,4 @@ def _band_keys(ranks: int, width: int, *, periodic: bool) -> Int64Array:
     for step in range(1, width + 1):
         first = rank if periodic else rank[: ranks - step]
         parts.append(both_ways(first, (first + step) % ranks, ranks))
-    return np.unique(np.concatenate(parts))
+    return distinct(np.concatenate(parts))

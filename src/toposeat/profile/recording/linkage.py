@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,25 +38,21 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
 
     A file that is no ELF executable (a script) has no linkage to tell.
     """
-    pending: deque[Path] = deque([program])
+    executable = _read_elf(program, _STARTS)
+    if executable is None:
+        return Linkage(is_elf=False)
+    if executable.defines:
+        return Linkage(static_mpi=True)
+    pending = deque([(program, executable)])
     seen: set[str] = set()
-    first = True
     while pending:
-        current = pending.popleft()
-        read = _read_elf(current)
-        if read is None:
-            if first:
-                return Linkage(is_elf=False)
-            continue
-        if first and any(defines_symbol(current, name) for name in _STARTS):
-            return Linkage(static_mpi=True)
-        first = False
-        for soname in read.needed:
-            path = _find_soname(soname, current, read.run_path, env)
-            if _MPI_SONAME.match(soname) or _is_other_mpi(soname, path):
-                return Linkage(mpi_library=soname, mpi_file=path)
-            if path is not None and soname not in seen:
-                pending.append(path)
+        path, elf = pending.popleft()
+        for soname in elf.needed:
+            found = _find_soname(soname, path, elf.run_path, env)
+            if _MPI_SONAME.match(soname) or _is_other_mpi(soname, found):
+                return Linkage(mpi_library=soname, mpi_file=found)
+            if found is not None and soname not in seen and (library := _read_elf(found)):
+                pending.append((found, library))
             seen.add(soname)
     return Linkage(static_mpi=mentions(program, _STATIC_MPI))
 
@@ -65,34 +61,44 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
 class _Elf:
     needed: tuple[str, ...]
     run_path: tuple[str, ...]
+    defines: bool  # one of the symbols that were asked for
 
 
-def _read_elf(path: Path) -> _Elf | None:
-    """What the dynamic section says; None for a file that is no ELF."""
-    try:
-        written = path.stat().st_mtime_ns
-    except OSError:
-        return None
-    return _read_elf_as_written(path, written)
-
-
-@cache
-def _read_elf_as_written(path: Path, written: int) -> _Elf | None:
-    """Cached by time of change: a program may be compiled again, for another MPI."""
-    del written
+def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
+    """What an ELF file needs, and whether it defines a symbol; None for any other file."""
+    needed: list[str] = []
+    run_path: list[str] = []
+    defines = False
     try:
         with path.open("rb") as stream:
-            dynamic = ELFFile(stream).get_section_by_name(".dynamic")
-            needed, run_path = [], []
-            for tag in dynamic.iter_tags() if isinstance(dynamic, DynamicSection) else ():
-                if tag.entry.d_tag == "DT_NEEDED":
-                    needed.append(str(getattr(tag, "needed", "")))
-                elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
-                    text = getattr(tag, "rpath", None) or getattr(tag, "runpath", "")
-                    run_path += str(text).split(":")
-            return _Elf(tuple(needed), tuple(run_path))
+            for section in ELFFile(stream).iter_sections():
+                if isinstance(section, SymbolTableSection):
+                    defines = defines or _defines_any(section, symbols)
+                for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
+                    if tag.entry.d_tag == "DT_NEEDED":
+                        needed.append(str(getattr(tag, "needed", "")))
+                    elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
+                        text = getattr(tag, "rpath", None) or getattr(tag, "runpath", "")
+                        run_path += str(text).split(":")
     except (OSError, ELFError, ValueError, KeyError, AttributeError):
         return None
+    return _Elf(tuple(needed), tuple(run_path), defines)
+
+
+def _defines_any(table: SymbolTableSection, symbols: Sequence[str]) -> bool:
+    names = table.stringtable.data() if symbols else b""
+    return any(
+        symbol["st_shndx"] != "SHN_UNDEF"
+        for name in symbols
+        if b"\0" + name.encode() + b"\0" in names  # fast, even for large programs
+        for symbol in table.get_symbol_by_name(name) or ()
+    )
+
+
+def defines_symbol(path: Path, name: str) -> bool:
+    """Whether an ELF file itself defines a symbol, in any of its symbol tables."""
+    elf = _read_elf(path, (name,))
+    return elf is not None and elf.defines
 
 
 def _is_other_mpi(soname: str, path: Path | None) -> bool:
@@ -110,24 +116,6 @@ def mentions(path: Path, words: tuple[bytes, ...]) -> bool:
             return any(data.find(word) >= 0 for word in words)
     except (OSError, ValueError):
         return False
-
-
-def defines_symbol(path: Path, name: str) -> bool:
-    """Whether an ELF file itself defines a symbol, in any of its symbol tables."""
-    wanted = b"\0" + name.encode() + b"\0"
-    try:
-        with path.open("rb") as stream:
-            for section in ELFFile(stream).iter_sections():
-                if not isinstance(section, SymbolTableSection):
-                    continue
-                if wanted not in section.stringtable.data():  # fast, even for large programs
-                    continue
-                for symbol in section.get_symbol_by_name(name) or ():
-                    if symbol["st_shndx"] != "SHN_UNDEF":
-                        return True
-    except (OSError, ELFError, ValueError, KeyError, AttributeError):
-        return False
-    return False
 
 
 def _find_soname(

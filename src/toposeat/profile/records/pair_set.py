@@ -110,7 +110,15 @@ class PairSet:
 
 def both_ways(a: Int64Array, b: Int64Array, ranks: int) -> Int64Array:
     """Keys of the pairs a-b in both directions, each once."""
-    return np.unique(np.concatenate([a * ranks + b, b * ranks + a]))
+    return distinct(np.concatenate([a * ranks + b, b * ranks + a]))
+
+
+def distinct(keys: Int64Array) -> Int64Array:
+    """Each key once, sorted: what `numpy.unique` does, without its import of masked arrays."""
+    ordered = np.sort(keys)
+    first = np.ones(len(ordered), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
 
 
 def percent(share: float) -> str:

@@ -186,7 +186,7 @@ def _sum_slots(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Distinct keys; bytes and messages as (keys, 2); histograms."""
     for segment in segments:
-        if np.unique(segment.slots["key"]).size != segment.slots.size:
+        if len(set(segment.slots["key"].tolist())) != segment.slots.size:
             raise segment.damaged("a peer appears twice")
     slots = np.concatenate([s.slots for s in segments])
     keys, place = np.unique(slots["key"], return_inverse=True)

@@ -152,7 +152,7 @@ class WorldSum:
             for each in self.phases.values():
                 each.pairs.clear()
             return
-        for place in np.unique(phase).tolist():
+        for place in sorted(set(phase.tolist())):
             pairs = self._phase(record, place).pairs
             pairs.setdefault(key, PairSum()).add(rows[:, phase == place])
 
@@ -205,7 +205,7 @@ def _inside(record: RankRecord) -> list[tuple[TableKey, Int64Array, Int64Array]]
     found = []
     code = record.kind * 2 + record.device
     inside = record.peer != OUTSIDE
-    for number in np.unique(code[inside]).tolist():
+    for number in sorted(set(code[inside].tolist())):
         kind = Kind(number // 2)
         chosen = np.flatnonzero(inside & (code == number))
         peer = record.peer[chosen]
