@@ -74,15 +74,15 @@ def least(action: Callable[[Placements], object], placement: Placements) -> floa
 
 def placed(machine: object, network: _core.Network, flows: _core.RankTraffic) -> Placements:
     answer = _core.map_ranks(
-        network,
-        flows,
-        cost_matrix(machine),  # type: ignore[arg-type]
-        objective="time",
-        solver="auto",
-        budget_s=0.3,
-        seed=1,
-        devices=[],
-        pins=[],
+        _core.MapRequest(
+            network,
+            flows,
+            cost_matrix(machine),
+            objective="time",
+            solver="auto",
+            budget_s=0.3,
+            seed=1,
+        )
     )
     return np.array(answer.device_of_rank, np.uint32)
 

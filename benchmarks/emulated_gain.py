@@ -29,6 +29,7 @@ from benchmarks.machine import describe
 from toposeat import emulation, pipeline
 from toposeat.launch import GpuAwareMpi
 from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.model.map_options import MapOptions
 from toposeat.topology import read_topology
 
 MACHINE = "k80-16"
@@ -52,7 +53,7 @@ def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -
             pattern,
             machine,
             replace(PROGRAM, sizes=(size,)),
-            options=pipeline.MapOptions(),
+            options=MapOptions(),
             randoms=repeats,
             algorithm=algorithm,
         )

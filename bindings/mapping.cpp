@@ -57,48 +57,37 @@ as_pins(std::uint32_t ranks, const std::vector<std::tuple<std::uint32_t, std::ui
 using Numbers = std::vector<std::uint32_t>;
 using Pins = std::vector<std::tuple<std::uint32_t, std::uint32_t>>;
 
-/// What a placement must keep to: devices, slots, pins, allowed devices and hosts.
-MapRequest constrained(const Network &network, const RankTraffic &traffic, const Numbers &devices,
-                       const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed,
-                       const Numbers &hosts) {
-  MapRequest request{network, traffic, Matrix(), devices, as_pins(traffic.ranks, pins)};
-  request.slots = slots;
-  request.allowed = allowed;
-  request.host_of_device = hosts;
-  return request;
+/// The request that Python describes; it refers to `network` and `traffic`.
+void make_request(MapRequest *request, const Network &network, const RankTraffic &traffic,
+                  const InputMatrix &cost, const std::optional<InputMatrix> &message_cost,
+                  const Numbers &devices, const Pins &pins, const Numbers &slots,
+                  const std::vector<Numbers> &allowed, const Numbers &hosts,
+                  const std::string &objective, const std::string &solver, double budget_s,
+                  std::uint64_t seed) {
+  new (request) MapRequest{.network = network,
+                           .traffic = traffic,
+                           .cost = as_matrix(cost),
+                           .devices = devices,
+                           .pinned = as_pins(traffic.ranks, pins),
+                           .objective = named(objectives, objective),
+                           .method = named(methods, solver),
+                           .budget_s = budget_s,
+                           .seed = seed,
+                           .message_cost = message_cost ? as_matrix(*message_cost) : Matrix(),
+                           .slots = slots,
+                           .allowed = allowed,
+                           .host_of_device = hosts,
+                           .stop = &Interrupts::asked};
 }
 
-MapAnswer map_ranks(const Network &network, const RankTraffic &traffic, const InputMatrix &cost,
-                    const std::optional<InputMatrix> &message_cost, const std::string &objective,
-                    const std::string &solver, double budget_s, std::uint64_t seed,
-                    const Numbers &devices, const Pins &pins, const Numbers &slots,
-                    const std::vector<Numbers> &allowed, const Numbers &hosts, bool interruptible) {
-  MapRequest request = constrained(network, traffic, devices, pins, slots, allowed, hosts);
-  request.cost = as_matrix(cost);
-  if (message_cost)
-    request.message_cost = as_matrix(*message_cost);
-  request.objective = named(objectives, objective);
-  request.method = named(methods, solver);
-  request.budget_s = budget_s;
-  request.seed = seed;
+MapAnswer map_ranks(const MapRequest &request, bool interruptible) {
   const nb::gil_scoped_release release;
   const Interrupts interrupts(interruptible);
-  request.stop = &Interrupts::asked;
   return toposeat::solve(request);
 }
 
-Numbers default_ranks(const Network &network, const RankTraffic &traffic, const Numbers &devices,
-                      const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed,
-                      const Numbers &hosts) {
-  return toposeat::default_assignment(
-      constrained(network, traffic, devices, pins, slots, allowed, hosts));
-}
-
-std::optional<std::tuple<Numbers, Numbers>>
-seating_conflict(const Network &network, const RankTraffic &traffic, const Numbers &devices,
-                 const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed) {
-  const auto conflict =
-      toposeat::seating_conflict(constrained(network, traffic, devices, pins, slots, allowed, {}));
+std::optional<std::tuple<Numbers, Numbers>> seating_conflict(const MapRequest &request) {
+  const auto conflict = toposeat::seating_conflict(request);
   if (!conflict)
     return std::nullopt;
   return std::tuple(conflict->ranks, conflict->devices);
@@ -117,8 +106,8 @@ scotch_raw(const RankTraffic &traffic, const InputMatrix &cost, std::uint64_t se
   return {answer.raw, answer.placement};
 }
 
-constexpr const char *map_doc =
-    "Chooses a device for every rank.\n\n"
+constexpr const char *request_doc =
+    "What is asked of a mapper; immutable.\n\n"
     "`cost` is devices x devices, what a byte between two devices costs, with the cost of a copy\n"
     "within a device on the diagonal; `message_cost` the same for a message, or None. `devices` "
     "lists\n"
@@ -126,21 +115,24 @@ constexpr const char *map_doc =
     "(none: one);\n"
     "`pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), "
     "`hosts`\n"
-    "the number of the host of every device (none: one host). If `interruptible` (main thread "
-    "only),\n"
-    "the first SIGINT ends the search: the best placement so far is returned.\n"
+    "the number of the host of every device (none: one host).\n"
     "Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.\n\n"
+    "Raises:\n"
+    "    ValueError: on an unknown name, a rank that does not exist, or a cost that is not square.";
+
+constexpr const char *map_doc =
+    "Chooses a device for every rank.\n\n"
+    "If `interruptible` (main thread only), the first SIGINT ends the search: the best placement\n"
+    "so far is returned.\n\n"
     "Raises:\n"
     "    ValueError: if the ranks do not fit, or devices and pins contradict each other.\n"
     "    RuntimeError: if Scotch was asked for and is missing or fails.";
 
 constexpr const char *default_doc =
-    "Where ranks go without a mapper: host by host, within a host round the devices.\n\n"
-    "Arguments as for map_ranks.";
+    "Where ranks go without a mapper: host by host, within a host round the devices.";
 
 constexpr const char *conflict_doc =
-    "Ranks that cannot all be seated and the devices they may use; None if all ranks can.\n\n"
-    "Arguments as for map_ranks.";
+    "Ranks that cannot all be seated and the devices they may use; None if all ranks can.";
 
 } // namespace
 
@@ -158,17 +150,17 @@ void bind_mapping(nb::module_ &module) {
       .def_ro("solver", &MapAnswer::solver)
       .def_ro("notes", &MapAnswer::notes);
 
-  module.def("map_ranks", &map_ranks, "network"_a, "traffic"_a, "cost"_a, nb::kw_only(),
-             "message_cost"_a.none() = nb::none(), "objective"_a, "solver"_a, "budget_s"_a,
-             "seed"_a, "devices"_a, "pins"_a, "slots"_a = Numbers(),
-             "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), "interruptible"_a = false,
+  nb::class_<MapRequest>(module, "MapRequest", request_doc)
+      .def("__init__", &make_request, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "network"_a,
+           "traffic"_a, "cost"_a, nb::kw_only(), "message_cost"_a.none() = nb::none(),
+           "devices"_a = Numbers(), "pins"_a = Pins(), "slots"_a = Numbers(),
+           "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), "objective"_a = "time",
+           "solver"_a = "auto", "budget_s"_a = 1.0, "seed"_a = 1);
+
+  module.def("map_ranks", &map_ranks, "request"_a, nb::kw_only(), "interruptible"_a = false,
              map_doc);
-  module.def("default_ranks", &default_ranks, "network"_a, "traffic"_a, nb::kw_only(), "devices"_a,
-             "pins"_a, "slots"_a = Numbers(), "allowed"_a = std::vector<Numbers>(),
-             "hosts"_a = Numbers(), default_doc);
-  module.def("seating_conflict", &seating_conflict, "network"_a, "traffic"_a, nb::kw_only(),
-             "devices"_a, "pins"_a, "slots"_a = Numbers(), "allowed"_a = std::vector<Numbers>(),
-             conflict_doc);
+  module.def("default_ranks", &toposeat::default_assignment, "request"_a, default_doc);
+  module.def("seating_conflict", &seating_conflict, "request"_a, conflict_doc);
   module.def("scotch_available", &toposeat::scotch_available, "Whether libscotch can be loaded.");
   module.def("scotch_raw", &scotch_raw, "traffic"_a, "cost"_a, "seed"_a,
              "Scotch's own answer, one-to-one or not, and the repaired one, for comparisons.\n\n"

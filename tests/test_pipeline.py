@@ -20,6 +20,7 @@ from toposeat.errors import InputError
 from toposeat.evaluation import default_placement
 from toposeat.launch import find_installations
 from toposeat.mapping import map_traffic
+from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic_file import load_traffic
 from toposeat.pipeline import tuned
@@ -160,7 +161,7 @@ def test_program_name(command: list[str], name: str) -> None:
 
 def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
     machine, traffic = read_topology("mi250x-8"), read_traffic("ring:6")
-    result = map_traffic(machine, traffic, solver="random", seed=5)
+    result = map_traffic(machine, traffic, MapOptions(solver="random", seed=5))
     placement = pipeline.placement_of(result, machine, traffic, traffic_name="ring:6")
     found = pipeline.device_positions(placement, machine, traffic, tmp_path / "x")
     assert found == result.device_of_rank != default_placement(6, machine)

@@ -44,15 +44,15 @@ def call(
     machine: Machine, flows: _core.RankTraffic, objective: str, budget_s: float, seed: int = 1
 ) -> Callable[[], _core.MapAnswer]:
     return lambda: _core.map_ranks(
-        machine.network,
-        flows,
-        machine.cost,
-        objective=objective,
-        solver="auto",
-        budget_s=budget_s,
-        seed=seed,
-        devices=[],
-        pins=[],
+        _core.MapRequest(
+            machine.network,
+            flows,
+            machine.cost,
+            objective=objective,
+            solver="auto",
+            budget_s=budget_s,
+            seed=seed,
+        )
     )
 
 

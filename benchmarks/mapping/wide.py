@@ -49,15 +49,15 @@ class Outcome:
 def outcome(problem: Problem, objective: str, rounds: int) -> Outcome:
     def call() -> _core.MapAnswer:
         return _core.map_ranks(
-            problem.machine.network,
-            problem.traffic,
-            problem.machine.cost,
-            objective=objective,
-            solver="auto",
-            budget_s=1.0,
-            seed=1,
-            devices=[],
-            pins=[],
+            _core.MapRequest(
+                problem.machine.network,
+                problem.traffic,
+                problem.machine.cost,
+                objective=objective,
+                solver="auto",
+                budget_s=1.0,
+                seed=1,
+            )
         )
 
     answer = call()

@@ -16,6 +16,7 @@ from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.mapping import map_traffic
 from toposeat.model.bench import BenchResult
 from toposeat.model.evaluation import Evaluation
+from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
@@ -64,7 +65,7 @@ def _plan(name: str, sizes: tuple[int, ...]) -> pipeline.BenchPlan:
         PATTERNS[name],
         read_topology("k80-16"),
         MicrobenchOptions(sizes=sizes, iterations=1, warmup=0, batch_bytes=2**20),
-        options=pipeline.MapOptions(),
+        options=MapOptions(),
         randoms=4,
     )
 
@@ -112,7 +113,7 @@ def _congestion_rows() -> list[Row]:
         ("3D weighted", (89, 330, 1004, 1600), None, "level 3: 1600 -> 264"),
     ):
         traffic = normalised(name)
-        result = map_traffic(machine, traffic, objective="cost")
+        result = map_traffic(machine, traffic, MapOptions(objective="cost"))
         default, placed = levels(result.default), levels(result.placed)
         shown = f"levels 0-3: {default} -> {placed}"
         if after is not None:
@@ -259,7 +260,9 @@ def _metric_rows() -> list[Row]:
         traffic = pattern_traffic(PATTERNS[name])
         time = {}
         for metric in ("bandwidth", "latency", "distance"):
-            order = map_traffic(machine, traffic, objective="cost", metric=metric).device_of_rank
+            order = map_traffic(
+                machine, traffic, MapOptions(objective="cost", metric=metric)
+            ).device_of_rank
             time[metric] = Evaluator(machine, traffic).evaluate(order).predicted_s
         worst = max(worst, time["bandwidth"] / min(time["latency"], time["distance"]) - 1)
     return [
@@ -335,15 +338,15 @@ def _mapping_time_row(measure: bool) -> Row:
         evaluator = Evaluator(machine, pattern_traffic(pattern))
         calls = [
             lambda solver=solver, e=evaluator: _core.map_ranks(
-                e.network,
-                e.flows,
-                e.costs.per_byte,
-                objective="cost",
-                solver=solver,
-                budget_s=1.0,
-                seed=1,
-                devices=[],
-                pins=[],
+                _core.MapRequest(
+                    e.network,
+                    e.flows,
+                    e.costs.per_byte,
+                    objective="cost",
+                    solver=solver,
+                    budget_s=1.0,
+                    seed=1,
+                )
             )
             for solver in solvers
         ]

@@ -11,6 +11,7 @@ from benchmarks.papers.row import Paper, Row, Status
 
 from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_to_shape, read_shape
+from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Component,
@@ -146,7 +147,9 @@ def optimised(extents: Router, pattern: str, budget_s: float) -> list[int]:
         f"bandwidth={':'.join(map(str, LINK_GBS))},node-bandwidth={INJECTION_GBS},"
         f"device-bandwidth={INJECTION_GBS},latency=1:0.1,ends=open"
     )
-    result = map_to_shape(shape, pattern_traffic(pattern), solver="multilevel", budget_s=budget_s)
+    result = map_to_shape(
+        shape, pattern_traffic(pattern), MapOptions(solver="multilevel", budget_s=budget_s)
+    )
     return [int(slot) for slot in result.slot_of_rank]
 
 

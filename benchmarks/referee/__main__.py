@@ -31,6 +31,7 @@ from toposeat.evaluation import (
     why_no_smpi,
 )
 from toposeat.mapping import map_traffic
+from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import nominal
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
@@ -96,7 +97,7 @@ def placements(machine: Topology, pattern: str) -> list[tuple[str, tuple[int, ..
     random = np.random.default_rng(1).permutation(len(machine.devices))[: traffic.ranks]
     return [
         ("default", default_placement(traffic.ranks, machine)),
-        ("placed", map_traffic(machine, traffic, budget_s=0.3).device_of_rank),
+        ("placed", map_traffic(machine, traffic, MapOptions(budget_s=0.3)).device_of_rank),
         ("random", tuple(int(device) for device in random)),
     ]
 

@@ -15,7 +15,8 @@ import pytest
 from tests.cli.test_errors import refused
 from tests.mapping.clusters import cluster
 from toposeat.cli.main import main
-from toposeat.mapping import Constraints, map_traffic
+from toposeat.mapping import map_traffic
+from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.topology_file import save_topology, topology_document
 from toposeat.profile import read_traffic
@@ -190,7 +191,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, objective: str) -> None:
 def test_a_topology_of_several_hosts_through_python() -> None:
     machine, traffic = cluster(2), read_traffic("ring:8,bytes=1e6")
     constraints = Constraints(devices=[15, 14, 13, 12, 0, 1, 2, 3], allowed={0: [0, 1]})
-    result = map_traffic(machine, traffic, constraints=constraints)
+    result = map_traffic(machine, traffic, MapOptions(constraints=constraints))
     assert sorted(result.device_of_rank) == [0, 1, 2, 3, 12, 13, 14, 15]
     assert result.device_of_rank[0] in {0, 1}
     assert result.placed.predicted_s <= result.default.predicted_s

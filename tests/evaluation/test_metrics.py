@@ -7,7 +7,8 @@ import pytest
 
 from tests.evaluation.machines import device, paper_tree, two_switches
 from toposeat.errors import InputError, UsageError
-from toposeat.evaluation import METRICS, cost_matrix, evaluate, pair_costs
+from toposeat.evaluation import cost_matrix, evaluate, pair_costs
+from toposeat.model.map_options import METRICS
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind

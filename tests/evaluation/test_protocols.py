@@ -24,6 +24,7 @@ from toposeat.evaluation import (
     under_rule,
 )
 from toposeat.launch import named_stack
+from toposeat.model.map_options import MapOptions
 from toposeat.model.protocol import ProtocolRule, Setting, rule_of
 from toposeat.model.quantity import Source, nominal
 from toposeat.model.topology import (
@@ -245,7 +246,7 @@ def test_placement_and_protocol_chosen_together_are_the_best_of_all(near: int) -
         (3, 1, 99, 1),
     )
     machine = node(near)
-    options = pipeline.MapOptions(seed=1)
+    options = MapOptions(seed=1)
     choice = pipeline.map_with_protocols(machine, load, options, "openmpi-ucx", environment={})
     named = {each.setting.name: each for each in choice.options}
     assert named["sender writes"].lacking == "not measured here: put"

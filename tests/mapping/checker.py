@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from tests.evaluation.max_min_reference import reference_finish
-from toposeat.mapping import Constraints
+from toposeat.model.map_options import Constraints
 from toposeat.model.topology import Link, PathClass, Route, Topology
 from toposeat.model.traffic import Traffic
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.mapping.checker import Checker
-from toposeat.mapping import Constraints
+from toposeat.model.map_options import Constraints
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 

@@ -13,8 +13,9 @@ from toposeat._core import flow_time
 from toposeat.evaluation import compile_network, compile_traffic
 from toposeat.evaluation.network import network_arrays
 from toposeat.evaluation.spread import SPREAD_KEY, SpreadMachine
-from toposeat.mapping import Constraints, map_traffic
+from toposeat.mapping import map_traffic
 from toposeat.model.explanation import Explanation
+from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Topology
 from toposeat.profile import pattern_traffic
@@ -23,10 +24,7 @@ from toposeat.topology import read_topology
 
 def explained(machine: str, pattern: str, **options: object) -> Explanation:
     result = map_traffic(
-        read_topology(machine),
-        pattern_traffic(pattern),
-        explained=True,
-        **options,  # type: ignore[arg-type]
+        read_topology(machine), pattern_traffic(pattern), MapOptions(explained=True, **options)
     )
     assert result.explanation is not None
     return result.explanation
@@ -36,7 +34,7 @@ def test_moves_and_bottleneck_of_the_papers_weighted_stencil() -> None:
     """The heavy pairs (first dimension) leave QPI; 16 pairs load it before, as Faraji's 1600."""
     machine, pattern = read_topology("k80-16-faraji"), "stencil3d:2x2x4,weight=3"
     traffic = pattern_traffic(pattern)
-    result = map_traffic(machine, traffic, explained=True)
+    result = map_traffic(machine, traffic, MapOptions(explained=True))
     explanation = result.explanation
     assert explanation is not None
     before = explanation.before
@@ -66,7 +64,7 @@ def test_moves_and_bottleneck_of_the_papers_weighted_stencil() -> None:
 def test_who_loads_the_bottleneck_adds_up() -> None:
     machine = tree_topology([2, 2], [4e9, 1e9])
     traffic = random_traffic(np.random.default_rng(4), 4, 0.8)
-    result = map_traffic(machine, traffic, explained=True)
+    result = map_traffic(machine, traffic, MapOptions(explained=True))
     assert result.explanation is not None
     after = result.explanation.after
     assert after.pairs <= 5, "or the sum below misses some"
@@ -121,7 +119,7 @@ def test_a_narrow_win_is_called_sensitive() -> None:
     ]
     machine = dataclasses.replace(machine, links=tuple(links))
     traffic = random_traffic(np.random.default_rng(0), 2, 1.0)
-    result = map_traffic(machine, traffic, explained=True)
+    result = map_traffic(machine, traffic, MapOptions(explained=True))
     assert set(result.device_of_rank) == {2, 3}
     assert result.explanation is not None
     assert result.explanation.sensitivity is not None
@@ -192,7 +190,7 @@ def test_the_winner_by_measured_numbers_depends_on_their_spread() -> None:
         )
         measured = dataclasses.replace(machine, routes=routes)
         traffic = random_traffic(np.random.default_rng(0), 2, 1.0)
-        result = map_traffic(measured, traffic, explained=True, objective="cost")
+        result = map_traffic(measured, traffic, MapOptions(explained=True, objective="cost"))
         assert set(result.device_of_rank) == {2, 3}
         assert result.explanation is not None
         assert result.explanation.sensitivity is not None
@@ -224,7 +222,7 @@ def test_bottlenecks_are_those_of_the_checker(machine: str, solver: str) -> None
     """Link, bytes, seconds and users of the busiest link, from the topology's own words."""
     topology = read_topology(machine)
     traffic = random_traffic(np.random.default_rng(9), 8, 0.6)
-    result = map_traffic(topology, traffic, solver=solver, explained=True)
+    result = map_traffic(topology, traffic, MapOptions(solver=solver, explained=True))
     assert result.explanation is not None
     checker = Checker(topology, traffic)
     for evaluation, told in (

@@ -11,6 +11,7 @@ import pytest
 from tests.mapping.test_slot_evaluation import MACHINES, _shape
 from toposeat import mapping, profile, report
 from toposeat.mapping.explain_slots import explain_slots
+from toposeat.model.map_options import MapOptions
 from toposeat.model.scale_file import parse_scale
 
 TRAFFIC = "random:24,degree=4,seed=3"
@@ -73,7 +74,7 @@ def test_a_large_gain_is_sure_and_a_random_placement_is_not(text, objective):
     shape, traffic = mapping.read_shape(text), profile.read_traffic("stencil3d:4x4x4")
     good, bad = (
         mapping.map_to_shape(
-            shape, traffic, objective=objective, solver=solver, explained=True
+            shape, traffic, MapOptions(objective=objective, solver=solver, explained=True)
         ).explanation.sensitivity
         for solver in ("multilevel", "random")
     )
@@ -81,7 +82,7 @@ def test_a_large_gain_is_sure_and_a_random_placement_is_not(text, objective):
     assert good.not_worse == good.draws == 100
     assert bad.not_worse < 60
     again = mapping.map_to_shape(
-        shape, traffic, objective=objective, solver="multilevel", explained=True
+        shape, traffic, MapOptions(objective=objective, solver="multilevel", explained=True)
     )
     assert again.explanation.sensitivity == good
 
@@ -103,13 +104,15 @@ def test_draws_are_of_the_levels_numbers():
 
 def test_a_gain_that_is_not_worth_it_keeps_the_default():
     shape, traffic = mapping.read_shape("hierarchy:4:8:8"), profile.read_traffic("stencil2d:8x16")
-    plain = mapping.map_to_shape(shape, traffic, solver="multilevel")
+    plain = mapping.map_to_shape(shape, traffic, MapOptions(solver="multilevel"))
     gain = 1 - plain.placed.predicted_s / plain.default.predicted_s
     assert gain > 0
-    less = mapping.map_to_shape(shape, traffic, solver="multilevel", min_gain=gain * 0.99)
+    less = mapping.map_to_shape(
+        shape, traffic, MapOptions(solver="multilevel", min_gain=gain * 0.99)
+    )
     assert less.slot_of_rank.tolist() == plain.slot_of_rank.tolist()
     kept = mapping.map_to_shape(
-        shape, traffic, solver="multilevel", min_gain=gain * 1.01, explained=True
+        shape, traffic, MapOptions(solver="multilevel", min_gain=gain * 1.01, explained=True)
     )
     assert kept.kept_default
     assert kept.moved_ranks == 0
@@ -121,7 +124,7 @@ def test_a_gain_that_is_not_worth_it_keeps_the_default():
 
 def test_json_gives_back_what_was_explained():
     shape, traffic = mapping.read_shape("fattree:4:2:3"), profile.read_traffic(TRAFFIC)
-    result = mapping.map_to_shape(shape, traffic, solver="multilevel", explained=True)
+    result = mapping.map_to_shape(shape, traffic, MapOptions(solver="multilevel", explained=True))
     text = json.dumps(report.scale_json(result, traffic))
     again = parse_scale(text, "x")
     assert again.explanation == result.explanation

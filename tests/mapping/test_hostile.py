@@ -12,9 +12,6 @@ import pytest
 from tests.mapping.machines import traffic_of
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.mapping import (
-    OBJECTIVES,
-    SOLVERS,
-    Constraints,
     map_to_shape,
     map_traffic,
     read_shape,
@@ -22,6 +19,7 @@ from toposeat.mapping import (
 )
 from toposeat.mapping.scale import SCALE_SOLVERS
 from toposeat.model.evaluation import Evaluation
+from toposeat.model.map_options import OBJECTIVES, SOLVERS, Constraints, MapOptions
 from toposeat.model.scale_result import ScaleEvaluation
 from toposeat.model.traffic import Traffic
 from toposeat.topology import read_topology
@@ -60,10 +58,9 @@ def test_a_node_answers_soundly(name: str) -> None:
         result = map_traffic(
             read_topology(machine),
             traffic,
-            objective=objective,
-            solver=solver,
-            budget_s=0.1,
-            explained=solver == "auto",
+            MapOptions(
+                objective=objective, solver=solver, budget_s=0.1, explained=solver == "auto"
+            ),
         )
         assert len(set(result.device_of_rank)) == traffic.ranks
         assert is_sound(result.default)
@@ -81,7 +78,9 @@ def test_a_shape_answers_soundly(name: str) -> None:
         if solver == "scotch" and not scotch_available():
             continue
         result = map_to_shape(
-            read_shape(text), traffic, objective=objective, solver=solver, explained=True
+            read_shape(text),
+            traffic,
+            MapOptions(objective=objective, solver=solver, explained=True),
         )
         assert len(set(result.slot_of_rank.tolist())) == traffic.ranks
         assert is_sound(result.default)
@@ -94,7 +93,7 @@ def test_devices_that_nothing_joins_are_named() -> None:
     cut = dataclasses.replace(machine, routes=routes)
     for objective, solver in itertools.product(OBJECTIVES, USABLE):
         with pytest.raises(InputError, match="no route from device 'gpu0' to 'gpu7'") as caught:
-            map_traffic(cut, one_pair(4, 1), objective=objective, solver=solver)
+            map_traffic(cut, one_pair(4, 1), MapOptions(objective=objective, solver=solver))
         assert caught.value.hint
 
 
@@ -102,15 +101,17 @@ def test_too_many_ranks_and_contradictions_for_every_solver() -> None:
     machine, traffic = read_topology("power9-4"), one_pair(5, 1)
     for objective, solver in itertools.product(OBJECTIVES, USABLE):
         with pytest.raises(ToposeatError, match="5 ranks do not fit on the 4 devices"):
-            map_traffic(machine, traffic, objective=objective, solver=solver)
+            map_traffic(machine, traffic, MapOptions(objective=objective, solver=solver))
         with pytest.raises(UsageError, match="both pinned to device 3"):
             map_traffic(
                 machine,
                 one_pair(3, 1),
-                objective=objective,
-                solver=solver,
-                constraints=Constraints(pins={0: 3, 1: 3}),
+                MapOptions(
+                    objective=objective, solver=solver, constraints=Constraints(pins={0: 3, 1: 3})
+                ),
             )
     for objective, solver in itertools.product(OBJECTIVES, SCALE_SOLVERS):
         with pytest.raises(ToposeatError, match="5 ranks do not fit on the 4 slots"):
-            map_to_shape(read_shape("hierarchy:2:2"), traffic, objective=objective, solver=solver)
+            map_to_shape(
+                read_shape("hierarchy:2:2"), traffic, MapOptions(objective=objective, solver=solver)
+            )

@@ -23,8 +23,6 @@ from tests.mapping.machines import (
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.evaluation import evaluate
 from toposeat.mapping import (
-    OBJECTIVES,
-    Constraints,
     map_to_shape,
     map_traffic,
     mapper,
@@ -32,6 +30,7 @@ from toposeat.mapping import (
     scotch_available,
 )
 from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.map_options import OBJECTIVES, Constraints, MapOptions
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
@@ -75,7 +74,7 @@ def test_equals_brute_force(objective: str, seed: int) -> None:
         for placement in itertools.permutations(range(5), traffic.ranks)
     ]
     optimum = min(value(each, objective) for each in everything)
-    result = map_traffic(machine, traffic, objective=objective, budget_s=20)
+    result = map_traffic(machine, traffic, MapOptions(objective=objective, budget_s=20))
     check(result)
     assert result.certificate.lower_bound == pytest.approx(optimum)
     if result.certificate.proved:
@@ -98,9 +97,11 @@ def test_names_of_ranks_do_not_matter(seed: int, objective: str) -> None:
     machine = random_topology(rng, 5)
     matrix = random_traffic(rng, 5, 0.5).mapped_table().dense_bytes(5)
     order = rng.permutation(5)
-    first = map_traffic(machine, traffic_of(matrix), objective=objective, budget_s=20)
+    first = map_traffic(machine, traffic_of(matrix), MapOptions(objective=objective, budget_s=20))
     second = map_traffic(
-        machine, traffic_of(matrix[np.ix_(order, order)]), objective=objective, budget_s=20
+        machine,
+        traffic_of(matrix[np.ix_(order, order)]),
+        MapOptions(objective=objective, budget_s=20),
     )
     # The guard may keep the default, which is another one: the bound is the optimum either way.
     assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound)
@@ -112,7 +113,9 @@ def test_names_of_ranks_do_not_matter(seed: int, objective: str) -> None:
 def test_every_solver_answers(machine: str, solver: str, objective: str) -> None:
     topology = read_topology(machine)
     traffic = random_traffic(np.random.default_rng(7), len(topology.devices) - 2, 0.3)
-    result = map_traffic(topology, traffic, objective=objective, solver=solver, budget_s=0.3)
+    result = map_traffic(
+        topology, traffic, MapOptions(objective=objective, solver=solver, budget_s=0.3)
+    )
     check(result)
     assert result.certificate.word in ("proved", "gap")
     assert result.solver.startswith(solver)
@@ -126,7 +129,7 @@ def test_a_seed_gives_one_answer(solver: str) -> None:
     traffic = random_traffic(np.random.default_rng(3), 12, 0.4)
     answers = {
         map_traffic(
-            machine, traffic, objective="time", solver=solver, seed=5, budget_s=5
+            machine, traffic, MapOptions(objective="time", solver=solver, seed=5, budget_s=5)
         ).device_of_rank
         for _ in range(2)
     }
@@ -137,7 +140,7 @@ def test_random_differs_by_seed() -> None:
     machine = read_topology("k80-16")
     traffic = random_traffic(np.random.default_rng(3), 16, 0.4)
     answers = {
-        map_traffic(machine, traffic, solver="random", seed=seed).device_of_rank
+        map_traffic(machine, traffic, MapOptions(solver="random", seed=seed)).device_of_rank
         for seed in range(4)
     }
     assert len(answers) == 4
@@ -151,8 +154,9 @@ def test_devices_and_pins_are_kept(objective: str) -> None:
     result = map_traffic(
         machine,
         traffic,
-        objective=objective,
-        constraints=Constraints(devices=allowed, pins={2: 9, 5: 15}),
+        MapOptions(
+            objective=objective, constraints=Constraints(devices=allowed, pins={2: 9, 5: 15})
+        ),
     )
     check(result)
     assert set(result.device_of_rank) <= set(allowed)
@@ -172,7 +176,7 @@ def test_time_is_proved_beyond_trees() -> None:
     rng = np.random.default_rng(0)
     machine = complete_mesh(rng, 16)
     traffic = random_traffic(np.random.default_rng(0), 16, 0.5)
-    result = map_traffic(machine, traffic, budget_s=20)
+    result = map_traffic(machine, traffic, MapOptions(budget_s=20))
     check(result)
     assert result.certificate.proved
 
@@ -197,7 +201,7 @@ def test_best_subset_of_devices() -> None:
     machine = read_topology("dgx-1v")
     pair = np.zeros((2, 2), np.int64)
     pair[0, 1] = pair[1, 0] = 10**9
-    result = map_traffic(machine, traffic_of(pair), objective="time")
+    result = map_traffic(machine, traffic_of(pair), MapOptions(objective="time"))
     fastest = min(
         evaluate(machine, traffic_of(pair), each).predicted_s
         for each in itertools.permutations(range(8), 2)
@@ -209,7 +213,7 @@ def test_best_subset_of_devices() -> None:
 def test_no_traffic_keeps_the_default() -> None:
     silent = traffic_of(np.zeros((8, 8), np.int64))
     for objective in OBJECTIVES:
-        result = map_traffic(read_topology("dgx-1v"), silent, objective=objective)
+        result = map_traffic(read_topology("dgx-1v"), silent, MapOptions(objective=objective))
         assert result.device_of_rank == tuple(range(8))
         assert result.certificate.proved
         assert result.notes == ("default is already optimal",)
@@ -222,7 +226,7 @@ def test_the_cheapest_placement_is_not_taken_if_it_is_slower() -> None:
     for _ in range(40):
         machine = random_topology(rng, 5)
         traffic = random_traffic(rng, 5, 0.5)
-        result = map_traffic(machine, traffic, objective="cost")
+        result = map_traffic(machine, traffic, MapOptions(objective="cost"))
         check(result)
         slower += any("slower" in note for note in result.notes)
     assert slower > 0
@@ -233,7 +237,7 @@ def test_budget_is_respected() -> None:
     traffic = random_traffic(np.random.default_rng(2), 128, 0.1)
     for objective in OBJECTIVES:
         begin = time.perf_counter()
-        result = map_traffic(machine, traffic, objective=objective, budget_s=0.2)
+        result = map_traffic(machine, traffic, MapOptions(objective=objective, budget_s=0.2))
         check(result)
         assert result.solve_seconds < 30  # generous: the machine may be busy
         assert time.perf_counter() - begin < 60
@@ -257,11 +261,11 @@ def test_budget_is_respected() -> None:
 def test_mistakes_are_named(options: dict[str, object], error: type, words: str) -> None:
     traffic = random_traffic(np.random.default_rng(0), 4, 0.5)
     with pytest.raises(error, match=words) as caught:
-        map_traffic(read_topology("dgx-1v"), traffic, **options)  # type: ignore[arg-type]
+        map_traffic(read_topology("dgx-1v"), traffic, MapOptions(**options))  # type: ignore[arg-type]
     assert caught.value.hint
     if "metric" not in options:
         with pytest.raises(error, match=words.replace("unknown solver", "solver")):
-            map_to_shape(read_shape("hierarchy:4:4"), traffic, **options)  # type: ignore[arg-type]
+            map_to_shape(read_shape("hierarchy:4:4"), traffic, MapOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +309,9 @@ def test_contradictions_are_named(
 ) -> None:
     traffic = random_traffic(np.random.default_rng(0), 4, 0.5)
     with pytest.raises(error, match=words) as caught:
-        map_traffic(read_topology("dgx-1v"), traffic, constraints=Constraints(**constraints))
+        map_traffic(
+            read_topology("dgx-1v"), traffic, MapOptions(constraints=Constraints(**constraints))
+        )
     assert caught.value.hint
 
 
@@ -315,7 +321,9 @@ def test_ranks_share_devices_only_if_asked_to() -> None:
         map_traffic(read_topology("dgx-1v"), traffic)
     assert "--slots 3" in caught.value.hint
     constraints = Constraints(slots=3)
-    result = map_traffic(read_topology("dgx-1v"), traffic, budget_s=0.1, constraints=constraints)
+    result = map_traffic(
+        read_topology("dgx-1v"), traffic, MapOptions(budget_s=0.1, constraints=constraints)
+    )
     assert result.default.device_of_rank == tuple(rank % 8 for rank in range(19))
     assert max(Counter(result.device_of_rank).values()) <= 3
     assert "19 ranks on 8 devices, at most 3 each" in result.notes[0]
@@ -326,7 +334,7 @@ def test_without_time_nothing_is_searched(objective: str) -> None:
     """A budget that is gone at once: the default, with a bound, and no placement tried."""
     machine = cluster(16)
     traffic = random_traffic(np.random.default_rng(1), len(machine.devices), 0.2)
-    result = map_traffic(machine, traffic, objective=objective, budget_s=1e-9)
+    result = map_traffic(machine, traffic, MapOptions(objective=objective, budget_s=1e-9))
     assert result.device_of_rank == tuple(range(len(machine.devices)))
     assert result.certificate.lower_bound is not None
     assert 0 < result.certificate.lower_bound <= result.certificate.value
@@ -336,7 +344,7 @@ def test_without_time_nothing_is_searched(objective: str) -> None:
 def test_missing_scotch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapper._core, "scotch_available", lambda: False)
     with pytest.raises(UnavailableError) as caught:
-        map_traffic(read_topology("dgx-1v"), ring(8), solver="scotch")
+        map_traffic(read_topology("dgx-1v"), ring(8), MapOptions(solver="scotch"))
     assert "libscotch-dev" in caught.value.hint
 
 
@@ -352,10 +360,14 @@ def test_scotch_answers_are_one_to_one(objective: str, seed: int) -> None:
     machine = read_topology("dgx-2")
     traffic = random_traffic(np.random.default_rng(seed), 13, 0.5)
     options = {"objective": objective, "solver": "scotch", "seed": seed}
-    result = map_traffic(machine, traffic, constraints=Constraints(pins={3: 7}), **options)  # type: ignore[arg-type]
+    result = map_traffic(
+        machine, traffic, MapOptions(constraints=Constraints(pins={3: 7}), **options)
+    )  # type: ignore[arg-type]
     check(result)
     assert result.device_of_rank[3] == 7
-    again = map_traffic(machine, traffic, constraints=Constraints(pins={3: 7}), **options)  # type: ignore[arg-type]
+    again = map_traffic(
+        machine, traffic, MapOptions(constraints=Constraints(pins={3: 7}), **options)
+    )  # type: ignore[arg-type]
     assert again.device_of_rank == result.device_of_rank
 
 
@@ -365,7 +377,7 @@ def test_gains_too_small_to_matter_keep_the_default() -> None:
     found = map_traffic(machine, traffic)
     gain = 1 - found.placed.predicted_s / found.default.predicted_s
     assert 0 < gain < 0.01, "the machine of this test must offer a tiny gain"
-    kept = map_traffic(machine, traffic, min_gain=0.01)
+    kept = map_traffic(machine, traffic, MapOptions(min_gain=0.01))
     assert kept.device_of_rank == tuple(range(16))
     assert kept.placed == kept.default
     assert not kept.certificate.proved
@@ -375,13 +387,13 @@ def test_gains_too_small_to_matter_keep_the_default() -> None:
 
 def test_gains_that_matter_are_taken() -> None:
     machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
-    found = map_traffic(machine, traffic, min_gain=0.01)
+    found = map_traffic(machine, traffic, MapOptions(min_gain=0.01))
     assert found.placed.predicted_s < 0.6 * found.default.predicted_s
 
 
 def test_a_proved_optimum_not_worth_having_is_no_proof_for_the_default() -> None:
     machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
-    kept = map_traffic(machine, traffic, objective="cost", min_gain=1.0)
+    kept = map_traffic(machine, traffic, MapOptions(objective="cost", min_gain=1.0))
     assert kept.placed == kept.default
     assert not kept.certificate.proved
     assert kept.certificate.lower_bound is not None

@@ -13,6 +13,7 @@ from tests.mapping.clusters import GPUS, cluster
 from toposeat.cli.main import main
 from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
+from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
@@ -45,7 +46,7 @@ def test_the_default_fills_nodes_in_order(ranks: int, interleaved: bool):
     traffic = (
         groups_of_ranks(ranks, 8, 1) if ranks > 1 else Traffic(ranks=1, origin="one", tables={})
     )
-    result = map_traffic(machine, traffic, solver="default")
+    result = map_traffic(machine, traffic, MapOptions(solver="default"))
     seats = [machine.devices[at] for at in result.device_of_rank]
     assert [(d.host, d.index) for d in seats] == [
         (f"n{rank // GPUS}", rank % GPUS) for rank in range(ranks)
@@ -58,7 +59,7 @@ def test_the_default_fills_nodes_in_order(ranks: int, interleaved: bool):
 def test_two_levels_put_groups_on_nodes(ranks: int, objective: str, interleaved: bool):
     machine = cluster(NODES, interleaved=interleaved)
     traffic = groups_of_ranks(ranks, GPUS, 3)
-    result = map_traffic(machine, traffic, solver="multilevel", objective=objective)
+    result = map_traffic(machine, traffic, MapOptions(solver="multilevel", objective=objective))
     seats = [machine.devices[at] for at in result.device_of_rank]
     assert len(set(result.device_of_rank)) == ranks
     assert max(Counter(device.host for device in seats).values()) <= GPUS
@@ -76,7 +77,7 @@ def test_two_levels_put_groups_on_nodes(ranks: int, objective: str, interleaved:
 def test_two_levels_keep_the_default_where_nothing_is_gained():
     machine = cluster(NODES)
     traffic = groups_of_ranks(32, 32, 1)  # everybody with everybody: all orders are alike
-    result = map_traffic(machine, traffic, solver="multilevel")
+    result = map_traffic(machine, traffic, MapOptions(solver="multilevel"))
     assert list(result.device_of_rank) == list(range(32))
 
 

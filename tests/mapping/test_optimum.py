@@ -20,9 +20,9 @@ from tests.mapping.machines import (
     random_traffic,
 )
 from toposeat.errors import ToposeatError
-from toposeat.evaluation import METRICS
-from toposeat.mapping import OBJECTIVES, Constraints, map_traffic, scotch_available
+from toposeat.mapping import map_traffic, scotch_available
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import METRICS, OBJECTIVES, Constraints, MapOptions
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.topology import read_topology
@@ -134,11 +134,13 @@ def test_enumeration_agrees(kind: str, seed: int, solver: str) -> None:
             result = map_traffic(
                 machine,
                 traffic,
-                objective=objective,
-                metric=metric,
-                solver=solver,
-                constraints=constraints,
-                budget_s=10,
+                MapOptions(
+                    objective=objective,
+                    metric=metric,
+                    solver=solver,
+                    constraints=constraints,
+                    budget_s=10,
+                ),
             )
             check_valid(result, every)
             optimum = every.least(objective, metric)
@@ -163,7 +165,7 @@ def test_limits_agree_with_enumeration(kind: str, seed: int) -> None:
     every = Enumeration(machine, traffic, constraints)
     for objective in ("congestion", "time"):
         result = map_traffic(
-            machine, traffic, objective=objective, constraints=constraints, budget_s=10
+            machine, traffic, MapOptions(objective=objective, constraints=constraints, budget_s=10)
         )
         check_valid(result, every)
         optimum = every.least(objective, "bandwidth")
@@ -182,9 +184,13 @@ def test_solvers_that_prove_nothing_state_what_they_found() -> None:
     ):
         if (solver, metric) == ("scotch", "hybrid"):
             with pytest.raises(ToposeatError, match="hybrid"):
-                map_traffic(machine, traffic, objective="cost", metric=metric, solver=solver)
+                map_traffic(
+                    machine, traffic, MapOptions(objective="cost", metric=metric, solver=solver)
+                )
             continue
-        result = map_traffic(machine, traffic, objective=objective, metric=metric, solver=solver)
+        result = map_traffic(
+            machine, traffic, MapOptions(objective=objective, metric=metric, solver=solver)
+        )
         checked = result
         if solver == "random":  # the only one that may be worse than the default
             checked = dataclasses.replace(result, default=result.placed)
@@ -202,7 +208,9 @@ def test_of_the_least_congested_the_mean_is_least(seed: int, kind: str) -> None:
     machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 5)
     constraints = constraints_of("pins", kind, seed)
     every = Enumeration(machine, traffic, constraints)
-    result = map_traffic(machine, traffic, objective="congestion", constraints=constraints)
+    result = map_traffic(
+        machine, traffic, MapOptions(objective="congestion", constraints=constraints)
+    )
     default_s = result.default.predicted_s
     assert default_s is not None
     slower = any("slower" in note for note in result.notes)  # all of the least maximum are
@@ -219,7 +227,7 @@ def test_names_of_devices_do_not_matter(seed: int, kind: str, goal: tuple[str, s
     order = np.random.default_rng(seed).permutation(len(machine.devices))
     renamed = dataclasses.replace(machine, devices=tuple(machine.devices[i] for i in order))
     first, second = (
-        map_traffic(each, traffic, objective=goal[0], metric=goal[1], budget_s=20)
+        map_traffic(each, traffic, MapOptions(objective=goal[0], metric=goal[1], budget_s=20))
         for each in (machine, renamed)
     )
     assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound, rel=EXACT)
@@ -241,7 +249,7 @@ def test_names_of_ranks_do_not_matter(seed: int, kind: str, goal: tuple[str, str
         },
     )
     first, second = (
-        map_traffic(machine, each, objective=goal[0], metric=goal[1], budget_s=20)
+        map_traffic(machine, each, MapOptions(objective=goal[0], metric=goal[1], budget_s=20))
         for each in (traffic, renamed)
     )
     assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound, rel=EXACT)
@@ -254,7 +262,7 @@ def test_values_and_bounds_of_larger_machines(machine: str, objective: str) -> N
     topology = read_topology(machine)
     ranks = len(topology.devices)
     traffic = uneven_traffic(5, ranks, 0.1)
-    result = map_traffic(topology, traffic, objective=objective)
+    result = map_traffic(topology, traffic, MapOptions(objective=objective))
     checker = Checker(topology, traffic)
     value = checker.value(result.device_of_rank, objective, "bandwidth")
     assert result.certificate.value == pytest.approx(value, rel=EXACT)
@@ -291,7 +299,7 @@ def test_directions_cost_what_they_cost() -> None:
     for goal in GOALS:
         if goal in {("cost", "latency"), ("cost", "distance")}:
             continue
-        result = map_traffic(machine, traffic, objective=goal[0], metric=goal[1])
+        result = map_traffic(machine, traffic, MapOptions(objective=goal[0], metric=goal[1]))
         assert result.certificate.proved
         assert result.certificate.value == pytest.approx(
             Enumeration(machine, traffic, Constraints()).least(*goal), rel=EXACT

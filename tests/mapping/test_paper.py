@@ -8,6 +8,7 @@ import pytest
 from tests.mapping.machines import traffic_of, tree_topology
 from toposeat.mapping import map_traffic
 from toposeat.model.evaluation import Evaluation
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import LinkKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
@@ -47,7 +48,7 @@ TABLE = {
 @pytest.mark.parametrize("pattern", TABLE)
 def test_congestion_by_level(pattern: str) -> None:
     machine = tree_topology([2, 2, 2, 2], RATIOS, RATIOS)
-    result = map_traffic(machine, traffic_of(volumes(pattern)), objective="cost")
+    result = map_traffic(machine, traffic_of(volumes(pattern)), MapOptions(objective="cost"))
     default, optimum = TABLE[pattern]
     assert result.certificate.proved
     assert levels(result.default) == default
@@ -60,8 +61,8 @@ def test_congestion_by_level(pattern: str) -> None:
 def test_congestion_objective_goes_below_the_papers_optimum() -> None:
     machine = tree_topology([2, 2, 2, 2], RATIOS, RATIOS)
     traffic = traffic_of(volumes("stencil3d:2x2x4,weight=3"))
-    congestion = map_traffic(machine, traffic, objective="congestion")
-    cost = map_traffic(machine, traffic, objective="cost")
+    congestion = map_traffic(machine, traffic, MapOptions(objective="congestion"))
+    cost = map_traffic(machine, traffic, MapOptions(objective="cost"))
     assert congestion.certificate.proved
     assert congestion.placed.max_congestion_s <= cost.placed.max_congestion_s
     assert congestion.placed.max_congestion_s < 498  # the sum's optimum in the paper
@@ -75,7 +76,7 @@ def smp_bytes(evaluation: Evaluation) -> float:
 def test_catalogue_node_sends_six_times_less_between_sockets() -> None:
     machine = read_topology("k80-16")
     traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
-    result = map_traffic(machine, traffic, objective="cost", metric="bandwidth")
+    result = map_traffic(machine, traffic, MapOptions(objective="cost", metric="bandwidth"))
     assert result.certificate.proved
     assert smp_bytes(result.default) == 6 * smp_bytes(result.placed)
     assert result.placed.predicted_s < result.default.predicted_s
@@ -84,7 +85,9 @@ def test_catalogue_node_sends_six_times_less_between_sockets() -> None:
 @pytest.mark.parametrize("objective", ["cost", "congestion"])
 def test_wrapped_plane_is_kept_where_it_is(objective: str) -> None:
     result = map_traffic(
-        read_topology("k80-16"), pattern_traffic("stencil2d:4x4,wrap"), objective=objective
+        read_topology("k80-16"),
+        pattern_traffic("stencil2d:4x4,wrap"),
+        MapOptions(objective=objective),
     )
     assert result.certificate.proved
     assert result.device_of_rank == tuple(range(16))

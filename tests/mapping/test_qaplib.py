@@ -61,15 +61,15 @@ def unconnected(size: int) -> _core.Network:
 def solve(folder: Path, name: str, solver: str, budget_s: float) -> tuple[_core.MapAnswer, int]:
     traffic, cost, known = instance(folder, name)
     answer = _core.map_ranks(
-        unconnected(len(cost)),
-        traffic,
-        cost,
-        objective="cost",
-        solver=solver,
-        budget_s=budget_s,
-        seed=1,
-        devices=[],
-        pins=[],
+        _core.MapRequest(
+            unconnected(len(cost)),
+            traffic,
+            cost,
+            objective="cost",
+            solver=solver,
+            budget_s=budget_s,
+            seed=1,
+        )
     )
     return answer, known
 

@@ -222,35 +222,43 @@ class MapAnswer:
     @property
     def notes(self) -> list[str]: ...
 
-def map_ranks(network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, message_cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, objective: str, solver: str, budget_s: float, seed: int, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = [], interruptible: bool = False) -> MapAnswer:
+class MapRequest:
     """
-    Chooses a device for every rank.
+    What is asked of a mapper; immutable.
 
     `cost` is devices x devices, what a byte between two devices costs, with the cost of a copy
     within a device on the diagonal; `message_cost` the same for a message, or None. `devices` lists
     those that may be used, in default order (none: all), `slots` how many ranks each takes (none: one);
     `pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), `hosts`
-    the number of the host of every device (none: one host). If `interruptible` (main thread only),
-    the first SIGINT ends the search: the best placement so far is returned.
+    the number of the host of every device (none: one host).
     Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.
+
+    Raises:
+        ValueError: on an unknown name, a rank that does not exist, or a cost that is not square.
+    """
+
+    def __init__(self, network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, message_cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, devices: Sequence[int] = [], pins: Sequence[tuple[int, int]] = [], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = [], objective: str = 'time', solver: str = 'auto', budget_s: float = 1.0, seed: int = 1) -> None: ...
+
+def map_ranks(request: MapRequest, *, interruptible: bool = False) -> MapAnswer:
+    """
+    Chooses a device for every rank.
+
+    If `interruptible` (main thread only), the first SIGINT ends the search: the best placement
+    so far is returned.
 
     Raises:
         ValueError: if the ranks do not fit, or devices and pins contradict each other.
         RuntimeError: if Scotch was asked for and is missing or fails.
     """
 
-def default_ranks(network: Network, traffic: RankTraffic, *, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = []) -> list[int]:
+def default_ranks(request: MapRequest) -> list[int]:
     """
     Where ranks go without a mapper: host by host, within a host round the devices.
-
-    Arguments as for map_ranks.
     """
 
-def seating_conflict(network: Network, traffic: RankTraffic, *, devices: Sequence[int], pins: Sequence[tuple[int, int]], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = []) -> tuple[list[int], list[int]] | None:
+def seating_conflict(request: MapRequest) -> tuple[list[int], list[int]] | None:
     """
     Ranks that cannot all be seated and the devices they may use; None if all ranks can.
-
-    Arguments as for map_ranks.
     """
 
 def scotch_available() -> bool:

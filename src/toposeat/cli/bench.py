@@ -10,6 +10,7 @@ from toposeat.cli.command import (
     Command,
     add_solver_options,
     add_topology_option,
+    map_options,
     print_command,
     print_json,
     show,
@@ -61,7 +62,7 @@ class BenchCommand(Command):
             args.pattern,
             topology.read_topology(args.topology or "this"),
             program_options(args),
-            options=pipeline.MapOptions.from_namespace(args),
+            options=map_options(args),
             randoms=args.random,
             algorithm=args.algorithm,
         )

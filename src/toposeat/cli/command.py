@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from toposeat.errors import ToposeatError, UsageError
+from toposeat.model.map_options import METRICS, OBJECTIVES, SOLVERS, Constraints, MapOptions
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
@@ -102,9 +103,6 @@ def add_force_option(parser: argparse.ArgumentParser) -> None:
 
 def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: float) -> None:
     """How to search for a placement."""
-    # Imported here: the mapper pulls in numpy and the compiled core, which `--help` does not need.
-    from toposeat.mapping import METRICS, OBJECTIVES, SOLVERS  # noqa: PLC0415
-
     group = parser.add_argument_group("mapping")
     group.add_argument(
         "--objective",
@@ -134,6 +132,25 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         default=min_gain_percent,
         help="keep the default placement if less than this share of its predicted time could be "
         f"saved (default: {min_gain_percent:g})",
+    )
+
+
+def map_options(
+    args: argparse.Namespace,
+    *,
+    constraints: Constraints | None = None,
+    explained: bool = False,
+) -> MapOptions:
+    """The options of `add_solver_options`, with what else a verb asks for."""
+    return MapOptions(
+        objective=args.objective,
+        metric=args.metric,
+        solver=args.solver,
+        budget_s=args.budget,
+        seed=args.seed,
+        min_gain=args.min_gain / 100,
+        constraints=constraints or Constraints(),
+        explained=explained,
     )
 
 

@@ -21,6 +21,7 @@ from toposeat.cli.command import (
 from toposeat.cli.large_machine import is_large, large_machine
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
+from toposeat.model.map_options import METRICS
 
 if TYPE_CHECKING:
     from toposeat.model.clocked import ClockedResult
@@ -41,8 +42,6 @@ class CompareCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        from toposeat.evaluation import METRICS  # noqa: PLC0415
-
         parser.add_argument("placements", metavar="PLACE", nargs="+", type=Path)
         add_topology_option(parser)
         add_network_options(parser)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toposeat.errors import UsageError
+from toposeat.model.map_options import Constraints
 
 if TYPE_CHECKING:
-    from toposeat.mapping import Constraints
     from toposeat.model.topology import Topology
 
 _MOST_RANKS = 1 << 20  # in one list: a typing error beyond
@@ -48,8 +48,6 @@ def constraints_of(args: argparse.Namespace, machine: Topology) -> Constraints:
     Raises:
         UsageError: an option is not of its form, or names a device that the machine has not.
     """
-    from toposeat.mapping import Constraints  # noqa: PLC0415
-
     return Constraints(
         devices=None if args.devices is None else _devices("--devices", args.devices, machine),
         exclude=() if args.exclude is None else _devices("--exclude", args.exclude, machine),

@@ -14,6 +14,7 @@ from toposeat.cli.command import (
     add_output_option,
     add_solver_options,
     add_topology_option,
+    map_options,
     print_json,
     quoted,
     show,
@@ -118,21 +119,14 @@ def _chosen(
     args: argparse.Namespace, machine: Topology, traffic: Traffic
 ) -> tuple[MappingResult, Topology, JointChoice | None]:
     """The mapping, the machine that it is for, and with --stack what else there was."""
-    from toposeat import pipeline  # noqa: PLC0415
+    from toposeat import mapping, pipeline  # noqa: PLC0415
 
-    options = pipeline.MapOptions.from_namespace(args)
     constraints = constraints_of(args, machine)
+    options = map_options(args, constraints=constraints, explained=args.explain)
     if args.stack is None:
-        result = options.map(machine, traffic, constraints=constraints, explained=args.explain)
-        return result, machine, None
+        return mapping.map_traffic(machine, traffic, options), machine, None
     joint = pipeline.map_with_protocols(
-        machine,
-        traffic,
-        options,
-        args.stack,
-        environment=os.environ,
-        constraints=constraints,
-        explained=args.explain,
+        machine, traffic, options, args.stack, environment=os.environ
     )
     return *joint.taken, joint
 

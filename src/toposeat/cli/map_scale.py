@@ -6,13 +6,12 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from toposeat.cli.command import print_json, quoted, show, tell
+from toposeat.cli.command import map_options, print_json, quoted, show, tell
 from toposeat.cli.large_machine import large_machine
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 
-DEFAULT_BUDGET_S = 10.0
 _PARTS = 1000  # of the progress bar
 
 
@@ -32,13 +31,8 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         result = mapping.map_to_shape(
             shape,
             traffic,
-            objective=args.objective,
-            solver=args.solver,
-            budget_s=DEFAULT_BUDGET_S if args.budget is None else args.budget,
-            seed=args.seed,
+            map_options(args, explained=args.explain),
             progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
-            min_gain=args.min_gain / 100,
-            explained=args.explain,
         )
     if args.output is not None:
         metadata = {

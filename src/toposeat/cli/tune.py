@@ -11,6 +11,7 @@ from toposeat.cli.command import (
     add_force_option,
     add_solver_options,
     add_topology_option,
+    map_options,
     print_json,
     require_launch,
     show,
@@ -52,8 +53,9 @@ class TuneCommand(Command):
             command,
             source=args.topology or "this",
             profile_again=args.again,
-            options=pipeline.MapOptions.from_namespace(args),
-            constraints_for=lambda machine: constraints_of(args, machine),
+            options_for=lambda machine: map_options(
+                args, constraints=constraints_of(args, machine)
+            ),
             progress=tell,
         )
         says = launch.visibility_words(tuned.placement)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         unmeasured_pairs,
     )
     from toposeat.evaluation.evaluation import Evaluator, default_placement, evaluate
-    from toposeat.evaluation.metrics import HYBRID, METRICS, PairCosts, cost_matrix, pair_costs
+    from toposeat.evaluation.metrics import HYBRID, PairCosts, cost_matrix, pair_costs
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
         chosen_way,
@@ -44,7 +44,7 @@ else:
             ".advising": "PRESENT crossing_bytes envelope_seconds pair_notes predict_settings"
             " unmeasured_pairs",
             ".evaluation": "Evaluator default_placement evaluate",
-            ".metrics": "HYBRID METRICS PairCosts cost_matrix pair_costs",
+            ".metrics": "HYBRID PairCosts cost_matrix pair_costs",
             ".network": "compile_network compile_traffic network_arrays",
             ".protocols": "chosen_way measured_protocols message_seconds missing_protocols"
             " typical_bytes under_envelope under_rule",

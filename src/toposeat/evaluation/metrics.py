@@ -21,6 +21,7 @@ from toposeat.evaluation.route_numbers import (
     route_latency,
     walk,
 )
+from toposeat.model.map_options import METRICS
 from toposeat.model.topology import PathClass, Route, Topology
 
 HYBRID = "hybrid"
@@ -156,5 +157,3 @@ def _nearness(_topology: Topology, routes: list[Route]) -> list[float]:
 _VALUES: MappingProxyType[str, Callable[[Topology, list[Route]], list[float]]] = MappingProxyType(
     {"latency": _inverse_latencies, "bandwidth": _bandwidths, "distance": _nearness}
 )
-
-METRICS = (*_VALUES, HYBRID)

@@ -8,11 +8,10 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat._core import scotch_available
-    from toposeat.evaluation import METRICS
     from toposeat.mapping.binding import seat_ranks
     from toposeat.mapping.cluster import shape_of_network
-    from toposeat.mapping.mapper import OBJECTIVES, SOLVERS, map_traffic
-    from toposeat.mapping.problem import Constraints, problem_of
+    from toposeat.mapping.mapper import map_traffic
+    from toposeat.mapping.problem import problem_of
     from toposeat.mapping.scale import map_to_shape, seat_slots
     from toposeat.mapping.shapes import Shape, is_shape, read_shape
     from toposeat.mapping.slot_evaluation import SlotEvaluator
@@ -21,11 +20,10 @@ else:
         __name__,
         {
             "toposeat._core": "scotch_available",
-            "toposeat.evaluation": "METRICS",
             ".binding": "seat_ranks",
             ".cluster": "shape_of_network",
-            ".mapper": "OBJECTIVES SOLVERS map_traffic",
-            ".problem": "Constraints problem_of",
+            ".mapper": "map_traffic",
+            ".problem": "problem_of",
             ".scale": "map_to_shape seat_slots",
             ".shapes": "Shape is_shape read_shape",
             ".slot_evaluation": "SlotEvaluator",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from toposeat.model.explanation import (
     PairMove,
     Sensitivity,
 )
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import Topology
 
 Permits = Callable[[Sequence[int]], bool]
@@ -32,22 +32,14 @@ NEIGHBOURS = 8  # best exchanges of two ranks that join the finalists
 _MOST_NEIGHBOURS_TRIED = 2000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Goal:
-    """What was asked for: objective, metric of the pairwise cost, seed, and what is permitted."""
-
-    objective: str
-    metric: str
-    seed: int
-    permits: Permits  # whether a placement keeps to pins, slots and allowed devices
-
-
 def explain(
     topology: Topology,
     evaluator: Evaluator,
     evaluations: tuple[Evaluation, Evaluation],
     runners_up: Sequence[Sequence[int]],
-    goal: Goal,
+    options: MapOptions,
+    *,
+    permits: Permits,
 ) -> Explanation:
     """Compare a placement with the default and with other finalists.
 
@@ -57,17 +49,18 @@ def explain(
         evaluations: of the default and of the placement to explain.
         runners_up: other placements worth comparing with; the best exchanges of two ranks of
             the placement are added.
-        goal: what "better" means when numbers move.
+        options: say what "better" means when numbers move.
+        permits: whether a placement keeps to pins, slots and allowed devices.
     """
     before, after = evaluations
     moves = _moves(topology, evaluator, before, after)
     spread = SpreadMachine(topology)
-    values = _values(evaluator, goal)
+    values = _values(evaluator, options)
     sensitivity = None
     if values is not None:
         rows = [after.device_of_rank, before.device_of_rank, *map(tuple, runners_up)]
-        rows += _best_exchanges(values, spread.middle, after.device_of_rank, goal.permits)
-        sensitivity = _sensitivity(spread, values, rows, goal.seed)
+        rows += _best_exchanges(values, spread.middle, after.device_of_rank, permits)
+        sensitivity = _sensitivity(spread, values, rows, options.seed)
     return Explanation(
         moves=tuple(moves[:SHOWN_MOVES]),
         moved_pairs=len(moves),
@@ -143,10 +136,10 @@ def _bottleneck(topology: Topology, evaluator: Evaluator, evaluation: Evaluation
 _Values = Callable[[NetworkArrays, NDArray[np.uint32]], NDArray[np.float64]]
 
 
-def _values(evaluator: Evaluator, goal: Goal) -> _Values | None:
+def _values(evaluator: Evaluator, options: MapOptions) -> _Values | None:
     """The objective of many placements on one machine; None if it does not depend on numbers."""
     flows, table = evaluator.flows, evaluator.table
-    objective, metric = goal.objective, goal.metric
+    objective, metric = options.objective, options.metric
     if objective == "time":
         return lambda machine, placements: _core.flow_time_each(
             machine.network(), flows, placements

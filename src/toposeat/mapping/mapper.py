@@ -1,66 +1,34 @@
-"""The registry of solvers, and one call for all of them."""
+"""One call for all solvers: from a machine and a traffic to a placement and its certificate."""
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from dataclasses import replace
 
 from toposeat import _core
-from toposeat.errors import ToposeatError, UsageError
+from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
-from toposeat.mapping.explain import Goal, explain
-from toposeat.mapping.least_gain import not_worth_moving
+from toposeat.mapping.explain import explain
+from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
-from toposeat.mapping.number_notes import number_notes
-from toposeat.mapping.problem import Constraints, Problem, check_seating, problem_of
-from toposeat.mapping.search_options import check_installed, check_search_options
+from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
-from toposeat.model.topology import Topology
+from toposeat.model.map_options import OBJECTIVES, MapOptions
+from toposeat.model.quantity import Source
+from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
-OBJECTIVES: Mapping[str, str] = MappingProxyType(
-    {
-        "time": "seconds until the last transfer ends, by the flow model",
-        "congestion": "seconds of the busiest link, then the mean over links",
-        "cost": "sum of bytes x relative cost of the pair; with the hybrid metric, of seconds",
-    }
-)
-
-SOLVERS: Mapping[str, str] = MappingProxyType(
-    {
-        "auto": "exact where that is quick, else search, then a proof as far as the budget goes",
-        "exact": "spend the whole budget on a proof",
-        "search": "local search only; bounds still give a gap",
-        "multilevel": "nodes and devices in two levels, for machines of many nodes; no bounds",
-        "scotch": "libscotch, if installed; repaired to one rank per device",
-        "default": "rank i on the i-th device",
-        "random": "a random placement (for comparisons: may be slower than the default)",
-    }
-)
-
-
+BUDGET_S = 1.0  # where the options name none
 _RUNNER_UP_S = 0.2  # of search for each runner-up of an explanation
 _TOLERANCE = 1e-9  # of values computed in another order
-# The others answer one placement, whatever.
-_CHOOSING = ("auto", "exact", "search", "multilevel", "scotch")
+_FIXED = ("default", "random")  # one placement, whatever it is worth
+
+_Answer = _core.MapAnswer | NodesAnswer
 
 
 def map_traffic(
-    topology: Topology,
-    traffic: Traffic,
-    *,
-    objective: str = "time",
-    metric: str = "bandwidth",
-    solver: str = "auto",
-    budget_s: float = 1.0,
-    seed: int = 1,
-    constraints: Constraints | None = None,
-    min_gain: float = 0.0,
-    explained: bool = False,
+    topology: Topology, traffic: Traffic, options: MapOptions | None = None
 ) -> MappingResult:
     """Choose a device for every rank.
 
@@ -71,152 +39,92 @@ def map_traffic(
         topology: the machine; more devices than ranks: the best subset is used; fewer: refused
             unless the constraints give slots.
         traffic: who talks to whom.
-        objective: one of `OBJECTIVES`.
-        metric: of the pairwise cost, see `evaluation.pair_costs`.
-        solver: one of `SOLVERS`.
-        budget_s: seconds after which the best placement so far is returned.
-        seed: same seed, same answer, unless the budget cuts a search short.
-        constraints: which device may take which ranks, and how many; None: any, and one.
-        min_gain: keep the default if it is predicted less than this share of its time slower; for
-            users of nominal numbers, who cannot tell such placements apart.
-        explained: also say why (`MappingResult.explanation`); searches a little for runners-up.
+        options: what to minimise, how to search, what to keep to; None: the defaults.
 
     Raises:
-        UsageError: on an unknown name, a number out of range, or constraints that contradict each
-            other.
+        UsageError: on constraints that contradict each other.
         ToposeatError: if the ranks do not fit on the devices.
+        InputError: if the topology lacks a route or a capacity.
         UnavailableError: if Scotch is asked for and its library is not installed.
     """
-    _check_names(objective, solver)
-    check_search_options(seed, budget_s, min_gain)
-    problem = problem_of(topology, traffic.ranks, constraints or Constraints())
-    evaluator = Evaluator(topology, traffic, metric=metric)
-    network, flows = evaluator.network, evaluator.flows
-    check_seating(topology, network, flows, problem)
-    check_installed(solver)
-    seats = dataclasses.asdict(problem)
-    default = _core.default_ranks(network, flows, **seats)
+    options = options or MapOptions()
+    budget_s = BUDGET_S if options.budget_s is None else options.budget_s
+    problem = problem_of(topology, traffic.ranks, options.constraints)
+    evaluator = Evaluator(topology, traffic, metric=options.metric)
+    request = problem.request(evaluator, options, budget_s=budget_s)
+    check_seating(topology, problem, request)
+    check_installed(options.solver)
+    default = evaluator.evaluate(_core.default_ranks(request))
     begin = time.perf_counter()
-    answer: _core.MapAnswer | NodesAnswer
-    try:
-        answer = (
-            _two_levels(
-                topology,
-                evaluator,
-                default,
-                constraints=constraints,
-                objective=objective,
-                budget_s=budget_s,
-                seed=seed,
-            )
-            if solver == "multilevel"
-            else _core.map_ranks(
-                network,
-                flows,
-                evaluator.costs.per_byte,
-                message_cost=evaluator.costs.per_message,
-                objective=objective,
-                solver=solver,
-                budget_s=budget_s,
-                seed=seed,
-                interruptible=threading.current_thread() is threading.main_thread(),
-                **seats,
-            )
-        )
-    except RuntimeError as error:  # only Scotch can refuse what was checked above
-        raise ToposeatError(str(error), hint="use --solver auto") from error
+    if options.solver == "multilevel":
+        answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
+    else:
+        answer = _solved(request)
     seconds = time.perf_counter() - begin
-    before = evaluator.evaluate(default)
-    after = (
-        before
-        if list(before.device_of_rank) == list(answer.device_of_rank)
-        else evaluator.evaluate(answer.device_of_rank)
-    )
-    notes = [*_constraint_notes(problem, traffic.ranks), *answer.notes, *number_notes(topology)]
-    kept = not_worth_moving(before.predicted_s, after.predicted_s, min_gain)
-    if kept and after is not before and solver in _CHOOSING:
-        notes.append(kept)
-        after = before
+    placed, kept = _worth_moving(evaluator, default, answer, options)
     explanation = None
-    if explained:
+    if options.explained:
+        others = _runners_up(problem, evaluator, options, min(budget_s, _RUNNER_UP_S))
+        others.insert(0, answer.device_of_rank)
         explanation = explain(
-            topology,
-            evaluator,
-            (before, after),
-            [list(answer.device_of_rank), *_runners_up(evaluator, seats, seed, budget_s)],
-            Goal(objective=objective, metric=metric, seed=seed, permits=problem.permits),
+            topology, evaluator, (default, placed), others, options, permits=problem.permits
         )
     return MappingResult(
-        device_of_rank=after.device_of_rank,
-        default=before,
-        placed=after,
-        certificate=_certificate(objective, answer, after),
-        objective=objective,
-        metric=metric,
-        solver=_solver_name(solver, answer.solver),
+        device_of_rank=placed.device_of_rank,
+        default=default,
+        placed=placed,
+        certificate=_certificate(options.objective, answer, placed),
+        objective=options.objective,
+        metric=options.metric,
+        solver=_solver_name(options.solver, answer.solver),
         solve_seconds=seconds,
-        seed=seed,
-        notes=tuple(notes),
+        seed=options.seed,
+        notes=(
+            *_constraint_notes(problem, traffic.ranks),
+            *answer.notes,
+            *_number_notes(topology),
+            *kept,
+        ),
         uniform=answer.uniform,
         explanation=explanation,
     )
 
 
+def _solved(request: _core.MapRequest) -> _core.MapAnswer:
+    try:
+        interruptible = threading.current_thread() is threading.main_thread()
+        return _core.map_ranks(request, interruptible=interruptible)
+    except RuntimeError as error:  # only Scotch can refuse what was checked before
+        raise ToposeatError(str(error), hint="use --solver auto") from error
+
+
+def _worth_moving(
+    evaluator: Evaluator, default: Evaluation, answer: _Answer, options: MapOptions
+) -> tuple[Evaluation, list[str]]:
+    """The answer, or the default where it saves too little, and why the default is kept."""
+    if list(default.device_of_rank) == list(answer.device_of_rank):
+        return default, []
+    found = evaluator.evaluate(answer.device_of_rank)
+    why = options.why_keep_default(default.predicted_s, found.predicted_s)
+    if why and options.solver not in _FIXED:
+        return default, [why]
+    return found, []
+
+
 def _runners_up(
-    evaluator: Evaluator, seats: dict[str, Any], seed: int, budget_s: float
+    problem: Problem, evaluator: Evaluator, options: MapOptions, budget_s: float
 ) -> list[list[int]]:
     """What a short search finds for each objective: placements that might have been chosen."""
+    searches = [replace(options, objective=each, solver="search") for each in OBJECTIVES]
     return [
-        _core.map_ranks(
-            evaluator.network,
-            evaluator.flows,
-            evaluator.costs.per_byte,
-            message_cost=evaluator.costs.per_message,
-            objective=objective,
-            solver="search",
-            budget_s=min(budget_s, _RUNNER_UP_S),
-            seed=seed,
-            **seats,
-        ).device_of_rank
-        for objective in OBJECTIVES
+        _core.map_ranks(problem.request(evaluator, each, budget_s=budget_s)).device_of_rank
+        for each in searches
     ]
 
 
-def _two_levels(
-    topology: Topology,
-    evaluator: Evaluator,
-    default: list[int],
-    *,
-    constraints: Constraints | None,
-    objective: str,
-    budget_s: float,
-    seed: int,
-) -> NodesAnswer:
-    if constraints not in (None, Constraints()) or evaluator.flows.ranks > len(topology.devices):
-        raise UsageError(
-            "the multilevel solver knows one rank per device and no constraints",
-            hint="use --solver auto or search",
-        )
-    return map_nodes(
-        topology, evaluator, default, objective=objective, budget_s=budget_s, seed=seed
-    )
-
-
-def _check_names(objective: str, solver: str) -> None:
-    for what, name, known in (("objective", objective, OBJECTIVES), ("solver", solver, SOLVERS)):
-        if name not in known:
-            raise UsageError(f"unknown {what} {name!r}", hint=f"choose one of {', '.join(known)}")
-
-
-def _certificate(
-    objective: str, answer: _core.MapAnswer | NodesAnswer, placed: Evaluation
-) -> Certificate:
+def _certificate(objective: str, answer: _Answer, placed: Evaluation) -> Certificate:
     """What the core proved, with the value as the evaluation states it."""
-    value = {
-        "cost": placed.cost,
-        "congestion": placed.max_congestion_s,
-        "time": placed.predicted_s,
-    }[objective]
+    value = placed.value(objective)
     proved = answer.proved and value <= answer.value * (1 + _TOLERANCE)
     bound = value if proved else answer.value if answer.proved else answer.lower_bound
     gap: float | None = None
@@ -242,7 +150,7 @@ _PROOFS = {  # by solver of the core
 }
 
 
-def _reason(objective: str, answer: _core.MapAnswer | NodesAnswer) -> str:
+def _reason(objective: str, answer: _Answer) -> str:
     if answer.uniform:
         return "all devices are alike to the ranks, so every order is as good"
     if answer.proved:
@@ -268,4 +176,29 @@ def _constraint_notes(problem: Problem, ranks: int) -> list[str]:
         notes.append("the default shown keeps the pinned ranks where they are pinned")
     if problem.allowed:
         notes.append("the default shown keeps to the devices that each rank may use")
+    return notes
+
+
+def _number_notes(topology: Topology) -> list[str]:
+    """Notes on a machine whose pairs are measured in part, or whose shared links are not known.
+
+    A machine of nominal numbers alone needs none: every table of its links says so.
+    """
+    ids = {device.id for device in topology.devices}
+    routes = [r for r in topology.routes if r.source in ids and r.target in ids]
+    known = sum(
+        r.cap_bytes_per_s is not None and r.cap_bytes_per_s.source is not Source.NOMINAL
+        for r in routes
+    )
+    notes = []
+    if topology.origin.startswith("merged: ") and 0 < known < len(routes):
+        notes.append(
+            f"the bandwidths of {len(routes) - known} of {len(routes)} pairs are nominal, the"
+            " others measured: differences between the two kinds may be those of the table"
+        )
+    if any(component.id == MEASURED_PORTS for component in topology.components):
+        notes.append(
+            "the links that some pairs share are not known: transfers that meet on them are"
+            " predicted too fast"
+        )
     return notes

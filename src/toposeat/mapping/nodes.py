@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
+from toposeat.errors import UsageError
 from toposeat.evaluation import Evaluator
 from toposeat.model.evaluation import Evaluation
+from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology
 
 
@@ -31,18 +33,25 @@ class NodesAnswer:
 def map_nodes(
     topology: Topology,
     evaluator: Evaluator,
-    default: list[int],
+    default: Evaluation,
+    options: MapOptions,
     *,
-    objective: str,
     budget_s: float,
-    seed: int,
 ) -> NodesAnswer:
     """Multilevel mapping with the machine reduced to its nodes.
 
     Within a node every pair of devices has its own cost; between two nodes all pairs have the mean.
     The placement is not slower by flow time than the default, and better by the objective;
     otherwise the default is returned.
+
+    Raises:
+        UsageError: constraints, or more ranks than devices.
     """
+    if options.constraints != Constraints() or evaluator.flows.ranks > len(topology.devices):
+        raise UsageError(
+            "the multilevel solver knows one rank per device and no constraints",
+            hint="use --solver auto or search",
+        )
     devices = _by_host(topology)
     answer = _core.map_large(
         _machine(topology, evaluator.costs.per_byte, devices),
@@ -50,34 +59,26 @@ def map_nodes(
         objective="cost",
         solver="auto",
         budget_s=budget_s,
-        seed=seed,
+        seed=options.seed,
         interruptible=threading.current_thread() is threading.main_thread(),
     )
     found = [int(device) for device in devices[answer.slot_of_rank]]
-    before, after = evaluator.evaluate(default), evaluator.evaluate(found)
+    after = evaluator.evaluate(found)
     notes = list(answer.notes)
-    gained = _value(after, objective) < _value(before, objective) * (1 - 1e-9)
-    keep = not gained or after.predicted_s > before.predicted_s * (1 + 1e-9)
-    if keep and found != default:
+    objective = options.objective
+    gained = after.value(objective) < default.value(objective) * (1 - 1e-9)
+    keep = not gained or after.predicted_s > default.predicted_s * (1 + 1e-9)
+    if keep and after.device_of_rank != default.device_of_rank:
         why = "is predicted slower" if gained else f"gains no {objective}"
         notes.append(f"kept the default: the two-level placement {why}")
+    taken = default if keep else after
     return NodesAnswer(
-        device_of_rank=default if keep else found,
-        value=_value(before if keep else after, objective),
+        device_of_rank=list(taken.device_of_rank),
+        value=taken.value(objective),
         kept_default=keep,
         solver=f"two levels, {answer.placed.name}",
         notes=notes,
     )
-
-
-def _value(evaluation: Evaluation, objective: str) -> float:
-    """What the objective asks to be small."""
-    values = {
-        "cost": evaluation.cost,
-        "congestion": evaluation.max_congestion_s,
-        "time": evaluation.predicted_s,
-    }
-    return values[objective]
 
 
 def _by_host(topology: Topology) -> NDArray[np.intp]:

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
+from toposeat.evaluation import Evaluator
+from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology
 
 MAX_SLOTS = 1 << 16  # of one device
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constraints:
-    """What a placement must keep to. Devices are positions in `Topology.devices`.
-
-    Attributes:
-        devices: that may be used, in default order; None: all.
-        exclude: that may not be used.
-        slots: how many ranks each device takes, or by device (others: 1); None: one. Sharing a
-            device is never silent.
-        pins: device by rank, for ranks that must not move.
-        allowed: devices by rank, for ranks that may use only some.
-    """
-
-    devices: Sequence[int] | None = None
-    exclude: Collection[int] = ()
-    slots: int | Mapping[int, int] | None = None
-    pins: Mapping[int, int] = field(default_factory=dict)
-    allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +36,26 @@ class Problem:
                 not mine or device in mine
                 for device, mine in zip(device_of_rank, self.allowed, strict=False)
             )
+        )
+
+    def request(
+        self, evaluator: Evaluator, options: MapOptions, *, budget_s: float
+    ) -> _core.MapRequest:
+        """All that the core is asked; the two-level solver is none of the core's."""
+        return _core.MapRequest(
+            evaluator.network,
+            evaluator.flows,
+            evaluator.costs.per_byte,
+            message_cost=evaluator.costs.per_message,
+            devices=self.devices,
+            pins=self.pins,
+            slots=self.slots,
+            allowed=self.allowed,
+            hosts=self.hosts,
+            objective=options.objective,
+            solver="search" if options.solver == "multilevel" else options.solver,
+            budget_s=budget_s,
+            seed=options.seed,
         )
 
 
@@ -91,22 +93,13 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
     )
 
 
-def check_seating(
-    topology: Topology, network: _core.Network, flows: _core.RankTraffic, problem: Problem
-) -> None:
+def check_seating(topology: Topology, problem: Problem, request: _core.MapRequest) -> None:
     """Refuse ranks that together may only use too few devices (Hall's condition), by name.
 
     Raises:
         UsageError: naming the ranks and the devices.
     """
-    conflict = _core.seating_conflict(
-        network,
-        flows,
-        devices=problem.devices,
-        pins=problem.pins,
-        slots=problem.slots,
-        allowed=problem.allowed,
-    )
+    conflict = _core.seating_conflict(request)
     if conflict is None:
         return
     ranks, devices = conflict

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +16,22 @@ from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.explain_slots import explain_slots
-from toposeat.mapping.least_gain import not_worth_moving
-from toposeat.mapping.search_options import check_installed, check_search_options
+from toposeat.mapping.installed import check_installed
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
+from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
-SCALE_SOLVERS: Mapping[str, str] = MappingProxyType(
-    {
-        "auto": "every candidate: orders, curves, blocks, multilevel, and Scotch if installed",
-        "multilevel": "the same without Scotch",
-        "scotch": "libscotch alone, repaired to one rank per slot",
-        "default": "rank i on slot i",
-        "random": "a random placement (for comparisons)",
-    }
-)
-SCALE_OBJECTIVES = ("time", "congestion", "cost")
+# auto: every candidate: orders, curves, blocks, multilevel, and Scotch if installed.
+# multilevel: the same without Scotch.
+# scotch: libscotch alone, repaired to one rank per slot.
+# default: rank i on slot i.
+# random: a random placement (for comparisons).
+SCALE_SOLVERS = ("auto", "multilevel", "scotch", "default", "random")
+SCALE_BUDGET_S = 10.0  # where the options name none
 
 _FIXED = ("default", "random")  # one placement, whatever it is worth
 _RUNNERS_UP = 6  # candidates that an explanation compares with
@@ -46,14 +42,9 @@ Progress = Callable[[str, float], None]
 def map_to_shape(
     shape: Shape,
     traffic: Traffic,
+    options: MapOptions | None = None,
     *,
-    objective: str = "time",
-    solver: str = "auto",
-    budget_s: float = 10.0,
-    seed: int = 1,
     progress: Progress | None = None,
-    min_gain: float = 0.0,
-    explained: bool = False,
 ) -> ScaleResult:
     """Choose a slot for every rank of a large job; no slot is used twice.
 
@@ -66,45 +57,33 @@ def map_to_shape(
     Args:
         shape: the machine.
         traffic: who talks to whom.
-        objective: one of `SCALE_OBJECTIVES`; the others decide ties.
-        solver: one of `SCALE_SOLVERS`.
-        budget_s: wall seconds after which what is found is returned.
-        seed: same seed, same answer, unless the budget cuts a search short.
+        options: as for `map_traffic`, with one of `SCALE_SOLVERS`; None: the defaults. The other
+            objectives decide ties.
         progress: told the stage and the share of it that is done.
-        min_gain: keep the default if it is predicted less than this share of its time slower.
-        explained: also say why (`ScaleResult.explanation`).
 
     Raises:
-        UsageError: on an unknown name, or a number out of range.
+        UsageError: on a solver, a metric or constraints for machines whose devices are listed.
         ToposeatError: if the ranks do not fit.
         UnavailableError: if Scotch is asked for and not installed.
     """
-    if objective not in SCALE_OBJECTIVES:
-        raise UsageError(
-            f"unknown objective {objective!r}", hint=f"choose one of {', '.join(SCALE_OBJECTIVES)}"
-        )
-    if solver not in SCALE_SOLVERS:
-        raise UsageError(
-            f"solver {solver!r} does not map onto the shape of a machine",
-            hint=f"choose one of {', '.join(SCALE_SOLVERS)}",
-        )
-    check_search_options(seed, budget_s, min_gain)
+    options = options or MapOptions()
+    _check_options(options)
     if traffic.ranks > shape.slots:
         raise ToposeatError(
             f"{traffic.ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
             hint="one rank per slot: use fewer ranks or a larger machine",
         )
-    check_installed(solver)
+    check_installed(options.solver)
     begin = time.perf_counter()
     evaluator = SlotEvaluator(shape, traffic)
     try:
         answer = _core.map_large(
             shape.machine,
             evaluator.flows,
-            objective=objective,
-            solver=solver,
-            budget_s=budget_s,
-            seed=seed,
+            objective=options.objective,
+            solver=options.solver,
+            budget_s=SCALE_BUDGET_S if options.budget_s is None else options.budget_s,
+            seed=options.seed,
             progress=progress,
             interruptible=threading.current_thread() is threading.main_thread(),
         )
@@ -114,18 +93,18 @@ def map_to_shape(
     placed = _in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank))
     slots, notes = answer.slot_of_rank, [*shape.notes, *answer.notes]
     kept = answer.kept_default
-    too_little = not_worth_moving(default.predicted_s, placed.predicted_s, min_gain)
-    if too_little and not kept and solver not in _FIXED:
+    too_little = options.why_keep_default(default.predicted_s, placed.predicted_s)
+    if too_little and not kept and options.solver not in _FIXED:
         notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
     explanation = None
-    if explained:
+    if options.explained:
         explanation = explain_slots(
             shape,
             traffic,
-            [slots, evaluator.default, *_runners_up(answer, slots, objective)],
-            objective=objective,
-            seed=seed,
+            [slots, evaluator.default, *_runners_up(answer, slots, options.objective)],
+            objective=options.objective,
+            seed=options.seed,
         )
     return ScaleResult(
         shape=shape.text,
@@ -137,14 +116,27 @@ def map_to_shape(
         placed=placed,
         candidates=tuple(_evaluation(shape, each) for each in answer.candidates),
         kept_default=kept,
-        objective=objective,
-        solver=f"{solver} ({answer.placed.name})",
+        objective=options.objective,
+        solver=f"{options.solver} ({answer.placed.name})",
         solve_seconds=time.perf_counter() - begin,
         peak_memory_bytes=_peak_memory_bytes(),
-        seed=seed,
+        seed=options.seed,
         notes=tuple(notes),
         explanation=explanation,
     )
+
+
+def _check_options(options: MapOptions) -> None:
+    if options.solver not in SCALE_SOLVERS:
+        raise UsageError(
+            f"solver {options.solver!r} does not map onto the shape of a machine",
+            hint=f"choose one of {', '.join(SCALE_SOLVERS)}",
+        )
+    if options.metric != "bandwidth" or options.constraints != Constraints():
+        raise UsageError(
+            "a metric or constraints need a topology with devices, not the shape of a machine",
+            hint="leave them out, or give a topology",
+        )
 
 
 def _runners_up(

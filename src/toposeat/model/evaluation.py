@@ -40,6 +40,14 @@ class Evaluation:
     predicted_s: float
     links: tuple[LinkLoad, ...]
 
+    def value(self, objective: str) -> float:
+        """What an objective asks to be small: one of `map_options.OBJECTIVES`."""
+        return {
+            "cost": self.cost,
+            "congestion": self.max_congestion_s,
+            "time": self.predicted_s,
+        }[objective]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Certificate:

@@ -9,15 +9,15 @@ from functools import partial
 
 import numpy as np
 
-from toposeat import evaluation, profile
+from toposeat import evaluation, mapping, profile
 from toposeat.errors import ToposeatError
 from toposeat.evaluation.paired import paired_gain
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.bench import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
 from toposeat.model.exchange import GridExchange
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.pipeline.placing import MapOptions
 
 Devices = tuple[int, ...]
 Progress = Callable[[int, int], None]
@@ -90,7 +90,7 @@ def plan_bench(
         algorithm=_algorithm(exchange, algorithm),
     )
     few = sorted({round(at) for at in np.linspace(0, len(traffics) - 1, _MAPPED_SIZES)})
-    found = [options.map(machine, traffics[at]).device_of_rank for at in few]
+    found = [mapping.map_traffic(machine, traffics[at], options).device_of_rank for at in few]
     return _with_placed(plan, found)
 
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat import _native_path, launch, profile, topology
+from toposeat import _native_path, launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import save_traffic
 from toposeat.pipeline.command_words import shell_line
-from toposeat.pipeline.placing import MapOptions, placement_of
+from toposeat.pipeline.placing import placement_of
 
 Progress = Callable[[str], None]
 
@@ -73,7 +74,7 @@ def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoO
     for name in DEMO_MACHINES:
         progress(f"Map       16 ranks onto {name} (catalogue, nominal numbers)")
         machine = topology.read_topology(name)
-        result = MapOptions().map(machine, traffic)
+        result = mapping.map_traffic(machine, traffic, MapOptions(min_gain=0.01))
         placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
         path = folder / f"{name}.place"
         save_placement(placement, path, overwrite=True)

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from toposeat import _native_path, emulation, launch, profile, topology
+from toposeat import _native_path, emulation, launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
 from toposeat.model.clocked import ClockedResult
+from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic_file import save_traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements
 from toposeat.pipeline.command_words import shell_line
-from toposeat.pipeline.placing import MapOptions, placement_of
+from toposeat.pipeline.placing import placement_of
 
 MACHINE = "k80-16"
 SCALE = 0.00625  # a board's uplink moves 25 MB/s: its time is long beside a rank's wait for a core
@@ -60,7 +61,7 @@ def emulated_gain(
             )
         profile_path, path = folder / "emulated.prof", folder / "emulated.place"
         save_traffic(traffic, profile_path, overwrite=True)
-        result = MapOptions().map(slowed, traffic)
+        result = mapping.map_traffic(slowed, traffic, MapOptions(min_gain=0.01))
         placement = placement_of(result, slowed, traffic, traffic_name=str(profile_path))
         save_placement(placement, path, overwrite=True)
         candidate = Candidate(

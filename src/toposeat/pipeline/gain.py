@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from toposeat import mapping, profile
 from toposeat.model.health import PossibleGain
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import Topology
 
 MAX_DEVICES = 128  # beyond, a verdict would take minutes
 _BUDGET_S = 0.2
-_SEED = 1
 
 
 def possible_gains(machine: Topology, *, budget_s: float = _BUDGET_S) -> tuple[PossibleGain, ...]:
@@ -61,9 +61,7 @@ def _gain(machine: Topology, pattern: str, words: str, budget_s: float) -> Possi
     result = mapping.map_traffic(
         machine,
         profile.pattern_traffic(pattern),
-        objective="time",
-        budget_s=budget_s,
-        seed=_SEED,
+        MapOptions(budget_s=budget_s),
     )
     certificate = result.certificate
     return PossibleGain(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toposeat import evaluation, launch
+from toposeat import evaluation, launch, mapping
 from toposeat.errors import InputError
-from toposeat.mapping import Constraints
+from toposeat.model.map_options import MapOptions
 from toposeat.model.protocol import JointChoice, JointOption, Setting, Stack, rule_of
 from toposeat.model.topology import CopyProtocol, Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.advice import on_machine
-from toposeat.pipeline.placing import MapOptions
 
 PER_PAIR = "per-pair"
 
@@ -23,8 +22,6 @@ def map_with_protocols(
     stack_name: str,
     *,
     environment: Mapping[str, str],
-    constraints: Constraints | None = None,
-    explained: bool = False,
 ) -> JointChoice:
     """Map under every setting of a stack, and take the placement with the least predicted time.
 
@@ -37,8 +34,6 @@ def map_with_protocols(
         options: of each mapping; the budget is for each.
         stack_name: of `StackKind`, or "per-pair": the best protocol for each pair and size.
         environment: whose variables steer the stack now.
-        constraints: as for `MapOptions.map`.
-        explained: as for `MapOptions.map`.
 
     Raises:
         InputError: no curves by protocol, or of no setting of the stack.
@@ -47,25 +42,12 @@ def map_with_protocols(
     if stack_name == PER_PAIR:
         variant = evaluation.under_envelope(machine, evaluation.typical_bytes(traffic))
         setting = Setting(name="best of each pair", variables={}, rule=rule_of(CopyProtocol.GET))
-        found = [
-            JointOption(
-                setting=setting,
-                machine=variant,
-                result=options.map(variant, traffic, constraints=constraints, explained=explained),
-            )
-        ]
+        result = mapping.map_traffic(variant, traffic, options)
+        found = [JointOption(setting=setting, machine=variant, result=result)]
     else:
         stack = on_machine(launch.named_stack(stack_name, environment), machine)
         found = [
-            _option(
-                machine,
-                traffic,
-                each,
-                options=options,
-                constraints=constraints,
-                explained=explained,
-            )
-            for each in _settings(machine, traffic, stack)
+            _option(machine, traffic, each, options) for each in _settings(machine, traffic, stack)
         ]
     known = [each for each in found if each.result is not None]
     if not known:
@@ -86,20 +68,14 @@ def _settings(machine: Topology, traffic: Traffic, stack: Stack) -> list[Setting
 
 
 def _option(
-    machine: Topology,
-    traffic: Traffic,
-    setting: Setting,
-    *,
-    options: MapOptions,
-    constraints: Constraints | None,
-    explained: bool,
+    machine: Topology, traffic: Traffic, setting: Setting, options: MapOptions
 ) -> JointOption:
     missing = evaluation.missing_protocols(machine, setting.rule)
     if missing:
         names = ", ".join(each.value for each in missing)
         return JointOption(setting=setting, lacking=f"not measured here: {names}")
     variant = evaluation.under_rule(machine, setting.rule, evaluation.typical_bytes(traffic))
-    result = options.map(variant, traffic, constraints=constraints, explained=explained)
+    result = mapping.map_traffic(variant, traffic, options)
     return JointOption(setting=setting, machine=variant, result=result)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,52 +12,6 @@ from toposeat.model.evaluation import Certificate, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import Traffic
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapOptions:
-    """How to map: see `mapping.map_traffic`."""
-
-    objective: str = "time"
-    metric: str = "bandwidth"
-    solver: str = "auto"
-    budget_s: float = 1.0
-    seed: int = 1
-    min_gain: float = 0.01
-
-    @staticmethod
-    def from_namespace(args: argparse.Namespace) -> MapOptions:
-        """From the options of `cli.command.add_solver_options`."""
-        return MapOptions(
-            objective=args.objective,
-            metric=args.metric,
-            solver=args.solver,
-            budget_s=MapOptions.budget_s if args.budget is None else args.budget,
-            seed=args.seed,
-            min_gain=args.min_gain / 100,
-        )
-
-    def map(
-        self,
-        machine: Topology,
-        traffic: Traffic,
-        *,
-        constraints: mapping.Constraints | None = None,
-        explained: bool = False,
-    ) -> MappingResult:
-        """`mapping.map_traffic` with these options."""
-        return mapping.map_traffic(
-            machine,
-            traffic,
-            objective=self.objective,
-            metric=self.metric,
-            solver=self.solver,
-            budget_s=self.budget_s,
-            seed=self.seed,
-            min_gain=self.min_gain,
-            constraints=constraints,
-            explained=explained,
-        )
 
 
 def placement_of(

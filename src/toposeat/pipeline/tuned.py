@@ -13,6 +13,7 @@ from pathlib import Path
 from toposeat import launch, mapping, profile, topology
 from toposeat.errors import ApplicationError, InputError
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.result_file import save_mapping
@@ -21,7 +22,7 @@ from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
-from toposeat.pipeline.placing import MapOptions, placement_of
+from toposeat.pipeline.placing import placement_of
 
 Progress = Callable[[str], None]
 
@@ -53,24 +54,23 @@ def tune(
     *,
     source: str,
     profile_again: bool,
-    options: MapOptions,
-    constraints_for: Callable[[Topology], mapping.Constraints],
+    options_for: Callable[[Topology], MapOptions],
     progress: Progress,
 ) -> Tuned:
     """Discover (or read) the machine, profile the command once, map, and keep the results.
 
     The profile is cached by command and rank count, the placement also by machine.
-    `constraints_for` says what a placement on the machine must keep to.
+    `options_for` says how to map onto the machine.
 
     Raises:
         ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
     """
     machine = topology.read_topology(source)
     progress(f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})")
-    constraints = constraints_for(machine)
+    options = options_for(machine)
     ranks = launch.parse_launch_line(command).ranks
     if ranks is not None:  # refused before the application runs, not after
-        mapping.problem_of(machine, ranks, constraints)
+        mapping.problem_of(machine, ranks, options.constraints)
     folder = _tuned_folder(command)
     _check_cache(folder.parent)
     profile_path = folder / PROFILE_NAME
@@ -89,7 +89,7 @@ def tune(
             )
         folder.mkdir(parents=True, exist_ok=True)
         save_traffic(traffic, profile_path, overwrite=True)
-    result = options.map(machine, traffic, constraints=constraints)
+    result = mapping.map_traffic(machine, traffic, options)
     placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     save_mapping(result, folder / MAPPING_NAME, overwrite=True)

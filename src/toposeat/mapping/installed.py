@@ -1,0 +1,19 @@
+"""Whether the one solver that is no part of the package is there."""
+
+from __future__ import annotations
+
+from toposeat import _core
+from toposeat.errors import UnavailableError
+
+
+def check_installed(solver: str) -> None:
+    """Refuse Scotch where its library is missing.
+
+    Raises:
+        UnavailableError: Scotch is asked for and not there.
+    """
+    if solver == "scotch" and not _core.scotch_available():
+        raise UnavailableError(
+            "the Scotch library (libscotch) was not found",
+            hint="install it (Debian, Ubuntu: apt install libscotch-dev) or use --solver auto",
+        )

@@ -1,0 +1,123 @@
+"""How to choose a placement: what to minimise, how to search, and what to keep to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from toposeat.errors import UsageError
+
+# time: seconds until the last transfer ends, by the flow model.
+# congestion: seconds of the busiest link, then the mean over links.
+# cost: sum of bytes x relative cost of the pair; with the hybrid metric, of seconds.
+OBJECTIVES = ("time", "congestion", "cost")
+
+METRICS = ("latency", "bandwidth", "distance", "hybrid")  # of the pairwise cost
+
+# auto: exact where that is quick, else search, then a proof as far as the budget goes.
+# exact: spend the whole budget on a proof.
+# search: local search only; bounds still give a gap.
+# multilevel: nodes and devices in two levels, for machines of many nodes; no bounds.
+# scotch: libscotch, if installed; repaired to one rank per device.
+# default: rank i on the i-th device.
+# random: a random placement (for comparisons: may be slower than the default).
+SOLVERS = ("auto", "exact", "search", "multilevel", "scotch", "default", "random")
+
+_TOLERANCE = 1e-9  # shares that differ by less are the same share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """What a placement must keep to. Devices are positions in `Topology.devices`.
+
+    Attributes:
+        devices: that may be used, in default order; None: all.
+        exclude: that may not be used.
+        slots: how many ranks each device takes, or by device (others: 1); None: one. Ranks share a
+            device only where this allows it.
+        pins: device by rank, for ranks that must not move.
+        allowed: devices by rank, for ranks that may use only some.
+    """
+
+    devices: Sequence[int] | None = None
+    exclude: Collection[int] = ()
+    slots: int | Mapping[int, int] | None = None
+    pins: Mapping[int, int] = field(default_factory=dict)
+    allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapOptions:
+    """What is asked of a mapper, from the command line down to the core.
+
+    Attributes:
+        objective: what to minimise, one of `OBJECTIVES`.
+        metric: of the pairwise cost, one of `METRICS`; see `evaluation.pair_costs`.
+        solver: one of `SOLVERS`.
+        budget_s: seconds after which the best placement so far is returned; None: 1 s, and 10 s for
+            the shape of a large machine.
+        seed: same seed, same answer, unless the budget cuts a search short.
+        min_gain: keep the default if less than this share of its predicted time is saved; for users
+            of nominal numbers, who cannot tell such placements apart.
+        constraints: which device may take which ranks, and how many.
+        explained: also say why, in the result's `explanation`; searches a little for runners-up.
+
+    Raises:
+        UsageError: on an unknown name, or a number out of range.
+    """
+
+    objective: str = "time"
+    metric: str = "bandwidth"
+    solver: str = "auto"
+    budget_s: float | None = None
+    seed: int = 1
+    min_gain: float = 0.0
+    constraints: Constraints = field(default_factory=Constraints)
+    explained: bool = False
+
+    def __post_init__(self) -> None:
+        for what, name, known in (
+            ("objective", self.objective, OBJECTIVES),
+            ("metric", self.metric, METRICS),
+            ("solver", self.solver, SOLVERS),
+        ):
+            if name not in known:
+                hint = f"choose one of {', '.join(known)}"
+                raise UsageError(f"unknown {what} {name!r}", hint=hint)
+        if not _is_whole(self.seed) or not 0 <= self.seed < 2**64:
+            raise UsageError(f"seed {self.seed} is out of range", hint="use a whole number >= 0")
+        if self.budget_s is not None and not 0 <= self.budget_s < inf:  # NaN is neither
+            raise UsageError(f"budget of {self.budget_s} seconds", hint="use a finite number >= 0")
+        if not 0 <= self.min_gain <= 1:
+            raise UsageError(
+                f"least gain of {self.min_gain}",
+                hint="use a share of the default's time, from 0 to 1",
+            )
+
+    def why_keep_default(self, default_s: float | None, placed_s: float | None) -> str:
+        """Why the default is kept though a placement that is not slower was found.
+
+        Args:
+            default_s: predicted seconds of the default placement, None if not known.
+            placed_s: those of the placement found.
+
+        Returns:
+            A sentence, or nothing where the placement saves `min_gain`.
+        """
+        saved = 0.0 if not default_s or placed_s is None else 1 - placed_s / default_s
+        if saved >= self.min_gain - _TOLERANCE:
+            return ""
+        return (
+            f"kept the default: a placement predicted {100 * saved:.2g} % faster was"
+            f" found, but less than {100 * self.min_gain:.2g} % is not worth moving ranks for"
+        )
+
+
+def _is_whole(number: object) -> bool:
+    try:
+        operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
