@@ -13,7 +13,7 @@ from tests.evaluation.test_protocols import node
 from toposeat import mapping
 from toposeat.cli.main import main
 from toposeat.model.placement_file import load_placement, save_placement
-from toposeat.model.topology_file import save_topology
+from toposeat.topology.topology_file import save_topology
 
 FAR = "0,8000000\n8000000,0\n"
 

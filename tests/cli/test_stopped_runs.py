@@ -17,8 +17,8 @@ from tests.support.mpi import MpiToolchain
 from toposeat.evaluation import why_no_smpi
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
-from toposeat.model.topology_file import save_topology
 from toposeat.topology import read_topology
+from toposeat.topology.topology_file import save_topology
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
 SLEEP = ("sleep", "60")

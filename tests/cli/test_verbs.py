@@ -12,9 +12,9 @@ import pytest
 from tests.profile.records.records import write_record
 from toposeat.cli.main import main
 from toposeat.model.topology import PcieState
-from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.topology_file import save_topology
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:

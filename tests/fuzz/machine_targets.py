@@ -14,12 +14,12 @@ from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.files import encode_json
 from toposeat.model.topology import Topology
-from toposeat.model.topology_file import TOPOLOGY_SCHEMA, parse_topology
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import FORMATS, Format, Parsed, format_of, parse_outputs
 from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import decoded
+from toposeat.topology.topology_file import TOPOLOGY_SCHEMA, parse_topology
 
 _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 

@@ -15,9 +15,9 @@ from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
-from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.pipeline import device_positions
+from toposeat.topology.topology_file import save_topology
 
 NODES = 4
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.model.samples import pair_topology
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import read_text, replace_atomically, write_atomically
-from toposeat.model.topology_file import load_topology, save_topology
+from toposeat.topology.topology_file import load_topology, save_topology
 
 
 def saved(tmp_path: Path) -> Path:
@@ -74,7 +74,8 @@ def test_wrong_type_names_the_line_of_the_value(tmp_path: Path) -> None:
 
 def test_impossible_content_names_a_line(tmp_path: Path) -> None:
     path = saved(tmp_path)
-    path.write_text(path.read_text().replace('"links": ["l0"]', '"links": ["l9"]'))
+    wrong = '"routes": [{"source": "gpu0", "target": "gpu1", "links": ["l9"]}]'
+    path.write_text(path.read_text().replace('"routes": []', wrong))
     with pytest.raises(InputError, match="unknown link 'l9'"):
         load_topology(path)
 
@@ -141,5 +142,5 @@ def test_any_damage_is_an_input_error_or_harmless(
 
 def test_one_record_of_a_list_is_one_line(tmp_path: Path) -> None:
     text = saved(tmp_path).read_text()
-    assert json.loads(text)["schema"] == "toposeat/topology/1"
+    assert json.loads(text)["schema"] == "toposeat/topology/2"
     assert sum('"id": "gpu' in line for line in text.splitlines()) == 2

@@ -14,7 +14,7 @@ from toposeat.errors import InputError
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.route import CurvePoint, Route, RouteCurve
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
-from toposeat.model.topology_file import load_topology, save_topology
+from toposeat.topology.topology_file import load_topology, save_topology
 
 
 def curve(*points: tuple[int, float, float]) -> RouteCurve:
@@ -66,10 +66,10 @@ def test_a_staged_route_goes_back_over_a_link_and_no_other_does() -> None:
     machine = staged_pair()
     direct = dataclasses.replace(machine.routes[0], staged=False)
     with pytest.raises(ValueError, match="gpu0 -> gpu1 uses a link twice: only a staged route"):
-        dataclasses.replace(machine, routes=(direct,))
+        dataclasses.replace(machine, routes=(direct,)).check()
     again = dataclasses.replace(machine.routes[0], links=("l0", "up", "up", "up", "up", "l1"))
     with pytest.raises(ValueError, match="uses a link twice: 'up' in one direction"):
-        dataclasses.replace(machine, routes=(again,))
+        dataclasses.replace(machine, routes=(again,)).check()
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -77,14 +77,27 @@ def test_round_trip(tmp_path: Path) -> None:
     assert load_topology(tmp_path / "machine.json") == staged_pair()
 
 
-def test_files_from_before_these_members_are_read(tmp_path: Path) -> None:
-    save_topology(pair_topology(), tmp_path / "new.json")
-    document = json.loads((tmp_path / "new.json").read_text())
-    for route in document["routes"]:
-        assert set(route) == {"source", "target", "links", "path_class", "staged"}
-        del route["staged"]
-    (tmp_path / "old.json").write_text(json.dumps(document))
-    assert load_topology(tmp_path / "old.json") == pair_topology()
+def test_shortest_routes_are_not_in_the_file(tmp_path: Path) -> None:
+    save_topology(pair_topology(), tmp_path / "machine.json")
+    assert json.loads((tmp_path / "machine.json").read_text())["routes"] == []
+    assert load_topology(tmp_path / "machine.json") == pair_topology()
+
+
+def test_a_pair_without_a_route_stays_without(tmp_path: Path) -> None:
+    machine = pair_topology()
+    machine = dataclasses.replace(machine, routes=machine.routes[:1])
+    save_topology(machine, tmp_path / "machine.json")
+    assert load_topology(tmp_path / "machine.json") == machine
+
+
+def test_files_of_the_first_schema_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    save_topology(pair_topology(), tmp_path / "machine.json")
+    text = (tmp_path / "machine.json").read_text()
+    (tmp_path / "old.json").write_text(text.replace("toposeat/topology/2", "toposeat/topology/1"))
+    with pytest.raises(InputError, match="earlier version") as caught:
+        load_topology(tmp_path / "old.json")
+    assert caught.value.hint is not None
+    assert "toposeat discover" in caught.value.hint
 
 
 def test_a_curve_is_linear_in_the_logarithm_of_the_size() -> None:

@@ -31,14 +31,16 @@ def test_other_text_is_no_pci_bus_id(text: str) -> None:
 def test_routes_must_be_walkable() -> None:
     good = pair_topology()
     with pytest.raises(ValueError, match="stops at 'gpu0'"):
-        dataclasses.replace(good, routes=(Route(source="gpu0", target="gpu1", links=()),))
+        dataclasses.replace(good, routes=(Route(source="gpu0", target="gpu1", links=()),)).check()
     with pytest.raises(ValueError, match="stops at 'gpu0'"):
-        dataclasses.replace(good, routes=(Route(source="gpu0", target="gpu1", links=("l0", "l0")),))
+        dataclasses.replace(
+            good, routes=(Route(source="gpu0", target="gpu1", links=("l0", "l0")),)
+        ).check()
 
 
 def test_ids_are_unique_and_known() -> None:
     good = pair_topology()
     with pytest.raises(ValueError, match="'gpu0' appears twice"):
-        dataclasses.replace(good, devices=(good.devices[0], *good.devices))
+        dataclasses.replace(good, devices=(good.devices[0], *good.devices)).check()
     with pytest.raises(ValueError, match="unknown vertex 'gpu1'"):
-        dataclasses.replace(good, devices=good.devices[:1])
+        dataclasses.replace(good, devices=good.devices[:1]).check()

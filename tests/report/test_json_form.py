@@ -13,7 +13,6 @@ from tests.report import samples
 from toposeat import __version__
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.result_file import parse_mapping, parse_run
-from toposeat.model.topology_file import load_topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.report import (
     comparison_json,
@@ -24,6 +23,7 @@ from toposeat.report import (
     run_json,
     topology_json,
 )
+from toposeat.topology.topology_file import load_topology, topology_document
 
 PREDICTIONS = {
     *("max_congestion_s", "mean_congestion_s", "cost", "hop_bytes", "predicted_s", "links"),
@@ -74,9 +74,9 @@ def test_printed_mapping_can_be_loaded(tmp_path: Path) -> None:
 def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
     for topology in (samples.small_tree(), samples.mesh_8(), samples.one_device()):
         path = tmp_path / f"{topology.name}.json"
-        path.write_text(json_text(topology_json(topology)))
+        path.write_text(json_text(topology_json(topology_document(topology))))
         assert load_topology(path) == topology
-    form = topology_json(samples.small_tree())
+    form = topology_json(topology_document(samples.small_tree()))
     assert form.keys() >= {"schema", "version", "devices", "links", "nics", "routes", "report"}
     assert len(form["devices"]) == 4
     assert form["report"] == ["the link widths were not read"]

@@ -8,8 +8,8 @@ import pytest
 
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.model.topology_file import save_topology
 from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.topology_file import save_topology
 
 MATRIX = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-3", "0-3"])
 

@@ -48,7 +48,7 @@ class DiscoverCommand(Command):
         from toposeat import topology  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.shape_text import is_shape  # noqa: PLC0415
-        from toposeat.model.topology_file import save_topology  # noqa: PLC0415
+        from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
 
         if args.list:
             _list(as_json=args.json or args.format == "json")
@@ -76,9 +76,10 @@ class DiscoverCommand(Command):
 def _show(machine: Topology, form: str) -> None:
     from toposeat import report  # noqa: PLC0415
     from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
+    from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     if form == "json":
-        print_json(report.topology_json(machine))
+        print_json(report.topology_json(topology_document(machine)))
     elif form == "svg":
         write_result(report.topology_svg(machine).encode("utf-8", "replace"))
     elif form == "png":

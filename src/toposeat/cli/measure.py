@@ -76,8 +76,8 @@ class MeasureCommand(Command):
         """Measure, show, save."""
         from toposeat import topology  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
-        from toposeat.model.topology_file import save_topology  # noqa: PLC0415
         from toposeat.topology import measure  # noqa: PLC0415
+        from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
 
         protocols = _protocols(args.protocols)
         devices = _devices(args.devices)

@@ -80,10 +80,11 @@ def _style_for(output: Path | None) -> TextStyle:
 
 def _document(found: ReportFiles) -> Any:
     from toposeat import report  # noqa: PLC0415
+    from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     documents: list[Any] = []
     if found.topology is not None:
-        documents.append(report.topology_json(found.topology))
+        documents.append(report.topology_json(topology_document(found.topology)))
     if found.traffic is not None:
         documents.append(report.profile_json(found.traffic))
     documents += [report.placement_json(placement) for _, placement in found.placements]

@@ -21,6 +21,7 @@ from toposeat.model.number_checks import (
     check_latency,
     check_number,
 )
+from toposeat.model.pair import Pair
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
 from toposeat.model.route import (
@@ -45,6 +46,7 @@ __all__ = [
     "Link",
     "LinkKind",
     "Nic",
+    "Pair",
     "PathClass",
     "PcieState",
     "ProtocolRoute",
@@ -223,8 +225,9 @@ class Link:
 
     `forward_bytes_per_s` is the capacity from `ends[0]` to `ends[1]`, `backward_bytes_per_s` the
     other way, `combined_bytes_per_s` the limit on both directions together where the hardware has
-    one (cross-socket links; PCIe in part). Bonded lanes are one link with `count` > 1, whose
-    capacities are those of the whole bond.
+    one (cross-socket links; PCIe in part), `flow_bytes_per_s` what a single flow reaches where that
+    is less than the capacity. Bonded lanes are one link with `count` > 1, whose capacities are
+    those of the whole bond.
     """
 
     id: str
@@ -233,6 +236,7 @@ class Link:
     forward_bytes_per_s: Quantity
     backward_bytes_per_s: Quantity
     combined_bytes_per_s: Quantity | None = None
+    flow_bytes_per_s: Quantity | None = None
     latency_s: Quantity
     count: int = 1
     name: str = ""
@@ -245,6 +249,7 @@ class Link:
         for capacity in (self.forward_bytes_per_s, self.backward_bytes_per_s):
             check_bandwidth(capacity)
         check_bandwidth(self.combined_bytes_per_s)
+        check_bandwidth(self.flow_bytes_per_s)
         check_latency(self.latency_s)
 
 
@@ -255,8 +260,12 @@ class Topology:
     `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the
     reader doubted, one sentence each; `sources` names published facts for catalogue entries.
     `hidden` are the PCI bus ids of GPUs that the machine has and the reading process could not use
-    (cgroup, container): they are no devices.
+    (cgroup, container): they are no devices. `pairs` is what is told of pairs of vertices,
+    `pair_fraction` what a single flow reaches of the PCIe links it uses, by path class (all of it
+    where a class is missing). `routes` follow from links, pairs and fractions
+    (`topology.graph.routes.with_routes`).
     The order of `devices` is the default order: rank i of the default placement gets `devices[i]`.
+    Nothing is checked before `check` is called: by what derives the routes, and by what loads.
     """
 
     name: str
@@ -265,6 +274,8 @@ class Topology:
     nics: tuple[Nic, ...] = ()
     components: tuple[Component, ...] = ()
     links: tuple[Link, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    pair_fraction: Mapping[PathClass, float] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
     report: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -272,7 +283,14 @@ class Topology:
     metadata: Mapping[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse members that contradict each other.
+
+        Raises:
+            PartError: an id, index or bus id that appears twice, a link, pair or route of unknown
+                vertices, a route that is no walk over the links.
+            ValueError: text that is no PCI bus id.
+        """
         for bus in self.hidden:
             _check_pci(bus)
         _check_unique("device", "devices", (d.id for d in self.devices))
@@ -296,6 +314,12 @@ class Topology:
                     raise PartError(
                         f"link {link.id!r} ends at unknown vertex {end!r}", "links", number
                     )
+        _check_unique("pair", "pairs", (f"{p.source} -> {p.target}" for p in self.pairs))
+        for number, pair in enumerate(self.pairs):
+            if not known >= {pair.source, pair.target}:
+                raise PartError(
+                    f"pair {pair.source} -> {pair.target} has an unknown end", "pairs", number
+                )
         self._check_routes(known)
 
     def _check_routes(self, known: set[str]) -> None:
@@ -310,6 +334,11 @@ class Topology:
     def route_of_pair(self) -> Mapping[tuple[str, str], Route]:
         """Routes by (source id, target id)."""
         return {(r.source, r.target): r for r in self.routes}
+
+    @cached_property
+    def pair_of_ends(self) -> Mapping[tuple[str, str], Pair]:
+        """What is told of pairs by (source id, target id)."""
+        return {(p.source, p.target): p for p in self.pairs}
 
     @cached_property
     def link_of_id(self) -> Mapping[str, Link]:

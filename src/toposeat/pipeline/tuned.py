@@ -18,11 +18,11 @@ from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.result_file import save_mapping
 from toposeat.model.topology import Topology
-from toposeat.model.topology_file import save_topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.placing import placement_of
+from toposeat.topology.topology_file import save_topology
 
 Progress = Callable[[str], None]
 

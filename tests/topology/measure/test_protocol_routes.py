@@ -11,10 +11,10 @@ from tests.topology.measure.fake_node import FakeWorkers
 from toposeat.errors import InputError
 from toposeat.model.part_error import PartError
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
-from toposeat.model.topology_file import load_topology, save_topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import PairResults, measure_pairs, with_protocols
 from toposeat.topology.measure.results import Transfers
+from toposeat.topology.topology_file import load_topology, save_topology
 
 
 def measured(protocols: list[str], base: Topology | None = None) -> Topology:
@@ -57,7 +57,7 @@ def test_a_protocol_twice_and_a_broken_way_are_refused(tmp_path: Path) -> None:
     wrong = ProtocolRoute(protocol=CopyProtocol.PUT, curve=get.curve, links=route.links[:1])
     routes = tuple(replace(r, protocols=(wrong,)) if r is route else r for r in machine.routes)
     with pytest.raises(PartError, match="gpu0 -> gpu1 by put stops at"):
-        replace(machine, routes=routes)
+        replace(machine, routes=routes).check()
     save_topology(machine, tmp_path / "m.json")
     text = (tmp_path / "m.json").read_text()
     (tmp_path / "bad.json").write_text(text.replace('"protocol": "get"', '"protocol": "gift"', 1))

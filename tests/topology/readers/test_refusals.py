@@ -16,12 +16,12 @@ from tests.topology.readers import test_nccl_xml
 from toposeat.cli.main import main
 from toposeat.errors import InputError
 from toposeat.model.files import encode_json
-from toposeat.model.topology_file import TOPOLOGY_SCHEMA
 from toposeat.profile import read_traffic
 from toposeat.topology import read_network, read_topology
 from toposeat.topology.catalogue import catalogue_topology
 from toposeat.topology.formats import FORMATS, format_of
 from toposeat.topology.readers.file_text import read_file
+from toposeat.topology.topology_file import TOPOLOGY_SCHEMA
 
 BUS = amd.MI250X_BUS[:3]
 

@@ -19,7 +19,6 @@ from toposeat.model.placement import Placement
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import Topology
-from toposeat.model.topology_file import topology_document
 from toposeat.model.traffic import PairTable, TableKey, Traffic
 from toposeat.report.time_words import gain_share, is_timed, time_parts
 from toposeat.report.words import mpi_share
@@ -64,10 +63,10 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def topology_json(topology: Topology) -> Json:
-    """The topology file's content (`devices`, `links`, `nics`, `routes`, `report` ...)."""
-    document = topology_document(topology)
-    return {**_head(document.pop("schema")), **_finite(document)}
+def topology_json(document: Mapping[str, Any]) -> Json:
+    """The topology file's content (`devices`, `links`, `nics`, `report` ...), as it is saved."""
+    members = {name: member for name, member in document.items() if name != "schema"}
+    return {**_head(document["schema"]), **_finite(members)}
 
 
 def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) -> Json:

@@ -9,7 +9,7 @@ from math import inf
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import PcieState, Topology
 from toposeat.topology.constants import nvlink_of_device
-from toposeat.topology.graph.graph_builder import DEVICE_LINKS
+from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.health.names import device_name, few
 from toposeat.topology.health.pairs import Pairs
 

@@ -16,7 +16,7 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
-from toposeat.topology.graph.graph_builder import DEVICE_LINKS, class_of_route
+from toposeat.topology.graph.routes import DEVICE_LINKS, class_of_route
 
 NEARNESS = tuple(PathClass)  # nearest first
 _ALIKE = 0.01  # rates within this share of each other are one rate

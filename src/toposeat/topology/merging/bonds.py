@@ -32,7 +32,6 @@ class Bonds:
     origin: str
     components: tuple[Component, ...]
     links: tuple[Link, ...]
-    flow_of_link: Mapping[str, float]
     numa_of: Mapping[str, int | None] = field(default_factory=dict)
     report: tuple[str, ...] = ()
 
@@ -60,19 +59,10 @@ def bonds_of_topology(topology: Topology, id_of: Mapping[str, str]) -> Bonds | N
     if not links:
         return None
     numa = {c.id: c.numa_node for c in topology.components if c.kind is ComponentKind.NUMA}
-    own = {link.id for link in links}
-    flows: dict[str, float] = {}
-    for route in topology.routes:
-        if route.cap_bytes_per_s is not None and own.issuperset(route.links):
-            for id in route.links:
-                flows[id] = max(flows.get(id, 0.0), route.cap_bytes_per_s.value)
     return Bonds(
         origin=topology.origin,
         components=tuple(switches),
         links=tuple(_renamed(link, id_of) for link in links),
-        flow_of_link={
-            _renamed(link, id_of).id: flows[link.id] for link in links if link.id in flows
-        },
         numa_of={c: node for c, node in numa.items() if any(c in link.ends for link in links)},
     )
 
@@ -105,7 +95,6 @@ def bonds_of_facts(facts: MachineFacts, devices: Sequence[Device]) -> Bonds | No
         origin=facts.origin,
         components=tuple(builder.components),
         links=tuple(builder.links),
-        flow_of_link=builder.flow_of_link,
         report=tuple(builder.report),
     )
 
@@ -225,10 +214,7 @@ def redraw_bonds(draft: Draft, bonds: Bonds) -> None:
     for link in bonds.links:
         if lost.intersection(link.ends):
             continue
-        drawn = _renamed(link, ends)
-        builder.links.append(drawn)
-        if link.id in bonds.flow_of_link:
-            builder.flow_of_link[drawn.id] = bonds.flow_of_link[link.id]
+        builder.links.append(_renamed(link, ends))
     if lost:
         builder.report.append(
             f"{bonds.origin}: device links to {len(lost)} NUMA nodes that are not in the graph are"

@@ -16,7 +16,8 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
-from toposeat.topology.graph.graph_builder import DEVICE_LINKS, GraphBuilder
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.routes import DEVICE_LINKS
 
 
 @dataclass

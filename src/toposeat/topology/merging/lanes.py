@@ -8,7 +8,7 @@ from dataclasses import replace
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import Link
 from toposeat.topology.facts import LaneState
-from toposeat.topology.graph.graph_builder import DEVICE_LINKS
+from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.draft import Draft
 
 

@@ -22,7 +22,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.facts import BANDWIDTH, LATENCY, HostNumbers
-from toposeat.topology.graph.graph_builder import DEVICE_LINKS
+from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.draft import Draft, is_bond
 from toposeat.topology.merging.numbers import (
     Matrix,

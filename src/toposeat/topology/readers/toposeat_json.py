@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toposeat.model.topology import Topology
-from toposeat.model.topology_file import parse_topology
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.topology_file import parse_topology
 
 
 def looks_like(file: FileText) -> bool:

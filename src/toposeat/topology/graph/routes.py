@@ -1,0 +1,190 @@
+"""Routes derived from links: the shortest of each pair, with what is told of the pair.
+
+`with_routes` is the one place where a topology becomes whole: it checks it, and routes every device
+to every other device and to every NIC of its host. Files hold only what differs from this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from toposeat import _core
+from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    Nic,
+    Pair,
+    PathClass,
+    Route,
+    Topology,
+)
+from toposeat.topology.graph.staged_routes import with_staged_routes
+
+DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
+
+# Drivers take device links wherever they lead to the target, whatever the latency: routing prefers
+# them by a weight that no sum of latencies reaches.
+_OTHER_LINK_PENALTY_S = 1e-3
+
+Ends = tuple[str, str]
+
+
+def with_routes(topology: Topology) -> Topology:
+    """The topology with all routes that its links and what is told of pairs give.
+
+    A pair whose devices no links join has no route, which the report says. Where peer access is
+    told to be off, the route goes through host memory.
+
+    Raises:
+        ValueError: the topology contradicts itself (`Topology.check`).
+    """
+    bare = replace(topology, routes=())
+    bare.check()
+    routes, unrouted = shortest_routes(bare)
+    report = topology.report
+    if unrouted:
+        doubt = (
+            f"no route known between {len(unrouted)} pairs, e.g. {unrouted[0][0]} and"
+            f" {unrouted[0][1]}"
+        )
+        report = tuple(dict.fromkeys([*report, doubt]))
+    return with_staged_routes(replace(bare, routes=tuple(routes), report=report))
+
+
+def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:
+    """The shortest route of each pair that has one, and the pairs of one host that have none."""
+    links = topology.links
+    kinds = {c.id: c.kind for c in topology.components}
+    flows = _Flows.of(topology)
+    ids = [link.id for link in links]
+    told = topology.pair_of_ends
+    untold = Pair(source="", target=".")
+    targets: list[Device | Nic] = [*topology.devices, *topology.nics]
+    routes: list[Route] = []
+    unrouted: list[Ends] = []
+    for source, row in zip(topology.devices, _paths(topology), strict=True):
+        for target, path in zip(targets, row, strict=True):
+            if source.id == target.id:
+                continue
+            if not path:  # an adapter serves its own host
+                if isinstance(target, Device) or target.host == source.host:
+                    unrouted.append((source.id, target.id))
+                continue
+            pair = told.get((source.id, target.id), untold)
+            path_class = pair.path_class or class_of_route(
+                source.id, list(map(links.__getitem__, path)), kinds
+            )
+            routes.append(
+                Route(
+                    source=source.id,
+                    target=target.id,
+                    links=tuple(map(ids.__getitem__, path)),
+                    path_class=path_class,
+                    cap_bytes_per_s=pair.cap_bytes_per_s
+                    or flows.cap(topology.pair_fraction.get(path_class, 1.0), path),
+                    combined_bytes_per_s=pair.combined_bytes_per_s,
+                    peer_access=pair.peer_access,
+                )
+            )
+    return routes, unrouted
+
+
+def _paths(topology: Topology) -> list[list[list[int]]]:
+    """Positions of links, for each device to each device and NIC."""
+    vertices: list[Device | Nic | Component] = [
+        *topology.devices,
+        *topology.nics,
+        *topology.components,
+    ]
+    number = {v.id: i for i, v in enumerate(vertices)}
+    forwards = [
+        isinstance(v, Component) or (isinstance(v, Device) and bool(v.forwards)) for v in vertices
+    ]
+    links = [
+        (
+            number[link.ends[0]],
+            number[link.ends[1]],
+            link.latency_s.value + (0.0 if link.kind in DEVICE_LINKS else _OTHER_LINK_PENALTY_S),
+            min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value),
+        )
+        for link in topology.links
+    ]
+    sources = list(range(len(topology.devices)))
+    targets = list(range(len(topology.devices) + len(topology.nics)))
+    return _core.shortest_routes(len(vertices), links, forwards, sources, targets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flows:
+    """By number of link, in bytes/s: what it carries, and what one flow reaches on it.
+
+    The latter apart for PCIe (infinite for other links), of which some paths reach a fraction only.
+    """
+
+    narrowest: list[float]
+    pcie: list[float]
+    other: list[float]
+    are_stated: bool  # whether a flow reaches less than the capacity of some link
+
+    @classmethod
+    def of(cls, topology: Topology) -> _Flows:
+        links = topology.links
+        flow = [(x.flow_bytes_per_s or x.forward_bytes_per_s).value for x in links]
+        pcie = [x.kind is LinkKind.PCIE for x in links]
+        return cls(
+            narrowest=[
+                min(x.forward_bytes_per_s.value, x.backward_bytes_per_s.value) for x in links
+            ],
+            pcie=[f if is_pcie else inf for f, is_pcie in zip(flow, pcie, strict=True)],
+            other=[inf if is_pcie else f for f, is_pcie in zip(flow, pcie, strict=True)],
+            are_stated=any(x.flow_bytes_per_s is not None for x in links),
+        )
+
+    def cap(self, fraction: float, path: Sequence[int]) -> Quantity | None:
+        """What a single flow reaches, where that is less than the narrowest link."""
+        if fraction >= 1 and not self.are_stated:
+            return None
+        narrowest = min(map(self.narrowest.__getitem__, path))
+        over_pcie = min(map(self.pcie.__getitem__, path)) * fraction
+        over_others = min(map(self.other.__getitem__, path))
+        flow = min(over_pcie, over_others)
+        return nominal(flow) if flow < narrowest else None
+
+
+def class_of_route(
+    source: str, links: Sequence[Link], kinds: Mapping[str, ComponentKind]
+) -> PathClass:
+    """The nvidia-smi word for a route, from what it passes through."""
+    used = {link.kind for link in links}
+    if LinkKind.NETWORK in used:
+        return PathClass.NET
+    if LinkKind.SMP in used:
+        return PathClass.SYS
+    if not kinds and used <= DEVICE_LINKS:  # a ring of 256 has 4 million steps to walk
+        return PathClass.NVL
+    walk = [source]
+    for link in links:
+        walk.append(link.ends[1] if walk[-1] == link.ends[0] else link.ends[0])
+    passed = [kinds[v] for v in walk[1:-1] if v in kinds]
+    relays = len(walk) - 2 - len(passed)  # devices that forward
+    if used <= DEVICE_LINKS and not set(passed) - {ComponentKind.NVSWITCH}:
+        return PathClass.NVL
+    if used <= {LinkKind.C2C}:
+        return PathClass.C2C
+    return _class_inside_numa_node(passed, relays)
+
+
+def _class_inside_numa_node(passed: Sequence[ComponentKind], relays: int) -> PathClass:
+    bridges = passed.count(ComponentKind.HOST_BRIDGE)
+    if bridges > 1:
+        return PathClass.NODE
+    if bridges == 1 or ComponentKind.NUMA in passed or ComponentKind.PACKAGE in passed:
+        return PathClass.PHB
+    near = passed.count(ComponentKind.SWITCH) <= 1 and not relays
+    return PathClass.PIX if near else PathClass.PXB

@@ -1,0 +1,106 @@
+"""Topology files: JSON, schema `toposeat/topology/2`: links, and the routes that they do not give.
+
+A route that is the shortest, with what is told of its pair, is not in the file: it is derived when
+the file is read. The others are, and pairs that have no route although links join them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toposeat.errors import InputError
+from toposeat.model.files import builtins_of, decode_json, encode_json, read_text, write_atomically
+from toposeat.model.json_lines import line_of_value
+from toposeat.model.part_error import PartError
+from toposeat.model.topology import Topology
+from toposeat.topology.graph.routes import with_routes
+
+TOPOLOGY_SCHEMA = "toposeat/topology/2"
+_OLD_SCHEMA = "toposeat/topology/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Document(Topology):
+    """A topology with the routes that differ from derived ones; `unrouted` lists pairs without."""
+
+    unrouted: tuple[tuple[str, str], ...] = ()
+
+
+def load_topology(path: str | Path) -> Topology:
+    """Read a topology file.
+
+    Raises:
+        InputError: with file and line, if it is missing, damaged or of another schema.
+    """
+    return parse_topology(read_text(path), path)
+
+
+def parse_topology(text: str, path: str | Path) -> Topology:
+    """A topology from the text of its file; `path` is for messages only.
+
+    Raises:
+        InputError: with file and line, if it is damaged or of another schema.
+    """
+    if f'"{_OLD_SCHEMA}"' in text[:200]:
+        raise InputError(
+            f"written by an earlier version of toposeat (schema {_OLD_SCHEMA})",
+            path=path,
+            line=1,
+            hint="make it again: toposeat discover -t SOURCE -o FILE",
+        )
+    document = decode_json(
+        text.removeprefix("\ufeff"), _Document, schema=TOPOLOGY_SCHEMA, path=path
+    )
+    try:
+        document.check()
+    except PartError as error:
+        raise InputError(
+            f"{error} (at {_place(error.part)})",
+            path=path,
+            line=line_of_value(text, list(error.part)),
+            hint="correct that value",
+        ) from error
+    except ValueError as error:
+        raise InputError(str(error), path=path, line=1, hint="correct that value") from error
+    return _whole(document)
+
+
+def _place(part: tuple[str | int, ...]) -> str:
+    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in part)[1:]
+
+
+def _whole(document: _Document) -> Topology:
+    members = {name: getattr(document, name) for name in Topology.__dataclass_fields__}
+    derived = with_routes(Topology(**members))
+    stated = document.route_of_pair
+    gone = frozenset(document.unrouted)
+    routes = [
+        stated.get(ends, route) for ends, route in derived.route_of_pair.items() if ends not in gone
+    ]
+    routes += [route for ends, route in stated.items() if ends not in derived.route_of_pair]
+    return replace(derived, routes=tuple(routes), report=document.report)
+
+
+def save_topology(topology: Topology, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a topology file, whole or not at all."""
+    write_atomically(path, topology_text(topology), overwrite=overwrite)
+
+
+def topology_text(topology: Topology) -> str:
+    """The content of a topology's file."""
+    return encode_json(_document(topology), schema=TOPOLOGY_SCHEMA)
+
+
+def topology_document(topology: Topology) -> dict[str, Any]:
+    """What the file holds, as plain dicts and lists."""
+    return {"schema": TOPOLOGY_SCHEMA, **builtins_of(_document(topology))}
+
+
+def _document(topology: Topology) -> _Document:
+    derived = with_routes(topology).route_of_pair
+    stated = topology.route_of_pair
+    members = {name: getattr(topology, name) for name in Topology.__dataclass_fields__}
+    members["routes"] = tuple(r for ends, r in stated.items() if derived.get(ends) != r)
+    return _Document(**members, unrouted=tuple(ends for ends in derived if ends not in stated))

@@ -1,0 +1,37 @@
+"""Files hold links and exceptions; every machine is read back as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from toposeat.model.quantity import Quantity, Source
+from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.topology_file import load_topology, save_topology
+
+
+@pytest.mark.parametrize("name", [*catalogue_names(), "tree:2:2:4", "torus:4x4"])
+def test_known_machines_are_read_back_as_they_were(name: str, tmp_path: Path) -> None:
+    save_topology(read_topology(name), tmp_path / "machine.json")
+    assert load_topology(tmp_path / "machine.json") == read_topology(name)
+
+
+def test_a_ring_of_256_is_a_small_file(tmp_path: Path) -> None:
+    ring = read_topology("ring:256")
+    save_topology(ring, tmp_path / "ring.json")
+    assert (tmp_path / "ring.json").stat().st_size < 2_000_000
+    again = load_topology(tmp_path / "ring.json")
+    assert again.routes == ring.routes
+    assert len(again.routes) == 256 * 255
+
+
+def test_what_was_measured_of_one_route_is_the_only_one_in_the_file(tmp_path: Path) -> None:
+    box = read_topology("dgx-1v")
+    first = dataclasses.replace(box.routes[0], cap_bytes_per_s=Quantity(47e9, Source.MEASURED))
+    measured = dataclasses.replace(box, routes=(first, *box.routes[1:]))
+    save_topology(measured, tmp_path / "machine.json")
+    text = (tmp_path / "machine.json").read_text()
+    assert text.count('"links": [') == 2  # the member of the file, and the one route
+    assert load_topology(tmp_path / "machine.json") == measured
