@@ -7,14 +7,12 @@ import io
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import toposeat
-from toposeat.cli.advise import AdviseCommand
-from toposeat.cli.bench import BenchCommand
 from toposeat.cli.command import (
     EXIT_FAILED,
     EXIT_MISSING_PROGRAM,
@@ -22,35 +20,24 @@ from toposeat.cli.command import (
     Command,
     print_error,
 )
-from toposeat.cli.compare import CompareCommand
-from toposeat.cli.demo import DemoCommand
-from toposeat.cli.discover import DiscoverCommand
-from toposeat.cli.doctor import DoctorCommand
-from toposeat.cli.emulate import EmulateCommand
-from toposeat.cli.export import ExportCommand
-from toposeat.cli.map import MapCommand
-from toposeat.cli.measure import MeasureCommand
-from toposeat.cli.profile import ProfileCommand
-from toposeat.cli.report import ReportCommand
-from toposeat.cli.run import RunCommand
-from toposeat.cli.tune import TuneCommand
 from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError, UsageError
 
-COMMANDS: tuple[type[Command], ...] = (
-    DiscoverCommand,
-    MeasureCommand,
-    ProfileCommand,
-    MapCommand,
-    RunCommand,
-    CompareCommand,
-    AdviseCommand,
-    TuneCommand,
-    ReportCommand,
-    ExportCommand,
-    BenchCommand,
-    DoctorCommand,
-    EmulateCommand,
-    DemoCommand,
+# Each is a module of this folder with a class of that name: `map.MapCommand`.
+VERBS = (
+    "discover",
+    "measure",
+    "profile",
+    "map",
+    "run",
+    "compare",
+    "advise",
+    "tune",
+    "report",
+    "export",
+    "bench",
+    "doctor",
+    "emulate",
+    "demo",
 )
 
 
@@ -95,6 +82,8 @@ def entry() -> NoReturn:
     try:
         code = main()
     except ToposeatError as error:  # with -v
+        import traceback  # noqa: PLC0415
+
         traceback.print_exc()
         print_error(error)
         code = exit_code(error)
@@ -130,21 +119,18 @@ def exit_code(error: ToposeatError) -> int:
 
 def command_parsers() -> dict[str, argparse.ArgumentParser]:
     """Each verb's parser, for the reference page."""
-    return {name: parser for command in COMMANDS for name, parser in _verb(command.name).items()}
-
-
-def _verb(name: str) -> dict[str, argparse.ArgumentParser]:
     found: dict[str, argparse.ArgumentParser] = {}
-    _parser(name, found)
-    return {name: found[name]}
+    for name in VERBS:
+        _parser(name, found)
+    return found
 
 
 def _parser(
     chosen: str, found: dict[str, argparse.ArgumentParser] | None = None
 ) -> argparse.ArgumentParser:
-    """The parser with all verbs; only the chosen one gets its options.
+    """The parser with the chosen verb; where that is none of ours, with all of them, to list them.
 
-    The options of some verbs need the compiled core, whose import the others should not wait for.
+    A verb's module is imported with its parser, so that no verb waits for those of the others.
     """
     parser = _Parser(
         prog="toposeat",
@@ -153,18 +139,22 @@ def _parser(
     )
     parser.add_argument("--version", action="version", version=f"toposeat {toposeat.__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
-    for command in COMMANDS:
+    if chosen == "--version":
+        return parser
+    for name in VERBS if chosen not in VERBS else [chosen]:
+        module = import_module(f"toposeat.cli.{name}")
+        command: type[Command] = getattr(module, f"{name.title()}Command")
         text = (command.__doc__ or "").strip().splitlines()[0].rstrip(".")
         verb = verbs.add_parser(
-            command.name, help=text, description=text + ".", usage=command.usage or None
+            name, help=text, description=text + ".", usage=command.usage or None
         )
         verb.add_argument("--json", action="store_true", help="the result as JSON on stdout")
         verb.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of errors")
         verb.set_defaults(command=command)
-        if command.name == chosen:
+        if name == chosen:
             command().add_arguments(verb)
         if found is not None:
-            found[command.name] = verb
+            found[name] = verb
     return parser
 
 
