@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
+    from toposeat.profile.importers.formats import holds_traffic
     from toposeat.profile.pattern.exchange_pattern import EXCHANGE_FORMS, grid_exchange
     from toposeat.profile.pattern.patterns import pattern_traffic
     from toposeat.profile.recording.library import choose_abi, choose_library
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
         exchange_schedule,
         schedule_traffic,
     )
-    from toposeat.profile.sources import holds_traffic, read_traffic
+    from toposeat.profile.sources import read_traffic
 else:
     __getattr__ = door(
         __name__,
         {
+            ".importers.formats": "holds_traffic",
             ".pattern.exchange_pattern": "EXCHANGE_FORMS grid_exchange",
             ".pattern.patterns": "pattern_traffic",
             ".recording.library": "choose_abi choose_library",
@@ -40,6 +42,6 @@ else:
             ".records.merge": "read_records",
             ".schedules": "ALGORITHMS collective_schedule default_algorithm exchange_schedule"
             " schedule_traffic",
-            ".sources": "holds_traffic read_traffic",
+            ".sources": "read_traffic",
         },
     )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.shape_text import is_shape
 from toposeat.model.topology import Topology
 from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
-from toposeat.topology.facts import MachineFacts
-from toposeat.topology.formats import TREES, Parsed, names_of_formats, parse_outputs
-from toposeat.topology.live.discover import discover_this
-from toposeat.topology.merge import makes_machine, merge_topologies
-from toposeat.topology.readers.file_text import FileText, read_file
-from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
+
+if TYPE_CHECKING:
+    from toposeat.topology.formats import Parsed
 
 
 def read_topology(source: str | Path) -> Topology:
@@ -58,6 +56,9 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     Raises:
         InputError: damaged, or of unknown format, with file and line.
     """
+    from toposeat.topology.formats import parse_outputs  # noqa: PLC0415
+    from toposeat.topology.readers.file_text import FileText  # noqa: PLC0415
+
     return _machine(parse_outputs(FileText(text, path)), path)
 
 
@@ -67,6 +68,8 @@ def _read(source: str | Path) -> list[Parsed]:
         return _read_path(source)
     text = source.strip()
     if text == "this":
+        from toposeat.topology.live.discover import discover_this  # noqa: PLC0415
+
         return [discover_this()]
     if text.lower() in catalogue_names():
         return [catalogue_topology(text.lower())]
@@ -75,6 +78,8 @@ def _read(source: str | Path) -> list[Parsed]:
     path = Path(source)
     if path_exists(path):
         return _read_path(path)
+    from toposeat.topology.synthetic import looks_synthetic, synthetic_topology  # noqa: PLC0415
+
     if looks_synthetic(text):
         return [synthetic_topology(text)]
     if is_shape(text):
@@ -91,6 +96,9 @@ def _read(source: str | Path) -> list[Parsed]:
 
 
 def _read_path(path: Path) -> list[Parsed]:
+    from toposeat.topology.formats import TREES, parse_outputs  # noqa: PLC0415
+    from toposeat.topology.readers.file_text import read_file  # noqa: PLC0415
+
     for tree in TREES:
         if tree.looks_like(path):
             return [tree.parse(path)]
@@ -102,6 +110,8 @@ def _machine(parts: Sequence[Parsed], source: str | Path) -> Topology:
     path = Path(source)
     if len(parts) == 1 and isinstance(parts[0], Topology):
         return parts[0]
+    from toposeat.topology.merge import merge_topologies  # noqa: PLC0415
+
     _check_enough(parts, path)
     name = parts[0].name if isinstance(parts[0], Topology) else path.stem or path.name
     try:
@@ -115,6 +125,9 @@ def _machine(parts: Sequence[Parsed], source: str | Path) -> Topology:
 
 def _check_enough(parts: Sequence[Parsed], path: Path) -> None:
     """Refuse sources that do not say how devices are connected."""
+    from toposeat.topology.facts import MachineFacts  # noqa: PLC0415
+    from toposeat.topology.merge import makes_machine  # noqa: PLC0415
+
     if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parts):
         return
     names = ", ".join(dict.fromkeys(each.origin for each in parts))
@@ -126,6 +139,8 @@ def _check_enough(parts: Sequence[Parsed], path: Path) -> None:
 
 
 def _hint() -> str:
+    from toposeat.topology.formats import names_of_formats  # noqa: PLC0415
+
     return (
         "give one of: this, a catalogue name, tree:2:2:4 and the like, or a file"
         f" ({names_of_formats()})"

@@ -19,8 +19,6 @@ from toposeat.profile.importers.nccl_edges import Algorithm
 from toposeat.profile.importers.nccl_job import MAX_RANKS, Call
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
 
-MARKS = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
-
 _HINT = (
     "record it with: NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1"
     " NCCL_INSPECTOR_DUMP_DIR=DIR, then give DIR"

@@ -24,8 +24,6 @@ from toposeat.profile.importers.nccl_job import MAX_RANKS, Call
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
 from toposeat.profile.input_files import lines_of
 
-MARK = b"NCCL INFO"
-
 _MAX_DISTINCT = 1 << 22  # communicators, and different calls of one
 _MAX_CALL_BYTES = 1 << 60
 

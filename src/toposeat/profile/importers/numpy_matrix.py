@@ -27,9 +27,6 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 
-NPY_MAGIC = b"\x93NUMPY"
-NPZ_MAGIC = b"PK\x03\x04"
-
 MAX_RANKS = 1 << 14  # of a dense matrix
 MAX_PAIRS = 1 << 24
 _MAX_HEADER = 4096

@@ -28,8 +28,6 @@ from toposeat.profile.importers.pytorch_calls import (
     vector_call,
 )
 
-MARKS = (b'"traceEvents"', b'"distributedInfo"')
-
 _HINT = (
     "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank, with process"
     " groups of the nccl backend"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +13,8 @@ from toposeat.model.files import path_exists
 from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
-from toposeat.topology.networks import slurm_conf, slurm_yaml
-from toposeat.topology.networks.builder import NetworkBuilder, few
 from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
-from toposeat.topology.networks.paths import network_of_paths
-from toposeat.topology.networks.shape_network import network_of_shape
-from toposeat.topology.networks.slurm_address import address_path
-from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.readers.file_text import read_file
 
 JOB = "slurm-job"
 _OPTION = re.compile(r",(bandwidth|latency|taper|topology)=([^,]*)\Z")
@@ -31,7 +24,6 @@ _HINT = (
     "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
 )
 _JOB_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
-_TIMEOUT_S = 20
 
 
 def is_network(source: str) -> bool:
@@ -69,17 +61,23 @@ def read_network(source: str | Path) -> Network:
     """
     text = str(source).strip()
     if is_shape(text):
+        from toposeat.topology.networks.shape_network import network_of_shape  # noqa: PLC0415
+
         return network_of_shape(text)
     prefix, rest = _prefix(text)
     name, options = _options(rest)
     rates = _rates(options)
     if name == JOB:
-        return replace(_job_network(os.environ), rates=rates)
+        from toposeat.topology.networks.slurm_job import job_network  # noqa: PLC0415
+
+        return replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
     if not name:
         raise UsageError("the network's source is empty", hint=_HINT)
     file = read_file(Path(name))
     wanted = options.get("topology")
     if wanted is not None:
+        from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415
+
         if not slurm_yaml.looks_like(file):
             raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=_HINT)
         return replace(slurm_yaml.parse_named(file, wanted), rates=rates)
@@ -173,48 +171,3 @@ def _hosts_of_job(environment: Mapping[str, str]) -> tuple[str, ...]:
         "no job: none of " + ", ".join(_JOB_VARIABLES) + " is set",
         hint="name the hosts: --hosts n[01-16]",
     )
-
-
-def _job_network(environment: Mapping[str, str]) -> Network:
-    """The network above the running job: what scontrol shows of it, else this node's address."""
-    hosts = _hosts_of_job(environment)
-    if shutil.which("scontrol"):
-        network = slurm_conf.parse(FileText(_scontrol(), Path("scontrol show topology")))
-        known = set(network.host_names)
-        missing = [host for host in hosts if host not in known]
-        if not missing:
-            return network.restricted_to(hosts)
-        raise InputError(
-            f"scontrol shows no switch above {few(missing)}", hint="give the network as a file"
-        )
-    address = environment.get("SLURM_TOPOLOGY_ADDR")
-    if address is None or len(hosts) > 1:
-        raise UnavailableError(
-            "SLURM_TOPOLOGY_ADDR tells of one node only, and there is no scontrol",
-            hint="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > ADDR; -t ADDR",
-        )
-    builder = NetworkBuilder()
-    pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN")
-    path = address_path(builder, address, pattern, None)
-    return network_of_paths(builder, [path], name=JOB, origin="SLURM_TOPOLOGY_ADDR")
-
-
-def _scontrol() -> str:
-    try:
-        done = subprocess.run(
-            ["scontrol", "show", "topology"],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise UnavailableError(
-            f"scontrol show topology: {error}", hint="give the network as a file"
-        ) from None
-    if done.returncode or not done.stdout.strip():
-        cause = (done.stderr.strip().splitlines() or ["it prints nothing"])[0]
-        raise UnavailableError(
-            f"scontrol show topology: {cause[:120]}", hint="give the network as a file"
-        )
-    return done.stdout

@@ -1,0 +1,151 @@
+"""Other tools' files: how to know one from its content, and which importer reads it.
+
+The importers are named as data: only the one that is needed is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.model.files import path_exists
+from toposeat.model.traffic import Traffic
+from toposeat.model.traffic_file import is_profile, load_traffic
+from toposeat.profile.importers.pair_list import looks_like_pair_list
+from toposeat.profile.importers.treematch_matrix import looks_like_treematch
+from toposeat.profile.input_files import beginning
+from toposeat.profile.recognise import with_pattern
+from toposeat.profile.records.record_layout import SUFFIX
+
+ACCEPTED = (
+    "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"
+    " NCCL debug logs, NCCL Inspector files, PyTorch profiler traces, a folder of these, or a"
+    " pattern: stencil2d:4x4"
+)
+
+# Importers as `MODULE:FUNCTION`; those of one file take its path, those of a folder all its files.
+_CSV = "csv_matrix:read_csv_matrix"
+_MONITORING = "open_mpi_monitoring:read_monitoring"
+_NCCL_LOG = "nccl_log:read_nccl_logs"
+_INSPECTOR = "nccl_inspector:read_inspector"
+_PYTORCH = "pytorch_trace:read_pytorch_traces"
+_OF_FOLDERS = (_NCCL_LOG, _INSPECTOR, _PYTORCH)
+_NO_TRAFFIC = ""
+
+_MONITORING_START = "# POINT TO POINT"
+_LOG_MARK = b"NCCL INFO"
+_INSPECTOR_MARKS = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
+_PYTORCH_MARKS = (b'"traceEvents"', b'"distributedInfo"')
+
+MAX_FILES = 1 << 18
+_HEAD = 1 << 16
+_LOG_HEAD = 1 << 22  # an application may print a lot before NCCL's first line
+_JSON = re.compile(r"\s*(\{\s*[\"}]|\[\s*\{)")  # a log may begin with a brace or bracket as well
+_TOPOSEAT_JSON = re.compile(rb'"schema"\s*:\s*"toposeat/([a-z-]+)/')
+
+_CSV_LINE = re.compile(rb"^[^\n,]{0,80},\s*\d[\d.eE+]*\s*(?:,|$)", re.MULTILINE)
+
+
+def read_path(path: Path) -> Traffic:
+    """The traffic of a file of any known kind, or of the job whose files a folder holds.
+
+    Raises:
+        InputError: the file is damaged, or of a kind that is no traffic.
+    """
+    if path.is_dir():
+        return with_pattern(_read_folder(path))
+    if is_profile(path):
+        return load_traffic(path)
+    return with_pattern(_read(_importer_of(path), [path]))
+
+
+def holds_traffic(path: str | Path) -> bool:
+    """Whether a file is one of another tool's that `read_traffic` knows, or a matrix; or a folder.
+
+    Only its beginning is looked at. A CSV file is one whose first lines have numbers and commas.
+    """
+    file = Path(path)
+    if not path_exists(file) or not (file.is_file() or file.is_dir()):
+        return False
+    if file.is_dir() or is_profile(file):
+        return True
+    importer = _importer_of(file)
+    if importer == _CSV:
+        return _CSV_LINE.search(beginning(file, _HEAD)) is not None
+    return importer != _NO_TRAFFIC
+
+
+def _read(importer: str, files: list[Path]) -> Traffic:
+    if importer == _NO_TRAFFIC:
+        raise InputError("a file that is no traffic", path=files[0], hint=f"expected {ACCEPTED}")
+    module, _, function = importer.partition(":")
+    read = getattr(import_module(f"toposeat.profile.importers.{module}"), function)
+    traffic: Traffic = read(files if importer in _OF_FOLDERS else files[0])
+    return traffic
+
+
+def _importer_of(path: Path) -> str:
+    """What reads the file, judged by its beginning."""
+    head = beginning(path, _HEAD)
+    text = head.decode("utf-8-sig", "replace")
+    found = [
+        (head.startswith(b"\x93NUMPY"), "numpy_matrix:read_npy_matrix"),
+        (head.startswith(b"PK\x03\x04"), "numpy_matrix:read_npz_matrix"),
+        (text.startswith(_MONITORING_START), _MONITORING),
+        (_JSON.match(text) is not None, _importer_of_json(head)),
+        (_LOG_MARK in head, _NCCL_LOG),
+        (looks_like_pair_list(text), "pair_list:read_pair_list"),
+        (looks_like_treematch(text), "treematch_matrix:read_treematch_matrix"),
+        (text.startswith("# toposeat/") or path.suffix in {".place", ".html"}, _NO_TRAFFIC),
+    ]
+    for is_it, importer in found:
+        if is_it:
+            return importer
+    return _NCCL_LOG if _LOG_MARK in beginning(path, _LOG_HEAD) else _CSV
+
+
+def _importer_of_json(head: bytes) -> str:
+    if _TOPOSEAT_JSON.search(head):
+        return _NO_TRAFFIC
+    if any(mark in head for mark in _INSPECTOR_MARKS):
+        return _INSPECTOR
+    if any(mark in head for mark in _PYTORCH_MARKS) or head.lstrip()[:1] == b"[":
+        return _PYTORCH
+    return _NO_TRAFFIC
+
+
+def _read_folder(folder: Path) -> Traffic:
+    """The one job whose files the folder holds."""
+    try:
+        names = sorted(path for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(
+            f"cannot read: {error.strerror}", path=folder, hint="check permissions"
+        ) from error
+    if len(names) > MAX_FILES:
+        raise InputError(f"more than {MAX_FILES} files", path=folder, hint="is it one job's?")
+    if any(path.suffix == SUFFIX for path in names):
+        from toposeat.profile.records.merge import read_records  # noqa: PLC0415
+
+        return read_records(folder)
+    found: dict[str, list[Path]] = {}
+    for path in names:
+        head = beginning(path, _HEAD)
+        if head.startswith(_MONITORING_START.encode()):
+            return _read(_MONITORING, [path])
+        if head and (importer := _importer_of(path)) in _OF_FOLDERS:
+            found.setdefault(importer, []).append(path)
+    if not found:
+        raise InputError(
+            "a folder without files of a run", path=folder,
+            hint="it may hold NCCL logs, NCCL Inspector files, PyTorch traces or .prof files",
+        )  # fmt: skip
+    if len(found) > 1:
+        one, other = (files[0].name for files in list(found.values())[:2])
+        raise InputError(
+            f"files of different tools: {one} and {other}", path=folder,
+            hint="put those of one tool into a folder of their own, or give one file",
+        )  # fmt: skip
+    return _read(*found.popitem())
