@@ -9,12 +9,11 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import MpiToolchain
-from toposeat.model.traffic import MemorySpace, TrafficKind
+from toposeat.model.traffic import MemorySpace, TimeKind, TrafficKind
 from toposeat.profile import read_records
 from toposeat.profile.records.record import (
     Flag,
     RankRecord,
-    RecordedTimeKind,
     read_record,
     record_paths,
 )
@@ -81,18 +80,18 @@ def check_kinds(records: list[RankRecord]) -> None:
     for record in records:
         assert sent(record, device=True) == (100 * (1 + 2 + 3 + 7), 400)
         assert sent(record, device=False) == (100 * (4 + 5 + 6), 300)
-        assert [(d.ordinal, d.pci_bus_id, d.bytes, d.uses) for d in record.devices] == [
-            (1, "0000:41:00.0", 400, 201),  # with the one received into
-            (2, "0000:42:00.0", 200, 100),
-            (3, "0000:43:00.0", 700, 100),
+        assert sorted((d.ordinal, d.pci_bus_id, d.bytes) for d in record.info.devices) == [
+            (1, "0000:41:00.0", 400),
+            (2, "0000:42:00.0", 200),
+            (3, "0000:43:00.0", 700),
         ]
-        calls = {(t.kind, t.device): t.calls for t in record.time}
-        assert calls[RecordedTimeKind.POINT_TO_POINT, True] == 401
-        assert calls[RecordedTimeKind.POINT_TO_POINT, False] == 303
-        assert calls[RecordedTimeKind.COMPLETION, True] == 1
+        calls = {(t.kind, t.space): t.calls for t in record.info.time}
+        assert calls[TimeKind.POINT_TO_POINT, MemorySpace.DEVICE] == 401
+        assert calls[TimeKind.POINT_TO_POINT, MemorySpace.HOST] == 303
+        assert calls[TimeKind.COMPLETION, MemorySpace.DEVICE] == 1
         assert record.has(Flag.GPU_RUNTIME)
         assert not record.has(Flag.LEVEL_ZERO)
-        assert record.visible_devices == 4
+        assert record.info.visible_devices == 4
 
 
 @pytest.mark.parametrize("kind", ["cuda", "hip", "ze"])
@@ -118,8 +117,8 @@ def test_untimed_and_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_p
     records, stderr, _ = run_kinds(mpi, build_dir, tmp_path / "plain")
     for record in records:
         assert sent(record, device=False) == (100 * sum(range(1, 8)), 700)
-        assert record.devices == ()
-        assert record.mpi_s > 0
+        assert record.info.devices == ()
+        assert record.info.mpi_s > 0
     assert stderr == ""
     program = compile_c(mpi, PROGRAMS / "device_kinds.c", build_dir, "-ldl")
     words = ["env", "TOPOSEAT_PROFILE_TIME=0", program, runtime("cuda", build_dir), "cuda"]
@@ -130,8 +129,8 @@ def test_untimed_and_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_p
     check_kinds(untimed)
     for record in untimed:
         assert not record.timed
-        assert record.mpi_s == 0
-        assert record.wall_s > 0
+        assert record.info.mpi_s == 0
+        assert record.info.wall_s > 0
 
 
 def test_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:

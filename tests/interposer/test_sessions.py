@@ -53,7 +53,7 @@ def test_rings(mpi: MpiToolchain, what: str, total: int, build_dir: Path, tmp_pa
     assert (sent(records) == total * np.roll(np.eye(RANKS, dtype=int), 1, axis=1)).all()
     assert {record.world_size for record in records} == {RANKS}
     assert all(record.state is State.FINALIZED for record in records)
-    assert all(0 < record.mpi_s <= record.wall_s for record in records)
+    assert all(0 < record.info.mpi_s <= record.info.wall_s for record in records)
 
 
 def test_inter_communicator_from_groups(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:

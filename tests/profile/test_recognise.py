@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from toposeat.model.traffic import Communicator, MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
+from toposeat.profile.pattern.pair_set import MIN_SHARE, percent
 from toposeat.profile.recognise import describe_pattern, recognise
-from toposeat.profile.records.pair_set import MIN_SHARE, percent
 
 KEY = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
 

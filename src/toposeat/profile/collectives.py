@@ -24,7 +24,7 @@ from toposeat.model.traffic import (
     PairTable,
 )
 from toposeat.profile.algorithms import Algorithm, Call, Messages, general, mpich, open_mpi
-from toposeat.profile.records.pair_sum import PairSum
+from toposeat.profile.records.sums import PairSum
 
 EXACT = frozenset(
     {

@@ -20,7 +20,7 @@ from toposeat.profile.pattern.line_patterns import (
     find_directed_line,
     find_star,
 )
-from toposeat.profile.records.pair_set import PairSet, Pattern, percent
+from toposeat.profile.pattern.pair_set import PairSet, Pattern, percent
 
 MIN_RANKS = 3
 MAX_PAIRS = 1 << 23  # with more, nobody wants to wait for a sentence

@@ -20,7 +20,7 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile import read_records
-from toposeat.profile.records import event_sum, world_traffic
+from toposeat.profile.records import sums, world_traffic
 from toposeat.profile.records.record import OPERATIONS
 
 ALLTOALL = next(code for code, name in OPERATIONS.items() if name == "alltoall")
@@ -326,7 +326,7 @@ def test_progress_counts_records(tmp_path: Path) -> None:
 def test_very_many_shapes_are_merged_by_size_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_sum, "MAX_EVENTS", 8)
+    monkeypatch.setattr(sums, "MAX_EVENTS", 8)
     events = [(0, 13, 0, -1, 16 + n, 2) for n in range(6)]
     for rank in range(3):
         write_record(tmp_path, rank, 3, events=events, communicators=WORLD)

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from tests.profile.records.records import HEADER, write_record
 from toposeat.errors import InputError
+from toposeat.model.traffic import MemorySpace, TimeKind
 from toposeat.profile.records.record import (
     OPERATIONS,
     OUTSIDE,
+    TIME_KINDS,
     Flag,
     Kind,
     PhaseMode,
     RankRecord,
-    RecordedTimeKind,
     State,
     read_record,
     record_paths,
@@ -55,9 +56,9 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         ("bcast", 3, 10, 1),
     ]
     # 3000 ticks are 3 ms: 1500 ticks in MPI are 1.5 ms.
-    assert record.wall_s == pytest.approx(3e-3)
-    assert record.mpi_s == pytest.approx(1.5e-3)
-    assert (record.host, record.library, record.calls) == ("node1", "Test MPI 1.0", 42)
+    assert record.info.wall_s == pytest.approx(3e-3)
+    assert record.info.mpi_s == pytest.approx(1.5e-3)
+    assert (record.info.host, record.library, record.calls) == ("node1", "Test MPI 1.0", 42)
 
 
 def test_holes_are_not_read_as_data(tmp_path: Path) -> None:
@@ -94,20 +95,16 @@ def test_rank_that_died_in_init(tmp_path: Path) -> None:
         ({"version": 1}, "version 1"),
         ({"byte_order": 0x04030201}, "byte order"),
         ({"header_bytes": 12}, "another size"),
-        ({"state": 7}, "unknown state 7"),
+        ({"state": 7}, "7 is not a valid State"),
         ({"rank": 4}, "rank 4 of 4"),
         ({"rank": -1}, "rank -1 of 4"),
         ({"world_size": 1 << 22}, "rank 1 of"),
-        ({"thread": 64}, "part 64 of"),
         ({"thread": 0}, "only one thread's part"),
         ({"slots_offset": 1 << 62}, "beyond the end"),
         ({"slots_capacity": 1 << 60}, "beyond the end"),
         ({"slots_stride": 1}, "slots have 1 bytes each"),
         ({"slots_offset": 0}, "beyond the end"),
-        ({"devices_capacity": 17}, "impossible number"),
-        ({"phases_capacity": 0}, "impossible number"),
-        ({"phase_mode": 3}, "unknown kind of phases"),
-        ({"current_phase": 1}, "unknown phase"),
+        ({"phase_mode": 3}, "3 is not a valid PhaseMode"),
         ({"communicators_used": 4000}, "claims 4000 communicators"),
         ({"runs_used": 1}, "do not add up"),
         ({"start_ticks": 5000}, "clock runs backwards"),
@@ -138,7 +135,6 @@ def test_impossible_headers(change: dict[str, object], words: str, tmp_path: Pat
         {"events": [(0, 2, 0, 0, 1, 1, 1)]},
         {"phases": [(0, 999, 4000, 1)]},  # begins before MPI_Init
         {"phases": [(0, 1000, 4000, 0), (1, 2000, 1500, 0)]},
-        {"phases": [(1, 1000, 2000, 1000), (1, 2000, 4000, 2000)]},
         {"time": {(0, 0, 0): (1 << 60, 1)}},
         {"devices": [(0, b"", 1 << 60, 1)]},
     ],
@@ -189,8 +185,8 @@ def check_bounds(record: RankRecord) -> None:
             ranks = communicator.ranks()
             assert len(ranks) == communicator.size
             assert all(OUTSIDE <= r < record.world_size for r in ranks)
-    assert record.wall_s >= 0
-    assert record.mpi_s >= 0
+    assert record.info.wall_s >= 0
+    assert record.info.mpi_s >= 0
 
 
 def test_threads_add_up(tmp_path: Path) -> None:
@@ -226,16 +222,16 @@ def test_threads_add_up(tmp_path: Path) -> None:
     assert sorted(rows) == [(False, 2, 200, 11), (True, 3, 12, 3)]
     assert record.histogram.sum() == 14
     assert [(e.operation, e.communicator, e.calls) for e in record.events] == [("bcast", 0, 1)] * 2
-    assert [(d.ordinal, d.pci_bus_id, d.bytes, d.uses) for d in record.devices] == [
-        (0, "0000:41:00.0", 19, 3),
-        (1, "0000:42:00.0", 1, 2),
+    assert [(d.ordinal, d.pci_bus_id, d.bytes) for d in record.info.devices] == [
+        (0, "0000:41:00.0", 19),
+        (1, "0000:42:00.0", 1),
     ]
-    shares = {(t.kind, t.device): (round(t.seconds, 9), t.calls) for t in record.time}
+    shares = {(t.kind, t.space): (round(t.seconds, 9), t.calls) for t in record.info.time}
     assert shares == {
-        (RecordedTimeKind.POINT_TO_POINT, False): (3e-4, 3),
-        (RecordedTimeKind.COMPLETION, True): (1.2e-3, 2),
+        (TimeKind.POINT_TO_POINT, MemorySpace.HOST): (3e-4, 3),
+        (TimeKind.COMPLETION, MemorySpace.DEVICE): (1.2e-3, 2),
     }
-    assert record.mpi_s == pytest.approx(1.5e-3)
+    assert record.info.mpi_s == pytest.approx(1.5e-3)
     assert (record.calls, record.segments, record.lost_messages) == (5, 3, 5)
 
 
@@ -300,7 +296,7 @@ def test_numbers_agree_with_the_c_header() -> None:
     assert {name: int(value) for name, value in states} == {s.name: s.value for s in State}
     times = re.findall(r"TPS_TIME_(\w+) = (\d)", text)
     assert {name: int(value) for name, value in times} == {
-        k.name: k.value for k in RecordedTimeKind
+        kind.name: code for code, kind in enumerate(TIME_KINDS)
     }
     modes = re.findall(r"TPS_PHASES_(\w+) = (\d)\b", text)
     assert {name: int(value) for name, value in modes} == {m.name: m.value for m in PhaseMode}

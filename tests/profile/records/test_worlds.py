@@ -74,8 +74,8 @@ def test_members_of_other_worlds(tmp_path: Path) -> None:
     [
         ({"pairs": [(0, 0, OUTSIDE - 2, 8, 3)]}, "beyond the world"),
         ({"communicators": [(0, [(-3, 0, 1)])]}, "beyond the world"),
-        ({"worlds": [(1, 9, 1, b"")]}, "makes no sense"),
-        ({"worlds": [(1, 1, 0, b"")]}, "makes no sense"),
+        ({"worlds": [(1, 9, 1, b"")]}, "9 is not a valid WorldOrigin"),
+        ({"worlds": [(1, 1, 0, b"")]}, "0 processes"),
         ({"header": {"worlds_used": 99}}, "has room for 8"),
     ],
 )

@@ -15,7 +15,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
-from toposeat.profile.records.pair_set import EVEN, MIN_SHARE, PairSet, Pattern, both_ways, distinct
+from toposeat.profile.pattern.pair_set import EVEN, MIN_SHARE, PairSet, Pattern, both_ways, distinct
 
 MAX_DIMENSIONS = 6
 _MAX_STRIDES = 24  # the heaviest distances that may be strides

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toposeat.model.traffic import Communicator, Int64Array
-from toposeat.profile.records.pair_set import (
+from toposeat.profile.pattern.pair_set import (
     MIN_SHARE,
     PairSet,
     Pattern,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
-from toposeat.profile.records.pair_set import (
+from toposeat.profile.pattern.pair_set import (
     MIN_SHARE,
     PairSet,
     Pattern,

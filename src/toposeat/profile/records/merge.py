@@ -7,13 +7,19 @@ talk, the shapes of collectives and the ranks, never with ranks times ranks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.traffic import Traffic
-from toposeat.profile.records.merge_report import describe
-from toposeat.profile.records.record import SUFFIX, Flag, RankRecord, read_record, record_paths
+from toposeat.profile.records.record import (
+    SUFFIX,
+    Flag,
+    RankRecord,
+    State,
+    read_record,
+    record_paths,
+)
 from toposeat.profile.records.world_sum import WorldSum
 from toposeat.profile.records.world_traffic import make_traffic
 
@@ -21,6 +27,7 @@ Progress = Callable[[int, int], None]  # records merged, of all
 
 _NAME = re.compile(rf"rank-(\d{{1,9}})-(\d{{1,19}}){re.escape(SUFFIX)}", re.ASCII)
 
+_LISTED = 8  # how many ranks a sentence names
 _World = tuple[str, int]  # the launcher's name of the job, number of ranks
 
 
@@ -108,7 +115,7 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
             f"{where} holds no traffic record", hint="was the program run under the interposer?"
         )
     chosen = max(merger.own.values(), key=lambda world: len(world.seen))
-    report = [*merger.sentences(), *describe(chosen)]
+    report = [*merger.sentences(), *_describe(chosen)]
     try:
         return make_traffic(chosen, list(merger.spawned.values()), report, len(merger.damaged))
     except (ValueError, OverflowError) as error:  # counters of sound records whose sums are not
@@ -136,3 +143,51 @@ def _paths(folders: Sequence[Path]) -> list[Path]:
 
 def _name(error: InputError) -> str:
     return Path(str(error.path)).name if error.path else "?"
+
+
+def _describe(world: WorldSum) -> list[str]:
+    """What the numbers of a merged world do not show, the gravest first."""
+    return [*_missing(world), *_lost(world), *_devices(world)]
+
+
+def _missing(world: WorldSum) -> Iterator[str]:
+    yield from _say((r for r in range(world.size) if r not in world.seen), "left no record")
+    yield from _say(world.states[State.RUNNING], "did not reach MPI_Finalize")
+    yield from _say(world.states[State.ABORTED], "called MPI_Abort")
+
+
+def _lost(world: WorldSum) -> Iterator[str]:
+    lost = world.lost
+    if lost["messages"]:
+        yield f"{lost['messages']} messages ({lost['bytes']} bytes) could not be attributed"
+    if lost["events"]:
+        yield f"{lost['events']} collective calls could not be recorded"
+    what = "made collectives of very many sizes: some are merged by size class"
+    yield from _say(world.by_class, what)
+    if world.communicators_left_out:
+        yield f"{world.communicators_left_out} communicators are left out: too many members"
+    yield from _say(
+        world.flags[Flag.PHASES_MERGED],
+        "had more phases than there is room for: the last holds the rest",
+    )
+    if world.phase_pairs_left_out:
+        yield "the rank pairs of phases are left out: there are too many; their times are here"
+
+
+def _devices(world: WorldSum) -> Iterator[str]:
+    yield from _say(world.flags[Flag.SEVERAL_DEVICES], "used buffers of several devices")
+    yield from _say(
+        world.flags[Flag.LEVEL_ZERO], "use Level Zero: device buffers are counted as host memory"
+    )
+    yield from _say(
+        world.flags[Flag.NOT_GPU_AWARE],
+        "gave device memory to an MPI that says it is not GPU-aware",
+    )
+
+
+def _say(ranks: Iterable[int], what: str) -> Iterator[str]:
+    listed = sorted(ranks)
+    if listed:
+        names = ", ".join(map(str, listed[:_LISTED]))
+        more = f", ... ({len(listed)} in all)" if len(listed) > _LISTED else ""
+        yield f"rank{'s' if len(listed) > 1 else ''} {names}{more} {what}"

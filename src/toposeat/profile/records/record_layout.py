@@ -7,12 +7,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from toposeat.model.traffic import HISTOGRAM_BUCKETS
+from toposeat.model.traffic import HISTOGRAM_BUCKETS, TimeKind, TrafficKind
 
 SUFFIX = ".tpsrec"
 MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file can ask for
-MAX_PHASES = 256
-MAX_DEVICES = 16
 MAX_THREADS = 64
 
 MAGIC = b"TPSREC\r\n"
@@ -20,7 +18,6 @@ VERSION = 2
 BYTE_ORDER = 0x01020304
 PEER_OUTSIDE = 0x7FFFFFFF  # minus the number of the peer's world
 NO_COMMUNICATOR_CODE = 0xFFFFFFFF
-NO_PHASE = 0xFFFFFFFF  # counting is paused
 MAIN_SEGMENT = -1
 
 OPERATIONS = {
@@ -80,14 +77,14 @@ class Kind(IntEnum):
     ONE_SIDED_FROM = 3
 
 
-class RecordedTimeKind(IntEnum):
-    """What the time inside MPI calls was spent on."""
-
-    POINT_TO_POINT = 0
-    COLLECTIVE = 1
-    ONE_SIDED = 2
-    COMPLETION = 3  # the Wait, Test and Probe families
-    OTHER = 4
+# By their numbers: what the bytes of a pair, and the time inside MPI calls, were spent on.
+TRAFFIC_KINDS = (
+    TrafficKind.POINT_TO_POINT,
+    TrafficKind.COLLECTIVE,
+    TrafficKind.ONE_SIDED,
+    TrafficKind.ONE_SIDED,
+)
+TIME_KINDS = tuple(TimeKind)
 
 
 class WorldOrigin(IntEnum):
@@ -165,9 +162,9 @@ PHASE = np.dtype(
         ("begin_ticks", "<u8"),
         ("end_ticks", "<u8"),
         ("active_ticks", "<u8"),
-        ("time", TIME, (len(RecordedTimeKind), 2)),
+        ("time", TIME, (len(TIME_KINDS), 2)),
         ("used", "<u4"),
         ("reserved", "<u4"),
     ]
 )
-DTYPES = dict(zip(SECTIONS, (SLOT, EVENT, COMMUNICATOR, RUN, DEVICE, PHASE, WORLD), strict=True))
+TABLES = dict(zip(SECTIONS, (SLOT, EVENT, COMMUNICATOR, RUN, DEVICE, PHASE, WORLD), strict=True))

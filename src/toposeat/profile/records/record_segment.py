@@ -1,8 +1,8 @@
-"""Read one segment file: everything in it checked, nothing in it interpreted yet.
+"""Read one segment file: its header and its tables, not interpreted yet.
 
 Segments come from other machines and from ranks that died at any moment, so nothing in them is
-trusted: every offset, count and number is checked before it is used, and only the data parts of the
-sparse file are read.
+trusted: every offset and count is checked before it is used, and no counter can overflow a sum.
+Only the data parts of the sparse file are read.
 """
 
 from __future__ import annotations
@@ -20,19 +20,12 @@ from numpy.typing import NDArray
 from toposeat.errors import InputError
 from toposeat.profile.records.record_layout import (
     BYTE_ORDER,
-    DTYPES,
     FIELDS,
     HEADER,
     MAGIC,
-    MAIN_SEGMENT,
-    MAX_DEVICES,
-    MAX_PHASES,
     MAX_RANKS,
-    MAX_THREADS,
-    NO_PHASE,
+    TABLES,
     VERSION,
-    PhaseMode,
-    State,
 )
 
 _CHUNK = 8 << 20
@@ -55,11 +48,10 @@ class Segment:
 
     def damaged(self, message: str) -> InputError:
         """The error to raise."""
-        return damaged(self.path, message)
+        return _damaged(self.path, message)
 
 
-def damaged(path: Path, message: str) -> InputError:
-    """The error for a file that no interposer left like this."""
+def _damaged(path: Path, message: str) -> InputError:
     return InputError(
         f"damaged traffic record: {message}",
         hint="profile again; records are written by toposeat's interposer only",
@@ -114,11 +106,10 @@ class _Reader:
         self.header: dict[str, Any] = dict(zip(FIELDS, HEADER.unpack(raw), strict=True))
 
     def damaged(self, message: str) -> InputError:
-        """The error to raise."""
-        return damaged(self.path, message)
+        return _damaged(self.path, message)
 
     def check_header(self) -> None:
-        """Refuse what is not a record of this version, or says something impossible."""
+        """Refuse what is no record of this version."""
         head = self.header
         if head["magic"] != MAGIC:
             raise self.damaged("it does not start as one")
@@ -134,23 +125,12 @@ class _Reader:
             raise self.damaged("its header has another size")
         if not 1 <= head["world_size"] <= MAX_RANKS or not 0 <= head["rank"] < head["world_size"]:
             raise self.damaged(f"rank {head['rank']} of {head['world_size']}")
-        if head["state"] not in tuple(State):
-            raise self.damaged(f"unknown state {head['state']}")
-        if not MAIN_SEGMENT <= head["thread"] < MAX_THREADS:
-            raise self.damaged(f"part {head['thread']} of a record")
         if head["last_ns"] < head["start_ns"] or head["last_ticks"] < head["start_ticks"]:
             raise self.damaged("its clock runs backwards")
-        if head["phase_mode"] not in tuple(PhaseMode):
-            raise self.damaged(f"unknown kind of phases {head['phase_mode']}")
-        capacity = head["phases_capacity"]
-        if not 1 <= capacity <= MAX_PHASES or head["devices_capacity"] > MAX_DEVICES:
-            raise self.damaged("it has an impossible number of phases or devices")
-        if head["current_phase"] not in (NO_PHASE, *range(capacity)):
-            raise self.damaged("it is in an unknown phase")
 
     def entries(self, name: str, limit: int | None = None) -> NDArray[Any]:
         """The entries of a section that lie in the file's data parts (all others are zero)."""
-        dtype = DTYPES[name]
+        dtype = TABLES[name]
         offset, capacity, stride = (
             self.header[f"{name}_{part}"] for part in ("offset", "capacity", "stride")
         )
@@ -227,7 +207,3 @@ def _check_counters(segment: Segment) -> None:
     for name, arrays in counters.items():
         if any(array.size and array.max() >= _BEYOND for array in arrays):
             raise segment.damaged(f"a {name} is beyond any possible traffic")
-    if segment.events.size and segment.events["space"].max() > 1:
-        raise segment.damaged("a collective is in an unknown kind of memory")
-    if segment.events.size and segment.events["phase"].max() >= len(segment.phases):
-        raise segment.damaged("a collective names an unknown phase")

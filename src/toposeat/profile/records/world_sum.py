@@ -7,22 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     Communicator,
-    DeviceUse,
     Int64Array,
-    MemorySpace,
     PairTable,
     RankInfo,
     TableKey,
-    TimeKind,
-    TimeShare,
-    TrafficKind,
+    WorldFlow,
 )
-from toposeat.profile.records.event_sum import EventSum
-from toposeat.profile.records.pair_sum import PairSum
 from toposeat.profile.records.record import (
     NO_COMMUNICATOR,
     OUTSIDE,
@@ -31,39 +24,45 @@ from toposeat.profile.records.record import (
     Members,
     PhaseMode,
     RankRecord,
-    RecordedTimeKind,
     State,
+    WorldOrigin,
+    space_of,
 )
-from toposeat.profile.records.worlds import OtherWorlds
+from toposeat.profile.records.record_layout import TRAFFIC_KINDS
+from toposeat.profile.records.sums import EventSum, PairSum
 
-KINDS = {
-    Kind.POINT_TO_POINT: TrafficKind.POINT_TO_POINT,
-    Kind.COLLECTIVE: TrafficKind.COLLECTIVE,
-    Kind.ONE_SIDED: TrafficKind.ONE_SIDED,
-    Kind.ONE_SIDED_FROM: TrafficKind.ONE_SIDED,
-}
-_TIME_KINDS = {
-    RecordedTimeKind.POINT_TO_POINT: TimeKind.POINT_TO_POINT,
-    RecordedTimeKind.COLLECTIVE: TimeKind.COLLECTIVE,
-    RecordedTimeKind.ONE_SIDED: TimeKind.ONE_SIDED,
-    RecordedTimeKind.COMPLETION: TimeKind.COMPLETION,
-    RecordedTimeKind.OTHER: TimeKind.OTHER,
-}
 _MAX_MEMBERS = 1 << 23  # of all communicators together
 _MAX_PHASE_ROWS = 1 << 22  # of all phases together, before equal pairs are summed
 
 Sums = dict[TableKey, PairSum]
-
-
-def space_of(device: bool) -> MemorySpace:
-    """The memory space that a record's flag means."""
-    return MemorySpace.DEVICE if device else MemorySpace.HOST
+# Ranks that made a connection together agree on a key, so that its other side is one world. Worlds
+# without a key (processes met in some communicator, or joined by MPI_Comm_join) are one by origin.
+_Identity = tuple[int, WorldOrigin | None]
+_UNKNOWN: _Identity = (0, None)  # there was no room for its description
 
 
 def tables_of(sums: Sums) -> dict[TableKey, PairTable]:
     """The tables that are not empty."""
     tables = {key: each.table() for key, each in sums.items()}
     return {key: table for key, table in tables.items() if len(table)}
+
+
+@dataclass
+class MetWorld:
+    """Another world, over all ranks that met it."""
+
+    origin: WorldOrigin | None  # None: not known
+    size: int = 0  # 0: not known
+    command: str = ""
+    flows: list[WorldFlow] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """How it was met, and what was started."""
+        if self.origin is None:
+            return "processes outside"
+        how = self.origin.name.lower()
+        return f"{how}: {self.command}" if self.command else how
 
 
 @dataclass
@@ -96,7 +95,7 @@ class WorldSum:
         self.communicators: list[Communicator] = []
         self.inter: set[int] = set()
         self.communicators_left_out = 0
-        self.others = OtherWorlds()
+        self.others: dict[_Identity, MetWorld] = {}
         self.flags: dict[Flag, list[int]] = defaultdict(list)  # ranks that have it
         self.states: dict[State, list[int]] = defaultdict(list)
         self.by_class: list[int] = []  # ranks with too many shapes of collectives
@@ -112,11 +111,11 @@ class WorldSum:
             return False
         self.seen.add(record.rank)
         self.timed = self.timed and record.timed
-        self.ranks.append(_rank_info(record))
+        self.ranks.append(record.info)
         self._add_pairs(record)
         self._add_phases(record)
         self._add_events(record)
-        self.others.add(record)
+        self._add_others(record)
         self.states[record.state].append(record.rank)
         for flag in Flag:
             if record.has(flag):
@@ -181,6 +180,17 @@ class WorldSum:
                 phase=record.phases[event.phase].label if self.in_phases else 0,
             )
 
+    def _add_others(self, record: RankRecord) -> None:
+        identities = [_UNKNOWN]
+        for world in record.worlds:
+            identities.append((world.key, world.origin))
+            met = self.others.setdefault(identities[-1], MetWorld(world.origin))
+            met.size = max(met.size, world.size)
+            met.command = met.command or world.command
+        for number, flow in _flows(record):
+            identity = identities[number]
+            self.others.setdefault(identity, MetWorld(identity[1])).flows.append(flow)
+
     def _number(self, seen: Members) -> int:
         """A communicator's number in the job: those with the same members are one."""
         key = seen.key
@@ -212,40 +222,29 @@ def _inside(record: RankRecord) -> list[tuple[TableKey, Int64Array, Int64Array]]
         own = np.full_like(peer, record.rank)
         ends = (peer, own) if kind is Kind.ONE_SIDED_FROM else (own, peer)
         rows = np.stack([*ends, record.bytes[chosen], record.messages[chosen]])
-        found.append(((KINDS[kind], space_of(number % 2 == 1)), chosen, rows))
+        found.append(((TRAFFIC_KINDS[kind], space_of(number % 2 == 1)), chosen, rows))
     return found
 
 
-def _rank_info(record: RankRecord) -> RankInfo:
-    return RankInfo(
-        rank=record.rank,
-        host=record.host,
-        pid=record.pid,
-        finalized=record.state is State.FINALIZED,
-        wall_s=record.wall_s,
-        mpi_s=record.mpi_s,
-        device_pci_bus_id=_canonical(record.device_pci_bus_id),
-        device_ordinal=record.device_ordinal,
-        visible_devices=record.visible_devices,
-        local_rank=record.local_rank,
-        time=tuple(
-            TimeShare(
-                kind=_TIME_KINDS[share.kind],
-                space=space_of(share.device),
-                seconds=share.seconds,
-                calls=share.calls,
-            )
-            for share in record.time
-        ),
-        devices=tuple(
-            DeviceUse(pci_bus_id=_canonical(d.pci_bus_id), ordinal=d.ordinal, bytes=d.bytes)
-            for d in sorted(record.devices, key=lambda d: -d.bytes)
-        ),
-    )
-
-
-def _canonical(pci: str | None) -> str | None:
-    try:
-        return canonical_pci(pci) if pci else None
-    except ValueError:
-        return None
+def _flows(record: RankRecord) -> list[tuple[int, WorldFlow]]:
+    """The rank's flows with the number of the other world, phases summed up."""
+    sums: dict[tuple[int, int, bool], list[int]] = {}
+    for row in (record.peer == OUTSIDE).nonzero()[0].tolist():
+        place = (int(record.other_world[row]), int(record.kind[row]), bool(record.device[row]))
+        cell = sums.setdefault(place, [0, 0])
+        cell[0] += int(record.bytes[row])
+        cell[1] += int(record.messages[row])
+    return [
+        (
+            number,
+            WorldFlow(
+                rank=record.rank,
+                kind=TRAFFIC_KINDS[kind],
+                space=space_of(device),
+                bytes=size,
+                messages=messages,
+                inbound=kind == Kind.ONE_SIDED_FROM,
+            ),
+        )
+        for (number, kind, device), (size, messages) in sums.items()
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toposeat.model.traffic import (
@@ -16,7 +16,6 @@ from toposeat.model.traffic import (
     Traffic,
     TrafficKind,
     World,
-    WorldFlow,
 )
 from toposeat.profile.collectives import (
     MAX_PAIRS,
@@ -25,10 +24,8 @@ from toposeat.profile.collectives import (
     model_words,
     rules_of,
 )
-from toposeat.profile.records.record import PhaseMode
-from toposeat.profile.records.record_layout import WorldOrigin
-from toposeat.profile.records.world_sum import PhaseSum, WorldSum, tables_of
-from toposeat.profile.records.worlds import MetWorld
+from toposeat.profile.records.record import PhaseMode, WorldOrigin
+from toposeat.profile.records.world_sum import MetWorld, PhaseSum, WorldSum, tables_of
 
 Tables = Mapping[TableKey, PairTable]
 
@@ -164,7 +161,7 @@ def _phase_tables(
 
 def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tuple[World, ...]:
     """Worlds that left records, each with what the job exchanged with it, and then all others."""
-    met = world.others.worlds()
+    met = list(world.others.values())
     flows_of = _matches(met, spawned)
     made = []
     for number, child in enumerate(spawned, 1):
@@ -190,8 +187,8 @@ def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tu
                     f"world {len(made)}, which was spawned, left no records: what its processes"
                     " sent is not known"
                 )
-    if world.others.flows:
-        size, messages = _total(world.others.flows)
+    size, messages = _total(met)
+    if messages:
         said.append(
             f"{messages} messages ({size} bytes) are with processes outside MPI_COMM_WORLD: listed"
             " apart by world, not in the tables of rank pairs"
@@ -223,13 +220,14 @@ def _matches(met: Sequence[MetWorld], spawned: Sequence[WorldSum]) -> dict[int, 
 
 def _of_child(number: int, child: WorldSum) -> list[str]:
     text = f"{len(child.seen)} of {child.size} processes of a spawned world are listed apart"
-    size, messages = _total(child.others.flows)
+    size, messages = _total(child.others.values())
     if messages:
         text += f"; they sent {messages} messages ({size} bytes) to processes outside it"
     return [f"world {number}: {text}"]
 
 
-def _total(flows: Sequence[WorldFlow]) -> tuple[int, int]:
+def _total(worlds: Iterable[MetWorld]) -> tuple[int, int]:
+    flows = [flow for world in worlds for flow in world.flows]
     return sum(f.bytes for f in flows), sum(f.messages for f in flows)
 
 
