@@ -7,6 +7,14 @@ PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PATH
 JOBS ?= $(shell nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+# Warnings of the compiler are errors, but where somebody only wants to use it.
+WERROR ?= ON
+# Used where it is installed, never needed.
+ifneq ($(shell command -v ccache),)
+export CMAKE_C_COMPILER_LAUNCHER ?= ccache
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+endif
 NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
 
 .PHONY: help
@@ -21,9 +29,10 @@ setup-demo setup-test setup-lint setup-bench: setup-%:
 build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
 	@mkdir -p build
 	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --editable .
+	  -C build-dir=build/wheel -C cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
 
 .PHONY: demo
+demo: WERROR := OFF
 demo: setup-demo build ## the whole path on this machine, no GPU needed
 	@toposeat demo -f
 	@echo 'To type these commands here: source .venv/bin/activate'
@@ -64,11 +73,19 @@ lint-python:
 .PHONY: lint-native
 lint-native:
 	@clang-format --dry-run --Werror $(NATIVE)
-	@cmake --preset release --log-level=WARNING
+	@python tools/tidy.py --jobs $(JOBS)
+
+.PHONY: lint-deep
+lint-deep: setup-lint setup-test build ## what is too slow for every commit: before an issue is called resolved
+	@python tools/tidy.py --deep --jobs $(JOBS)
+	@cmake --preset release --log-level=WARNING -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON
 	@cmake --build --preset release
-	@run-clang-tidy.py -quiet -p build/release -j $(JOBS) '(core/src|interposer(?!/tests)|launcher|emulator/src|devcopy/(src|worker))/' \
-	  > build/clang-tidy.log 2>&1 || { grep -E 'error|warning' build/clang-tidy.log; exit 1; }
-	@tools/tidy_mpi_programs.sh $(JOBS)
+	@ctest --preset release --output-on-failure
+	@build/release/core/toposeat_fuzz_solve 100000 100000
+	@TOPOSEAT_TEST_HOSTILE=20000 python -m pytest -q tests/interposer/test_hostile_environment.py
+	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not mpi and not alone'
+	@python -m tests.fuzz.fuzz_readers --count $(DEEP_COUNT) --processes $(JOBS) \
+	  --fresh --state build/lint-deep.jsonl
 
 .PHONY: format
 format: setup-lint ## rewrite files the way lint wants them
@@ -86,6 +103,7 @@ bench: setup-test setup-bench build ## print the tables of benchmarks/, the long
 	@python -m benchmarks.mapping.scale --quick --svg build/growth.svg
 
 COUNT ?= 100000
+DEEP_COUNT ?= 2000
 FORMATS ?=
 .PHONY: fuzz
 fuzz: setup-test build ## damaged inputs for every reader, resumed where it stopped; COUNT=1000 for a short run, FORMATS=Slurm,hwloc for some

@@ -40,4 +40,4 @@ def test_the_stub_is_current(tmp_path: Path) -> None:
     committed = Path(toposeat._core.__file__).with_name("_ext.pyi")
     assert sorted(signatures(ast.parse(committed.read_text()).body)) == sorted(
         signatures(ast.parse(fresh.read_text()).body)
-    ), "renew it: make build && cmake --build build/cp* --target refresh_stub"
+    ), "renew it: make build && cmake --build build/wheel --target refresh_stub"
