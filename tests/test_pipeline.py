@@ -17,7 +17,7 @@ from tests.support.mpi import MpiToolchain
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.errors import InputError
-from toposeat.evaluation import default_placement
+from toposeat.evaluation import assess, default_placement, device_positions, evaluate
 from toposeat.launch import find_installations
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
@@ -163,13 +163,14 @@ def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
     machine, traffic = read_topology("mi250x-8"), read_traffic("ring:6")
     result = map_traffic(machine, traffic, MapOptions(solver="random", seed=5))
     placement = pipeline.placement_of(result, machine, traffic, traffic_name="ring:6")
-    found = pipeline.device_positions(placement, machine, traffic, tmp_path / "x")
+    found = device_positions(placement, machine, traffic.ranks, tmp_path / "x")
     assert found == result.device_of_rank != default_placement(6, machine)
+    assert evaluate(machine, traffic, placement) == result.placed
 
 
 def test_assess_has_no_proof() -> None:
     machine, traffic = read_topology("dgx-1v"), read_traffic("stencil2d:2x4")
-    result = pipeline.assess(machine, traffic, [7, 6, 5, 4, 3, 2, 1, 0])
+    result = assess(machine, traffic, [7, 6, 5, 4, 3, 2, 1, 0])
     assert not result.certificate.proved
     assert result.certificate.word == "heuristic"
     assert result.placed.predicted_s == pytest.approx(result.default.predicted_s)

@@ -11,12 +11,11 @@ import pytest
 
 from tests.mapping.clusters import GPUS, cluster
 from toposeat.cli.main import main
-from toposeat.evaluation import Evaluator
+from toposeat.evaluation import Evaluator, device_positions
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
-from toposeat.pipeline import device_positions
 from toposeat.topology.topology_file import save_topology
 
 NODES = 4
@@ -106,4 +105,4 @@ def test_through_the_command_line(tmp_path: Path, capsys, ranks: int):
         assert here == list(range(len(here)))
         assert len(here) <= GPUS
     # Every node has the same bus ids; the placement is found again all the same.
-    assert list(device_positions(placement, machine, traffic, place)) == devices
+    assert list(device_positions(placement, machine, traffic.ranks, place)) == devices

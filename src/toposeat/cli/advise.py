@@ -101,13 +101,13 @@ class AdviseCommand(Command):
 
 
 def _case(args: argparse.Namespace) -> AdviceCase:
-    from toposeat import pipeline, profile, topology  # noqa: PLC0415
+    from toposeat import evaluation, pipeline, profile, topology  # noqa: PLC0415
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
     machine = topology.read_topology(args.topology)
     traffic = profile.read_traffic(args.traffic)
     placement = load_placement(args.placement)
-    devices = pipeline.device_positions(placement, machine, traffic, args.placement)
+    devices = evaluation.device_positions(placement, machine, traffic.ranks, args.placement)
     return pipeline.AdviceCase(
         machine=machine,
         traffic=traffic,

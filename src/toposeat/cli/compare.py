@@ -119,7 +119,7 @@ def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> 
 
 def _on_topology(args: argparse.Namespace) -> _Compared:
     """On a machine whose devices and routes are listed."""
-    from toposeat import evaluation, pipeline, profile, report, topology  # noqa: PLC0415
+    from toposeat import evaluation, profile, report, topology  # noqa: PLC0415
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
     machine = topology.read_topology(args.topology)
@@ -127,11 +127,11 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
         tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)
     evaluator = evaluation.Evaluator(machine, traffic, metric=args.metric)
-    default = evaluator.evaluate(evaluation.default_placement(traffic.ranks, machine))
+    default = evaluator.evaluate_default()
     evaluations, candidates = [("default", default)], []
     for path in args.placements:
         placement = load_placement(path)
-        devices = pipeline.device_positions(placement, machine, traffic, path)
+        devices = evaluation.device_positions(placement, machine, traffic.ranks, path)
         evaluations.append((str(path), evaluator.evaluate(devices)))
         times = default.predicted_s, evaluations[-1][1].predicted_s
         candidates.append(_candidate(path, placement, *times))

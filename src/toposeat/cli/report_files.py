@@ -99,15 +99,16 @@ class ReportFiles:
 
     def mapping_results(self) -> list[Any]:
         """Results to show: saved ones, and given placements assessed on the given machine."""
-        from toposeat import pipeline  # noqa: PLC0415
+        from toposeat import evaluation  # noqa: PLC0415
 
         for path, result in self.results:
             self._check_result(path, result)
         results = [result for _, result in self.results]
         if self.topology is not None and self.traffic is not None:
             for path, placement in self.placements:
-                devices = pipeline.device_positions(placement, self.topology, self.traffic, path)
-                results.append(pipeline.assess(self.topology, self.traffic, devices))
+                ranks = self.traffic.ranks
+                devices = evaluation.device_positions(placement, self.topology, ranks, path)
+                results.append(evaluation.assess(self.topology, self.traffic, devices))
         return results
 
     def _check_scale(self, path: Path, result: ScaleResult) -> None:

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
         predict_settings,
         unmeasured_pairs,
     )
-    from toposeat.evaluation.evaluation import Evaluator, default_placement, evaluate
+    from toposeat.evaluation.evaluation import (
+        Evaluator,
+        assess,
+        default_placement,
+        device_positions,
+        evaluate,
+    )
     from toposeat.evaluation.metrics import HYBRID, PairCosts, cost_matrix, pair_costs
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
@@ -43,7 +49,7 @@ else:
         {
             ".advising": "PRESENT crossing_bytes envelope_seconds pair_notes predict_settings"
             " unmeasured_pairs",
-            ".evaluation": "Evaluator default_placement evaluate",
+            ".evaluation": "Evaluator assess default_placement device_positions evaluate",
             ".metrics": "HYBRID PairCosts cost_matrix pair_costs",
             ".network": "compile_network compile_traffic network_arrays",
             ".protocols": "chosen_way measured_protocols message_seconds missing_protocols"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from toposeat import _core
 from toposeat.errors import InputError
 from toposeat.evaluation.metrics import pair_costs
 from toposeat.evaluation.network import compile_network, compile_traffic
-from toposeat.model.evaluation import Evaluation, LinkLoad
-from toposeat.model.topology import Topology
+from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat.model.placement import Placement
+from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import Traffic
 
 
@@ -59,6 +61,10 @@ class Evaluator:
         self.flows = compile_traffic(traffic)
         self.costs = pair_costs(topology, metric)
 
+    def evaluate_default(self) -> Evaluation:
+        """Predict what the default placement costs; see `default_placement`."""
+        return self.evaluate(default_placement(self._ranks, self._topology))
+
     def evaluate(self, device_of_rank: Sequence[int]) -> Evaluation:
         """Predict what a placement costs.
 
@@ -100,20 +106,92 @@ class Evaluator:
 def evaluate(
     topology: Topology,
     traffic: Traffic,
-    device_of_rank: Sequence[int],
+    placement: Placement | Sequence[int],
     *,
     metric: str = "bandwidth",
 ) -> Evaluation:
     """Predict what one placement costs; for several on one machine, see `Evaluator`.
+
+    Args:
+        topology: the machine.
+        traffic: who talks to whom.
+        placement: a placement, or for each rank a position in `topology.devices`.
+        metric: of the pairwise cost, one of `map_options.METRICS`.
 
     Raises:
         UsageError: on an unknown metric.
         InputError: if the placement does not fit the traffic and the topology, or the topology
             lacks a route or a capacity.
     """
-    placement = tuple(int(device) for device in device_of_rank)
-    check_placement(topology, traffic.ranks, placement)  # before the work of compiling
-    return Evaluator(topology, traffic, metric=metric).evaluate(placement)
+    if isinstance(placement, Placement):
+        devices = device_positions(placement, topology, traffic.ranks)
+    else:
+        devices = tuple(int(device) for device in placement)
+    check_placement(topology, traffic.ranks, devices)  # before the work of compiling
+    return Evaluator(topology, traffic, metric=metric).evaluate(devices)
+
+
+def assess(topology: Topology, traffic: Traffic, device_of_rank: Sequence[int]) -> MappingResult:
+    """A given placement beside the default, in the form of a mapping result without a proof."""
+    evaluator = Evaluator(topology, traffic)
+    placed = evaluator.evaluate(device_of_rank)
+    return MappingResult(
+        device_of_rank=placed.device_of_rank,
+        default=evaluator.evaluate_default(),
+        placed=placed,
+        certificate=Certificate(
+            objective="time",
+            proved=False,
+            value=placed.predicted_s,
+            lower_bound=None,
+            gap=None,
+            reason="a placement that was given, not searched for",
+        ),
+        objective="time",
+        metric="bandwidth",
+        solver="given",
+        solve_seconds=0.0,
+        seed=0,
+    )
+
+
+def device_positions(
+    placement: Placement, topology: Topology, ranks: int, path: Path | None = None
+) -> tuple[int, ...]:
+    """`device_of_rank` of a placement on this topology, found by PCI bus id, else host and index.
+
+    Args:
+        placement: of this machine.
+        topology: the machine.
+        ranks: of the traffic.
+        path: of the placement's file, for messages.
+
+    Raises:
+        InputError: another rank count, or a device that the topology does not have.
+    """
+    if placement.ranks != ranks:
+        raise InputError(
+            f"a placement for {placement.ranks} ranks; the traffic has {ranks}",
+            path=path,
+            hint="map this traffic again: toposeat map TRAFFIC -t SRC -o F",
+        )
+    # Nodes of one kind have the same bus ids: with several hosts, the host tells them apart.
+    by_pci = {(d.host, d.pci_bus_id): at for at, d in enumerate(topology.devices) if d.pci_bus_id}
+    by_index = {(d.host, d.index): at for at, d in enumerate(topology.devices)}
+    only_host = topology.hosts[0] if len(topology.hosts) == 1 else None
+    found = []
+    for seat in placement.seats:
+        host = only_host if only_host and ANY_HOST in (seat.host, only_host) else seat.host
+        at = by_pci.get((only_host or seat.host, seat.pci_bus_id)) if seat.pci_bus_id else None
+        at = by_index.get((host, seat.index)) if at is None else at
+        if at is None:
+            raise InputError(
+                f"rank {seat.rank}: {topology.name} has no device {seat.pci_bus_id or seat.index}",
+                path=path,
+                hint="this placement was made for another machine",
+            )
+        found.append(at)
+    return tuple(found)
 
 
 def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int]) -> None:

@@ -114,7 +114,7 @@ def map_to_shape(
         slot_of_rank=slots,
         default=default,
         placed=placed,
-        candidates=tuple(_evaluation(shape, each) for each in answer.candidates),
+        candidates=tuple(evaluator.figures(each) for each in answer.candidates),
         kept_default=kept,
         objective=options.objective,
         solver=f"{options.solver} ({answer.placed.name})",
@@ -213,27 +213,6 @@ def _in_full(candidate: _core.LargeCandidate, loads: ScaleEvaluation) -> ScaleEv
     """What a candidate does to the links, under its own name."""
     also = tuple(candidate.also)
     return replace(loads, name=candidate.name, cpu_s=candidate.cpu_s, also=also)
-
-
-def _evaluation(shape: Shape, candidate: _core.LargeCandidate) -> ScaleEvaluation:
-    if not candidate.predicted:
-        return ScaleEvaluation(
-            name=candidate.name,
-            cost=candidate.cost,
-            cpu_s=candidate.cpu_s,
-            also=tuple(candidate.also),
-        )
-    return ScaleEvaluation(
-        name=candidate.name,
-        cost=candidate.cost,
-        max_congestion_s=candidate.busiest_s,
-        mean_congestion_s=candidate.mean_s,
-        latency_s=candidate.latency_s,
-        predicted_s=candidate.predicted_s,
-        busiest_link=shape.machine.link_name(candidate.busiest_link),
-        cpu_s=candidate.cpu_s,
-        also=tuple(candidate.also),
-    )
 
 
 def _peak_memory_bytes() -> int:

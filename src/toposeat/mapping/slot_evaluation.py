@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +60,36 @@ class SlotEvaluator:
         candidate, nbytes = _core.large_loads(
             self._shape.machine, self.flows, np.asarray(slots, np.uint32)
         )
+        figures = self.figures(candidate, name)
         if not candidate.predicted:  # pragma: no cover - every shape has a link model
-            return ScaleEvaluation(name=name, cost=candidate.cost)
+            return figures
         links, capacities = self._known_links()
         seconds = nbytes / capacities
         is_hop = np.array([level.is_hop for level in links.levels])
-        return ScaleEvaluation(
-            name=name,
+        return replace(
+            figures,
+            hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
+            levels=_levels(links, nbytes, seconds),
+            links=self._busiest(links, nbytes, seconds),
+        )
+
+    def figures(self, candidate: _core.LargeCandidate, name: str = "") -> ScaleEvaluation:
+        """What the core says of a placement, without levels and links."""
+        known = ScaleEvaluation(
+            name=name or candidate.name,
             cost=candidate.cost,
+            cpu_s=candidate.cpu_s,
+            also=tuple(candidate.also),
+        )
+        if not candidate.predicted:
+            return known
+        return replace(
+            known,
             max_congestion_s=candidate.busiest_s,
             mean_congestion_s=candidate.mean_s,
             latency_s=candidate.latency_s,
             predicted_s=candidate.predicted_s,
-            hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
             busiest_link=self._shape.machine.link_name(candidate.busiest_link),
-            levels=_levels(links, nbytes, seconds),
-            links=self._busiest(links, nbytes, seconds),
         )
 
     def _known_links(self) -> tuple[LinkLevels, NDArray[np.float64]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains
     from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
-    from toposeat.pipeline.placing import assess, device_positions, placement_of
+    from toposeat.pipeline.placing import placement_of
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
     from toposeat.pipeline.tuned import Tuned, cache_folder, tune, tuned_placement_path
 else:
@@ -40,7 +40,7 @@ else:
             ".emulated_demo": "emulated_gain emulated_mpi",
             ".gain": "possible_gains",
             ".joint": "PER_PAIR map_with_protocols",
-            ".placing": "assess device_positions placement_of",
+            ".placing": "placement_of",
             ".placing_at_scale": "assess_slots slots_of_placement",
             ".tuned": "Tuned cache_folder tune tuned_placement_path",
         },
