@@ -13,6 +13,7 @@ from pathlib import Path
 import toposeat
 from toposeat.emulation.machine_file import IPC_OPEN_S, machine_text
 from toposeat.errors import UnavailableError
+from toposeat.model.input_file import beginning
 from toposeat.model.topology import Topology
 
 _PREFIX = "toposeat-emulated-"
@@ -65,10 +66,7 @@ def emulated_machine(environment: Mapping[str, str]) -> str:
     path = environment.get(_MACHINE, "")
     if not path:
         return ""
-    try:
-        lines = Path(path).read_text(encoding="ascii", errors="replace").splitlines()[:10]
-    except OSError:
-        return "unknown"
+    lines = beginning(path, 4096).decode("ascii", "replace").splitlines()[:10]
     names = [line.removeprefix("name ") for line in lines if line.startswith("name ")]
     return names[0] if names else "unknown"
 

@@ -12,6 +12,7 @@ from toposeat.errors import UsageError
 from toposeat.launch import option_tables
 from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.option_tables import OptionTable
+from toposeat.model.input_file import beginning
 
 _TABLES = {
     LauncherKind.OPENMPI: option_tables.OPENMPI,
@@ -341,8 +342,7 @@ def _torchrun_python(launcher: Sequence[str]) -> str:
         return launcher[0]
     script = shutil.which(launcher[0])
     if script is not None:
-        with Path(script).open("rb") as stream:
-            first = stream.readline(512).decode(errors="replace").strip()
+        first = beginning(script, 512).partition(b"\n")[0].decode(errors="replace").strip()
         if first.startswith("#!") and " " not in first:
             return first[2:]
     return "python3"

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toposeat.model.input_file import beginning
+
 REPORT_SCHEMA = "# toposeat/report/1"
 WITNESS_SCHEMA = "# toposeat/witness/1"
 
@@ -71,12 +73,10 @@ def read_reports(folder: Path) -> ReportFolder:
 
 
 def _read(path: Path, schema: str) -> Mapping[str, tuple[str, ...]] | None:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            return None
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
+    data = beginning(path, _MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
         return None
+    lines = data.decode("utf-8", "replace").split("\n")
     if lines[0] != schema or lines[-1] != "":
         return None
     values: dict[str, list[str]] = {}

@@ -14,19 +14,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from toposeat.errors import InputError, UsageError
-from toposeat.model.json_lines import line_of_second_key, line_of_value
+from toposeat.model.input_file import read_input
+from toposeat.model.json_text import line_of_value, parse_json
 from toposeat.model.part_error import PartError
 
 MAX_TEXT_BYTES = 512 * 1024 * 1024
-MAX_DEPTH = 64  # of nested JSON; our own files have six levels
-
-_INFINITY = float("inf")
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_LONE_SURROGATE = re.compile(
-    r"\\u[dD][89aAbB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
-)
-_NESTING = re.compile(_STRING + r"|[\[\]{}]", re.DOTALL)
-_NUMBER = re.compile(_STRING + r"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -113,35 +105,19 @@ def _umask() -> int:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file, without a byte-order mark.
+    """The text of a regular file or a pipe, without a byte-order mark.
 
     Raises:
-        InputError: missing, unreadable, not text, or larger than `MAX_TEXT_BYTES`.
+        InputError: see `read_input`; also not text.
     """
-    target = Path(path)
-    try:
-        if not target.is_file() and not target.is_fifo():
-            raise InputError(
-                "no such file" if not target.exists() else "not a file",
-                path=target,
-                hint="check the name",
-            )
-        if target.is_file() and target.stat().st_size > MAX_TEXT_BYTES:
-            raise InputError(
-                "too large to be what it should be", path=target, hint="check the name"
-            )
-        data = target.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"cannot read: {error.strerror or error}", path=target, hint="check permissions"
-        ) from error
+    data = read_input(path, MAX_TEXT_BYTES)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InputError(
             "not a text file (invalid UTF-8)",
-            path=target,
+            path=path,
             line=line,
             hint="check that this is the right file",
         ) from error
@@ -153,16 +129,8 @@ def decode_json(text: str, kind: type[T], *, schema: str, path: str | Path) -> T
     Raises:
         InputError: with the line of the value that is wrong.
     """
-    _check_depth(text, path)
-    try:
-        raw = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        cause, line = _syntax_error(text, error)
-        raise InputError(
-            cause, path=path, line=line, hint="the file is damaged; make it again"
-        ) from error
+    raw = parse_json(text, path, hint="the file is damaged; make it again")
     _check_schema(raw, schema, path)
-    _check_duplicate_keys(text, path)
     try:
         return msgspec.convert(raw, kind, strict=True)
     except msgspec.ValidationError as error:
@@ -241,65 +209,3 @@ def _split_path(message: str) -> tuple[str, list[str | int]]:
     suffix = f" (at {''.join(f'[{s}]' if isinstance(s, int) else f'.{s}' for s in steps)[1:]})"
     text = text[:1].lower() + text[1:]
     return text + (suffix if steps else ""), steps
-
-
-def _check_depth(text: str, path: str | Path) -> None:
-    """Refuse nesting that no file of ours has, before a recursive parser meets it."""
-    depth = 0
-    for match in _NESTING.finditer(text):
-        mark = match.group()
-        if mark in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise InputError(
-                    f"nested more than {MAX_DEPTH} levels deep",
-                    path=path,
-                    line=text.count("\n", 0, match.start()) + 1,
-                    hint="the file is damaged; make it again",
-                )
-        elif mark in "]}":
-            depth -= 1
-
-
-def _check_duplicate_keys(text: str, path: str | Path) -> None:
-    """Refuse an object that states a member twice: readers would differ on which one counts."""
-    twice: list[str] = []
-
-    def watch(pairs: list[tuple[str, Any]]) -> None:
-        keys = [key for key, _ in pairs]
-        if len(set(keys)) < len(keys):
-            twice.append(next(key for key in keys if keys.count(key) > 1))
-
-    json.loads(text, object_pairs_hook=watch)
-    if twice:
-        raise InputError(
-            f"{twice[0][:80]!r} is stated twice",
-            path=path,
-            line=line_of_second_key(text),
-            hint="remove one of them",
-        )
-
-
-def _syntax_error(text: str, error: msgspec.DecodeError) -> tuple[str, int]:
-    """Cause and line of what made msgspec refuse `text`."""
-    place = re.search(r"\(byte (\d+)\)", str(error))
-    if place:
-        line = text.encode("utf-8", "surrogatepass").count(b"\n", 0, int(place.group(1))) + 1
-        return "not valid JSON", line
-    if isinstance(error, msgspec.ValidationError):
-        return "a number is out of range", _line_of_number(text)
-    surrogate = _LONE_SURROGATE.search(text)  # msgspec calls it truncated
-    if surrogate:
-        line = text.count("\n", 0, surrogate.start()) + 1
-        return "not valid JSON: half of a surrogate pair", line
-    cause = "truncated JSON" if "truncated" in str(error) else "not valid JSON"
-    return cause, text.count("\n") + 1
-
-
-def _line_of_number(text: str) -> int:
-    """The line of the first number that no float can hold."""
-    for match in _NUMBER.finditer(text):
-        number = match.group(1)
-        if number is not None and (len(number) > 300 or abs(float(number)) == _INFINITY):
-            return text.count("\n", 0, match.start(1)) + 1
-    return 1

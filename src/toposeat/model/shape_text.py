@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, prod
-from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.files import read_text
 from toposeat.model.known_shapes import known_shape
 
 MAX_SLOTS = 1 << 22
@@ -138,13 +138,7 @@ def _options(request: ShapeText, text: str) -> dict[str, str]:
 
 
 def _host_names(path: str, count: int) -> tuple[str, ...]:
-    try:
-        names = tuple(Path(path).read_text(encoding="utf-8").split())
-    except (OSError, UnicodeDecodeError) as error:
-        cause = getattr(error, "strerror", None) or "not a text file"
-        raise InputError(
-            f"cannot read the host names: {cause}", path=path, hint="one host name per line"
-        ) from error
+    names = tuple(read_text(path).split())
     if len(names) != count:
         raise InputError(
             f"{len(names)} host names for {count} nodes", path=path, hint="one host name per line"

@@ -12,6 +12,7 @@ import numpy as np
 
 from toposeat.errors import InputError
 from toposeat.model.files import replace_atomically
+from toposeat.model.input_file import beginning, open_input, unreadable
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
@@ -58,13 +59,7 @@ def save_traffic(traffic: Traffic, path: str | Path, *, overwrite: bool = False)
 
 def is_profile(path: str | Path) -> bool:
     """Whether a file looks like a profile (only its first bytes are read)."""
-    try:
-        if not Path(path).is_file():
-            return False  # of a pipe, nobody could read again what was looked at here
-        with Path(path).open("rb") as file:
-            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-    except OSError:
-        return False
+    return beginning(path, len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def load_traffic(path: str | Path) -> Traffic:
@@ -74,12 +69,9 @@ def load_traffic(path: str | Path) -> Traffic:
         InputError: missing, damaged, truncated, of another schema, or with impossible content.
     """
     try:
-        if not Path(path).is_file():
-            raise InputError("no such file", path=path, hint="check the name")
-    except OSError as error:
-        raise InputError(
-            f"cannot read: {error.strerror or error}", path=path, hint="check the name"
-        ) from error
+        open_input(path).close()
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
     if not is_profile(path):
         raise InputError(
             "not a toposeat profile", path=path, hint="make one with: toposeat profile -o F -- ..."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import open_input, unreadable
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_STREAM_BYTES = 8 * 2**30  # of a file when unpacked
@@ -24,9 +25,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
         InputError: it cannot be opened, is damaged, or ends in the middle of its packing.
     """
     try:
-        if not path.is_file():
-            raise InputError("no such file", path=path, hint="check the name")
-        with path.open("rb") as raw:
+        with open_input(path) as raw:
             packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             if packed:
@@ -36,10 +35,8 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
                 yield raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"damaged gzip data: {error}", path=path, hint="copy it again") from error
-    except OSError as error:
-        raise InputError(
-            f"cannot read: {error.strerror or error}", path=path, hint="check permissions"
-        ) from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
 
 
 def beginning(path: Path, length: int) -> bytes:

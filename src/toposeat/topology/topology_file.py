@@ -12,7 +12,7 @@ from typing import Any
 
 from toposeat.errors import InputError
 from toposeat.model.files import builtins_of, decode_json, encode_json, read_text, write_atomically
-from toposeat.model.json_lines import line_of_value
+from toposeat.model.json_text import line_of_value
 from toposeat.model.part_error import PartError
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.routes import with_routes

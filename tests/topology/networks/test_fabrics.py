@@ -151,7 +151,7 @@ def test_topographs_graph(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=cause):
             read(tmp_path, json.dumps(damage))
-    with pytest.raises(InputError, match=r"file:2: no valid JSON"):
+    with pytest.raises(InputError, match=r"file:2: not valid JSON"):
         read(tmp_path, '{"instances": [\n}')
     with pytest.raises(InputError, match="nested too deeply"):
         read(tmp_path, '{"instances": ' + "[" * 100_000)

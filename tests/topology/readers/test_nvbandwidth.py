@@ -196,13 +196,13 @@ def case(matrix: str) -> str:
     [
         ('{"nvbandwidth": {"error": "no devices"}}', "nvbandwidth failed: 'no devices'"),
         ('{"nvbandwidth": []}', "JSON without nvbandwidth's results"),
-        ('{"nvbandwidth": {"testcases": [', "bad JSON"),
+        ('{"nvbandwidth": {"testcases": [', "truncated JSON"),
         ('{"nvbandwidth": {"testcases": []}}', "no test printed a matrix"),
         (case('[["x"]]'), "no matrix of"),
         (case("3"), "no matrix of"),
         (case('[["1"], ["1", "2"]]'), "no matrix of"),
         (case('[["1", "2"], ["1", "2"]]'), "2 rows and 2 columns"),
-        ('{"nvbandwidth": ' + "[" * 5000, "JSON"),
+        ('{"nvbandwidth": ' + "[" * 5000, "nested too deeply"),
     ],
 )
 def test_refuses_json(text: str, words: str) -> None:

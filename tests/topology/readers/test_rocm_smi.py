@@ -140,7 +140,7 @@ def test_incomplete_json_is_refused() -> None:
     damaged = text.replace('"(Topology) Link type between DRM devices 1 and 2": "XGMI", ', "")
     with pytest.raises(InputError, match="type is stated for 5 of 6 pairs"):
         read(damaged)
-    with pytest.raises(InputError, match="damaged JSON"):
+    with pytest.raises(InputError, match="truncated JSON"):
         read(text[:-2])
 
 

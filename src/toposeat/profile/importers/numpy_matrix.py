@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import open_input
 from toposeat.model.traffic import (
     MAX_TOTAL,
     Int64Array,
@@ -50,7 +51,7 @@ def read_npy_matrix(path: str | Path) -> Traffic:
     """
 
     def read() -> tuple[int, _Pairs]:
-        with Path(path).open("rb") as file:
+        with open_input(path) as file:
             return _square(file, path, "")
 
     ranks, pairs = _guarded(path, read)
@@ -69,7 +70,7 @@ def read_npz_matrix(path: str | Path) -> Traffic:
 
 
 def _npz(path: str | Path) -> Traffic:
-    with zipfile.ZipFile(path) as archive:
+    with open_input(path) as whole, zipfile.ZipFile(whole) as archive:
         members = {
             name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")
         }

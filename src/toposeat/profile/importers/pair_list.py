@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import read_input
 from toposeat.model.traffic import (
     MAX_TOTAL,
     Int64Array,
@@ -148,7 +149,7 @@ def _plain_columns(
 
     What is wrong is not said here: reading line by line finds it, with its line.
     """
-    body = Path(path).read_bytes().split(b"\n", header_line)[-1]
+    body = read_input(path).split(b"\n", header_line)[-1]
     if body.translate(None, _PLAIN) or _TOO_MANY_DIGITS.search(body) or not body.strip():
         return None
     try:
@@ -170,7 +171,7 @@ def _plain_columns(
 
 def _ranks(path: str | Path, needed: int) -> int:
     """What a comment says, if it says anything, else what the pairs need."""
-    text = Path(path).read_bytes().decode("utf-8-sig")
+    text = read_input(path).decode("utf-8-sig")
     said = _RANKS.search(text)
     if said is None:
         return needed

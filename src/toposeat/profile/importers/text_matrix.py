@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import read_input
 from toposeat.model.traffic import MAX_TOTAL
 
 Line = tuple[int, list[str]]  # line number, cells
@@ -26,11 +27,7 @@ def matrix_lines(
         InputError: the file cannot be read, or is no text.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(
-            f"cannot read: {error.strerror}", path=path, hint="give the path of a matrix file"
-        ) from error
+        text = read_input(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError("this is not a text file", path=path, hint=hint) from error
     # Only line feeds end lines here: splitlines() would also break at form feeds and the like, and

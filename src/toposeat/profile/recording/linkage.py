@@ -15,6 +15,8 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from toposeat.model.input_file import open_input
+
 MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
 _STATIC_MPI = (*MPICH_FAMILY, b"Open MPI v")  # in a program without symbols and without libmpi
 # Not Open MPI's language bindings (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
@@ -70,7 +72,7 @@ def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
     run_path: list[str] = []
     defines = False
     try:
-        with path.open("rb") as stream:
+        with open_input(path) as stream:
             for section in ELFFile(stream).iter_sections():
                 if isinstance(section, SymbolTableSection):
                     defines = defines or _defines_any(section, symbols)
@@ -110,7 +112,7 @@ def mentions(path: Path, words: tuple[bytes, ...]) -> bool:
     """Whether any of the words is somewhere in a file."""
     try:
         with (
-            path.open("rb") as stream,
+            open_input(path) as stream,
             mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
             return any(data.find(word) >= 0 for word in words)

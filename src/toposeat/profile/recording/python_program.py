@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from toposeat.model.input_file import beginning
+
 _TIMEOUT_S = 30.0
 _INTERPRETER = re.compile(r"^(python|pypy)\d*(\.\d+)*t?$")
 _KEPT_FLAGS = "EIPSs"  # change where modules are found
@@ -97,11 +99,7 @@ def _folder_of(script: str) -> str:
 
 def _shebang(script: Path) -> list[str]:
     """The words of a script's first line, without `env` and its options."""
-    try:
-        with script.open("rb") as stream:
-            first = stream.readline(4096)
-    except OSError:
-        return []
+    first = beginning(script, 4096).partition(b"\n")[0]
     if not first.startswith(b"#!"):
         return []
     words = first[2:].decode(errors="replace").split()

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import open_input
 from toposeat.profile.records.record_layout import (
     BYTE_ORDER,
     FIELDS,
@@ -69,14 +70,14 @@ def read_segment(path: Path) -> Segment | None:
         InputError: if the file cannot be read or is not a sound segment.
     """
     try:
-        # Nonblocking: a pipe of that name hangs nobody.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        file = open_input(path)
     except OSError as error:
         raise InputError(
             f"cannot read the traffic record ({error.strerror})",
             hint="check the folder and its permissions",
             path=path,
         ) from error
+    descriptor = file.fileno()
     try:
         if os.fstat(descriptor).st_size == 0:
             return None
@@ -90,7 +91,7 @@ def read_segment(path: Path) -> Segment | None:
             f"cannot read the traffic record ({error.strerror})", hint="is it a file?", path=path
         ) from error
     finally:
-        os.close(descriptor)
+        file.close()
 
 
 class _Reader:

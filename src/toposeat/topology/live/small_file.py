@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
+
+from toposeat.model.input_file import open_input
 
 MAX_SMALL_BYTES = 1024 * 1024  # no file that describes a machine is larger
 
@@ -56,10 +56,5 @@ def read_small(path: TreePath, limit: int = MAX_SMALL_BYTES) -> bytes:
     """
     if not isinstance(path, Path):  # in memory, and bounded when it came there
         return path.read_bytes()[:limit]
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "no regular file", str(path))
-        return os.read(handle, limit)
-    finally:
-        os.close(handle)
+    with open_input(path) as file:
+        return os.read(file.fileno(), limit)

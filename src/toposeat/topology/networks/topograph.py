@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
-from toposeat.errors import InputError
+from toposeat.model.json_text import parse_json
 from toposeat.model.network import Network
 from toposeat.topology.networks.builder import NetworkBuilder, few
 from toposeat.topology.networks.paths import HostPath, network_of_paths
@@ -58,14 +57,7 @@ def parse_graph(file: FileText) -> Network:
 
 
 def _instances(file: FileText, builder: NetworkBuilder) -> list[Any]:
-    try:
-        document = json.loads("\n".join(file.lines))
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"no valid JSON: {error.msg}", path=file.path, line=error.lineno, hint=_HINT
-        ) from None
-    except (RecursionError, ValueError):
-        raise builder.error("JSON that is nested too deeply, or damaged", None, _HINT) from None
+    document = parse_json("\n".join(file.lines), file.path, hint=_HINT)
     found = document.get("instances") if isinstance(document, dict) else None
     if not isinstance(found, list):
         raise builder.error("expected a list of instances", None, _HINT)

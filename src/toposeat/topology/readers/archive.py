@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import beginning, open_input
 from toposeat.topology.live.small_file import MAX_SMALL_BYTES, TreePath
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
@@ -224,11 +225,7 @@ class _MemberPath:
 
 def looks_like_archive(path: Path) -> bool:
     """Whether a file is a tar archive, compressed or not."""
-    try:
-        with path.open("rb") as handle:
-            head = handle.read(512)
-    except (OSError, ValueError):
-        return False
+    head = beginning(path, 512)
     return head[257:262] == b"ustar" or any(head.startswith(magic) for magic, _ in _MAGIC)
 
 
@@ -270,7 +267,7 @@ def _resolved(entry: Path) -> Path:
 
 def _members(path: Path) -> _Members:
     try:
-        with path.open("rb") as raw:
+        with open_input(path) as raw:
             head = raw.read(8)
             raw.seek(0)
             plain = next((way(raw) for magic, way in _MAGIC if head.startswith(magic)), raw)

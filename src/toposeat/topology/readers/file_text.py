@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.input_file import read_input
 from toposeat.topology.readers.xml_tree import XmlElement, parse_xml
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -82,13 +83,7 @@ def read_file(path: Path) -> FileText:
     Raises:
         InputError: missing, unreadable, no text, or larger than `MAX_BYTES`.
     """
-    try:
-        with path.open("rb") as handle:
-            data = handle.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read: {reason}", path=path, hint="check the name") from error
-    return decoded(data, path)
+    return decoded(read_input(path, MAX_BYTES), path)
 
 
 def decoded(data: bytes, path: Path) -> FileText:

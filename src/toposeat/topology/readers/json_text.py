@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import msgspec
-
 from toposeat.errors import InputError
-from toposeat.model.json_lines import line_of_value
+from toposeat.model.json_text import line_of_value, parse_json
 from toposeat.topology.readers.file_text import FileText
 
 _Type = TypeVar("_Type")
@@ -28,25 +26,8 @@ def parse_json_after_words(file: FileText, hint: str) -> Any:
     match = _START.search(text)
     if match is None:
         raise InputError("no JSON found", path=file.path, hint=hint)
-    try:
-        return msgspec.json.decode(text[match.start() :].strip())
-    except msgspec.DecodeError as error:
-        raise InputError(
-            f"damaged JSON: {error}",
-            path=file.path,
-            line=_line(text, match.start(), str(error)),
-            hint=hint,
-        ) from None
-    except RecursionError:
-        raise InputError("JSON nested too deeply", path=file.path, hint=hint) from None
-
-
-def _line(text: str, start: int, message: str) -> int:
-    """The line of the byte that the parser names; the first line if it names none."""
-    match = re.search(r"byte (\d+)", message)
-    data = text[start:].lstrip().encode("utf-8", "replace")
-    skipped = text[: start + len(text[start:]) - len(text[start:].lstrip())]
-    return skipped.count("\n") + data[: int(match.group(1)) if match else 0].count(b"\n") + 1
+    above = text.count("\n", 0, match.start())
+    return parse_json("\n" * above + text[match.start() :], file.path, hint=hint)
 
 
 def line_of(file: FileText, *steps: str | int) -> int | None:
@@ -59,10 +40,7 @@ def line_of(file: FileText, *steps: str | int) -> int | None:
     """
     text = file.text.removeprefix("\ufeff")
     match = _START.search(text)
-    try:
-        return line_of_value(text, steps, start=match.end() - 1) if match else None
-    except RecursionError:  # deeper than anything that a message is about
-        return None
+    return line_of_value(text, steps, start=match.end() - 1) if match else None
 
 
 def place_of(file: FileText, *steps: str | int) -> Callable[[], int | None]:

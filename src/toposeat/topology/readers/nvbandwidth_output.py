@@ -5,7 +5,6 @@ What the tests mean is the subject of `nvbandwidth`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
+from toposeat.model.json_text import parse_json
 from toposeat.model.number_checks import check_pair_number
 from toposeat.topology.facts import BANDWIDTH
 from toposeat.topology.readers.file_text import FileText, Place, line_at
@@ -150,14 +150,8 @@ def _check_sum(
 
 
 def _of_json(file: FileText) -> tuple[list[BandwidthTest], dict[int, str]]:
-    try:
-        root = json.loads(file.text.removeprefix("\ufeff"))["nvbandwidth"]
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"bad JSON: {error.msg}", path=file.path, line=error.lineno, hint=HINT
-        ) from None
-    except (RecursionError, KeyError, TypeError, ValueError):
-        raise InputError("JSON without nvbandwidth's results", path=file.path, hint=HINT) from None
+    document = parse_json(file.text.removeprefix("\ufeff"), file.path, hint=HINT)
+    root = document.get("nvbandwidth") if isinstance(document, dict) else None
     if not isinstance(root, dict):
         raise InputError("JSON without nvbandwidth's results", path=file.path, hint=HINT)
     names = root.get("GPU Device list")

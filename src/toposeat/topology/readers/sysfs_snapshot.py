@@ -49,8 +49,7 @@ def looks_like(path: Path) -> bool:
         return False
     if not path.is_dir():
         named = path.name.lower().endswith(_ARCHIVES)
-        # What is no regular file, such as a pipe, can be read once only: not for a look.
-        return named or (path.is_file() and looks_like_archive(path))
+        return named or looks_like_archive(path)
     return _sysfs_root(path) is not None or _kfd_root(path) is not None
 
 

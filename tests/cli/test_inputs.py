@@ -1,0 +1,146 @@
+"""Every kind of input through the command line: what it may be, how large, how long it may take."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+from toposeat.model import files, input_file
+from toposeat.topology.readers import file_text
+
+# One verb for each kind of input, as words in which INPUT is the file.
+VERBS = {
+    "machine": "discover -t INPUT",
+    "network": "discover -t slurm:INPUT",
+    "host names": "map ring:8 -t fattree:2:4,hosts=INPUT --node dgx-1v",
+    "traffic": "map INPUT -t dgx-1v",
+    "placement": "export INPUT --launcher openmpi",
+    "result": "report INPUT",
+    "measurement": "discover -t dgx-1v -t INPUT",
+}
+
+
+def refused(argv: str, path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The cause, of one line, that the command names."""
+    assert main([word.replace("INPUT", str(path)) for word in argv.split()]) in (1, 2)
+    out, err = capsys.readouterr()
+    assert not out
+    first, hint = err.splitlines()[:2]
+    assert first.startswith(f"error: {path}: ")
+    assert hint.startswith("hint: ")
+    return first
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("make", [_folder, _socket])
+def test_what_is_no_file(
+    verb: str,
+    make: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    make(Path("in"))
+    assert make.__name__[1:] in refused(VERBS[verb], Path("in"), capsys)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_devices(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "a device, not a file" in refused(VERBS[verb], Path("/dev/zero"), capsys)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_file_too_large(
+    verb: str, small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.write(b"# x\n")
+        file.truncate(1 << 34)
+    assert "larger than 1 MiB" in refused(VERBS[verb], path, capsys)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_file, "MAX_INPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "MAX_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr(file_text, "MAX_BYTES", 1 << 20)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def endless(pipe: Path) -> Iterator[Path]:
+    """A pipe whose writer never ends by itself."""
+
+    def write() -> None:
+        try:
+            with pipe.open("wb") as out:
+                while True:
+                    out.write(b"0,1\n" * 1000)
+        except BrokenPipeError:
+            pass
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    yield pipe
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # lets a writer go that nobody read
+    writer.join()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_pipe_that_never_ends(
+    verb: str, small: None, endless: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "larger than 1 MiB" in refused(VERBS[verb], endless, capsys)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_pipe_that_nobody_writes_to(
+    verb: str, pipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(input_file, "MAX_SILENCE_S", 0.05)
+    assert "a pipe whose writer wrote nothing for 0.05 s" in refused(VERBS[verb], pipe, capsys)
+
+
+def test_a_pipe_that_is_slow_for_too_long(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_file, "MAX_PIPE_S", 0.05)
+    writer = os.open(pipe, os.O_RDWR)
+    try:
+        os.write(writer, b"x")
+        with pytest.raises(files.InputError, match=r"did not end for 0\.05 s"):
+            input_file.read_input(pipe)
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("name", ["m.npy", "m.npz", "app.profile", "x.tar", "trace.json.gz"])
+def test_what_is_looked_at_twice_is_no_pipe(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None of them hangs; a pipe can only hold text."""
+    monkeypatch.setattr(input_file, "MAX_SILENCE_S", 0.05)
+    os.mkfifo(tmp_path / name)
+    argv = "discover -t INPUT" if name == "x.tar" else "map INPUT -t dgx-1v"
+    assert "pipe" in refused(argv, tmp_path / name, capsys)
