@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from importlib.resources import files
 
@@ -120,6 +123,30 @@ def test_hostile_names_never_become_markup() -> None:
     assert sum(tag == "script" for tag, _ in page.tags) == 1
     assert not any(tag == "img" for tag, _ in page.tags)
     assert EVIL in page.words
+
+
+def test_templates_let_nothing_through_unescaped() -> None:
+    folder = files("toposeat.report.html")
+    templates = [each for each in folder.iterdir() if each.name.endswith(".html")]
+    assert len(templates) == 3
+    for template in templates:
+        text = template.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*safe|autoescape|Markup", text), template.name
+
+
+def test_only_a_page_imports_the_template_engine() -> None:
+    program = """
+import sys
+from toposeat.cli.main import main
+assert main(["map", "ring:4", "-t", "dgx-1v"]) == 0
+assert "jinja2" not in sys.modules
+assert main(["map", "ring:4", "-t", "dgx-1v", "--html", sys.argv[1]]) == 0
+assert "jinja2" in sys.modules
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        line = [sys.executable, "-c", program, f"{folder}/page.html"]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_policy_forbids_fetching() -> None:

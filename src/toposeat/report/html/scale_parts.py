@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
-from toposeat.report.html import tables
+from toposeat.report.html.figures import View
+from toposeat.report.html.tables import Table
 from toposeat.report.svg.chart import paired_bars
-from toposeat.report.svg.element import Child, Markup, element, joined
 from toposeat.report.svg.scale import used_levels
 from toposeat.report.text.scale import figure_rows, level_rows, mapping_words, scale_verdict
 from toposeat.report.units import format_bytes, format_seconds, plural
@@ -23,62 +21,49 @@ def machine_words(result: ScaleResult) -> str:
     return f"{result.shape}: {hosts} of {plural(result.slots_per_host, 'device')}"
 
 
-def scale_parts(result: ScaleResult) -> list[Child]:
+def scale_parts(result: ScaleResult) -> View:
     """Everything predicted of the placement, beside the default."""
     before, after = result.default.predicted_s or 0.0, result.placed.predicted_s or 0.0
     look = "gain" if after < before else "loss" if after > before else "change"
-    bars = paired_bars(used_levels(result), both=not result.kept_default)
-    return [
-        element(
-            "div",
-            {"class": f"verdict {'kept' if result.kept_default else look}"},
-            element("p", {"class": "says"}, scale_verdict(result)),
-            element("p", {}, mapping_words(result)),
-            *(element("p", {}, note) for note in result.notes),
-        ),
-        tables.table(
+    shown = [("default", result.default)]
+    if not result.kept_default:
+        shown.append(("placed", result.placed))
+    hosts, more_hosts = _hosts(result)
+    return {
+        "outcome": "kept" if result.kept_default else look,
+        "verdict": scale_verdict(result),
+        "remarks": [mapping_words(result), *result.notes],
+        "figures": Table(
             ("", "default", "placed", "change"),
             figure_rows(result),
             numbers=(1, 2, 3),
             name="compare",
             caption="Predicted (nothing here was measured)",
         ),
-        element("h3", {}, "Congestion per level (predicted)"),
-        element("p", {"class": "hint"}, "The busiest link of each level: bytes over capacity."),
-        element("div", {"class": "wide"}, bars),
-        _levels(result),
-        _busiest(result),
-        _hosts(result),
-    ]
+        "bars": paired_bars(used_levels(result), both=not result.kept_default),
+        "levels": Table(
+            ("level", "links", "default, worst / mean", "placed, worst / mean"),
+            level_rows([result.default, result.placed]),
+            numbers=(1, 2, 3),
+            caption="Links of each level (predicted)",
+        ),
+        "links": [_links(name, each) for name, each in shown],
+        "hosts": hosts,
+        "more_hosts": more_hosts,
+    }
 
 
-def _levels(result: ScaleResult) -> Markup:
-    return tables.table(
-        ("level", "links", "default, worst / mean", "placed, worst / mean"),
-        level_rows([result.default, result.placed]),
-        numbers=(1, 2, 3),
-        caption="Links of each level (predicted)",
-    )
-
-
-def _busiest(result: ScaleResult) -> Markup:
-    shown = [("default", result.default)]
-    if not result.kept_default:
-        shown.append(("placed", result.placed))
-    parts = [_links(name, each) for name, each in shown]
-    return element("details", {}, element("summary", {}, "busiest links"), *parts)
-
-
-def _links(name: str, evaluation: ScaleEvaluation) -> Markup:
-    rows: Sequence[Sequence[Child]] = [
+def _links(name: str, evaluation: ScaleEvaluation) -> Table:
+    rows = [
         (load.link, load.level, format_bytes(load.bytes), format_seconds(load.congestion_s))
         for load in evaluation.links[:_LINKS]
     ]
     header = ("link", "level", "bytes", "congestion")
-    return tables.table(header, rows, numbers=(2, 3), caption=f"Busiest links, {name} (predicted)")
+    return Table(header, rows, numbers=(2, 3), caption=f"Busiest links, {name} (predicted)")
 
 
-def _hosts(result: ScaleResult) -> Markup:
+def _hosts(result: ScaleResult) -> tuple[Table, str]:
+    """Ranks of the first hosts, and how many hosts are left out."""
     ranks_of_host: dict[int, list[int]] = {}
     for rank, slot in enumerate(result.slot_of_rank.tolist()):
         ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
@@ -87,10 +72,5 @@ def _hosts(result: ScaleResult) -> Markup:
         for host, ranks in sorted(ranks_of_host.items())[:_MOST_HOSTS]
     ]
     left = len(ranks_of_host) - len(rows)
-    more = element("p", {"class": "hint"}, f"and {plural(left, 'more host')}") if left > 0 else ""
-    return element(
-        "details",
-        {},
-        element("summary", {}, "ranks of each host"),
-        joined([tables.table(("host", "ranks"), rows, caption="Ranks of each host"), more]),
-    )
+    more = f"and {plural(left, 'more host')}" if left > 0 else ""
+    return Table(("host", "ranks"), rows, caption="Ranks of each host"), more

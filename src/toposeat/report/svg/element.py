@@ -14,6 +14,10 @@ class Markup(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """What page templates put in as it is: `element` has escaped every part of it."""
+        return self
+
 
 Child = str | Markup | None
 Attribute = str | int | float | bool | None
