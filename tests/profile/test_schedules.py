@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from toposeat.errors import UsageError
+from toposeat.model.exchange import COLLECTIVES
 from toposeat.model.schedule import Schedule
 from toposeat.profile import (
     ALGORITHMS,
@@ -97,3 +98,7 @@ def test_what_is_not_known_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         collective_schedule(operation, algorithm, groups, 1)
+
+
+def test_the_names_that_the_command_line_offers_are_those_of_the_algorithms() -> None:
+    assert dict(COLLECTIVES) == {name: tuple(ALGORITHMS[name]) for name in COLLECTIVES}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 
+from toposeat import pipeline
 from toposeat.cli.command import natural, require_launch
 from toposeat.errors import UsageError
 from toposeat.launch import VISIBILITIES
 from toposeat.launch.microbench import BUFFERS, MAX_SIZES, MicrobenchOptions
 from toposeat.model.exchange import COLLECTIVES
-from toposeat.pipeline import BenchJob
-from toposeat.profile import ALGORITHMS
 
 DEFAULT_SIZES = "1..16M"
 PLACES = ("real", "smpi", "model")
@@ -41,14 +40,14 @@ def program_options(args: argparse.Namespace) -> MicrobenchOptions:
     )
 
 
-def job_of(args: argparse.Namespace) -> BenchJob | None:
+def job_of(args: argparse.Namespace) -> pipeline.BenchJob | None:
     """The real job, None where nothing real is run.
 
     Raises:
         UsageError: no launch line, or options that mean nothing without one.
     """
     if args.on == "real":
-        return BenchJob(
+        return pipeline.BenchJob(
             command=tuple(require_launch(args, "bench PATTERN")),
             repeats=args.repeats or 5,
             visibility=args.visibility or "permute",
@@ -118,7 +117,7 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default=None,
         help="of a collective, for the flow model and the simulator; a real MPI chooses its own. "
-        + "; ".join(f"{name}: {', '.join(ALGORITHMS[name])}" for name in COLLECTIVES)
+        + "; ".join(f"{name}: {', '.join(names)}" for name, names in COLLECTIVES.items())
         + " (default: the first)",
     )
     group.add_argument(

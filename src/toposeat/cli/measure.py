@@ -38,7 +38,7 @@ class MeasureCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        from toposeat.topology.measure import PROTOCOLS  # noqa: PLC0415
+        from toposeat.model.route import CopyProtocol  # noqa: PLC0415
 
         add_topology_option(parser, required=False)
         add_output_option(parser, "the topology with measured numbers")
@@ -46,7 +46,7 @@ class MeasureCommand(Command):
             "--protocols",
             metavar="LIST",
             default="get",
-            help=f"ways to copy, of {', '.join(PROTOCOLS)}; the first one gives the topology's"
+            help=f"ways to copy, of {', '.join(CopyProtocol)}; the first one gives the topology's"
             " numbers (default: get)",
         )
         parser.add_argument(

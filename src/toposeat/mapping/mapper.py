@@ -9,7 +9,6 @@ from dataclasses import replace
 from toposeat import _core
 from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
-from toposeat.mapping.explain import explain
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
@@ -66,6 +65,8 @@ def map_traffic(
     if options.explained:
         others = _runners_up(problem, evaluator, options, min(budget_s, _RUNNER_UP_S))
         others.insert(0, answer.device_of_rank)
+        from toposeat.mapping.explain import explain  # noqa: PLC0415
+
         explanation = explain(
             topology, evaluator, (default, placed), others, options, permits=problem.permits
         )

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
-COLLECTIVES = ("alltoall", "allgather", "allreduce", "bcast")
+# Each with the names of its algorithms, for the flow model and the simulator; the first by default.
+COLLECTIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "alltoall": ("linear", "pairwise", "bruck"),
+        "allgather": ("ring", "bruck", "recursive-doubling"),
+        "allreduce": ("ring", "recursive-doubling"),
+        "bcast": ("binomial",),
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

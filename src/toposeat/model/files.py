@@ -6,12 +6,9 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.input_file import read_input
@@ -70,6 +67,8 @@ def replace_atomically(
 ) -> None:
     """Let `produce` fill a temporary file beside `path`, then move it into place."""
     check_writable(path, overwrite=overwrite)
+    import tempfile  # noqa: PLC0415
+
     target = Path(os.path.realpath(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -129,6 +128,8 @@ def decode_json(text: str, kind: type[T], *, schema: str, path: str | Path) -> T
     Raises:
         InputError: with the line of the value that is wrong.
     """
+    import msgspec  # noqa: PLC0415
+
     raw = parse_json(text, path, hint="the file is damaged; make it again")
     _check_schema(raw, schema, path)
     try:
@@ -155,6 +156,8 @@ def builtins_of(value: object) -> Any:
     Names that were no UTF-8 (Python holds their bytes as lone surrogates) are written with escapes,
     because no JSON reader would take them back.
     """
+    import msgspec  # noqa: PLC0415
+
     return _without_none(msgspec.to_builtins(value, str_keys=True))
 
 

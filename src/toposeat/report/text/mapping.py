@@ -12,7 +12,6 @@ from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
-from toposeat.report.text.explanation import explanation_parts
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 from toposeat.report.words import (
     busiest_words,
@@ -55,6 +54,8 @@ def render_mapping_text(
         parts.append(labelled("Reach", share))
     parts += sentences(result.notes)
     if result.explanation is not None:
+        from toposeat.report.text.explanation import explanation_parts  # noqa: PLC0415
+
         parts += ["", *explanation_parts(result.explanation, topology)]
     return lay_out(parts, style)
 

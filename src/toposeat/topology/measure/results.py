@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.model.quantity import Source
+from toposeat.model.route import CopyProtocol
 from toposeat.model.topology import CurvePoint, RouteCurve
 
-PROTOCOLS = ("get", "put", "cooperate", "staged")  # numbers 1 to 4 for the worker
+PROTOCOLS = tuple(each.value for each in CopyProtocol)  # numbers 1 to 4 for the worker
 LATENCY_BYTES = 8
 LATENCY_SIZES = (1, LATENCY_BYTES, 64, 512, 2048)
 SMALL_BYTES = 1 << 20

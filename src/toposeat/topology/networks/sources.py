@@ -13,36 +13,12 @@ from toposeat.model.files import path_exists
 from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
-from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
+from toposeat.topology.networks.formats import parse_network
+from toposeat.topology.networks.source_text import JOB, NETWORK_HINT, options_of, prefix_of
 from toposeat.topology.readers.file_text import read_file
 
-JOB = "slurm-job"
-_OPTION = re.compile(r",(bandwidth|latency|taper|topology)=([^,]*)\Z")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
-_HINT = (
-    "[slurm:|ib:|topograph:|levels:|addresses:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
-    "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
-)
 _JOB_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
-
-
-def is_network(source: str) -> bool:
-    """Whether a source is a network: by its prefix, by name, or by what its file begins with.
-
-    A shape is one only together with a node, which the caller knows.
-    """
-    text = source.strip()
-    prefix, rest = _prefix(text)
-    if text == JOB or prefix is not None:
-        return True
-    path = Path(_options(rest)[0])
-    # A pipe can be read once only, and then by whoever reads the machine.
-    if not path_exists(path) or not path.is_file():
-        return False
-    try:
-        return network_format_of(read_file(path)) is not None
-    except InputError:  # whoever reads it as a topology says why
-        return False
 
 
 def read_network(source: str | Path) -> Network:
@@ -64,47 +40,33 @@ def read_network(source: str | Path) -> Network:
         from toposeat.topology.networks.shape_network import network_of_shape  # noqa: PLC0415
 
         return network_of_shape(text)
-    prefix, rest = _prefix(text)
-    name, options = _options(rest)
+    prefix, rest = prefix_of(text)
+    name, options = options_of(rest)
     rates = _rates(options)
     if name == JOB:
         from toposeat.topology.networks.slurm_job import job_network  # noqa: PLC0415
 
         return replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
     if not name:
-        raise UsageError("the network's source is empty", hint=_HINT)
+        raise UsageError("the network's source is empty", hint=NETWORK_HINT)
     file = read_file(Path(name))
     wanted = options.get("topology")
     if wanted is not None:
         from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415
 
         if not slurm_yaml.looks_like(file):
-            raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=_HINT)
+            raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=NETWORK_HINT)
         return replace(slurm_yaml.parse_named(file, wanted), rates=rates)
     return replace(parse_network(file, prefix), rates=rates)
-
-
-def _prefix(text: str) -> tuple[str | None, str]:
-    prefix, colon, rest = text.partition(":")
-    return (prefix, rest) if colon and prefix in PREFIXES else (None, text)
-
-
-def _options(text: str) -> tuple[str, dict[str, str]]:
-    """The file name and what stands behind it; a name may have commas of its own."""
-    options: dict[str, str] = {}
-    while match := _OPTION.search(text):
-        if match.group(1) in options:
-            raise UsageError(f"{match.group(1)}= is given twice", hint=_HINT)
-        options[match.group(1)] = match.group(2)
-        text = text[: match.start()]
-    return text, options
 
 
 def _rates(options: Mapping[str, str]) -> NetworkRates:
     latencies = _numbers(options, "latency", 1e-6)
     taper = _numbers(options, "taper", 1.0) or (1.0,)
     if len(latencies) not in (0, 2) or len(taper) > 1 or not 1 <= taper[0] <= 1000:
-        raise UsageError("latency=PORT:HOP in microseconds, taper= from 1 to 1000", hint=_HINT)
+        raise UsageError(
+            "latency=PORT:HOP in microseconds, taper= from 1 to 1000", hint=NETWORK_HINT
+        )
     return NetworkRates(
         bandwidths_bytes_per_s=_numbers(options, "bandwidth", 1e9),
         taper=taper[0],
@@ -119,11 +81,11 @@ def _numbers(options: Mapping[str, str], name: str, unit: float) -> tuple[float,
     words = options[name].split(":")
     if not all(_NUMBER.fullmatch(word) for word in words) or len(words) > 16:
         raise UsageError(
-            f"{name}={options[name][:40]}: expected numbers such as 25:100", hint=_HINT
+            f"{name}={options[name][:40]}: expected numbers such as 25:100", hint=NETWORK_HINT
         )
     values = tuple(float(word) * unit for word in words)
     if name == "bandwidth" and min(values) <= 0:
-        raise UsageError("a bandwidth of 0", hint=_HINT)
+        raise UsageError("a bandwidth of 0", hint=NETWORK_HINT)
     return values
 
 

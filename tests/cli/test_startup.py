@@ -1,0 +1,62 @@
+"""A verb imports what it uses: counted in modules, which no load on the machine changes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from toposeat.cli.main import VERBS
+
+_PROGRAM = """
+import contextlib, io, json, sys
+from toposeat.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()) as out:
+    try:
+        code = main(sys.argv[1:])
+    except SystemExit as end:
+        code = end.code
+print(json.dumps([code, out.getvalue(), sorted(sys.modules)]))
+"""
+
+
+def _imported(*words: str) -> tuple[str, set[str]]:
+    """The output of a command that succeeds, and the modules in its process."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *words], capture_output=True, text=True, check=True
+    )
+    code, output, modules = json.loads(done.stdout)
+    assert not code, done.stderr
+    return output, set(modules)
+
+
+def test_map_of_a_pattern_on_a_catalogue_machine() -> None:
+    output, modules = _imported("map", "stencil2d:4x4", "-t", "k80-16")
+    assert "CUDA_VISIBLE_DEVICES" in output or "rank" in output
+    ours = {name for name in modules if name.partition(".")[0] == "toposeat"}
+    assert len(ours) <= 120, sorted(ours)
+    assert not {"elftools", "yaml", "asyncio", "sqlite3", "pynvml"} & modules
+    assert not {
+        name
+        for name in ours
+        if name.startswith(("toposeat.profile.recording", "toposeat.topology.live"))
+        or name == "toposeat.topology.formats"
+    }
+
+
+@pytest.mark.parametrize(
+    "words", [*((verb, "--help") for verb in VERBS), ("--help",)], ids=" ".join
+)
+def test_help_needs_no_numpy(words: tuple[str, ...]) -> None:
+    output, modules = _imported(*words)
+    assert output.startswith("usage: toposeat")
+    assert not {"numpy", "msgspec", "rich", "yaml", "toposeat._core"} & modules
+
+
+def test_version_imports_no_verb() -> None:
+    output, modules = _imported("--version")
+    assert output.startswith("toposeat ")
+    assert not {f"toposeat.cli.{verb}" for verb in VERBS} & modules
+    assert not {"numpy", "msgspec", "rich", "yaml"} & modules
