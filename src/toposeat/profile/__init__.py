@@ -8,8 +8,7 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.profile.importers.formats import holds_traffic
-    from toposeat.profile.pattern.exchange_pattern import EXCHANGE_FORMS, grid_exchange
-    from toposeat.profile.pattern.patterns import pattern_traffic
+    from toposeat.profile.pattern.patterns import EXCHANGE_FORMS, grid_exchange, pattern_traffic
     from toposeat.profile.recording.library import choose_abi, choose_library
     from toposeat.profile.recording.run import (
         MIN_WINDOW_S,
@@ -34,8 +33,7 @@ else:
         __name__,
         {
             ".importers.formats": "holds_traffic",
-            ".pattern.exchange_pattern": "EXCHANGE_FORMS grid_exchange",
-            ".pattern.patterns": "pattern_traffic",
+            ".pattern.patterns": "EXCHANGE_FORMS grid_exchange pattern_traffic",
             ".recording.library": "choose_abi choose_library",
             ".recording.run": "MIN_WINDOW_S PHASES_BY_MARK NothingRecordedError Recording"
             " merge_records profile_line profile_run",

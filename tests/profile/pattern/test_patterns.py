@@ -14,7 +14,6 @@ from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
 from toposeat.profile.pattern.patterns import (
     DEFAULT_BYTES,
     PATTERN_FORMS,
-    is_pattern,
     pattern_traffic,
 )
 from toposeat.profile.recognise import describe_pattern
@@ -292,14 +291,6 @@ def test_errors_name_the_cause_and_list_the_forms(text: str, cause: str) -> None
     name = text.partition(":")[0]
     own = [form for form in PATTERN_FORMS if form.startswith(f"{name}:")] or PATTERN_FORMS
     assert all(form in caught.value.hint for form in own)
-
-
-def test_is_pattern() -> None:
-    assert is_pattern("ring:4")
-    assert is_pattern("llm:nonsense")  # meant as one: its own error is the helpful one
-    assert not is_pattern("ring")
-    assert not is_pattern("app.prof")
-    assert not is_pattern("C:ring")
 
 
 @given(

@@ -14,7 +14,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
 from toposeat.profile.importers.pair_list import looks_like_pair_list
-from toposeat.profile.importers.treematch_matrix import looks_like_treematch
+from toposeat.profile.importers.text_matrix import looks_like_treematch
 from toposeat.profile.input_files import beginning
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.records.record_layout import SUFFIX
@@ -26,7 +26,7 @@ ACCEPTED = (
 )
 
 # Importers as `MODULE:FUNCTION`; those of one file take its path, those of a folder all its files.
-_CSV = "csv_matrix:read_csv_matrix"
+_CSV = "text_matrix:read_csv_matrix"
 _MONITORING = "open_mpi_monitoring:read_monitoring"
 _NCCL_LOG = "nccl_log:read_nccl_logs"
 _INSPECTOR = "nccl_inspector:read_inspector"
@@ -97,7 +97,7 @@ def _importer_of(path: Path) -> str:
         (_JSON.match(text) is not None, _importer_of_json(head)),
         (_LOG_MARK in head, _NCCL_LOG),
         (looks_like_pair_list(text), "pair_list:read_pair_list"),
-        (looks_like_treematch(text), "treematch_matrix:read_treematch_matrix"),
+        (looks_like_treematch(text), "text_matrix:read_treematch_matrix"),
         (text.startswith("# toposeat/") or path.suffix in {".place", ".html"}, _NO_TRAFFIC),
     ]
     for is_it, importer in found:

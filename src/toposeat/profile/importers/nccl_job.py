@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import (
-    HISTOGRAM_BUCKETS,
     MAX_TOTAL,
     CollectiveEvent,
     Communicator,
-    Int64Array,
     MemorySpace,
-    PairTable,
     RankInfo,
     Traffic,
     TrafficKind,
 )
+from toposeat.profile.importers.message_list import MessageList
 from toposeat.profile.importers.nccl_edges import (
     DIRECT_OPERATIONS,
     OPERATIONS,
@@ -81,31 +77,6 @@ class Group:
 
 
 @dataclass(slots=True)
-class _Edges:
-    """Messages in columns, with their sum watched."""
-
-    source: list[int] = field(default_factory=list)
-    target: list[int] = field(default_factory=list)
-    bytes: list[int] = field(default_factory=list)
-    messages: list[int] = field(default_factory=list)
-    total: int = 0
-
-    def add(self, source: int, target: int, size: int, messages: int) -> None:
-        self.total += size + messages
-        if self.total >= MAX_TOTAL or len(self.source) >= MAX_EDGES:
-            raise InputError(
-                "the calls add up to more than can be counted", hint="is the source damaged?"
-            )
-        self.source.append(source)
-        self.target.append(target)
-        self.bytes.append(size)
-        self.messages.append(messages)
-
-    def table(self) -> PairTable:
-        return PairTable.from_pairs(self.source, self.target, self.bytes, self.messages)
-
-
-@dataclass(slots=True)
 class NcclJob:
     """What is gathered of one job; `traffic` makes the result.
 
@@ -116,7 +87,7 @@ class NcclJob:
         receives: the same messages as their receivers report them.
         exchanged: messages of collectives with a size per pair, as their senders report them.
         reporting: world ranks that left a report.
-        nowhere: messages with ranks of which nothing is known.
+        unplaced: messages with ranks of which nothing is known.
         space: where all buffers are.
     """
 
@@ -126,7 +97,7 @@ class NcclJob:
     receives: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     exchanged: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     reporting: set[int] = field(default_factory=set)
-    nowhere: int = 0
+    unplaced: int = 0
     space: MemorySpace = MemorySpace.DEVICE
 
     def traffic(
@@ -143,51 +114,41 @@ class NcclJob:
             InputError: the sums cannot be counted.
         """
         notes = list(report)
-        collective, direct = _Edges(), _Edges()
-        unplaced = sum(self._expand(group, collective) for group in self.groups)
+        messages = MessageList(self.ranks, self.space)
+        unplaced = sum(self._expand(group, messages) for group in self.groups)
         for (source, target, size), count in self.exchanged.items():
-            if source != target:
-                collective.add(source, target, size * count, count)
+            messages.add_sum(TrafficKind.COLLECTIVE, source, target, size * count, count)
+        modelled = len(messages) > 0
+        for (source, target, size), count in self._reported():
+            messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
+        _check(messages)
         if unplaced:
             notes.append(
                 f"{unplaced} bytes of collectives pass ranks of which nothing is known; they are"
                 " left out"
             )
-        if self.nowhere:
+        if self.unplaced:
             notes.append(
-                f"{self.nowhere} messages are with ranks of which nothing is known; they are left"
+                f"{self.unplaced} messages are with ranks of which nothing is known; they are left"
                 " out"
             )
-        histogram = self._messages(direct)
-        tables: dict[tuple[TrafficKind, MemorySpace], PairTable] = {}
-        if collective.source:
-            tables[TrafficKind.COLLECTIVE, self.space] = collective.table()
-        histograms: dict[tuple[TrafficKind, MemorySpace], Int64Array] = {}
-        if direct.source:
-            tables[TrafficKind.POINT_TO_POINT, self.space] = direct.table()
-            histograms[TrafficKind.POINT_TO_POINT, self.space] = histogram
-        return Traffic(
-            ranks=self.ranks,
-            origin=origin,
-            tables=tables,
-            histograms=histograms,
-            communicators=tuple(
-                Communicator(
-                    id=number,
-                    ranks=tuple(rank for rank in group.members if rank is not None),
-                    name=group.name,
-                )
-                for number, group in enumerate(self.groups)
-            ),
-            collectives=self._events(notes),
-            collective_model=self._model() if collective.source else "",
-            rank_info=tuple(rank_info),
+        messages.communicators = [
+            Communicator(
+                id=number,
+                ranks=tuple(rank for rank in group.members if rank is not None),
+                name=group.name,
+            )
+            for number, group in enumerate(self.groups)
+        ]
+        messages.collectives = self._events(notes)
+        traffic = messages.traffic(
+            origin,
+            collective_model=self._model() if modelled else "",
             metadata=dict(metadata or {}),
-            report=tuple(notes),
-            timed=False,
         )
+        return replace(traffic, rank_info=tuple(rank_info), report=tuple(notes), timed=False)
 
-    def _expand(self, group: Group, edges: _Edges) -> int:
+    def _expand(self, group: Group, messages: MessageList) -> int:
         """Adds a communicator's edges; returns the bytes on edges with an end that is unknown."""
         unplaced = 0
         n = len(group.members)
@@ -197,29 +158,25 @@ class NcclJob:
                 raise InputError(
                     f"an {call.operation} of {n} ranks has too many pairs", hint="is it damaged?"
                 )
-            for source, target, size, messages in collective_edges(
+            for source, target, size, count in collective_edges(
                 call, n, algorithm=algorithm, rings=group.rings, trees=group.trees
             ):
-                ends = group.members[source], group.members[target]
-                if ends[0] is None or ends[1] is None:
+                sender, receiver = group.members[source], group.members[target]
+                if sender is None or receiver is None:
                     unplaced += size
                 else:
-                    edges.add(ends[0], ends[1], size, messages)
+                    messages.add_sum(TrafficKind.COLLECTIVE, sender, receiver, size, count)
+            _check(messages)
         return unplaced
 
-    def _messages(self, edges: _Edges) -> Int64Array:
-        histogram = np.zeros(HISTOGRAM_BUCKETS, np.int64)
-        seen = [*self.sends.items()]
-        seen += [
-            (key, count) for key, count in self.receives.items() if key[0] not in self.reporting
-        ]
-        for (source, target, size), count in seen:
-            if source != target:
-                edges.add(source, target, size * count, count)
-                histogram[size.bit_length()] += count
-        return histogram
+    def _reported(self) -> Iterator[tuple[tuple[int, int, int], int]]:
+        """Messages by their senders' reports; by the receivers' where the sender left none."""
+        yield from self.sends.items()
+        for key, count in self.receives.items():
+            if key[0] not in self.reporting:
+                yield key, count
 
-    def _events(self, notes: list[str]) -> tuple[CollectiveEvent, ...]:
+    def _events(self, notes: list[str]) -> list[CollectiveEvent]:
         total = sum(len(calls) for group in self.groups for calls in group.calls.values())
         by_class = total > _MAX_EVENTS
         if by_class:
@@ -228,14 +185,16 @@ class NcclJob:
         for number, group in enumerate(self.groups):
             for position, calls in group.calls.items():
                 rank = group.members[position]
+                if rank is None:
+                    continue
                 for call, count in calls.items():
-                    if rank is not None:
-                        size = 1 << (call.size.bit_length() - 1) if by_class and call.size else 0
-                        root = group.members[call.root] if call.root >= 0 else -1
-                        key = (number, call.operation, rank, -1 if root is None else root)
-                        size = size if by_class else call.size
-                        events[(*key, size, _how(call))] += count
-        return tuple(
+                    root = group.members[call.root] if call.root >= 0 else -1
+                    size = call.size
+                    if by_class and size:
+                        size = 1 << (size.bit_length() - 1)
+                    key = (number, call.operation, rank, -1 if root is None else root)
+                    events[(*key, size, _how(call))] += count
+        return [
             CollectiveEvent(
                 communicator=number,
                 operation=operation,
@@ -247,12 +206,19 @@ class NcclJob:
                 algorithm=how,
             )
             for (number, operation, rank, root, size, how), count in sorted(events.items())
-        )
+        ]
 
     def _model(self) -> str:
         calls = {call for group in self.groups for each in group.calls.values() for call in each}
         words = MODEL + (GIVEN_RINGS if any(g.rings for g in self.groups) else DEFAULT_RING)
         return words + (TREES if any(c.algorithm is Algorithm.TREE for c in calls) else "")
+
+
+def _check(messages: MessageList) -> None:
+    if len(messages) >= MAX_EDGES or messages.total >= MAX_TOTAL:
+        raise InputError(
+            "the calls add up to more than can be counted", hint="is the source damaged?"
+        )
 
 
 def _how(call: Call) -> str:

@@ -211,17 +211,15 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
         if view.calls:
             group.calls[view.rank] = view.calls
         for (peer, size), count in view.sends.items():
-            there = members[peer]
-            if there is None:
-                job.nowhere += count
+            if (target := members[peer]) is not None:
+                job.sends[me, target, size] += count
             else:
-                job.sends[me, there, size] += count
+                job.unplaced += count
         for (peer, size), count in view.receives.items():
-            there = members[peer]
-            if there is None:
-                job.nowhere += count
+            if (source := members[peer]) is not None:
+                job.receives[source, me, size] += count
             else:
-                job.receives[there, me, size] += count
+                job.unplaced += count
 
 
 def _rings(views: Sequence[View]) -> list[Ring]:

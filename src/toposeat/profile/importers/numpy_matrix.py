@@ -22,11 +22,10 @@ from toposeat.model.input_file import open_input
 from toposeat.model.traffic import (
     MAX_TOTAL,
     Int64Array,
-    MemorySpace,
     PairTable,
     Traffic,
-    TrafficKind,
 )
+from toposeat.profile.importers.message_list import table_traffic
 
 MAX_RANKS = 1 << 14  # of a dense matrix
 MAX_PAIRS = 1 << 24
@@ -258,24 +257,13 @@ def _sparse(
 
 def _traffic(path: str | Path, ranks: int, pairs: _Pairs, counts: _Pairs | None) -> Traffic:
     source, target, value = pairs
-    report = ["a NumPy matrix does not say where the buffers were: device memory is assumed"]
     if counts is None:
-        report.insert(
-            0, "a NumPy matrix of bytes has no message counts: one message per pair is assumed"
-        )
         table = PairTable.from_pairs(source, target, value, (value > 0).astype(np.int64))
-    else:
-        nothing = np.zeros_like
-        table = PairTable.from_pairs(
-            np.concatenate([source, counts[0]]),
-            np.concatenate([target, counts[1]]),
-            np.concatenate([value, nothing(counts[2])]),
-            np.concatenate([nothing(value), counts[2]]),
-        )
-    return Traffic(
-        ranks=ranks,
-        origin=f"NumPy matrix {Path(path).name}",
-        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
-        report=tuple(report),
-        timed=False,
+        return table_traffic("NumPy matrix", path, ranks, table)
+    table = PairTable.from_pairs(
+        np.concatenate([source, counts[0]]),
+        np.concatenate([target, counts[1]]),
+        np.concatenate([value, np.zeros_like(counts[2])]),
+        np.concatenate([np.zeros_like(value), counts[2]]),
     )
+    return table_traffic("NumPy matrix", path, ranks, table, one_per=None)

@@ -16,7 +16,7 @@ from toposeat.errors import InputError
 from toposeat.model.files import read_text
 from toposeat.model.traffic import MemorySpace, PairTable, RankInfo, Traffic, TrafficKind
 
-FIRST_LINE = "# POINT TO POINT"
+_FIRST_LINE = "# POINT TO POINT"
 MAX_RANKS = 1 << 20
 
 _NAME = re.compile(r"(?P<prefix>.*)\.(?P<rank>\d{1,7})\.prof", re.ASCII | re.DOTALL)
@@ -50,11 +50,6 @@ class _Row:
     target: int
     bytes: int
     messages: int
-
-
-def looks_like_monitoring(text: str) -> bool:
-    """Whether a file's beginning is that of a monitoring file."""
-    return text.startswith(FIRST_LINE)
 
 
 def read_monitoring(path: str | Path) -> Traffic:
@@ -114,7 +109,7 @@ def _files_of_run(path: Path) -> dict[int, Path]:
 
 def _rows(path: Path, rank: int) -> Iterator[_Row]:
     lines = read_text(path).splitlines()
-    if not lines or not looks_like_monitoring(lines[0]):
+    if not lines or not lines[0].startswith(_FIRST_LINE):
         raise InputError("not a file of Open MPI's monitoring", path=path, line=1, hint=_HINT)
     for number, line in enumerate(lines, 1):
         cells = line.split("\t")

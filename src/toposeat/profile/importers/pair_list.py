@@ -23,13 +23,13 @@ from toposeat.model.input_file import read_input
 from toposeat.model.traffic import (
     MAX_TOTAL,
     Int64Array,
-    MemorySpace,
     PairTable,
     Traffic,
-    TrafficKind,
 )
+from toposeat.profile.importers.message_list import table_traffic
 from toposeat.profile.importers.text_matrix import (
     Line,
+    comma_cells,
     matrix_lines,
     whole_numbers,
     wrong_width,
@@ -53,7 +53,7 @@ def looks_like_pair_list(text: str) -> bool:
     """Whether the first line that is no comment names the columns of a pair list."""
     for line in text.split("\n"):
         if line.strip() and not line.lstrip().startswith("#"):
-            return _columns(_split(line)) is not None
+            return _columns(comma_cells(line)) is not None
     return False
 
 
@@ -73,24 +73,8 @@ def read_pair_list(path: str | Path) -> Traffic:
     counted = "messages" in table
     messages = table["messages"] if counted else np.ones(size.size, np.int64)
     ranks = _ranks(path, 1 + int(max(table["source"].max(), table["target"].max())))
-    report = ["a pair list does not say where the buffers were: device memory is assumed"]
-    if not counted:
-        report.insert(0, "the pair list has no message counts: one message per line is assumed")
-    return Traffic(
-        ranks=ranks,
-        origin=f"pair list {Path(path).name}",
-        tables={
-            (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): PairTable.from_pairs(
-                table["source"], table["target"], size, messages
-            )
-        },
-        report=tuple(report),
-        timed=False,
-    )
-
-
-def _split(line: str) -> list[str]:
-    return [cell.strip() for cell in line.split(",")]
+    pairs = PairTable.from_pairs(table["source"], table["target"], size, messages)
+    return table_traffic("pair list", path, ranks, pairs, one_per=None if counted else "line")
 
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...] | None:
@@ -102,7 +86,7 @@ def _columns(cells: Sequence[str]) -> tuple[str, ...] | None:
 
 def _table(path: str | Path) -> tuple[tuple[str, ...], Sequence[Int64Array]]:
     """The names of the columns, and the columns."""
-    lines = matrix_lines(path, _split, hint=_HINT)
+    lines = matrix_lines(path, comma_cells, hint=_HINT)
     header = next(lines, None)
     columns = None if header is None else _columns(header[1])
     if header is None or columns is None:

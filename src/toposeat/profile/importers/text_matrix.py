@@ -1,4 +1,8 @@
-"""What text files with a square matrix of bytes have in common: lines, cells, numbers."""
+"""Square matrices of bytes in text files: CSV with commas, TreeMatch and TopoMatch with blanks.
+
+A row is a sender, a column a receiver. TreeMatch takes weights without a direction, and most of its
+files are symmetric; what is read here keeps each cell as bytes from the row's rank to the column's.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,92 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+
 from toposeat.errors import InputError
 from toposeat.model.input_file import read_input
-from toposeat.model.traffic import MAX_TOTAL
+from toposeat.model.traffic import MAX_TOTAL, PairTable, Traffic
+from toposeat.profile.importers.message_list import table_traffic
 
 Line = tuple[int, list[str]]  # line number, cells
 
+MAX_ROUNDING = 0.01  # of all bytes of a TreeMatch matrix: what rounding to whole bytes may change
+_CSV_HINT = "expected one line per sender with the bytes to each receiver, separated by commas"
+_TREEMATCH_HINT = "expected one line per rank with the weight to each rank, separated by blanks"
 _NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})(e[+-]?\d{1,4})?", re.ASCII | re.I)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.I)
+
+
+def read_csv_matrix(path: str | Path) -> Traffic:
+    """Read a square matrix of bytes.
+
+    Lines that are empty or begin with `#` are skipped. The first line may be a header; then the
+    first column may hold labels (the corner cell is empty or text). Numbers are whole, not
+    negative, in any usual notation (`1048576`, `1e6`).
+
+    Raises:
+        InputError: with the line number, on anything else.
+    """
+    lines = _without_labels(path, list(matrix_lines(path, comma_cells, hint=_CSV_HINT)))
+    check_square(path, lines, hint=_CSV_HINT)
+    matrix = np.array(whole_numbers(path, lines, hint=_CSV_HINT), np.int64)
+    return table_traffic("CSV matrix", path, len(lines), PairTable.from_dense(matrix))
+
+
+def comma_cells(line: str) -> list[str]:
+    """The cells of a line of a CSV file, without blanks around them."""
+    return [cell.strip() for cell in line.split(",")]
+
+
+def _without_labels(path: str | Path, lines: list[Line]) -> list[Line]:
+    """Drops a header line, and with it a column of labels where the rows have one."""
+    if not lines or all(is_number(cell) for cell in lines[0][1]):
+        return lines
+    header, rows = lines[0][1], lines[1:]
+    if any(is_number(cell) for cell in header) and header[0] != "":
+        return lines  # not a header but a damaged row: let it be named
+    labelled = rows and len(rows[0][1]) == len(rows) + 1
+    if not labelled:
+        return rows
+    for number, cells in rows:
+        if len(cells) != len(rows) + 1:
+            raise wrong_width(path, number, len(cells), len(rows) + 1, hint=_CSV_HINT)
+    return [(number, cells[1:]) for number, cells in rows]
+
+
+def looks_like_treematch(text: str) -> bool:
+    """Whether the first line that says something is numbers between blanks."""
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            cells = line.split()
+            return len(cells) > 1 and all(is_number(cell) for cell in cells[:-1])
+    return False
+
+
+def read_treematch_matrix(path: str | Path) -> Traffic:
+    """Read a dense matrix of weights, which are taken as bytes.
+
+    Fractions are rounded to whole bytes, if that changes the sum by no more than `MAX_ROUNDING`.
+
+    Raises:
+        InputError: with the line number, on anything else.
+    """
+    lines = list(matrix_lines(path, str.split, hint=_TREEMATCH_HINT))
+    check_square(path, lines, hint=_TREEMATCH_HINT)
+    matrix = whole_numbers(path, lines, hint=_TREEMATCH_HINT, allow_fraction=True)
+    exact = sum((Decimal(cell) for _, cells in lines for cell in cells), Decimal(0))
+    total = sum(map(sum, matrix))
+    if abs(exact - total) > exact * Decimal(MAX_ROUNDING):
+        raise InputError(
+            "the weights are too small to be bytes",
+            path=path,
+            hint="multiply the matrix, for example by 1e6: only the relation of its cells matters",
+        )
+    notes = ["its weights are taken as bytes from the row's rank to the column's"]
+    if exact != total:
+        notes.append("weights with a fraction were rounded to whole bytes")
+    table = PairTable.from_dense(np.array(matrix, np.int64))
+    return table_traffic("TreeMatch matrix", path, len(lines), table, notes=notes)
 
 
 def matrix_lines(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
 
 from toposeat.errors import UsageError
+from toposeat.model.exchange import GridExchange
 from toposeat.model.traffic import (
     MAX_TOTAL,
     CollectiveEvent,
@@ -26,6 +28,8 @@ from toposeat.profile.pattern.pattern_text import PatternText
 DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
 MAX_RANKS = 2**17
+MAX_EXCHANGE_RANKS = 4096
+MAX_DIMENSIONS = 6  # of the microbenchmark program, microbench/microbench.h
 MAX_PAIRS = 2**22
 
 Builder = Callable[[PatternText], MessageList]
@@ -61,7 +65,7 @@ def pattern_traffic(text: str) -> Traffic:
     form, build = entry
     parts = PatternText(text, (form,))
     messages = build(parts)
-    if float(messages.total_bytes()) >= MAX_TOTAL:
+    if float(messages.total) >= MAX_TOTAL:
         raise parts.error("the bytes of all messages do not fit in 62 bits")
     return messages.traffic(
         f"pattern {text}",
@@ -70,72 +74,86 @@ def pattern_traffic(text: str) -> Traffic:
     )
 
 
-def is_pattern(text: str) -> bool:
-    """Whether the text is meant as a pattern: it begins with a pattern's name and a colon."""
-    name, colon, _ = text.partition(":")
-    return bool(colon) and name in _PATTERNS
+def grid_exchange(text: str) -> GridExchange:
+    """The exchange of a pattern string that the microbenchmark program can run.
+
+    Raises:
+        UsageError: another pattern than those of `EXCHANGE_FORMS`, or one that makes no sense.
+    """
+    name = text.partition(":")[0]
+    forms = tuple(form for form in EXCHANGE_FORMS if form.partition(":")[0] == name)
+    if not forms:
+        raise UsageError(
+            f"no microbenchmark for pattern {text[:80]!r}",
+            hint="accepted: " + "; ".join(EXCHANGE_FORMS),
+        )
+    parts = PatternText(text, forms)
+    exchange = _take_exchange(parts, MAX_EXCHANGE_RANKS)
+    parts.finish()
+    if len(exchange.grid) > MAX_DIMENSIONS:
+        raise parts.error(f"more than {MAX_DIMENSIONS} dimensions")
+    return exchange
 
 
-def _stencil(dimensions: int) -> Builder:
-    def build(text: PatternText) -> MessageList:
-        grid = text.take_grid(dimensions=dimensions, max_ranks=MAX_RANKS)
-        wrap = text.take_flag("wrap")
-        diagonals = text.take_flag("diagonals")
-        weight = text.take_factor("weight", 1)
-        size, count = _take_message(text)
-        text.finish()
-        ranks = _Grid(grid)
-        messages = MessageList(ranks.size)
-        for rank, place in enumerate(ranks.places()):
-            for dimension, target in ranks.neighbours(place, wrap=wrap):
-                weighted = round(size * weight) if dimension == 0 else size
-                messages.add(TrafficKind.POINT_TO_POINT, rank, target, weighted, count)
-            if diagonals:
-                for target in ranks.diagonals(place, wrap=wrap):
-                    messages.add(TrafficKind.POINT_TO_POINT, rank, target, size, count)
-        return messages
+def _take_exchange(parts: PatternText, max_ranks: int) -> GridExchange:
+    name = parts.name
+    if name == "ring":
+        grid: tuple[int, ...] = (parts.take_ranks(max_ranks=max_ranks),)
+    else:
+        grid = parts.take_grid(
+            dimensions={"stencil2d": 2, "stencil3d": 3}.get(name), max_ranks=max_ranks
+        )
+    exchange = GridExchange(name=name, grid=grid, bytes=parts.take_bytes("bytes", DEFAULT_BYTES))
+    if name == "halo":
+        layers = parts.take_integer("layers", DEFAULT_LAYERS, minimum=1, maximum=1024)
+        return replace(exchange, wrap=True, layers=layers)
+    if name not in ("stencil2d", "stencil3d"):
+        return exchange
+    return replace(
+        exchange,
+        wrap=parts.take_flag("wrap"),
+        diagonals=parts.take_flag("diagonals"),
+        weight=parts.take_factor("weight", 1),
+    )
 
-    return build
 
-
-def _halo(text: PatternText) -> MessageList:
-    grid = text.take_grid(max_ranks=MAX_RANKS)
-    layers = text.take_integer("layers", DEFAULT_LAYERS, minimum=1, maximum=1024)
-    size, count = _take_message(text)
+def _exchange(text: PatternText) -> MessageList:
+    exchange = _take_exchange(text, MAX_RANKS)
+    count = _take_count(text)
     text.finish()
-    ranks = _Grid(grid)
-    messages = MessageList(ranks.size)
+    if exchange.is_collective:
+        return _alltoall(text, exchange, count)
+    messages = MessageList(exchange.ranks)
+    for source, target, size in _neighbour_messages(exchange):
+        messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
+    return messages
+
+
+def _neighbour_messages(exchange: GridExchange) -> Iterator[tuple[int, int, int]]:
+    """Source, target and bytes of each message of a ring, a stencil or a halo."""
+    if exchange.name == "ring":
+        for rank in range(exchange.ranks):
+            yield rank, (rank + 1) % exchange.ranks, exchange.bytes
+        return
+    ranks = _Grid(exchange.grid)
+    size = exchange.bytes * exchange.layers
     for rank, place in enumerate(ranks.places()):
-        for _, target in ranks.neighbours(place, wrap=True):
-            messages.add(TrafficKind.POINT_TO_POINT, rank, target, size * layers, count)
-    return messages
+        for dimension, target in ranks.neighbours(place, wrap=exchange.wrap):
+            yield rank, target, round(size * exchange.weight) if dimension == 0 else size
+        if exchange.diagonals:
+            for target in ranks.diagonals(place, wrap=exchange.wrap):
+                yield rank, target, size
 
 
-def _ring(text: PatternText) -> MessageList:
-    ranks = text.take_ranks(max_ranks=MAX_RANKS)
-    size, count = _take_message(text)
-    text.finish()
-    messages = MessageList(ranks)
-    for rank in range(ranks):
-        messages.add(TrafficKind.POINT_TO_POINT, rank, (rank + 1) % ranks, size, count)
-    return messages
-
-
-def _alltoall(text: PatternText) -> MessageList:
-    grid = text.take_grid(max_ranks=MAX_RANKS)
-    size, count = _take_message(text)
-    text.finish()
-    ranks = _Grid(grid)
-    if ranks.size * (grid[0] - 1) > MAX_PAIRS:
+def _alltoall(text: PatternText, exchange: GridExchange, count: int) -> MessageList:
+    if exchange.ranks * (exchange.grid[0] - 1) > MAX_PAIRS:
         raise text.error(f"more than {MAX_PAIRS} pairs of ranks")
-    messages = MessageList(ranks.size)
-    stride = ranks.size // grid[0]
-    for first in range(stride):
-        members = tuple(range(first, ranks.size, stride))
+    messages = MessageList(exchange.ranks)
+    for first, members in enumerate(exchange.groups):
         messages.communicators.append(
             Communicator(id=first, ranks=members, name=f"first dimension, member {first}")
         )
-        messages.add_all_to_all(TrafficKind.COLLECTIVE, members, size, count)
+        messages.add_all_to_all(TrafficKind.COLLECTIVE, members, exchange.bytes, count)
         messages.collectives += [
             CollectiveEvent(
                 communicator=first,
@@ -143,7 +161,7 @@ def _alltoall(text: PatternText) -> MessageList:
                 rank=rank,
                 root=-1,
                 space=MemorySpace.DEVICE,
-                bytes=size,
+                bytes=exchange.bytes,
                 calls=count,
             )
             for rank in members
@@ -155,7 +173,7 @@ def _random(text: PatternText) -> MessageList:
     ranks = text.take_ranks(max_ranks=MAX_RANKS)
     seed = text.take_integer("seed", 1, minimum=0, maximum=2**63 - 1)
     degree = text.take_integer("degree", min(4, ranks - 1), minimum=0, maximum=ranks - 1)
-    size, count = _take_message(text)
+    size, count = text.take_bytes("bytes", DEFAULT_BYTES), _take_count(text)
     text.finish()
     if ranks * degree > MAX_PAIRS:
         raise text.error(f"more than {MAX_PAIRS} pairs of ranks")
@@ -174,11 +192,8 @@ def _random(text: PatternText) -> MessageList:
     return messages
 
 
-def _take_message(text: PatternText) -> tuple[int, int]:
-    return (
-        text.take_bytes("bytes", DEFAULT_BYTES),
-        text.take_integer("messages", 1, minimum=1, maximum=10**9),
-    )
+def _take_count(text: PatternText) -> int:
+    return text.take_integer("messages", 1, minimum=1, maximum=10**9)
 
 
 class _Grid:
@@ -219,19 +234,22 @@ class _Grid:
                 yield sum(step for _, step in ends)
 
 
+EXCHANGE_FORMS = (
+    "stencil2d:4x4[,diagonals][,wrap][,weight=W][,bytes=N]",
+    "stencil3d:2x2x4[,diagonals][,wrap][,weight=W][,bytes=N]",
+    "halo:2x2x4[,layers=L][,bytes=N]",
+    "ring:N[,bytes=N]",
+    "alltoall:4x2x2[,bytes=N]",
+    "allgather:4x2x2[,bytes=N]",
+    "allreduce:4x2x2[,bytes=N]",
+    "bcast:4x2x2[,bytes=N]",
+)
 _PATTERNS: MappingProxyType[str, tuple[str, Builder]] = MappingProxyType(
     {
-        "stencil2d": (
-            "stencil2d:4x4[,diagonals][,wrap][,weight=W][,bytes=N][,messages=M]",
-            _stencil(dimensions=2),
-        ),
-        "stencil3d": (
-            "stencil3d:2x2x4[,diagonals][,wrap][,weight=W][,bytes=N][,messages=M]",
-            _stencil(dimensions=3),
-        ),
-        "halo": ("halo:2x2x4[,layers=L][,bytes=N][,messages=M]", _halo),
-        "ring": ("ring:N[,bytes=N][,messages=M]", _ring),
-        "alltoall": ("alltoall:4x2x2[,bytes=N][,messages=M]", _alltoall),
+        **{
+            form.partition(":")[0]: (form + "[,messages=M]", _exchange)
+            for form in EXCHANGE_FORMS[:5]
+        },
         "random": ("random:N[,seed=S][,degree=D][,bytes=N][,messages=M]", _random),
         "llm": (LLM_FORM, llm_messages),
     }
