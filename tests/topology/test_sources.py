@@ -84,7 +84,7 @@ def test_refuses_huge_files(tmp_path: Path) -> None:
     ("source", "kind", "hint"),
     [
         ("dgx1v", UsageError, "did you mean dgx-1v"),
-        ("quite-other", UsageError, "known are k80-16, "),
+        ("quite-other", UsageError, "known are a100-pcie-8-bridged, "),
         ("", UsageError, "give one of: this"),
         ("no/such/file", InputError, "give one of: this"),
         ("no-such-file.txt", InputError, "give one of: this"),

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat.topology.catalogue import catalogue_names
+    from toposeat.topology.catalogue import (
+        built_in_machines,
+        catalogue_names,
+        machine_path,
+        own_machines,
+    )
     from toposeat.topology.health import findings_of, wiring_of
     from toposeat.topology.live.discover import discover_this
     from toposeat.topology.networks.allocation import allocated
@@ -18,7 +23,7 @@ else:
     __getattr__ = door(
         __name__,
         {
-            ".catalogue": "catalogue_names",
+            ".catalogue": "built_in_machines catalogue_names machine_path own_machines",
             ".health": "findings_of wiring_of",
             ".live.discover": "discover_this",
             ".networks.allocation": "allocated",

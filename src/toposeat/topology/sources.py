@@ -10,7 +10,7 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.shape_text import is_shape
 from toposeat.model.topology import Topology
-from toposeat.topology.catalogue import catalogue_names, catalogue_topology, hint_for_name
+from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 
 if TYPE_CHECKING:
     from toposeat.topology.formats import Parsed
@@ -71,8 +71,9 @@ def _read(source: str | Path) -> list[Parsed]:
         from toposeat.topology.live.discover import discover_this  # noqa: PLC0415
 
         return [discover_this()]
-    if text.lower() in catalogue_names():
-        return [catalogue_topology(text.lower())]
+    known = machine_path(text)
+    if known:
+        return [read_machine_file(known)]
     if not text:
         raise UsageError("the topology source is empty", hint=_hint())
     path = Path(source)
@@ -96,6 +97,8 @@ def _read(source: str | Path) -> list[Parsed]:
 
 
 def _read_path(path: Path) -> list[Parsed]:
+    if path.suffix == ".toml":
+        return [read_machine_file(path)]
     from toposeat.topology.formats import TREES, parse_outputs  # noqa: PLC0415
     from toposeat.topology.readers.file_text import read_file  # noqa: PLC0415
 

@@ -24,13 +24,15 @@ from toposeat.errors import UnavailableError
 from toposeat.model.topology import Topology, Vendor
 from toposeat.topology import discover_this, read_topology
 from toposeat.topology.catalogue import catalogue_topology
-from toposeat.topology.catalogue.dgx1 import CPUS, ONE_LANE, TWO_LANES
 from toposeat.topology.live.kfd import read_kfd
 from toposeat.topology.live.sysfs import read_sysfs
 
 GPU, CPU, SWITCH = 0, 1, 2  # NVML's remote device types
 DGX1_GPUS = ["06", "07", "0a", "0b", "85", "86", "89", "8a"]
 DGX1_NICS = ["05", "0c", "84", "8b"]
+CPUS = ("0-19,40-59", "20-39,60-79")
+TWO_LANES = ((0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7))
+ONE_LANE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
 
 
 def bus(number: str) -> str:

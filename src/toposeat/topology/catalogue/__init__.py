@@ -1,86 +1,135 @@
-"""Known machines, each written from published facts that `Topology.sources` names."""
+"""Known machines, one TOML file each: ours in this package, a user's own in the XDG folder."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import os
+import re
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from toposeat.errors import UsageError
 from toposeat.model.topology import Topology
-from toposeat.topology.catalogue import (
-    amd,
-    bridged,
-    dgx1,
-    dgx2,
-    hives,
-    intel,
-    k80,
-    nvl72,
-    nvswitch8,
-    pcie_boxes,
-    power,
-    power9,
-    quads,
-)
+from toposeat.topology.catalogue.assembly import build_machine
+from toposeat.topology.catalogue.machine_file import MachineText, at_part, decode, merged_tables
 
-_BUILDERS: dict[str, Callable[[], Topology]] = {
-    "k80-16": k80.build_mixed,
-    "k80-16-faraji": k80.build_paper,
-    "dgx-1p": dgx1.build_p100,
-    "dgx-1v": dgx1.build_v100,
-    "dgx-2": dgx2.build,
-    "dgx-a100": nvswitch8.build_a100,
-    "hgx-h100": nvswitch8.build_h100,
-    "a100-pcie-8-bridged": bridged.build_a100,
-    "rtx-4-crossed-bridges": bridged.build_rtx,
-    "power9-4": power9.build,
-    "mi60-8": hives.build_vega20,
-    "mi100-8": hives.build_mi100,
-    "mi250x-8": amd.build_mi250x,
-    "mi300x-8": amd.build_mi300x,
-    "mi325x-8": amd.build_mi325x,
-    "mi355x-8": amd.build_mi355x,
-    "mi300a-4": quads.build_mi300a,
-    "perlmutter-4": quads.build_perlmutter,
-    "polaris-4": quads.build_polaris,
-    "alps-gh200-4": quads.build_alps,
-    "summit-6": power.build_summit,
-    "minsky-4": power.build_minsky,
-    "aurora-12": intel.build_aurora,
-    "max1100-2": intel.build_max1100,
-    "gb200-nvl72": nvl72.build_gb200,
-    "gb300-nvl72": nvl72.build_gb300,
-    "hgx-h200": nvswitch8.build_h200,
-    "hgx-b200": nvswitch8.build_b200,
-    "hgx-b300": nvswitch8.build_b300,
-    "h100-pcie-8-bridged": pcie_boxes.build_h100_pcie,
-    "l40s-8": pcie_boxes.build_l40s,
-    "k40-4": pcie_boxes.build_sirocco,
-    "k40-8": pcie_boxes.build_k40_8,
-    "c2050-8": pcie_boxes.build_idgraf,
-}
+_FOLDER = Path(__file__).with_name("machines")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+_MOST_LIKE = 8  # files that one file may build on, one on the other
+
+
+def built_in_machines() -> dict[str, Path]:
+    """The files of the machines that toposeat brings, by name."""
+    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"), key=lambda p: p.stem)}
 
 
 def catalogue_names() -> tuple[str, ...]:
-    """Names that `catalogue_topology` knows."""
-    return tuple(_BUILDERS)
+    """Names of the machines that toposeat brings."""
+    return tuple(built_in_machines())
 
 
-@cache
-def catalogue_topology(name: str) -> Topology:
-    """A machine of the catalogue.
+def own_machines() -> dict[str, Path]:
+    """The user's own machine files by name: `$XDG_CONFIG_HOME/toposeat/machines/NAME.toml`."""
+    folder = _own_folder()
+    try:
+        found = sorted(folder.glob("*.toml")) if folder else []
+    except OSError:
+        return {}
+    return {path.stem: path for path in found if _NAME.fullmatch(path.stem)}
+
+
+def machine_path(name: str) -> Path | None:
+    """The file of the machine of that name, ours or the user's; None if there is none.
 
     Raises:
-        UsageError: no machine has that name; the hint names the nearest.
+        UsageError: both have a machine of that name.
     """
-    build = _BUILDERS.get(name.strip().lower())
-    if build is None:
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        return None
+    ours = _FOLDER / f"{name.lower()}.toml"
+    folder = _own_folder()
+    own = next(
+        (
+            path
+            for each in (name, name.lower())
+            if folder and (path := folder / f"{each}.toml").is_file()
+        ),
+        None,
+    )
+    if not ours.is_file():
+        return own
+    if own:
+        raise UsageError(
+            f"two machines are called {name.lower()}: the catalogue's and {own}",
+            hint="rename that file, or give its path to mean it",
+        )
+    return ours
+
+
+def catalogue_topology(name: str) -> Topology:
+    """A machine by its name.
+
+    Raises:
+        UsageError: no machine has that name, or two have; the hint names the nearest.
+        InputError: the user's file says something impossible, with its line.
+    """
+    path = machine_path(name)
+    if path is None:
         raise UsageError(f"no machine {name!r} in the catalogue", hint=hint_for_name(name))
-    return build()
+    return read_machine_file(path)
+
+
+def read_machine_file(path: Path) -> Topology:
+    """The machine that a TOML file describes, called like the file.
+
+    Raises:
+        InputError: unreadable, no TOML, an unknown key, something impossible; with its line.
+    """
+    return _built_in(path) if path.parent == _FOLDER else _read(path, "machine file")
 
 
 def hint_for_name(name: str) -> str:
-    """The nearest catalogue names, or all of them."""
-    near = difflib.get_close_matches(name.strip().lower(), _BUILDERS, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(_BUILDERS)}"
+    """The nearest names of machines, or all of them."""
+    known = (*catalogue_names(), *own_machines())
+    near = difflib.get_close_matches(name.strip().lower(), known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+
+
+def _own_folder() -> Path | None:
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if not base.is_absolute():  # the specification says to ignore relative ones
+        try:
+            base = Path.home() / ".config"
+        except RuntimeError:
+            return None
+    return base / "toposeat" / "machines"
+
+
+@cache
+def _built_in(path: Path) -> Topology:
+    return _read(path, "catalogue")
+
+
+def _read(path: Path, origin: str) -> Topology:
+    text = MachineText(path)
+    spec = decode(text, _tables(text, _MOST_LIKE))
+    return at_part(text, lambda: build_machine(path.stem, origin, spec))
+
+
+def _tables(text: MachineText, most: int) -> dict[str, Any]:
+    """What a file says, completed by the machine that it is like."""
+    like = text.tables.get("like")
+    if not isinstance(like, str):
+        return text.tables
+    try:
+        ours = text.path.parent == _FOLDER  # ours are never like a user's
+        path = _FOLDER / f"{like}.toml" if ours else machine_path(like)
+    except UsageError as error:
+        raise text.error(error.message, ["like"], error.hint) from error
+    if path is None:
+        raise text.error(f"no machine {like[:80]!r}", ["like"], hint_for_name(like))
+    if not most:
+        raise text.error("too many machines are like one another", ["like"])
+    return merged_tables(text.tables, _tables(MachineText(path), most - 1))

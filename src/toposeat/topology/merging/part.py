@@ -39,6 +39,7 @@ _RANK_OF_ORIGIN = (
     ("RCCL", Rank.NCCL),
     ("hwloc", Rank.HWLOC),
     ("catalogue", Rank.CATALOGUE),
+    ("machine file", Rank.CATALOGUE),
     ("synthetic", Rank.CATALOGUE),
     ("nvidia-smi topo", Rank.TEXT),
     ("nvidia-smi -q", Rank.DRIVER),

@@ -1,0 +1,304 @@
+"""A machine file: what its TOML may say, and the line where it says something else."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from toposeat.errors import InputError
+from toposeat.model.files import read_text
+from toposeat.model.part_error import PartError
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import ComponentKind, PathClass, Vendor
+
+T = TypeVar("T")
+
+MAX_CHARACTERS = 1 << 18
+MAX_DEVICES = 256
+_MERGED = ("devices", "numa", "nics")  # tables that `like` completes key by key
+
+_Rate = Annotated[float, Meta(gt=0)]
+_Count = Annotated[int, Meta(ge=1, le=MAX_DEVICES)]
+_Number = Annotated[int, Meta(ge=0, le=999_999)]
+_Generation = Annotated[int, Meta(ge=1, le=6)]
+
+
+class Stated(Struct, frozen=True, forbid_unknown_fields=True):
+    """A number with another source than a data sheet."""
+
+    value: _Rate
+    source: Source
+
+
+class Devices(Struct, frozen=True, forbid_unknown_fields=True):
+    """All GPUs of a host; a list shorter than `count` is shared out evenly, in order."""
+
+    name: str
+    vendor: Vendor
+    count: _Count
+    pci_bus_ids: list[str] = []
+    numa: list[_Number] = []
+    cpus: list[str] = []
+    memory_gib: Annotated[int, Meta(ge=1, le=1 << 20)] | None = None
+    link: str = ""
+    forwards: bool = False
+
+
+class Numa(Struct, frozen=True, forbid_unknown_fields=True):
+    """NUMA nodes of a host."""
+
+    nodes: Annotated[list[_Number], Meta(max_length=MAX_DEVICES)] = []
+    cpus: list[str] = []
+    names: list[str] = []
+
+
+class Nics(Struct, frozen=True, forbid_unknown_fields=True):
+    """Network adapters of a host; `numa` is shared out as for devices."""
+
+    names: Annotated[list[str], Meta(max_length=MAX_DEVICES)] = []
+    pci_bus_ids: list[str] = []
+    numa: list[_Number] = []
+    gigabits_per_s: _Rate | None = None
+
+
+class Parts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Switches, bridges and packages that no tree makes; numbered names where they are several."""
+
+    ids: str
+    kind: ComponentKind
+    name: str = ""
+    numa: list[_Number] = []
+    cpus: list[str] = []
+
+
+class Level(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is below each vertex of the level above; a bridge has `uplinks` links of `width`."""
+
+    bridges: _Count | None = None
+    switches: _Count | None = None
+    devices: _Count | None = None
+    nics: _Count | None = None
+    uplinks: _Count = 1
+    width: _Count = 16
+    generation: _Generation | None = None
+
+
+class Links(Struct, frozen=True, forbid_unknown_fields=True):
+    """Links of one sort: between pairs, each to each, from one set to another, or a PCIe tree."""
+
+    type: str = ""
+    lanes: _Count = 1
+    pairs: list[tuple[_Number, _Number]] = []
+    each_to_each: list[str] = []
+    from_: str = field(name="from", default="")
+    to: str = ""
+    tree: Annotated[list[Level], Meta(max_length=8)] = []
+    below: str = ""
+    generation: _Generation | None = None
+    width: _Count | None = None
+    bytes_per_s: _Rate | Stated | None = None
+    combined_bytes_per_s: _Rate | Stated | None = None
+    flow_bytes_per_s: _Rate | None = None
+    latency_s: _Rate | Stated | None = None
+    full_duplex: bool = False
+    name: str = ""
+
+
+class Pairs(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of pairs of devices, or of devices and adapters, as such."""
+
+    from_: str = field(name="from", default="")
+    to: str = ""
+    together: _Count | None = None
+    apart: _Count | None = None
+    unlinked: bool = False
+    flow_bytes_per_s: _Rate | Stated | None = None
+    both_ways_bytes_per_s: _Rate | Stated | None = None
+    path_class: PathClass | None = field(name="class", default=None)
+
+
+class Remarks(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to make of the numbers."""
+
+    assumed: str = ""
+    invented: str = ""
+    pci_bus_ids: str = ""
+    nics: str = ""
+    pcie: str = ""
+    x_bus: str = ""
+
+
+class MachineFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """One machine."""
+
+    devices: Devices
+    like: str = ""
+    description: str = ""
+    sources: list[str] = []
+    pcie_generation: _Generation | None = None
+    flows_fill_links: bool = False
+    hosts: str = ""
+    remarks: Remarks = Remarks()
+    numa: Numa = Numa()
+    nics: Nics = Nics()
+    parts: Annotated[list[Parts], Meta(max_length=256)] = []
+    links: Annotated[list[Links], Meta(max_length=1024)] = []
+    pairs: Annotated[list[Pairs], Meta(max_length=64)] = []
+
+
+_STRUCT_AT: dict[tuple[str, ...], type[Struct]] = {
+    (): MachineFile,
+    ("devices",): Devices,
+    ("numa",): Numa,
+    ("nics",): Nics,
+    ("remarks",): Remarks,
+    ("parts",): Parts,
+    ("links",): Links,
+    ("links", "tree"): Level,
+    ("pairs",): Pairs,
+}
+
+
+def quantity(number: float | Stated) -> Quantity:
+    """A number of a file; nominal unless it says otherwise."""
+    if isinstance(number, Stated):
+        return Quantity(number.value, number.source)
+    return Quantity(number)
+
+
+class MachineText:
+    """The text of one machine file.
+
+    Raises:
+        InputError: unreadable, too large, or no TOML.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text = read_text(path)
+        if len(self.text) > MAX_CHARACTERS:
+            raise InputError(
+                "too large to describe one machine",
+                path=path,
+                hint=f"a machine file has at most {MAX_CHARACTERS} characters",
+            )
+        try:
+            self.tables = tomllib.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            raise self._syntax_error(error) from error
+
+    def _syntax_error(self, error: Exception) -> InputError:
+        place = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        if isinstance(error, RecursionError):
+            cause, line = "nested too deeply", 1
+        elif place:
+            cause, line = str(error).replace(place.group(), ""), int(place.group(1))
+        elif isinstance(error, tomllib.TOMLDecodeError):  # "(at end of document)"
+            cause, line = str(error), self.text.count("\n") + 1
+        else:
+            cause, line = "a number is out of range", 1
+        return InputError(
+            f"no valid TOML: {cause[:1].lower()}{cause[1:200]}",
+            path=self.path,
+            line=line,
+            hint="correct that line",
+        )
+
+    def error(self, message: str, where: Sequence[str | int], hint: str = "") -> InputError:
+        """An error that names the line of what `where` leads to, of what it is in, or of `like`."""
+        line = line_of(self.text, where) or line_of(self.text, ["like"])
+        return InputError(message, path=self.path, line=line, hint=hint or "correct that value")
+
+
+def merged_tables(own: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a file completed by those of the machine that it is like."""
+    both = {**like, **own}
+    for key in _MERGED:
+        if isinstance(own.get(key), dict) and isinstance(like.get(key), dict):
+            both[key] = {**like[key], **own[key]}
+    return both
+
+
+def decode(text: MachineText, tables: dict[str, Any]) -> MachineFile:
+    """A machine of its tables.
+
+    Raises:
+        InputError: an unknown key, a missing one, a wrong type or range.
+    """
+    try:
+        return msgspec.convert(tables, MachineFile)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        where = [name or int(number) for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path)]
+        unknown = re.search("unknown field `(.*)`$", message, re.DOTALL)
+        if unknown:
+            raise _unknown_key(text, unknown[1], where) from error
+        at = f" in {where[-1]}" if where and isinstance(where[-1], str) else ""
+        cause = message.replace("Object missing", "missing").replace("Expected", "expected")
+        raise text.error(cause.replace("field", "key") + at, where) from error
+
+
+def _unknown_key(text: MachineText, key: str, where: list[str | int]) -> InputError:
+    names = tuple(step for step in where if isinstance(step, str))
+    known = _STRUCT_AT.get(names, Stated).__struct_encode_fields__
+    near = get_close_matches(key, known, n=2)
+    return text.error(
+        f"unknown key {key[:80]!r}",
+        [*where, key],
+        f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}",
+    )
+
+
+def at_part(text: MachineText, build: Callable[[], T]) -> T:
+    """What `build` returns; what it finds wrong, with its line.
+
+    Raises:
+        InputError: instead of a ValueError.
+    """
+    try:
+        return build()
+    except ValueError as error:
+        part = error.part if isinstance(error, PartError) else ()
+        raise text.error(str(error), part) from error
+
+
+_HEADER = re.compile(r"^[ \t]*\[\[?([A-Za-z_][\w.-]*)\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
+
+
+def line_of(text: str, where: Sequence[str | int]) -> int | None:
+    """The line of the table or key that `where` leads to, or of the last step that is found.
+
+    A scan, not a parse: strings that look like keys may mislead it, and only it.
+    """
+    if not where:
+        return None
+    headers = [match for match in _HEADER.finditer(text) if match[1] == where[0]]
+    steps = list(where[1:])
+    number = steps.pop(0) if headers and steps and isinstance(steps[0], int) else 0
+    if headers:
+        start = headers[min(int(number), len(headers) - 1)].start()
+        after = _HEADER.search(text, text.index("\n", start) if "\n" in text[start:] else start)
+    else:
+        start, after, steps = 0, _HEADER.search(text), list(where)
+    region = text[: after.start()] if after else text
+    found = start if headers else None
+    position = start
+    for step in steps:
+        if isinstance(step, int):
+            for _ in range(step + 1):
+                position = max(region.find("{", position + 1), position)
+            found = found if position == start else position
+            continue
+        key = re.compile(rf"(?:^[ \t]*|[{{,.][ \t]*){re.escape(step)}[ \t]*[=.]", re.MULTILINE)
+        match = key.search(region, position)
+        if match is None:
+            break
+        found = position = match.end() - 1
+    return None if found is None else text.count("\n", 0, found) + 1
