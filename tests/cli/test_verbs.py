@@ -217,10 +217,20 @@ def test_merge_used_wrongly(
 def test_the_catalogue_lists_machines_and_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["discover", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].split() == ["blue-waters", "27648", "hosts", "3-D", "torus", "NCSA"]
+    assert lines[-1].split() == [
+        "blue-waters",
+        "27648",
+        "hosts",
+        "3-D",
+        "torus",
+        "built",
+        "in",
+        "NCSA",
+    ]
     assert main(["discover", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in listed["entries"]] == listed["machines"]
     assert all(each["sources"] for each in (*listed["entries"], *listed["networks"]))
+    assert {each["where"] for each in listed["entries"]} == {"built in"}
     minsky = next(each for each in listed["entries"] if each["name"] == "minsky-4")
     assert any(remark.startswith("assumed: PCI bus ids") for remark in minsky["remarks"])

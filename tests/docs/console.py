@@ -43,7 +43,7 @@ def _steps_of_block(page: Path, first_line: int, block: str) -> list[Step]:
     for number, line in enumerate(block.splitlines(), first_line):
         if line.startswith("$ "):
             found.append((number, [line[2:]], []))
-        elif line.startswith("> ") and found and not found[-1][2]:
+        elif (line == ">" or line.startswith("> ")) and found and not found[-1][2]:
             found[-1][1].append(line[2:])
         elif found:
             found[-1][2].append(line)

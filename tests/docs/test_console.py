@@ -34,6 +34,7 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
     environment |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}",
         "TOPOSEAT_CACHE_DIR": str(tmp_path / "cache"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "NO_COLOR": "1",
         "COLUMNS": "100",
     }

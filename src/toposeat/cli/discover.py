@@ -18,9 +18,11 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.errors import UsageError
+from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toposeat.model.topology import Topology
 
 
@@ -40,7 +42,7 @@ class DiscoverCommand(Command):
             help="default: text; svg and png are pictures, for a file or a pipe",
         )
         parser.add_argument(
-            "--list", action="store_true", help="list the catalogue of known machines"
+            "--list", action="store_true", help="list the known machines, ours and your own"
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -92,7 +94,15 @@ def _list(*, as_json: bool) -> None:
     from toposeat import report, topology  # noqa: PLC0415
     from toposeat.model.known_shapes import KNOWN_SHAPES  # noqa: PLC0415
 
-    machines = [topology.read_topology(name) for name in topology.catalogue_names()]
+    machines: list[tuple[Topology, Path | None]] = [
+        (topology.read_topology(path), None) for path in topology.built_in_machines().values()
+    ]
+    for name, path in topology.own_machines().items():
+        try:
+            topology.machine_path(name)  # refuses a name that the catalogue has
+            machines.append((topology.read_topology(path), path))
+        except ToposeatError as error:
+            tell(f"warning: {error.message}", f"hint: {error.hint}")
     networks = tuple(KNOWN_SHAPES.values())
     if not as_json:
         show(sys.stdout, partial(report.render_catalogue_text, networks=networks), machines)
@@ -105,13 +115,14 @@ def _list(*, as_json: bool) -> None:
             "link_kinds": sorted({link.kind.value for link in machine.links}),
             "sources": list(machine.sources),
             "remarks": report.remarks(machine),
+            "where": "built in" if path is None else str(path),
         }
-        for machine in machines
+        for machine, path in machines
     ]
     print_json(
         {
             "schema": "toposeat/catalogue/1",
-            "machines": [machine.name for machine in machines],
+            "machines": [machine.name for machine, _ in machines],
             "entries": entries,
             "networks": [
                 {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -131,12 +132,16 @@ def test_relayed_traffic_shows_who_shares_a_device_link() -> None:
 
 
 def test_lists_the_catalogue_in_one_line_each() -> None:
-    machines = [samples.small_tree(), replace(samples.switch_box(16), sources=("Who: what, x",))]
+    machines = [
+        (samples.small_tree(), Path("/home/me/a-folder-with-a-long-name/small-tree.toml")),
+        (replace(samples.switch_box(16), sources=("Who: what, x",)), None),
+    ]
     lines = render_catalogue_text(machines, TextStyle(width=80)).splitlines()
     assert lines == [
-        "name        devices         links   source",
-        "small-tree  4 x K80         PCIe    -",
-        "switch-box  16 x V100-SXM3  NVLink  Who",
+        "name        devices         links   from      source",
+        "small-tree  4 x K80         PCIe    yours",
+        "/home/me/a-folder-with-a-long-name/small-tree.toml",
+        "switch-box  16 x V100-SXM3  NVLink  built in  Who",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.text import Text
 
@@ -14,40 +15,48 @@ from toposeat.report.units import clean
 from toposeat.report.words import LINK_WORDS, short_device_name
 
 _NAME_LETTERS = 20
-_HEADER = ("name", "devices", "links", "source")
+_BUILT_IN, _YOURS = "built in", "yours"
+_HEADER = ("name", "devices", "links", "from", "source")
 
 
 def render_catalogue_text(
-    machines: Sequence[Topology],
+    machines: Sequence[tuple[Topology, Path | None]],
     style: TextStyle | None = None,
     networks: Sequence[KnownShape] = (),
 ) -> str:
-    """Name, devices, links and who published the facts; the last is cut where the line ends."""
+    """Name, devices, links, and who published it or which file of the user's it is from.
+
+    Args:
+        machines: each with its file, None if it is built in.
+        style: width and colour.
+        networks: built-in networks, listed after the machines.
+    """
     style = style or TextStyle()
-    rows = [_HEADER, *map(_row, machines), *map(_network_row, networks)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    rows = [_HEADER, *(_row(*each) for each in machines), *map(_network_row, networks)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = []
     for row in rows:
         left = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         lines.append(
             Text(
-                f"{left}  {row[3]}",
-                no_wrap=True,
-                overflow="ellipsis",
+                f"{left}  {row[4]}",
+                no_wrap=row[3] != _YOURS,  # a path is never cut
+                overflow="fold" if row[3] == _YOURS else "ellipsis",
                 style="bold" if row is _HEADER else "",
             )
         )
     return lay_out(lines, style)
 
 
-def _row(machine: Topology) -> tuple[str, str, str, str]:
+def _row(machine: Topology, path: Path | None) -> tuple[str, str, str, str, str]:
     source = clean(machine.sources[0]).partition(":")[0] if machine.sources else "-"
-    return clean(machine.name), _devices(machine), link_kinds_words(machine), source
+    where = (_BUILT_IN, source) if path is None else (_YOURS, clean(str(path)))
+    return clean(machine.name), _devices(machine), link_kinds_words(machine), *where
 
 
-def _network_row(network: KnownShape) -> tuple[str, str, str, str]:
+def _network_row(network: KnownShape) -> tuple[str, str, str, str, str]:
     source = network.sources[0].partition(":")[0]
-    return network.name, f"{network.hosts} hosts", network.kind, source
+    return network.name, f"{network.hosts} hosts", network.kind, _BUILT_IN, source
 
 
 def _devices(machine: Topology) -> str:

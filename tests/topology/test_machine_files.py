@@ -1,0 +1,288 @@
+"""Machine files: the language, the line of what is wrong, a user's own folder, hostile input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toposeat.cli.main import main
+from toposeat.errors import InputError, ToposeatError, UsageError
+from toposeat.model.quantity import Quantity, Source
+from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology.catalogue import (
+    catalogue_topology,
+    machine_file,
+    machine_path,
+)
+from toposeat.topology.catalogue.assembly import members
+from toposeat.topology.topology_file import load_topology, save_topology
+
+SMALL = """\
+description = "two pairs"
+sources = ["nobody: a test"]
+pcie_generation = 4
+
+[devices]
+name = "NVIDIA A40"
+vendor = "nvidia"
+count = 4
+memory_gib = 48
+link = "nvlink3-bridge"
+
+[numa]
+nodes = [0, 1]
+cpus = ["0-7", "8-15"]
+
+[nics]
+names = ["mlx5_0", "mlx5_1"]
+gigabits_per_s = 200
+
+[[links]]
+lanes = 4
+pairs = [[0, 1], [2, 3]]
+
+[[links]]
+tree = [{ bridges = 1 }, { devices = 2, nics = 1 }]
+
+[[links]]
+type = "smp"
+from = "numa0"
+to = "numa1"
+bytes_per_s = { value = 31e9, source = "measured" }
+"""
+NAMES = catalogue_names()
+TEXTS = {name: path.read_text() for name in NAMES if (path := machine_path(name)) and path.exists()}
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Writes a machine file into the user's own folder."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "config" / "toposeat" / "machines"
+    folder.mkdir(parents=True)
+
+    def write(name: str, text: str) -> Path:
+        path = folder / f"{name}.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_shipped_file_is_a_machine_that_can_be_saved(name: str, tmp_path: Path) -> None:
+    machine = catalogue_topology(name)
+    save_topology(machine, tmp_path / "m.json")
+    assert load_topology(tmp_path / "m.json") == machine
+
+
+def test_a_file_says_devices_adapters_and_links(tmp_path: Path) -> None:
+    machine = read_topology(written(tmp_path, SMALL))
+    assert (machine.name, machine.origin, machine.report) == ("mine", "machine file", ())
+    assert [d.numa_node for d in machine.devices] == [0, 0, 1, 1]
+    assert [d.cpus for d in machine.devices] == ["0-7", "0-7", "8-15", "8-15"]
+    assert [n.bytes_per_s for n in machine.nics] == [Quantity(25e9)] * 2
+    route = machine.route_of_pair
+    assert route["gpu0", "gpu1"].path_class == "NVL"
+    assert route["gpu0", "nic0"].path_class == "PHB"
+    assert route["gpu1", "gpu2"].path_class == "SYS"
+    smp = machine.link_of_id["smp:numa0-numa1"]
+    assert smp.forward_bytes_per_s == Quantity(31e9, Source.MEASURED)
+
+
+def test_like_completes_a_file(tmp_path: Path) -> None:
+    text = 'like = "dgx-1v"\ndescription = "ours"\n[nics]\ngigabits_per_s = 200\n'
+    ours, base = read_topology(written(tmp_path, text)), catalogue_topology("dgx-1v")
+    assert ours.description == "ours"
+    assert ours.devices == base.devices
+    assert ours.links == base.links
+    assert [n.bytes_per_s for n in ours.nics] == [Quantity(25e9)] * 4
+    assert [n.name for n in ours.nics] == [n.name for n in base.nics]
+
+
+def test_sets_of_parts() -> None:
+    assert members("gpu0-2,5") == ["gpu0", "gpu1", "gpu2", "gpu5"]
+    assert members("numa3,1") == ["numa3", "numa1"]
+    assert members("tray08-10") == ["tray08", "tray09", "tray10"]
+
+
+def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from toposeat.topology import catalogue
+
+    read: list[str] = []
+    real = machine_file.MachineText
+
+    def watched(path: Path) -> machine_file.MachineText:
+        read.append(path.stem)
+        return real(path)
+
+    monkeypatch.setattr(catalogue, "MachineText", watched)
+    catalogue._built_in.cache_clear()
+    read_topology("k80-16")
+    read_topology("hgx-b300")
+    assert read == ["k80-16", "hgx-b300", "hgx-h100"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "cause", "hint"),
+    [
+        ("[devices", 1, "no valid TOML", "correct that line"),
+        ('a = 1\nb = "', 2, "no valid TOML", "correct that line"),
+        ("a = 1\na = 2\n", 2, "no valid TOML", "correct that line"),
+        (f"a = {'[' * 5000}", 1, "nested too deeply", "correct that line"),
+        (f"a = {'9' * 5000}", 1, "out of range", "correct that line"),
+        (SMALL.replace("memory_gib", "memory_gb"), 9, "'memory_gb'", "did you mean memory_gib?"),
+        (SMALL.replace("gigabits_per_s", "speed"), 18, "'speed'", "known are names, "),
+        (SMALL.replace("nics = 1", "nic = 1"), 25, "'nic'", "did you mean nics?"),
+        (SMALL.replace("lanes", "lane"), 21, "'lane'", "did you mean lanes"),
+        (SMALL + "low = 3\n", 32, "'low'", "did you mean"),
+        (SMALL.replace('31e9, source = "', '1, low = 0, source = "'), 31, "'low'", "known are"),
+        (SMALL.replace("count = 4", 'count = "4"'), 8, "expected `int`, got `str`", ""),
+        (SMALL.replace("count = 4", "count = 0"), 8, "expected `int` >= 1", ""),
+        (SMALL.replace("31e9", "nan"), 31, "expected `float` > 0.0", ""),
+        (SMALL.replace('"nvidia"', '"nvida"'), 7, "'nvida'", ""),
+        (SMALL.replace("count = 4\n", ""), 5, "missing required key `count`", ""),
+        (SMALL.replace("[2, 3]]", "[2, 4]]"), 20, "there is no gpu4", ""),
+        (SMALL.replace("[2, 3]]", "[2, 2]]"), 20, "to itself", ""),
+        (SMALL.replace('"numa1"', '"numa2"'), 27, "there is no numa2", ""),
+        (SMALL.replace('"numa1"', '"numa0-3"'), 27, "there is no numa2", ""),
+        (SMALL.replace('"smp"', '"upi"'), 27, "no type of link 'upi'; known are nvlink1", ""),
+        (SMALL.replace("devices = 2", "devices = 3"), 24, "more places than there are dev", ""),
+        (SMALL.replace("bridges = 1", "bridges = 1, nics = 1"), 24, "a level of a tree has", ""),
+        (SMALL.replace("nodes = [0, 1]", "nodes = [0, 1, 2]"), 14, "2 cpus for 3 nodes", ""),
+        (SMALL.replace('"0-7"', '"0-"'), 12, "not a CPU list", ""),
+        (SMALL.replace("count = 4", 'count = 4\npci_bus_ids = ["1"]'), 9, "1 for 4 devices", ""),
+        (SMALL + '[[pairs]]\nfrom = "gpu8"\n', 32, "there is no device gpu8", ""),
+        (SMALL + "[[pairs]]\ntogether = 3\n", 32, "3 groups cannot be shared out", ""),
+        (SMALL.replace("count = 4", 'hosts = "n"'), 8, "unknown key 'hosts'", ""),
+        ('like = "dgx1v"\n', 1, "no machine 'dgx1v'", "did you mean dgx-1v"),
+        ('like = "dgx-1v"\n[devices]\ncount = 6\n', 2, "8 for 6 devices", ""),
+        ('like = "dgx-1v"\n[numa]\nnodes = [0]\n', 2, "2 cpus for 1 nodes", ""),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(
+    tmp_path: Path, text: str, line: int, cause: str, hint: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read_topology(path)
+    assert caught.value.message.startswith(f"{path}:{line}: ")
+    assert cause in caught.value.message
+    assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("#" * (machine_file.MAX_CHARACTERS + 1), "too large to describe one machine"),
+        (SMALL.replace("pcie_gen", 'hosts = "n0-99"\npcie_gen'), "more than 256 devices"),
+        (SMALL.replace("pcie_gen", 'hosts = "n0-9999"\npcie_gen'), "more than 4096 parts"),
+        (
+            SMALL.replace("1 }, { devices = 2, nics", "256 }, { switches = 256 }, { switches"),
+            "more than 4096",
+        ),
+        (SMALL + '[[links]]\neach_to_each = ["gpu' + "0-3," * 200 + '0"]\n', "to itself"),
+    ],
+)
+def test_a_file_cannot_make_too_much(tmp_path: Path, text: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        read_topology(written(tmp_path, text))
+
+
+def test_a_users_machine_is_found_by_its_name(own: Callable[[str, str], Path]) -> None:
+    own("Box", SMALL)
+    own("box-2", 'like = "Box"\n[devices]\nmemory_gib = 24\n')
+    assert read_topology("Box").name == "Box"
+    assert read_topology("box-2").devices[0].memory_bytes == 24 << 30
+    with pytest.raises(UsageError) as caught:
+        read_topology("box-3")
+    assert "box-2" in caught.value.hint
+
+
+def test_a_users_machine_never_stands_in_for_a_known_one(own: Callable[[str, str], Path]) -> None:
+    path = own("dgx-1v", SMALL)
+    own("hgx-h100", SMALL)
+    assert len(read_topology("hgx-b300").devices) == 8
+    with pytest.raises(UsageError, match=r"two machines are called dgx-1v: the catalogue's and /"):
+        read_topology("dgx-1v")
+    assert len(read_topology(path).devices) == 4
+    assert len(read_topology("dgx-2").devices) == 16
+
+
+def test_machines_that_are_like_each_other_are_refused(own: Callable[[str, str], Path]) -> None:
+    path = own("a", 'like = "b"\n')
+    own("b", 'description = "x"\nlike = "a"\n')
+    with pytest.raises(InputError, match=r"[ab]\.toml:[12]: too many machines are like"):
+        read_topology(path)
+
+
+def test_the_list_says_where_each_is_from(
+    own: Callable[[str, str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, bad, taken = own("box", SMALL), own("bad", "x = 1"), own("dgx-2", SMALL)
+    assert main(["discover", "--list"]) == 0
+    shown = capsys.readouterr()
+    row = next(line for line in shown.out.splitlines() if line.startswith("box "))
+    assert "4 x A40" in row
+    assert row.endswith(" yours")
+    assert str(path) in "".join(shown.out.split("\n"))
+    assert next(x for x in shown.out.splitlines() if x.startswith("dgx-2 ")).count("built in") == 1
+    assert f"warning: {bad}:1: unknown key 'x'" in shown.err
+    assert f"the catalogue's and {taken}" in shown.err
+    assert main(["discover", "--list", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["entries"]
+    assert {each["name"]: each["where"] for each in entries} == {
+        **dict.fromkeys(NAMES, "built in"),
+        "box": str(path),
+    }
+
+
+def test_no_folder_and_a_relative_one_are_no_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    for value in ("", "config"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", value)
+        assert machine_path("box") is None
+        assert machine_path("dgx-1v") is not None
+    for name in ("", "../machines/dgx-1v", "/etc/passwd", "a" * 4000, "a\0b", ".dgx-1v"):
+        assert machine_path(name) is None
+
+
+@given(data=st.data())
+def test_a_damaged_file_is_a_machine_or_an_error_with_its_path(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Lines of shipped files lost, doubled or swapped, words changed."""
+    lines = TEXTS[data.draw(st.sampled_from(NAMES))].splitlines()
+    for _ in range(data.draw(st.integers(1, 4))):
+        i, j = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        match data.draw(st.sampled_from(["lose", "double", "swap", "number", "word"])):
+            case "lose":
+                lines[i] = ""
+            case "double":
+                lines.insert(j, lines[i])
+            case "swap":
+                lines[i], lines[j] = lines[j], lines[i]
+            case "number":
+                new = data.draw(st.sampled_from(["-1", "0", "3", "1e99", "nan", "99999"]))
+                lines[i] = lines[i].replace("1", new, 1).replace("2", new, 1)
+            case "word":
+                lines[i] = lines[i].replace("e", data.draw(st.characters(codec="utf-8")), 1)
+    path = written(tmp_path_factory.mktemp("damaged"), "\n".join(lines))
+    try:
+        assert read_topology(path).devices
+    except ToposeatError as error:
+        assert str(path) in error.message
