@@ -22,7 +22,7 @@ from benchmarks.machine import describe
 from tests.support.applications import APPLICATIONS, Application
 from tests.support.mpi import MpiToolchain, find_mpi
 
-from toposeat import _native_path
+from toposeat.installed import native_path
 from toposeat.profile import read_records, read_traffic
 from toposeat.profile.records.record import read_record
 
@@ -46,7 +46,7 @@ def tools_for(folder: Path) -> list[Tool]:
     records, untimed, monitoring = (folder / n for n in ("records", "untimed", "monitoring"))
     for each in (records, untimed, monitoring):
         each.mkdir()
-    preload = {"LD_PRELOAD": str(_native_path("lib/libtoposeat_ompi.so"))}
+    preload = {"LD_PRELOAD": str(native_path("lib/libtoposeat_ompi.so"))}
     watch = {
         "OMPI_MCA_pml_monitoring_enable": "2",
         "OMPI_MCA_pml_monitoring_enable_output": "3",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.machine import describe
 
-from toposeat import _native_path
+from toposeat.installed import native_path
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import save_placement
 
@@ -51,7 +51,7 @@ def make_placement(path: Path, ranks: int, ranks_per_host: int) -> None:
 
 def variants(folder: Path) -> dict[str, list[str]]:
     """The command lines to compare, by the name they are printed under."""
-    launcher = str(_native_path("bin/toposeat-exec"))
+    launcher = str(native_path("bin/toposeat-exec"))
     make_placement(folder / "small.place", 16, 16)
     make_placement(folder / "large.place", 100_000, 8)
     (folder / "reports").mkdir()

@@ -1,24 +1,81 @@
-"""toposeat seats ranks on GPUs: profile, learn the machine, place, launch, prove."""
+"""toposeat seats ranks on GPUs: profile, learn the machine, place, launch, prove.
+
+What is imported from here is the public interface, described in docs/reference/python.md; each name
+is imported at its first use.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from toposeat.errors import UnavailableError
+from toposeat.door import door
+from toposeat.installed import VERSION
+from toposeat.model.shown import Shown
 
-__version__ = "0.1.0"
-
-
-def _native_path(name: str) -> Path:
-    """A file that the native build installed, e.g. `bin/toposeat-exec`.
-
-    Raises:
-        UnavailableError: the package was installed without it.
-    """
-    for folder in __path__:
-        candidate = Path(folder) / "_native" / name
-        if candidate.exists():
-            return candidate.resolve()
-    raise UnavailableError(
-        f"this installation of toposeat has no {name}", hint="reinstall it: pip install ."
+if TYPE_CHECKING:
+    from toposeat.errors import ToposeatError
+    from toposeat.evaluation.evaluation import evaluate
+    from toposeat.mapping.mapper import map_traffic
+    from toposeat.model.evaluation import Evaluation, MappingResult
+    from toposeat.model.map_options import Constraints, MapOptions
+    from toposeat.model.placement import Placement
+    from toposeat.model.placement_file import load_placement, save_placement
+    from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
+    from toposeat.pipeline.placing import placement_of
+    from toposeat.profile.sources import read_traffic
+    from toposeat.topology.sources import read_topology
+    from toposeat.topology.topology_file import save_topology
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".errors": "ToposeatError",
+            ".evaluation.evaluation": "evaluate",
+            ".mapping.mapper": "map_traffic",
+            ".model.evaluation": "Evaluation MappingResult",
+            ".model.map_options": "Constraints MapOptions",
+            ".model.placement": "Placement",
+            ".model.placement_file": "load_placement save_placement",
+            ".model.topology": "Topology",
+            ".model.traffic": "Traffic",
+            ".pipeline.placing": "placement_of",
+            ".profile.sources": "read_traffic",
+            ".topology.sources": "read_topology",
+            ".topology.topology_file": "save_topology",
+        },
     )
+
+__version__ = VERSION
+
+__all__ = [
+    "Constraints",
+    "Evaluation",
+    "MapOptions",
+    "MappingResult",
+    "Placement",
+    "Topology",
+    "ToposeatError",
+    "Traffic",
+    "evaluate",
+    "load_placement",
+    "map_traffic",
+    "placement_of",
+    "read_topology",
+    "read_traffic",
+    "save_placement",
+    "save_topology",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+def _html_of(noun: object) -> str:
+    from toposeat.report import notebook_html  # noqa: PLC0415
+
+    return notebook_html(noun)
+
+
+Shown.render = _html_of

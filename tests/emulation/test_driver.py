@@ -12,6 +12,7 @@ import pytest
 
 from tests.emulation.stand_in import output_of, run_program
 from toposeat.emulation import emulated_node
+from toposeat.installed import native_path
 from toposeat.topology import read_topology
 
 K80 = [d.pci_bus_id for d in read_topology("k80-16").devices]
@@ -265,9 +266,8 @@ def test_damaged_machine_files(tmp_path: Path, damage: object, said: str) -> Non
 
 
 def test_it_never_loads_without_being_asked() -> None:
-    import toposeat
 
-    library = toposeat._native_path("emulator/libcuda.so.1")
+    library = native_path("emulator/libcuda.so.1")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOPOSEAT_EMULAT")}
     done = subprocess.run(
         [sys.executable, "-c", f"import ctypes; print(ctypes.CDLL({str(library)!r}).cuInit(0))"],

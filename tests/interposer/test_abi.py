@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
-from toposeat import _native_path
+from toposeat.installed import native_path
 from toposeat.profile import read_records
 from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
@@ -35,7 +35,7 @@ def test_wrong_library_gets_out_of_the_way(
     program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
     records = tmp_path / "records"
     for wrong in set(LIBRARIES) - {LIBRARY_OF_ABI[mpi.abi]}:
-        done = run_ranks(mpi, 2, [program, *OPTIONS], records, preload=_native_path(wrong))
+        done = run_ranks(mpi, 2, [program, *OPTIONS], records, preload=native_path(wrong))
         assert done.returncode == 0
         assert done.stdout.count("halo3d ") == 5
         said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
@@ -52,7 +52,7 @@ def test_wrong_library_gets_out_of_the_way(
 def test_programs_without_mpi_do_not_notice(name: str, command: list[str], tmp_path: Path) -> None:
     env = {**os.environ, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
     plain = subprocess.run(command, env=env, capture_output=True, check=True)
-    env["LD_PRELOAD"] = str(_native_path(name))
+    env["LD_PRELOAD"] = str(native_path(name))
     done = subprocess.run(command, env=env, capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (plain.stdout, plain.stderr)
     assert list(tmp_path.iterdir()) == []
@@ -61,7 +61,7 @@ def test_programs_without_mpi_do_not_notice(name: str, command: list[str], tmp_p
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_library_links_no_mpi(name: str) -> None:
     done = subprocess.run(
-        ["ldd", _native_path(name)], capture_output=True, text=True, check=True
+        ["ldd", native_path(name)], capture_output=True, text=True, check=True
     ).stdout
     assert "libmpi" not in done
     assert "cuda" not in done

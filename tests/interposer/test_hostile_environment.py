@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS
-from toposeat import _native_path
+from toposeat.installed import native_path
 
 STANDIN = PROGRAMS.parents[2] / "interposer" / "tests"
 ENDS = ["", "segv", "kill", "_exit", "abort", "exec", "fork", "threads", "close"]
@@ -44,7 +44,7 @@ def program(build_dir: Path) -> Path:
 
 
 def preload(*names: str) -> str:
-    return " ".join(str(_native_path(f"lib/libtoposeat_{name}.so")) for name in names)
+    return " ".join(str(native_path(f"lib/libtoposeat_{name}.so")) for name in names)
 
 
 def run(
@@ -166,7 +166,7 @@ def test_folders_that_cannot_be_written(
         for name in (
             program,
             program.parent / "libmpi.so.40",
-            _native_path("lib/libtoposeat_ompi.so"),
+            native_path("lib/libtoposeat_ompi.so"),
         ):
             shutil.copy(name, public)
         environment = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat import _native_path
+from toposeat.installed import native_path
 from toposeat.launch import ExecOptions, LauncherKind, PlacedCommand, parse_launch_line
 from toposeat.launch.apply import placed_command
 from toposeat.model.placement import Placement
@@ -33,7 +33,7 @@ def command(
 def shown(found: PlacedCommand, path: Path) -> str:
     """The command with the long paths abbreviated."""
     words = " ".join(found.argv)
-    return words.replace(str(_native_path("bin/toposeat-exec")), "TE").replace(str(path), "PLACE")
+    return words.replace(str(native_path("bin/toposeat-exec")), "TE").replace(str(path), "PLACE")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_options_reach_toposeat_exec(place: Place, tmp_path: Path) -> None:
         memory_policy="bind",
         report_dir=tmp_path,
     )
-    witness = _native_path("lib/libtoposeat_witness.so")
+    witness = native_path("lib/libtoposeat_witness.so")
     assert shown(found, placed[1]) == (
         "ompi --rank-by slot TE -m PLACE --visibility mask --ids uuid --memory-policy bind"
         f" --report {tmp_path} --witness {witness} --strict -- app"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
-from toposeat import _native_path
 from toposeat.errors import MissingProgramError, UsageError
+from toposeat.installed import native_path
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord, Verdict
@@ -59,7 +59,7 @@ def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
     mpi: MpiToolchain, probe: Path, place: Place
 ) -> None:
     _, path = place(4)
-    launcher = _native_path("bin/toposeat-exec")
+    launcher = native_path("bin/toposeat-exec")
     order = ["--rank-by", "slot"] if mpi.family == "openmpi" else []
     done = subprocess.run(
         line(mpi, 4, *order, launcher, "-m", path, "--strict", probe),

@@ -9,17 +9,17 @@ import pytest
 
 from tests.launcher.programs import build_programs
 from tests.launcher.support import Exec
-from toposeat import _native_path
+from toposeat.installed import native_path
 
 
 @pytest.fixture(scope="session")
 def exec_program() -> Path:
-    return _native_path("bin/toposeat-exec")
+    return native_path("bin/toposeat-exec")
 
 
 @pytest.fixture(scope="session")
 def witness_library() -> Path:
-    return _native_path("lib/libtoposeat_witness.so")
+    return native_path("lib/libtoposeat_witness.so")
 
 
 @pytest.fixture

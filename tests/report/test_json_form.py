@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.report import samples
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.result_file import parse_mapping, parse_run
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
@@ -43,7 +43,7 @@ def test_mapping_has_what_the_design_asks_for() -> None:
         json_text(mapping_json(samples.mapping(tree, traffic, samples.K80_PLACED), tree, traffic))
     )
     assert form["schema"] == "toposeat/mapping/1"
-    assert form["version"] == __version__
+    assert form["version"] == VERSION
     assert form["device_of_rank"] == list(samples.K80_PLACED)
     for which in ("default", "placed"):
         assert form[which].keys() >= PREDICTIONS

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.mpi import MpiToolchain
-from toposeat import _native_path
+from toposeat.installed import native_path
 from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
@@ -37,7 +37,7 @@ def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> P
 
 def library(mpi: MpiToolchain) -> Path:
     """The interposer library that fits."""
-    return _native_path(LIBRARY_OF_ABI[mpi.abi])
+    return native_path(LIBRARY_OF_ABI[mpi.abi])
 
 
 def run_ranks(

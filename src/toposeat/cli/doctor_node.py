@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
+from toposeat.installed import native_path
 from toposeat.model.health import Finding, Severity
 
 VISIBILITY_VARIABLES = (
@@ -88,7 +89,6 @@ def _environment() -> Iterator[Finding]:
 
 
 def _native_parts() -> Iterator[Finding]:
-    import toposeat  # noqa: PLC0415
 
     parts = (
         "bin/toposeat-exec",
@@ -99,7 +99,7 @@ def _native_parts() -> Iterator[Finding]:
     missing = []
     for part in parts:
         try:
-            toposeat._native_path(part)
+            native_path(part)
         except ToposeatError as error:
             missing.append(part)
             yield _finding(

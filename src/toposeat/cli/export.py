@@ -112,11 +112,11 @@ def _printed(export: Export) -> str:
 
 
 def _document(export: Export, ranks: int, written: Sequence[Path]) -> dict[str, object]:
-    from toposeat import __version__  # noqa: PLC0415
+    from toposeat.installed import VERSION  # noqa: PLC0415
 
     return {
         "schema": EXPORT_SCHEMA,
-        "version": __version__,
+        "version": VERSION,
         "launcher": export.launcher,
         "ranks": ranks,
         "files": [

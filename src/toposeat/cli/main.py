@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-import toposeat
 from toposeat.cli.command import (
     EXIT_FAILED,
     EXIT_MISSING_PROGRAM,
@@ -21,6 +20,7 @@ from toposeat.cli.command import (
     print_error,
 )
 from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError, UsageError
+from toposeat.installed import VERSION
 
 # Each is a module of this folder with a class of that name: `map.MapCommand`.
 VERBS = (
@@ -137,7 +137,7 @@ def _parser(
         description="Seat MPI ranks on GPUs by who talks to whom and how the GPUs are wired.",
         epilog="First steps: toposeat demo; toposeat doctor; toposeat tune -- mpirun -n 8 ./app",
     )
-    parser.add_argument("--version", action="version", version=f"toposeat {toposeat.__version__}")
+    parser.add_argument("--version", action="version", version=f"toposeat {VERSION}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
     if chosen == "--version":
         return parser

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import toposeat
 from toposeat.emulation.machine_file import IPC_OPEN_S, machine_text
 from toposeat.errors import UnavailableError
+from toposeat.installed import native_path
 from toposeat.model.input_file import beginning
 from toposeat.model.topology import Topology
 
@@ -50,7 +50,7 @@ def emulated_node(
         UnavailableError: this package was built without the stand-in.
     """
     text = machine_text(topology, scale=scale, ipc_open_s=ipc_open_s, engines=engines)
-    libraries = toposeat._native_path("emulator/libcuda.so.1").parent
+    libraries = native_path("emulator/libcuda.so.1").parent
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_shared_memory()))
     try:

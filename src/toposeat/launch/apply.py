@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat import _native_path
 from toposeat.errors import UsageError
+from toposeat.installed import native_path
 from toposeat.launch.launch_line import LaunchLine, wrap_with_exec
 from toposeat.launch.launchers import LauncherKind
 from toposeat.model.placement import Placement
@@ -109,7 +109,7 @@ def placed_command(
 
 def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOptions) -> list[str]:
     """Path of toposeat-exec and its options, without the closing `--`."""
-    words = [str(_native_path("bin/toposeat-exec")), "-m", str(Path(placement_path).absolute())]
+    words = [str(native_path("bin/toposeat-exec")), "-m", str(Path(placement_path).absolute())]
     if options.visibility != "permute":
         words += ["--visibility", options.visibility]
     if options.ids != "auto":
@@ -121,7 +121,7 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
         words += ["--local-rank-env", "LOCAL_RANK"]
     if options.report_dir is not None:
         words += ["--report", str(options.report_dir.absolute())]
-        words += ["--witness", str(_native_path("lib/libtoposeat_witness.so"))]
+        words += ["--witness", str(native_path("lib/libtoposeat_witness.so"))]
     if options.strict:
         words.append("--strict")
     if options.dry_run:

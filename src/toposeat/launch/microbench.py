@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toposeat import _native_path
 from toposeat.errors import ToposeatError
+from toposeat.installed import native_path
 from toposeat.launch.compiling import (
     MPICC_VARIABLE,
     compile_cache,
@@ -88,7 +88,7 @@ def compiled_microbench(line: LaunchLine, env: Mapping[str, str]) -> Path:
 
 def microbench_sources() -> tuple[Path, ...]:
     """The program's C files."""
-    return tuple(sorted(_native_path("share/microbench").glob("*.c")))
+    return tuple(sorted(native_path("share/microbench").glob("*.c")))
 
 
 def microbench_arguments(exchange: GridExchange, options: MicrobenchOptions) -> list[str]:
@@ -172,7 +172,7 @@ def _key(mpicc: Path) -> str:
     status = real.stat() if real.is_file() else None
     identity = (str(mpicc), str(real), status and status.st_size, status and status.st_mtime_ns)
     digest = hashlib.sha256(repr((identity, FLAGS)).encode())
-    for path in sorted(_native_path("share/microbench").iterdir()):
+    for path in sorted(native_path("share/microbench").iterdir()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:24]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toposeat.model.explanation import Explanation
+from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
 
 
@@ -23,7 +24,7 @@ class LinkLoad:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation:
+class Evaluation(Shown):
     """Predictions for one placement. Seconds are link time, not application time.
 
     `mean_congestion_s` is over all links that some device-to-device route uses, idle ones included,
@@ -70,7 +71,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MappingResult:
+class MappingResult(Shown):
     """A mapper's answer beside the default.
 
     `device_of_rank` holds positions in `Topology.devices`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toposeat.model.shown import Shown
 from toposeat.model.topology import ANY_HOST
 
 
@@ -33,7 +34,7 @@ class HostDevice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
+class Placement(Shown):
     """Seats in rank order, and for each host all its devices in `index` (PCI bus) order.
 
     Several seats may be on one device.

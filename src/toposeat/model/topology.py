@@ -33,6 +33,7 @@ from toposeat.model.route import (
     RouteCurve,
 )
 from toposeat.model.route_walk import first_fault
+from toposeat.model.shown import Shown
 
 __all__ = [
     "ANY_HOST",
@@ -254,7 +255,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Topology:
+class Topology(Shown):
     """One machine: a node, or several nodes joined by a network.
 
     `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the

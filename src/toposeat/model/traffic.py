@@ -16,6 +16,7 @@ from toposeat.model.rank_info import (
     TimeShare,
     device_choice,
 )
+from toposeat.model.shown import Shown
 
 __all__ = [
     "HISTOGRAM_BUCKETS",
@@ -117,7 +118,7 @@ class World:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Traffic:
+class Traffic(Shown):
     """The traffic of one job, or of a named pattern.
 
     `tables` is keyed by (kind, memory space); a missing key means none. Collective tables are

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat import _native_path, launch, mapping, profile, topology
+from toposeat import launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
+from toposeat.installed import native_path
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
@@ -49,7 +50,7 @@ DEMO_ITERATIONS = 50
 
 def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoOutcome:
     """Compile the halo exchange, profile 16 real ranks of it, map it onto two known machines."""
-    source = _native_path("share/halo3d/halo3d.c")
+    source = native_path("share/halo3d/halo3d.c")
     program = folder / "halo3d"
     progress(f"Compile   {shell_line([mpi.mpicc.name, source.name])} ({mpi.description})")
     mpi.compile(source, program)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from toposeat import _native_path, emulation, launch, mapping, profile, topology
+from toposeat import emulation, launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
+from toposeat.installed import native_path
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
@@ -45,7 +46,7 @@ def emulated_gain(
         ToposeatError: the program cannot be compiled, or fails.
     """
     program = folder / "halo3d-device"
-    mpi.installation.compile(_native_path("share/halo3d/halo3d.c"), program)
+    mpi.installation.compile(native_path("share/halo3d/halo3d.c"), program)
     machine = topology.read_topology(MACHINE)
     slowed = emulation.scaled_topology(machine, SCALE)
     command = [*mpi.launch_words(RANKS), str(program), *_HALO]

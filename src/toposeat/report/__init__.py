@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
+    from toposeat.report.html.notebook import notebook_html
     from toposeat.report.html.page import html_page
     from toposeat.report.html.section import Section
     from toposeat.report.json.advice import advice_json, joint_json
@@ -49,6 +50,7 @@ else:
     __getattr__ = door(
         __name__,
         {
+            ".html.notebook": "notebook_html",
             ".html.page": "html_page",
             ".html.section": "Section",
             ".json.advice": "advice_json joint_json",

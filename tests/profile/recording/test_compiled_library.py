@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, read_truth
 from tests.support.mpi import WIDE, MpiToolchain
-from toposeat import _native_path
 from toposeat.errors import ToposeatError
+from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run
@@ -76,7 +76,7 @@ def test_an_mpi_of_another_abi(foreign: Path, cache: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", LIBRARY_OF_ABI.values())
 def test_prebuilt_libraries_keep_away_from_it(foreign: Path, name: str, tmp_path: Path) -> None:
     env = {**os.environ, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
-    env["LD_PRELOAD"] = str(_native_path(name))
+    env["LD_PRELOAD"] = str(native_path(name))
     done = subprocess.run([foreign / "app"], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "good\n")
     assert done.stderr.endswith("; set TOPOSEAT_MPI_ABI=compile: not recording\n")

@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toposeat import _native_path
 from toposeat.errors import ToposeatError
+from toposeat.installed import native_path
 from toposeat.launch.compiling import (
     MPICC_VARIABLE,
     compile_cache,
@@ -115,7 +115,7 @@ def compiled_library(
     Raises:
         ToposeatError: no mpicc of this MPI, no C compiler, or one of them fails.
     """
-    sources = _native_path("share/interposer")
+    sources = native_path("share/interposer")
     folder = compile_cache("interposer", env) / _key(mpi_file, soname, sources)
     library = folder / _NAME
     if library.is_file():

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat import _native_path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
+from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
 from toposeat.launch.compiling import compiler_wrappers
 from toposeat.profile.recording.compiled_library import compiled_library
@@ -64,7 +64,7 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
     env = os.environ if environment is None else environment
     abi = choose_abi(line, env)
     if abi != COMPILE:
-        return _native_path(LIBRARY_OF_ABI[abi])
+        return native_path(LIBRARY_OF_ABI[abi])
     name = Path(line.program[0]).name
     mpi = _mpi_of(line, env)
     if mpi.linkage.mpi_library is None or mpi.linkage.mpi_file is None:

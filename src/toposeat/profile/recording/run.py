@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toposeat import _native_path
 from toposeat.errors import ApplicationError, ToposeatError
+from toposeat.installed import native_path
 from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
@@ -129,7 +129,7 @@ def profile_line(
 def _under_interposer(
     line: LaunchLine, library: Path, folder: Path, recording: Recording | None
 ) -> list[str]:
-    launcher = str(_native_path("bin/toposeat-exec"))
+    launcher = str(native_path("bin/toposeat-exec"))
     options = ["--preload", str(library)]
     for name, value in (recording or Recording()).variables(folder).items():
         options += ["-E", f"{name}={value}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import Topology
@@ -56,7 +56,7 @@ def html_page(
         sections=[_section(section, f"s{number}") for number, section in enumerate(sections, 1)],
         title=title,
         subtitle=subtitle,
-        when="  ·  ".join(part for part in (created, f"toposeat {__version__}") if part),
+        when="  ·  ".join(part for part in (created, f"toposeat {VERSION}") if part),
         commands=commands,
         style=Markup(style_sheet() + asset("page.css")),
         script=Markup(asset("page.js")),

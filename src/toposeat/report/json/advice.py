@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting
 from toposeat.report.json.bench import clocked_json
 
@@ -23,7 +23,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
     clocked = advice.clocked
     return {
         "schema": ADVICE_SCHEMA,
-        "version": __version__,
+        "version": VERSION,
         "stack": {
             "kind": stack.kind.value,
             "version": stack.version,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.bench import BenchResult
 from toposeat.model.clocked import ClockedResult
 
@@ -21,7 +21,7 @@ def bench_json(result: BenchResult) -> dict[str, Any]:
     document = msgspec.to_builtins(result)
     for row, noun in zip(document["rows"], result.rows, strict=True):
         row["is_noise"] = noun.is_noise
-    return {"schema": BENCH_SCHEMA, "version": __version__, **document}
+    return {"schema": BENCH_SCHEMA, "version": VERSION, **document}
 
 
 def clocked_json(result: ClockedResult) -> dict[str, Any]:

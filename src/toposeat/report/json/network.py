@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.network import Network
 from toposeat.model.quantity import Quantity
 
@@ -15,7 +15,7 @@ def network_json(network: Network) -> dict[str, Any]:
     """`discover -t NETWORK --json`. Switches are numbered; rates are bytes/s per direction."""
     return {
         "schema": NETWORK_SCHEMA,
-        "version": __version__,
+        "version": VERSION,
         "name": network.name,
         "origin": network.origin,
         "kind": network.kind.value,

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
@@ -45,7 +45,7 @@ def _write(value: object, depth: int) -> str:
 
 
 def _head(schema: str) -> Json:
-    return {"schema": schema, "version": __version__}
+    return {"schema": schema, "version": VERSION}
 
 
 def _plain(noun: object) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from toposeat import __version__
+from toposeat.installed import VERSION
 from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
@@ -22,7 +22,7 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> dict[str, Any]:
     """
     return {
         "schema": SCALE_SCHEMA,
-        "version": __version__,
+        "version": VERSION,
         "topology": result.shape,
         "traffic": traffic.origin,
         "ranks": result.ranks,
@@ -57,7 +57,7 @@ def scale_comparison_json(
     """Several placements on a large machine side by side, all predicted."""
     return {
         "schema": SCALE_COMPARISON_SCHEMA,
-        "version": __version__,
+        "version": VERSION,
         "topology": machine,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,

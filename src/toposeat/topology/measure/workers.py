@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-import toposeat
 from toposeat.errors import ToposeatError, UnavailableError
+from toposeat.installed import native_path
 from toposeat.model.topology import canonical_pci
 
 _START_LIMIT_S = 60.0
@@ -71,7 +71,7 @@ class Workers:
         self._copying = copying or Copying()
         self._may_share = may_share
         self._folder = Path(tempfile.mkdtemp(prefix="toposeat-measure-"))
-        self._program = str(toposeat._native_path("bin/toposeat-measure-worker"))
+        self._program = str(native_path("bin/toposeat-measure-worker"))
         self._children: list[subprocess.Popen[bytes]] = []
         self._of_rank: dict[int, socket.socket] = {}
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,0 +1,92 @@
+"""Machines, traffics, placements and results as a notebook shows them: a fragment of HTML each."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import singledispatch
+
+from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.placement import Placement
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import Traffic
+from toposeat.report.html.tables import Table, before_after, placement_table, totals
+from toposeat.report.html.templates import render
+from toposeat.report.svg.machine import topology_svg
+from toposeat.report.svg.profile import traffic_svg
+from toposeat.report.units import format_bytes, format_seconds, plural
+from toposeat.report.words import (
+    certificate_words,
+    table_rows,
+    topology_sentence,
+    traffic_sentence,
+    verdict_words,
+)
+
+_MOST_DEVICES = 128  # of a machine that is drawn
+_MOST_SEATS = 64
+_LINKS = 5
+
+
+@singledispatch
+def notebook_html(noun: object) -> str:
+    """A fragment of HTML; names from files are escaped, drawings are pictures of their own.
+
+    Raises:
+        TypeError: no such noun.
+    """
+    raise TypeError(f"nothing is known to show a {type(noun).__name__}")
+
+
+@notebook_html.register
+def _(topology: Topology) -> str:
+    drawn = 0 < len(topology.devices) <= _MOST_DEVICES
+    svg = topology_svg(topology) if drawn else ""
+    return _fragment([topology_sentence(topology)], svg=svg)
+
+
+@notebook_html.register
+def _(traffic: Traffic) -> str:
+    svg = traffic_svg(traffic) if len(traffic.table()) else ""
+    return _fragment([traffic_sentence(traffic)], [totals(traffic)], svg=svg)
+
+
+@notebook_html.register
+def _(placement: Placement) -> str:
+    table = placement_table(placement)
+    words = plural(placement.ranks, "rank")
+    if placement.ranks > _MOST_SEATS:
+        words += f", the first {_MOST_SEATS} shown"
+    shown = Table(table.header, table.rows[:_MOST_SEATS], caption=table.caption)
+    return _fragment([words], [shown])
+
+
+@notebook_html.register
+def _(result: MappingResult) -> str:
+    sentences = [verdict_words(result), certificate_words(result.certificate, result.metric)]
+    devices = ", ".join(map(str, result.device_of_rank[:_MOST_SEATS]))
+    more = ", ..." if len(result.device_of_rank) > _MOST_SEATS else ""
+    sentences += [f"Device of rank 0, 1, ...: {devices}{more}", *result.notes]
+    return _fragment(sentences, [before_after(result)])
+
+
+@notebook_html.register
+def _(evaluation: Evaluation) -> str:
+    rows = [(name, value) for name, value, _, _ in table_rows(evaluation, evaluation)]
+    links = [
+        (load.link, format_bytes(load.bytes), format_seconds(load.congestion_s))
+        for load in evaluation.links[:_LINKS]
+    ]
+    return _fragment(
+        [f"A placement of {plural(len(evaluation.device_of_rank), 'rank')}, predicted"],
+        [
+            Table(("", "predicted"), rows, numbers=(1,)),
+            Table(("link", "bytes", "congestion"), links, numbers=(1, 2), caption="Busiest links"),
+        ],
+    )
+
+
+def _fragment(sentences: Sequence[str], tables: Sequence[Table] = (), *, svg: str = "") -> str:
+    """The drawing is a picture, so that its styles do not reach into the notebook."""
+    picture = b64encode(svg.encode()).decode()
+    return render("notebook.html", sentences=sentences, tables=tables, picture=picture)
