@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A rank may start an MPI job of its own, whose ranks inherit LD_PRELOAD and the folder for
- * records. They are told from the ranks of the observed job by their ancestors: one of them is a
- * rank, which has its record mapped, and /proc/PID/maps shows that.
+ * records. One of their ancestors is a rank of the observed job: it has its record mapped, which
+ * /proc/PID/maps shows. That is how they are told apart.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static FILE *open_proc(long pid, const char *name) {
   return fopen(path, "re");
 }
 
-/* 0 if it cannot be told. */
+/* 0 if it cannot be read. */
 static long parent_of(long pid) {
   char line[1024];
   FILE *file = open_proc(pid, "stat");

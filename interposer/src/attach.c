@@ -97,8 +97,7 @@ static void configure(void) {
   tps__process.calls_per_beat = windows ? 1 : UNTIMED_CALLS_PER_BEAT;
 }
 
-/* Creates the record of this rank. False: something is wrong, it was said, and nothing is recorded.
- */
+/* Creates the record of this rank. False: it failed with a warning, and nothing is recorded. */
 static bool start_recording(void) {
   static bool said;
   const char *directory = getenv(DIRECTORY_VARIABLE);
@@ -137,10 +136,10 @@ static bool attach_locked(void) {
     return false;
   if (tps__process.recording)
     return true;
-  if (!tps__world_group(&world)) /* MPI is not there yet */
+  if (!tps__world_group(&world)) /* MPI is not initialised yet */
     return false;
   tps__mpi.Group_free(&world);
-  /* A process forked off a rank shares the rank's record, and is not the rank. */
+  /* A process that a rank forked shares the rank's record, but is not the rank. */
   if (!start_recording() || pthread_atfork(NULL, NULL, tps__stop) != 0) {
     __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
     return false;
@@ -153,7 +152,7 @@ static bool attach_locked(void) {
 bool tps__attach(void) {
   if (__atomic_load_n(&tps__process.mode, __ATOMIC_RELAXED) == TPS_OFF)
     return false;
-  tps__thread.depth += 1; /* what is asked of MPI here is not the application's doing */
+  tps__thread.depth += 1; /* these MPI calls are ours, not the application's */
   pthread_mutex_lock(&attach_mutex);
   bool recording = attach_locked();
   pthread_mutex_unlock(&attach_mutex);

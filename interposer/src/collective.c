@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Collectives: one event per call. Who really sends to whom is the MPI's choice of algorithm, so
- * events are expanded offline by a stated model (profile/collectives.py). Where MPI's own semantics
- * fix who owes what to whom, the edges are counted here as well: alltoallv, alltoallw and scatterv
- * (at the root), without what a rank keeps, and the neighbour collectives, with it.
+ * Collectives: one event per call. Which messages a call makes depends on the algorithm that the
+ * MPI chooses, so events are expanded offline by a stated model (profile/collectives.py). Where the
+ * MPI standard itself fixes what each rank sends to which, the messages are counted here as well:
+ * alltoallv, alltoallw and scatterv (at the root), without a rank's own block, and the neighbour
+ * collectives, with it.
  */
 #include "actions.h"
 
@@ -129,8 +130,7 @@ void tps__on_scatter(const void *sendbuf, abi_count sendcount, tps_word sendtype
     add_event(over, TPS_OP_scatter, root, recvbuf, tps__bytes(recvcount, recvtype));
 }
 
-/* What this rank owes every peer: exact edges, without the block it keeps. Returns the whole sum.
- */
+/* Counts what this rank sends to every peer, without its own block. Returns the whole sum. */
 static uint64_t count_blocks(const struct tps_comm *comm, const void *buffer,
                              struct tps_counts counts, tps_word one_type, const abi_handle *types) {
   uint64_t sum = 0;

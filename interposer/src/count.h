@@ -24,7 +24,7 @@ TPS_FAST bool tps__enter(void) {
   return true;
 }
 
-/* After the real call: how long it took. Counting itself is not charged to MPI. */
+/* After the real call: adds how long it took. The time of counting is not part of MPI's. */
 TPS_FAST uint64_t tps__spent(uint64_t start) {
   struct tps_thread *thread = &tps__thread;
   if (tps__likely(tps__process.timed)) {
@@ -85,7 +85,7 @@ TPS_FAST int64_t tps__type_size(abi_handle datatype) {
   return size;
 }
 
-/* The live communicator (or window) behind a handle; NULL if it cannot be understood. */
+/* The live communicator (or window) of a handle; NULL if it cannot be read. */
 TPS_FAST struct tps_comm *tps__comm_of(tps_word argument, bool window) {
   tps_word word = ABI_WORD(ABI_HANDLE(argument));
   unsigned index = tps__comm_cache_index(word);

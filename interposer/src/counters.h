@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What is cheap enough to be inlined everywhere, and asks no other file: the clock, the flags that
- * every call reads, and how a counter is counted up. */
+/* What is cheap enough to be inlined everywhere, and depends on no other file: the clock, the flags
+ * that every call reads, and how a counter is increased. */
 #ifndef TOPOSEAT_COUNTERS_H
 #define TOPOSEAT_COUNTERS_H
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Device or host, asked of a GPU runtime that the application itself has loaded; none is ever
- * loaded here.
+ * Whether a buffer is in device or host memory. The question goes to a GPU runtime that the
+ * application itself has loaded; this library never loads one.
  *
- * Answers are kept per thread: of the last device allocations as a whole, and of single pages. They
- * are dropped when device memory is freed (gpu_free.c). What frees unseen, and host memory that
- * becomes device memory, is caught by a short life (TPS_ANSWER_TICKS, 15 to 70 ms): within that
- * time a message can be counted in the wrong space; its bytes are not lost.
+ * Each thread caches answers for the last device allocations as a whole, and for single pages. The
+ * cache is dropped when device memory is freed (gpu_free.c). A free that this library cannot see,
+ * and host memory that becomes device memory, make an answer wrong until it expires
+ * (TPS_ANSWER_TICKS, 15 to 70 ms). Within that time a message can be counted in the wrong memory
+ * space; its bytes are not lost.
  */
 #include <pthread.h>
 #include <string.h>
@@ -24,9 +25,9 @@ void tps__gpu_look(void) {
   static const struct tps_runtime *const runtimes[] = {&tps__cuda, &tps__hip, &tps__level_zero};
   unsigned long long loaded = tps__libraries_loaded();
   if (__atomic_exchange_n(&tps__process.libraries_seen, loaded, __ATOMIC_RELAXED) == loaded)
-    return; /* nothing new; looking for libraries is not for every few milliseconds */
+    return; /* nothing was loaded since; looking for libraries takes too long to do it every time */
   if (pthread_mutex_trylock(&look_mutex) != 0)
-    return; /* another thread is at it */
+    return; /* another thread does it */
   for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes && runtime == NULL; ++i)
     if (runtimes[i]->look())
       runtime = runtimes[i];

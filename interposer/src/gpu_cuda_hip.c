@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * CUDA and HIP, whose questions have one form. Managed memory counts as device memory wherever its
- * pages are at the moment: it is the application's choice to use it from the device, and MPI
- * libraries treat it as such. Memory of the VMM interface (cuMemMap) is device memory like any
- * other; its "allocation" is one mapping.
+ * CUDA and HIP, whose pointer queries have the same form. Managed memory counts as device memory
+ * wherever its pages are at the moment: it is the application's choice to use it from the device,
+ * and MPI libraries treat it as such. Memory of the VMM interface (cuMemMap) is device memory like
+ * any other; its "allocation" is one mapping.
  */
 #include "gpu.h"
 

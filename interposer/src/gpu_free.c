@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Everything that frees device memory, or takes memory out of the runtime's hands, exported in
- * front of the GPU runtimes' own functions: kept answers (gpu.c) are dropped before and after the
- * real call. Seen are calls that the dynamic linker resolves. A statically linked CUDA runtime, and
- * code that gets the driver's entry points from dlsym or cuGetProcAddress, frees unseen; for those,
- * answers also expire.
+ * Every function that frees device memory, or unregisters memory from the runtime, is exported in
+ * front of the GPU runtimes' own: cached answers (gpu.c) are dropped before and after the real
+ * call. Only calls that the dynamic linker resolves come here. A statically linked CUDA runtime,
+ * and code that gets the driver's entry points from dlsym or cuGetProcAddress, frees without them;
+ * for those, answers also expire.
  *
- * Where there is no such runtime these functions exist nevertheless, and answer that it is not
- * initialised.
+ * Without such a runtime these functions exist all the same, and return that it is not initialised.
  */
 #include "gpu.h"
 

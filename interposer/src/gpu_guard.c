@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The most common accident of GPU programs: device memory handed to an MPI that was not built for
- * it, which then reads it like host memory and crashes. Where the MPI does not say whether it is
- * GPU-aware (gpu_aware.c), nothing is said here either; nor of messages that a transport takes.
+ * it, which then reads it like host memory and crashes. There is no warning where the MPI does not
+ * say whether it is GPU-aware (gpu_aware.c), nor for messages of a transport that handles device
+ * memory itself.
  */
 #include <string.h>
 
@@ -22,7 +23,8 @@ static bool is_message(const char *call) {
   return false;
 }
 
-/* Whether this call's memory goes to a transport that knows it: asked once, after MPI_Init. */
+/* Whether this call's memory goes to a transport that handles device memory: asked once, after
+ * MPI_Init. */
 static bool is_taken(const char *call) {
   static int answer = NOT_ASKED;
   if (!is_message(call))

@@ -2,14 +2,14 @@
 /*
  * Phases, when TOPOSEAT_PROFILE_PHASES asks for them.
  *
- * `pcontrol`: MPI_Pcontrol(n) with n > 0 enters phase n, and going back to a phase goes on with it;
- * MPI_Pcontrol(0) pauses counting until the next one; a negative level leaves for phase 0, which
- * everything outside of marked phases belongs to. Without `pcontrol` the call means nothing, so
- * that marks meant for another profiler cost no traffic.
+ * `pcontrol`: MPI_Pcontrol(n) with n > 0 enters phase n; entering a phase again continues it.
+ * MPI_Pcontrol(0) pauses counting until the next call of it. A negative level returns to phase 0,
+ * to which everything outside of marked phases belongs. Without `pcontrol` the call is ignored, so
+ * that marks meant for another profiler lose no traffic.
  *
  * A number of seconds: windows of that length. A call belongs to the window in which it ended.
  *
- * At most TPS_MAX_PHASES phases; the last one takes in all further ones, and a flag says so.
+ * There are at most TPS_MAX_PHASES phases; the last one holds all further ones, and a flag says so.
  */
 #include <errno.h>
 #include <pthread.h>

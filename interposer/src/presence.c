@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Whether MPI is there: between MPI_Init and MPI_Finalize, or as long as a session is open.
+ * Whether MPI is usable: between MPI_Init and MPI_Finalize, or as long as a session is open.
  */
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Finding the real MPI behind this library, and whether it speaks this library's ABI. */
+/* Finding the real MPI behind this library, and whether it has this library's ABI. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -152,7 +152,7 @@ static const char *words_for_abi(const char *abi) {
                                      : "the standard MPI ABI";
 }
 
-/* Right is: the process has an MPI, and it is reached through this library's ABI. */
+/* True if the process has an MPI with this library's ABI. */
 bool tps__right_abi(void) {
   static bool said;
   tps_function *init = tps__find("PMPI_Init");

@@ -57,8 +57,8 @@ static struct tps_section section(uint64_t *end, uint64_t capacity, uint64_t str
   return made;
 }
 
-/* Eight keys (kind x space) per rank find a free home each, up to 2^17 ranks; beyond, they share.
- */
+/* Up to 2^17 ranks, each of a rank's eight keys (kind x space) has a slot of its own to begin at;
+ * beyond, they share. */
 static uint64_t slots_for(int size, bool phases) {
   uint64_t wanted = next_power_of_two(((uint64_t)size + 1) * 8);
   if (phases)
@@ -104,7 +104,7 @@ static bool is_file_size_allowed(uint64_t length) {
 /*
  * Before Linux 5.14 a page cannot be populated with an error as the answer, so that a full file
  * system would raise SIGBUS: there the file is not sparse but has its space from the start, as long
- * as it is of bearable size (worlds of up to some 10^4 ranks).
+ * as that is affordable (worlds of up to some 10^4 ranks).
  */
 static bool reserve(int file, void *mapping, uint64_t length) {
   if (madvise(mapping, 4096, MADV_POPULATE_WRITE) == 0)

@@ -79,7 +79,7 @@ static void drop(struct tps_capture *capture) {
   free(capture);
 }
 
-/* Handles are reused: a request that was freed unseen is replaced. */
+/* MPI reuses handles: this one belonged to a request whose freeing was not seen. */
 void tps__capture_end(abi_handle request) {
   struct tps_capture *capture = tps__thread.capture;
   tps__thread.capture = NULL;

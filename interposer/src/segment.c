@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who counts where. Below MPI_THREAD_MULTIPLE, everybody into the main segment. Under
- * MPI_THREAD_MULTIPLE every thread takes a segment of its own at its first call and gives it back
- * when it ends; one that gets none (too many threads, no space) shares the main segment. While
- * counting is paused, everybody counts into a sink that nobody reads, so that the fast path need
- * not know.
+ * Which segment a thread counts into. Below MPI_THREAD_MULTIPLE all threads use the main segment.
+ * Under MPI_THREAD_MULTIPLE every thread takes a segment of its own at its first call and gives it
+ * back when it ends; a thread that gets none (too many threads, no space) shares the main segment.
+ * While counting is paused, all threads count into a segment that is never read, so that the fast
+ * path needs no test for the pause.
  */
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ static bool has_key;
 
 struct tps_segment *tps__main_segment(void) { return &main_segment; }
 
-/* At the end of a thread. MPI calls of later destructors take a segment anew. */
+/* Runs at the end of a thread. MPI calls of later destructors take a new segment. */
 static void give_back(void *own) {
   struct tps_segment *segment = own;
   tps__thread.epoch = TPS_EPOCH_NEVER;
@@ -39,7 +39,7 @@ bool tps__main_segment_start(const char *directory, int rank, int size) {
       !tps__segment_create(&main_segment, TPS_MAIN_SEGMENT))
     return false;
   if (tps__process.phase_mode == TPS_PHASES_PCONTROL && !tps__segment_create_sink(&sink))
-    sink = main_segment; /* then a pause does not pause */
+    sink = main_segment; /* then a pause has no effect */
   main_segment.shared = sink.shared = tps__process.concurrent;
   has_key = tps__process.concurrent && pthread_key_create(&own_key, give_back) == 0;
   tps__process.header = main_segment.header;

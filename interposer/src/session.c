@@ -17,7 +17,7 @@ static void record_state(void) {
 }
 
 void tps__session_begin(abi_handle session) {
-  tps__thread.depth += 1; /* what is asked of MPI here is not the application's doing */
+  tps__thread.depth += 1; /* these MPI calls are ours, not the application's */
   int count = tps__presence_add(session);
   if (!tps__recording())
     tps__attach();

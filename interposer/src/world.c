@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Worlds beside MPI_COMM_WORLD. MPI has no name for the world that a process belongs to, so worlds
- * are told by how this rank met them: what MPI_Comm_spawn started, who spawned this process, who
- * accepted or connected, and whoever else turns up among the members of a communicator. Each keeps
- * a group of its members, against which members of later communicators are looked up; the newest
- * comes first, because MPI may use the identity of processes that are gone for new ones.
+ * are told apart by how this rank met them: the processes that MPI_Comm_spawn started, the parent
+ * that spawned this process, those that accepted or connected, and all others among the members of
+ * a communicator. Each world keeps a group of its members, in which members of later communicators
+ * are looked up. The newest comes first, because MPI may give the identity of processes that have
+ * ended to new ones.
  *
  * Ranks that connect together do so in collective calls, in the same order for the same set of
- * ranks: their count, with that set, is a key on which they agree without talking to each other.
+ * ranks: the number of such calls, with that set, is a key on which they agree without a message.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@ _Hops = list[tuple[Link, bool]]  # links in order, and whether each is walked ba
 
 
 class HostPaths:
-    """Shortest ways, by latency, between the devices of one topology and its host memory."""
+    """Shortest paths, by latency, between the devices of one topology and its host memory."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -41,12 +41,12 @@ class HostPaths:
             if found:
                 return min(found)[2]
         raise InputError(
-            f"{device.id} reaches no host memory in {self._topology.name}",
+            f"{device.id} is not connected to host memory in {self._topology.name}",
             hint="emulate a topology that has NUMA nodes, packages or host bridges",
         )
 
     def links(self, source: str, target: str) -> _Hops:
-        """Links of the shortest way between two vertices.
+        """Links of the shortest path between two vertices.
 
         Raises:
             InputError: there is none.
@@ -54,8 +54,8 @@ class HostPaths:
         reach = self._shortest(source)
         if target not in reach:
             raise InputError(
-                f"no way from {source} to {target} in {self._topology.name}",
-                hint="emulate a topology whose devices and host memory are joined by links",
+                f"no path from {source} to {target} in {self._topology.name}",
+                hint="emulate a topology whose devices and host memory are connected by links",
             )
         hops: _Hops = []
         here = target
@@ -76,7 +76,7 @@ class HostPaths:
             if here in done:
                 continue
             done[here] = distance
-            if here != source and not self._passes(here):
+            if here != source and not self._can_forward(here):
                 continue
             for there, link, backward in self._around[here]:
                 length = distance + link.latency_s.value + 1e-12  # ties: fewer links
@@ -86,6 +86,6 @@ class HostPaths:
                     heapq.heappush(queue, (length, pushed, there))
         return reach
 
-    def _passes(self, vertex: str) -> bool:
+    def _can_forward(self, vertex: str) -> bool:
         component: Component | None = self._components.get(vertex)
         return component is not None and component.kind is not ComponentKind.NVSWITCH

@@ -138,7 +138,7 @@ class _Writer:
         for i, a in enumerate(self.topology.devices):
             for j, b in enumerate(self.topology.devices):
                 if i != j:
-                    yield from self._way(i, j, a, b, homes)
+                    yield from self._pair(i, j, a, b, homes)
 
     def _device(self, number: int, device: Device) -> str:
         pcie = device.pcie
@@ -157,12 +157,12 @@ class _Writer:
         )
         return f"device {number} {' '.join(map(str, words))}"
 
-    def _way(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
+    def _pair(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
         route = self.topology.route_of_pair.get((a.id, b.id))
         if route is None:
             raise InputError(
                 f"no route from {a.id} to {b.id} in {self.topology.name}",
-                hint="emulate a topology whose devices are all joined",
+                hint="emulate a topology whose devices are all connected",
             )
         up, down = self._stages(route, a, b, homes)
         cap = route.cap_bytes_per_s.value if route.cap_bytes_per_s else None
@@ -214,7 +214,7 @@ class _Writer:
         channels = list(dict.fromkeys(self._channels(hops)))
         if len(channels) > MAX_PATH:
             raise InputError(
-                f"a way of {len(channels)} channels is longer than {MAX_PATH}",
+                f"a path of {len(channels)} channels is longer than {MAX_PATH}",
                 hint="emulate a smaller machine",
             )
         rate = 0.0 if cap is None else cap * self.scale

@@ -51,7 +51,7 @@ def emulated_node(
     """
     text = machine_text(topology, scale=scale, ipc_open_s=ipc_open_s, engines=engines)
     libraries = native_path("emulator/libcuda.so.1").parent
-    _sweep()
+    _remove_leftovers()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_shared_memory()))
     try:
         machine = folder / "machine"
@@ -80,7 +80,7 @@ def _shared_memory() -> Path:
     )
 
 
-def _sweep() -> None:
+def _remove_leftovers() -> None:
     """Remove what a killed `toposeat emulate` of this user left behind."""
     for folder in _shared_memory().glob(f"{_PREFIX}*-*"):
         pid = folder.name.removeprefix(_PREFIX).partition("-")[0]

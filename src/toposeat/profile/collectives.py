@@ -51,7 +51,7 @@ _MPICH = re.compile(r"MPICH Version:\s*[45]\.")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How one MPI chooses algorithms, and what is to be said of it."""
+    """How one MPI chooses algorithms, and how the report calls it."""
 
     name: str
     choose: open_mpi.Chooser
@@ -71,7 +71,7 @@ def rules_of(library: str) -> Rules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expansion:
-    """What became of the events."""
+    """The events as modelled messages."""
 
     tables: Mapping[MemorySpace, PairTable]
     events: tuple[CollectiveEvent, ...]  # with `algorithm` filled in
@@ -134,7 +134,7 @@ def expand_collectives(
 
 
 class _Budget:
-    """Keeps operations of all pairs from filling the memory: 16384 ranks have 268 million."""
+    """Bounds the memory that operations of all pairs take: 16384 ranks have 268 million pairs."""
 
     def __init__(self, most_pairs: int) -> None:
         self._most = most_pairs
@@ -164,7 +164,7 @@ class _Budget:
         return False
 
     def sentences(self) -> Iterator[str]:
-        """What was left out."""
+        """One sentence for each operation and size that was left out."""
         for (operation, members), size in sorted(self._skipped.items()):
             yield (
                 f"{operation} among {members} ranks ({size} bytes) is listed, but not in the"
@@ -206,7 +206,7 @@ def _call(views: Sequence[CollectiveEvent], members: tuple[int, ...]) -> Call:
 
 
 def _element(size: int) -> int:
-    """Bytes of one element, as a guess where the record does not tell."""
+    """Bytes of one element: a guess where the record does not say."""
     return next(width for width in (8, 4, 2, 1) if size % width == 0)
 
 

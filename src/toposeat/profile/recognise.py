@@ -1,4 +1,4 @@
-"""Which regular pattern a traffic is, in words, for people who want to know what they place.
+"""Which regular pattern a traffic has, as one sentence for the report.
 
 A pattern is claimed only of pairs that are all used and that carry at least 95 % of the bytes
 (`PairSet.claim`); what fits none is called irregular, with figures.
@@ -23,10 +23,10 @@ from toposeat.profile.pattern.line_patterns import (
 from toposeat.profile.pattern.pair_set import PairSet, Pattern, percent
 
 MIN_RANKS = 3
-MAX_PAIRS = 1 << 23  # with more, nobody wants to wait for a sentence
+MAX_PAIRS = 1 << 23  # with more, it takes longer than a sentence is worth
 _MAX_ORDERS = 8  # communicators whose order is tried
 
-# The first that fits is the answer: from what says most to what says least.
+# The first that fits is the answer: the most specific patterns come first.
 _FINDERS: tuple[Callable[[PairSet], Pattern | None], ...] = (
     find_directed_line,
     find_star,
@@ -40,7 +40,7 @@ _FINDERS: tuple[Callable[[PairSet], Pattern | None], ...] = (
 
 
 def recognise(traffic: Traffic) -> Pattern | None:
-    """The pattern of the traffic that is mapped; None if there is too little to say anything.
+    """The pattern of the traffic that is mapped; None for too few ranks or pairs.
 
     Known are halo exchanges on grids of up to six dimensions, open or periodic in each, with or
     without diagonals, in rank order or in the order of a communicator; rings, pipelines, bands;
@@ -60,7 +60,7 @@ def recognise(traffic: Traffic) -> Pattern | None:
 
 
 def describe_pattern(traffic: Traffic) -> str:
-    """One sentence on the traffic that is mapped, or "" if there is nothing to say."""
+    """One sentence on the traffic that is mapped, or "" if no pattern is looked for."""
     found = recognise(traffic)
     return found.words if found else ""
 

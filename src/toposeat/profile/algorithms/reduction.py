@@ -91,15 +91,15 @@ def block_ring(call: Call, out: Messages) -> None:
 
 def reduce_scatter_halving(call: Call, out: Messages) -> None:
     """Reduce_scatter: recursive halving; those beyond the power of two by their neighbours."""
-    _halve(call, call.shares(), out)
+    _recursive_halving(call, call.shares(), out)
 
 
 def block_halving(call: Call, out: Messages) -> None:
     """Reduce_scatter_block: recursive halving."""
-    _halve(call, call.own_blocks(), out)
+    _recursive_halving(call, call.own_blocks(), out)
 
 
-def _halve(call: Call, shares: Int64Array, out: Messages) -> None:
+def _recursive_halving(call: Call, shares: Int64Array, out: Messages) -> None:
     power, rest, stays = _odd_stays(call.members)
     leaves = 2 * np.arange(rest)
     total = int(shares.sum())

@@ -16,7 +16,7 @@ from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.json_stream import objects_of
 from toposeat.profile.importers.nccl_edges import Algorithm
-from toposeat.profile.importers.nccl_job import MAX_RANKS, Call
+from toposeat.profile.importers.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
 
 _HINT = (
@@ -24,19 +24,7 @@ _HINT = (
     " NCCL_INSPECTOR_DUMP_DIR=DIR, then give DIR"
 )
 _MAX_BYTES = 1 << 60
-_OPERATIONS = {
-    "AllReduce": "allreduce",
-    "AllGather": "allgather",
-    "AllGatherV": "allgather",
-    "ReduceScatter": "reduce_scatter_block",
-    "Broadcast": "bcast",
-    "Reduce": "reduce",
-    "AlltoAll": "alltoall",
-    "Gather": "gather",
-    "Scatter": "scatter",
-}
-_ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
-_UNKNOWABLE = (
+_CAVEATS = (
     "the Inspector records how long an operation took, not how much of the run that is: the share"
     " of the run is not known",
     "by default it leaves out messages below 8192 bytes and calls that its kernels did not time",
@@ -57,7 +45,7 @@ def read_inspector(paths: Iterable[Path]) -> Traffic:
                 dump.read(record)
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(
-                    f"no record of the Inspector: {_reason(error)}",
+                    f"damaged Inspector record: {_reason(error)}",
                     path=path,
                     line=line,
                     hint=_HINT,
@@ -69,7 +57,7 @@ def read_inspector(paths: Iterable[Path]) -> Traffic:
         f"NCCL Inspector ({len(files)} file{plural})",
         dump.finished_views(),
         info=dump.info(),
-        report=dump.doubts(),
+        report=dump.caveats(),
     )
 
 
@@ -113,15 +101,15 @@ class _Dump:
         self, perf: Mapping[str, Any], key: tuple[str, str, int, int], view: View
     ) -> None:
         name = perf["coll"]
-        operation = _OPERATIONS.get(name) if isinstance(name, str) else None
+        operation = OPERATION_OF_CALL.get(str(name).lower())
         self.seen[key] += 1
         self.highest[key] = max(self.highest[key], _whole(perf, "coll_sn", 0))
         if operation is None:
             self.unknown[str(name)[:40]] += 1
             return
         size = _size(perf, "coll_msg_size_bytes")
-        self.rootless += operation in _ROOTED
-        root = 0 if operation in _ROOTED else -1
+        self.rootless += operation in ROOTED
+        root = 0 if operation in ROOTED else -1
         algorithm = self._algorithm(perf.get("coll_algo"))
         if operation != "allreduce":
             algorithm = Algorithm.RING  # NCCL has trees for nothing else
@@ -158,9 +146,9 @@ class _Dump:
         processes = {view.process for view in self.views.values()}
         return {p: RankInfo(rank=0, host=p.host, pid=p.pid) for p in processes}
 
-    def doubts(self) -> list[str]:
+    def caveats(self) -> list[str]:
         """What the files do not say."""
-        notes = list(_UNKNOWABLE)
+        notes = list(_CAVEATS)
         lost = sum(max(self.highest[key] - count, 0) for key, count in self.seen.items())
         if lost:
             notes.append(f"by their sequence numbers, about {lost} collectives were not recorded")

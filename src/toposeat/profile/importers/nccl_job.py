@@ -38,6 +38,22 @@ MAX_MEMBERS = 1 << 22  # of all communicators together
 MAX_EDGES = 1 << 24
 _MAX_EVENTS = 1 << 18
 
+# NCCL's calls, lower case, and the MPI operations that they are. A call's size is one rank's
+# contribution: the block of allgather and alltoall, the block that a rank gets of reduce-scatter.
+OPERATION_OF_CALL = {
+    "allreduce": "allreduce",
+    "allgather": "allgather",
+    "allgatherv": "allgather",
+    "reducescatter": "reduce_scatter_block",
+    "broadcast": "bcast",
+    "bcast": "bcast",
+    "reduce": "reduce",
+    "alltoall": "alltoall",
+    "gather": "gather",
+    "scatter": "scatter",
+}
+ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
+
 MODEL = (
     "NCCL: allreduce 2(n-1)/n, allgather and reduce_scatter (n-1)/n of the bytes over each edge of"
     " a ring; bcast and reduce along it as a chain; alltoall, gather, scatter direct"

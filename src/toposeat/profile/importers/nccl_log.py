@@ -3,8 +3,8 @@
 The log may be one file of the whole job, its ranks interleaved, or one file per process. A
 communicator is known from the INIT lines of its members, a collective or message from a COLL line,
 rings and trees from the lines that follow INIT. Addresses of communicators mean something only
-within their process. The format is not stable by NVIDIA's own words, so that every attribute is
-looked for by its name, and lines that should say something but do not are counted.
+within their process. NVIDIA does not promise a stable format, so every attribute is looked for by
+its name, and lines that look like one of these but cannot be read are counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from toposeat.errors import InputError
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.nccl_edges import Algorithm, Ring
-from toposeat.profile.importers.nccl_job import MAX_RANKS, Call
+from toposeat.profile.importers.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
 from toposeat.profile.input_files import lines_of
 
@@ -39,7 +39,7 @@ _ATTRIBUTE = re.compile(
     r" (0x[0-9a-f]{1,16}|[0-9a-f]{1,20})\b",
     re.ASCII,
 )
-# Long rings end in dots, or after some twenty ranks; such a ring is kept to be told of.
+# Long rings end in dots, or after some twenty ranks; the report counts such rings.
 _RING = re.compile(r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? :((?:\s+\d{1,7})+)[\s.]*", re.ASCII)
 _TREE_UP_LAST = re.compile(r"\[\d{1,3}\] -?\d+(?:/-?\d+)+->-?\d+->(-?\d{1,7})(?![\d/])", re.ASCII)
 _TREE_UP_FIRST = re.compile(r"\[\d{1,3}\] (-?\d{1,7})->-?\d+->-?\d+(?:/-?\d+)+", re.ASCII)
@@ -48,23 +48,9 @@ _VERSION = re.compile(r"\b([NR]CCL version) (\S{1,60})", re.ASCII)
 
 # ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, fp8 x 2.
 _SIZE_OF_TYPE = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
-# `count` is what one rank gives: for AllGather and AlltoAll its block, for ReduceScatter the block
-# that it gets.
-_OPERATIONS = {
-    "allreduce": "allreduce",
-    "allgather": "allgather",
-    "reducescatter": "reduce_scatter_block",
-    "broadcast": "bcast",
-    "bcast": "bcast",
-    "reduce": "reduce",
-    "alltoall": "alltoall",
-    "gather": "gather",
-    "scatter": "scatter",
-}
-_ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
 _TREE_NAMES = frozenset({"0", "TREE"})
 _RING_NAMES = frozenset({"1", "RING"})
-_UNKNOWABLE = (
+_CAVEATS = (
     "an NCCL log has no times: what share of the run its traffic takes is not known",
     "calls that were captured in a CUDA graph are logged once, however often the graph ran",
 )
@@ -91,7 +77,7 @@ def read_nccl_logs(paths: Iterable[Path]) -> Traffic:
         "NCCL debug log" if len(files) == 1 else f"NCCL debug logs ({len(files)} files)",
         log.finished_views(),
         info=log.info,
-        report=log.doubts(),
+        report=log.caveats(),
         metadata=log.metadata,
     )
 
@@ -103,9 +89,9 @@ class _Log:
     views: list[View] = field(default_factory=list)
     info: dict[Process, RankInfo] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
-    unread: int = 0
-    first_unread: str = ""
-    nowhere: int = 0  # calls on communicators without an INIT line
+    not_understood: int = 0
+    first_not_understood: str = ""
+    unknown_communicator: int = 0  # calls on communicators without an INIT line
     other_algorithms: set[str] = field(default_factory=set)
     _at: dict[tuple[str, str, str], View] = field(default_factory=dict)  # host, pid, address
     _rings: dict[_Thread, list[Ring]] = field(default_factory=dict)
@@ -125,8 +111,8 @@ class _Log:
             except (ValueError, OverflowError):
                 understood = False
             if not understood:
-                self.unread += 1
-                self.first_unread = self.first_unread or f"{path.name}:{number}"
+                self.not_understood += 1
+                self.first_not_understood = self.first_not_understood or f"{path.name}:{number}"
         if self._distinct > _MAX_DISTINCT:
             raise InputError("too many different calls", path=path, line=number, hint=_HINT)
 
@@ -199,12 +185,12 @@ class _Log:
             return False
         view = self._at.get((*thread[:2], known["comm"]))
         if view is None:
-            self.nowhere += 1
+            self.unknown_communicator += 1
             return True
         root = int(known.get("root", known.get("peer", "-1")))
-        operation = _OPERATIONS.get(name.lower())
+        operation = OPERATION_OF_CALL.get(name.lower())
         is_message = name in ("Send", "Recv")
-        rooted = is_message or operation in _ROOTED
+        rooted = is_message or operation in ROOTED
         if not (is_message or operation) or (rooted and not 0 <= root < view.ranks):
             return False
         before = len(view.sends) + len(view.receives) + len(view.calls)
@@ -235,9 +221,9 @@ class _Log:
             view.calls = calls
         return self.views
 
-    def doubts(self) -> list[str]:
+    def caveats(self) -> list[str]:
         """What this log does not say, and what in it was not understood."""
-        notes = list(_UNKNOWABLE)
+        notes = list(_CAVEATS)
         if not self._tuned:
             notes.append(
                 "it does not say which algorithm each collective took (subsystem TUNING does):"
@@ -246,15 +232,15 @@ class _Log:
         if self.other_algorithms:
             names = ", ".join(sorted(self.other_algorithms)[:4])
             notes.append(f"collectives by other algorithms ({names}) are counted as rings")
-        if self.nowhere:
+        if self.unknown_communicator:
             notes.append(
-                f"{self.nowhere} calls are on communicators whose INIT line is not in the log; they"
-                " are left out"
+                f"{self.unknown_communicator} calls are on communicators whose INIT line is not in"
+                " the log; they are left out"
             )
-        if self.unread:
+        if self.not_understood:
             notes.append(
-                f"{self.unread} lines could not be understood, such as {self.first_unread}; NCCL's"
-                " log format is not stable"
+                f"{self.not_understood} lines could not be understood, such as"
+                f" {self.first_not_understood}; NCCL's log format is not stable"
             )
         return notes
 

@@ -69,15 +69,15 @@ def job_traffic(
         origin: where they come from, in words.
         views: at least one.
         info: what is known of the processes; `rank` is filled in here.
-        report: doubts so far.
+        report: caveats so far.
         metadata: for `Traffic.metadata`.
 
     Raises:
         InputError: the views are impossible: too many members, or sums that cannot be counted.
     """
     notes = list(report)
-    communicators = _joined(views, notes)
-    rank_of, ranks = _numbered(communicators, notes)
+    communicators = _join_views(views, notes)
+    rank_of, ranks = _number_processes(communicators, notes)
     job = NcclJob(ranks=ranks)
     by_rank = {rank: process for process, rank in rank_of.items()}
     job.reporting = set(by_rank)
@@ -110,12 +110,12 @@ def _with_rank(info: RankInfo | None, rank: int) -> RankInfo:
     return RankInfo(rank=rank) if info is None else replace(info, rank=rank)
 
 
-def _joined(views: Sequence[View], notes: list[str]) -> list[list[View]]:
+def _join_views(views: Sequence[View], notes: list[str]) -> list[list[View]]:
     """Views by communicator, the largest communicator first.
 
     Views without a common name are joined by what was called on them: members of one communicator
-    make the same calls in the same numbers. Where several communicators look alike, members are
-    taken in the order of their processes, which is said.
+    make the same calls equally often. Where several communicators have the same calls, members are
+    taken in the order of their processes, and the report says so.
     """
     named: dict[tuple[str, int], list[View]] = defaultdict(list)
     nameless: dict[int, list[View]] = defaultdict(list)
@@ -127,7 +127,7 @@ def _joined(views: Sequence[View], notes: list[str]) -> list[list[View]]:
     found = [_one_per_rank(group) for group in named.values()]
     guessed = 0
     for same_size in nameless.values():
-        for group in _alike(same_size):
+        for group in _by_calls(same_size):
             parts = _split_by_rank(group)
             guessed += len(parts) > 1
             found += parts
@@ -139,7 +139,7 @@ def _joined(views: Sequence[View], notes: list[str]) -> list[list[View]]:
     return sorted(found, key=lambda group: (-group[0].ranks, -len(group), group[0].id))
 
 
-def _alike(views: list[View]) -> list[list[View]]:
+def _by_calls(views: list[View]) -> list[list[View]]:
     """Views of equal size: all together if they can be one communicator, else by their calls."""
     if len({view.rank for view in views}) == len(views):
         return [views]
@@ -170,7 +170,7 @@ def _split_by_rank(views: list[View]) -> list[list[View]]:
     return [[same[k] for _, same in sorted(by_rank.items()) if k < len(same)] for k in range(depth)]
 
 
-def _numbered(
+def _number_processes(
     communicators: Sequence[Sequence[View]], notes: list[str]
 ) -> tuple[dict[Process, int], int]:
     largest = communicators[0]

@@ -33,7 +33,7 @@ _HINT = (
     "make them again with: mpirun --mca pml_monitoring_enable 2"
     " --mca pml_monitoring_enable_output 3 --mca pml_monitoring_filename PREFIX ..."
 )
-_UNKNOWABLE = (
+_CAVEATS = (
     "Open MPI's monitoring does not tell device from host memory: everything counts as host",
     "it records persistent sends (MPI_Start, MPI_Startall) as 0 bytes; if the application uses"
     " them, profile it with toposeat instead",
@@ -65,7 +65,7 @@ def read_monitoring(path: str | Path) -> Traffic:
     rows = [row for rank, file in files.items() for row in _rows(file, rank)]
     ranks = 1 + max([*files, *(row.source for row in rows), *(row.target for row in rows)])
     missing = [rank for rank in range(ranks) if rank not in files]
-    report = list(_UNKNOWABLE)
+    report = list(_CAVEATS)
     if missing:
         report.append(f"no file of {len(missing)} of {ranks} ranks, such as rank {missing[0]}")
     if not any(row.kind is TrafficKind.COLLECTIVE for row in rows):

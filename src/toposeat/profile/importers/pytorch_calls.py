@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from toposeat.profile.importers.nccl_job import Call
+from toposeat.profile.importers.nccl_job import ROOTED, Call
 
 MAX_BYTES = 1 << 60
 
@@ -51,7 +51,7 @@ _LIST = re.compile(r"\[\s*(\d{1,18}(?:\s*,\s*\d{1,18})*)?\s*\]", re.ASCII)
 
 
 class TraceCallError(ValueError):
-    """A call that cannot be told in bytes; the text says why, shortly."""
+    """A call whose bytes are not known; the text says why in a few words."""
 
 
 class TraceCall(NamedTuple):
@@ -73,7 +73,7 @@ class TraceCall(NamedTuple):
 
 
 def trace_call(args: Mapping[str, Any]) -> TraceCall:
-    """The attributes of an event that tell its traffic."""
+    """The attributes of an event that its traffic follows from."""
     name = _text(args, "Collective name").lower()
     return TraceCall(
         name=name,
@@ -150,7 +150,7 @@ def group_call(call: TraceCall, members: int) -> Call:
         size = _in_bytes(call, max(call.given, call.got))
     else:
         size = _in_bytes(call, call.given)
-    if operation not in ("bcast", "reduce", "gather", "scatter"):
+    if operation not in ROOTED:
         return Call(operation, size)
     # For these, `Rank` is the root's position in the group.
     return Call(operation, size, call.rank if 0 <= call.rank < members else 0)

@@ -33,9 +33,9 @@ _HINT = (
     " groups of the nccl backend"
 )
 _RANKS = re.compile(r"\[\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*\]", re.ASCII)
-_UNKNOWABLE = (
+_CAVEATS = (
     "a PyTorch trace covers the steps that were profiled, not the whole run",
-    "how much of the run its communication takes, overlap taken off, is not read from it",
+    "it gives no share of the run: communication that overlaps computation is not told apart",
 )
 
 
@@ -58,7 +58,7 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
     job = _Job(NcclJob(ranks=max(world, 1)))
     for trace in traces:
         job.add(trace)
-    job.even_exchanges()
+    job.split_equal_exchanges()
     if not job.understood:
         raise InputError(
             f"none of its {job.calls} calls of process groups says what it sends to whom",
@@ -69,7 +69,7 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
     return job.job.traffic(
         f"PyTorch trace{plural} of {len(job.job.reporting)} of {job.job.ranks} ranks",
         rank_info=[RankInfo(rank=rank) for rank in sorted(job.job.reporting)],
-        report=job.doubts(),
+        report=job.caveats(),
     )
 
 
@@ -150,7 +150,7 @@ class _Job:
     calls: int = 0
     understood: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
-    groupless: int = 0
+    without_group: int = 0
     backends: set[str] = field(default_factory=set)
     _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
     _members: int = 0
@@ -185,7 +185,7 @@ class _Job:
             self.understood += count
             return
         if members is None or rank not in members:
-            self.groupless += count
+            self.without_group += count
             return
         group = self._group(members, call)
         vector = vector_call(call, len(members))
@@ -198,7 +198,7 @@ class _Job:
         group.calls[members.index(rank)][made] += count
         self.understood += count
 
-    def even_exchanges(self) -> None:
+    def split_equal_exchanges(self) -> None:
         """Where some member of a group gave sizes per pair, the others' equal blocks are theirs.
 
         Without this an equal block would be taken for what all members do.
@@ -223,17 +223,17 @@ class _Job:
             self.job.groups.append(group)
         return group
 
-    def doubts(self) -> list[str]:
+    def caveats(self) -> list[str]:
         """What the traces do not say."""
-        notes = list(_UNKNOWABLE)
+        notes = list(_CAVEATS)
         missing = self.job.ranks - len(self.job.reporting)
         if missing:
             notes.append(
                 f"{missing} of {self.job.ranks} ranks have no trace: only groups of the others are"
                 " known, and messages between ranks without a trace are missing"
             )
-        if self.groupless:
-            notes.append(f"{self.groupless} calls do not say which ranks take part; left out")
+        if self.without_group:
+            notes.append(f"{self.without_group} calls do not say which ranks take part; left out")
         if self.unknown:
             words = "; ".join(f"{what} ({n})" for what, n in self.unknown.most_common(4))
             notes.append(f"{sum(self.unknown.values())} calls were not understood: {words}")

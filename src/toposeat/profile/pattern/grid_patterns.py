@@ -20,7 +20,7 @@ from toposeat.profile.pattern.pair_set import EVEN, MIN_SHARE, PairSet, Pattern,
 MAX_DIMENSIONS = 6
 _MAX_STRIDES = 24  # the heaviest distances that may be strides
 _MAX_GRIDS = 512
-_PERIODIC = 0.25  # of a neighbour's bytes: less between the ends is small talk
+_PERIODIC = 0.25  # of a neighbour's bytes: less between the ends does not count
 _MAX_WITH_DIAGONALS = 8
 _MAX_LINE_PAIRS = 1 << 23
 _SAMPLE = 64  # ranks looked at before all of them are
@@ -117,7 +117,7 @@ class _Grid:
 def find_halo(pairs: PairSet) -> Pattern | None:
     """A halo exchange on an open or periodic grid, with or without diagonal neighbours.
 
-    Of the grids that explain the bytes, the one with the fewest pairs says most.
+    Of the grids that explain the bytes, the one with the fewest pairs is the most specific.
     """
     fitting: list[tuple[float, int, _Grid]] = []
     for grid in _grids(pairs):
@@ -150,7 +150,7 @@ def _with_diagonals(pairs: PairSet, grid: _Grid) -> Pattern | None:
     )
     keys = grid.pairs_with_diagonals()
     if len(keys) == pairs.ranks * (pairs.ranks - 1):
-        return None  # every pair is a neighbour: this says nothing
+        return None  # every pair is a neighbour: any traffic fits
     return pairs.claim("halo with diagonals", words, keys)
 
 

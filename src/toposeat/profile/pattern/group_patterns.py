@@ -35,7 +35,7 @@ def components(pairs: PairSet) -> Int64Array:
 
 
 def find_groups(pairs: PairSet) -> Pattern | None:
-    """All-to-all, or a ring, inside groups of ranks that have nothing to do with each other."""
+    """All-to-all, or a ring, inside groups of ranks between which there is no traffic."""
     for kept in (pairs, pairs.heaviest(MIN_SHARE)):
         label = components(kept)
         size = np.bincount(label, minlength=pairs.ranks)

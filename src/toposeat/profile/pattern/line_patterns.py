@@ -1,4 +1,4 @@
-"""Patterns along the rank numbers: rings, pipelines, bands, and one rank that talks to all."""
+"""Patterns along the rank numbers: rings, pipelines, bands, and one rank with all others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_all_to_all(pairs: PairSet) -> Pattern | None:
     n = pairs.ranks
     if len(pairs) < n * (n - 1):
         return None
-    # A full matrix that is mostly something else, say a grid with small talk, is no all-to-all.
+    # A full matrix whose bytes are mostly elsewhere, say a grid with few other bytes, is none.
     heavy = np.sort(pairs.bytes)[::-1][: len(pairs) // 2]
     if heavy.sum() > 0.9 * pairs.total:
         return None

@@ -61,7 +61,7 @@ class PairSet:
         """Without the lightest pairs that make up less than 1 - `share` of the bytes."""
         order = np.argsort(self.bytes)
         light = np.cumsum(self.bytes[order]) <= (1 - share) * self.total
-        # Pairs as heavy as one that stays, stay.
+        # A pair as heavy as one that is kept is kept, too.
         floor = self.bytes[order][~light].min() if (~light).any() else 0
         keep = self.bytes >= floor
         return PairSet(self.ranks, self.keys[keep], self.bytes[keep], self.total)

@@ -118,7 +118,7 @@ class PatternText:
         return default if value is None else value
 
     def finish(self) -> None:
-        """Refuse what nobody took."""
+        """Refuse what no `take_*` has read."""
         if self._positional is not None:
             raise self.error(f"{self._positional[:40]!r} is out of place")
         if self._options:
@@ -162,5 +162,5 @@ class PatternText:
 
 
 def _shown(text: str) -> str:
-    """A word of the user's in a message of one line."""
+    """The user's text as a message of one line can show it."""
     return text if text.isprintable() and len(text) <= 40 else repr(text[:40])

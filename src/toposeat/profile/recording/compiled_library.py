@@ -1,7 +1,7 @@
 """An interposer library for an MPI whose ABI is none of the prebuilt ones, compiled on first use.
 
-The facts of the ABI that the interposer needs (interposer/abi/) are asked of the MPI's own mpi.h by
-a small program, compiled with the MPI's own mpicc. The library itself is compiled by a plain C
+A small program, compiled with the MPI's own mpicc, prints the facts of its mpi.h that the
+interposer needs (interposer/abi/). The library itself is compiled by a plain C
 compiler from the sources that are part of the package, and kept in the user's cache, by the
 identity of the MPI's library and the sources.
 """

@@ -1,8 +1,8 @@
 """Which interposer library fits a program: by its linkage, mpi4py, launcher or `mpirun`.
 
-The choice is only a first guess: the library itself looks at the MPI it finds in the process, and
-one of the wrong ABI keeps quiet (interposer/src/real.c). For an MPI of none of the ABIs that are
-prebuilt, a library is compiled (compiled_library.py).
+The choice is a first guess: the library checks the MPI that it finds in the process, and one of
+the wrong ABI records nothing (interposer/src/real.c). For an MPI whose ABI is none of the prebuilt
+ones, a library is compiled (compiled_library.py).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
 
     Raises:
         MissingProgramError: the program does not exist.
-        ToposeatError: MPI is linked statically, nothing tells the ABI, or a library that had to be
-            compiled cannot be.
+        ToposeatError: MPI is linked statically, the ABI is not known, or the library cannot be
+            compiled.
     """
     env = os.environ if environment is None else environment
     abi = choose_abi(line, env)
@@ -95,7 +95,7 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
         abi = _abi_of_library(mpi.linkage)
         if mpi.module is None or by_launcher in (abi, None) or abi in (_STANDARD, COMPILE):
             return abi
-        return _settle(line, mpi, env, by_launcher)
+        return _abi_of_launcher_or_mpi4py(line, mpi, env, by_launcher)
     if by_launcher is None and not mpi.is_python:
         by_launcher = _abi_of_path(env)
     if by_launcher is None:
@@ -109,7 +109,7 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Mpi:
-    """What a program tells of its MPI."""
+    """What is known of the MPI of a program."""
 
     linkage: Linkage
     module: Path | None = None  # of mpi4py, if the linkage is that module's
@@ -118,7 +118,7 @@ class _Mpi:
 
 
 def _mpi_of(line: LaunchLine, env: Mapping[str, str]) -> _Mpi:
-    """By what the program is linked to, or else its mpi4py."""
+    """The MPI that the program is linked to, or else that of its mpi4py."""
     program = _find_program(line.program[0], env)
     linkage = inspect_linkage(program, env)
     if linkage.static_mpi or linkage.mpi_library is not None:
@@ -132,7 +132,9 @@ def _mpi_of(line: LaunchLine, env: Mapping[str, str]) -> _Mpi:
     return _Mpi(linkage=inspect_linkage(module, env), module=module, is_python=True)
 
 
-def _settle(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str], by_launcher: str) -> str:
+def _abi_of_launcher_or_mpi4py(
+    line: LaunchLine, mpi: _Mpi, env: Mapping[str, str], by_launcher: str
+) -> str:
     """The ABI where mpi4py, asked here, and the launcher differ.
 
     An mpi4py with modules for both takes the one whose library it finds, and in the ranks that is
@@ -153,13 +155,13 @@ def _settle(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str], by_launcher: st
 
 
 def _abi_of_path(env: Mapping[str, str]) -> str | None:
-    """The family of `mpirun` on PATH: a script may call it, and srun serves it too."""
+    """The ABI of the `mpirun` on PATH: a script may call it, and srun starts its programs, too."""
     for name in ("mpirun", "mpiexec"):
         path = shutil.which(name, path=env.get("PATH"))
         if path is not None:
             try:
                 return _ABI_OF_LAUNCHER.get(identify_launcher(path))
-            except ToposeatError:  # it does not say what it is
+            except ToposeatError:  # its version is not known
                 continue
     return None
 

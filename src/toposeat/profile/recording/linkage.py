@@ -27,7 +27,7 @@ _SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Linkage:
-    """What a look at an executable tells."""
+    """What an executable shows of its MPI."""
 
     mpi_library: str | None = None  # soname of the MPI among the libraries it needs
     mpi_file: Path | None = None  # where that was found
@@ -38,7 +38,7 @@ class Linkage:
 def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
     """Look for an MPI among all libraries that the program needs, directly or not.
 
-    A file that is no ELF executable (a script) has no linkage to tell.
+    A script, or any other file that is no ELF executable, has `is_elf` False.
     """
     executable = _read_elf(program, _STARTS)
     if executable is None:
@@ -104,7 +104,7 @@ def defines_symbol(path: Path, name: str) -> bool:
 
 
 def _is_other_mpi(soname: str, path: Path | None) -> bool:
-    """A library of another name that is an MPI."""
+    """Whether a library of another name is an MPI."""
     return path is not None and "mp" in soname and defines_symbol(path, "PMPI_Init")
 
 

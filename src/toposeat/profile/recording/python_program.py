@@ -1,8 +1,8 @@
 """Which MPI a Python program will use: the one that its interpreter's mpi4py is linked to.
 
 The interpreter itself is asked where the module `mpi4py.MPI` is, without importing that module:
-its search path, environments and mpi4py's own choice among modules for several MPIs are what they
-will be in the ranks, as far as these get the same environment.
+its search path, environments and mpi4py's own choice among modules for several MPIs are the same as
+in the ranks, if these get the same environment.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
 MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
 _FOLDER_PREFIX = "toposeat-profile-"
-_SAID_ABOVE = "lines that start with 'toposeat:' above, if there are any, tell another reason"
+_SEE_ABOVE = "lines that start with 'toposeat:' above, if there are any, give another reason"
 _MEMORY_FOLDER = Path("/dev/shm")
 
 
@@ -93,7 +93,7 @@ def profile_run(
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
-                hint="give a folder that nobody cleans: --keep-records DIR",
+                hint="give a folder that no other program empties: --keep-records DIR",
                 exit_code=exit_code,
             )
         if not any(folder.glob(f"*{SUFFIX}")):
@@ -173,20 +173,22 @@ def _nothing_recorded(
     linkage = inspect_linkage(Path(found), env) if found else None
     if exit_code != 0:
         message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
-        hint = f"run it without toposeat first; {_SAID_ABOVE}"
+        hint = f"run it without toposeat first; {_SEE_ABOVE}"
     elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
         message = (
-            f"no rank recorded anything: {name} is not linked to an MPI library, and no process of"
-            " it made an MPI call"
+            f"no rank recorded anything: {name} is not linked to an MPI library, and none of its"
+            " processes made an MPI call"
         )
-        hint = f"profile the MPI program itself, which must not be linked statically; {_SAID_ABOVE}"
+        hint = f"profile the MPI program itself, which must not be linked statically; {_SEE_ABOVE}"
     elif found is not None and Path(found).stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
-        message = f"no rank recorded anything: {name} is setuid, and takes no LD_PRELOAD"
+        message = (
+            f"no rank recorded anything: {name} is setuid, so that LD_PRELOAD has no effect on it"
+        )
         hint = "profile a copy without the setuid bit"
     elif linkage is not None and not linkage.is_elf:
         message = f"no rank recorded anything: {name} (a script) started no MPI program"
-        hint = "an MPI of another family than the launcher's, or a static one, cannot be observed"
+        hint = "an MPI of another family than the launcher's, or a static one, cannot be recorded"
     else:
         message = f"no rank recorded anything: {name} made no MPI call"
-        hint = _SAID_ABOVE
+        hint = _SEE_ABOVE
     return NothingRecordedError(message, hint=hint, exit_code=exit_code)

@@ -37,9 +37,9 @@ class _Merger:
     def __init__(self) -> None:
         self.own: dict[_World, WorldSum] = {}
         self.spawned: dict[_World, WorldSum] = {}
-        self.unborn = 0  # died before MPI was there
-        self.again = 0  # second records of one rank
-        self.inside = 0  # of jobs that ranks started themselves
+        self.died_in_init = 0  # ended before MPI was initialised
+        self.repeated = 0  # second records of one rank
+        self.nested = 0  # records of jobs that ranks started themselves
         self.damaged: list[InputError] = []
 
     def add(self, path: Path) -> None:
@@ -50,9 +50,9 @@ class _Merger:
             self.damaged.append(error)
             return
         if record is None:
-            self.unborn += 1
+            self.died_in_init += 1
         elif record.has(Flag.INSIDE_RANK):
-            self.inside += 1
+            self.nested += 1
         else:
             self._sort_in(record)
 
@@ -61,27 +61,27 @@ class _Merger:
         key = (record.world, record.world_size)
         if key not in worlds:
             worlds[key] = WorldSum(record)
-        self.again += not worlds[key].add(record)
+        self.repeated += not worlds[key].add(record)
 
     def sentences(self) -> Iterator[str]:
-        """About records, in order of weight."""
+        """What the report says of records that are left out, the gravest first."""
         if self.damaged:
             first = "; ".join(f"{_name(e)}: {e.message}" for e in self.damaged[:4])
             more = "; ..." if len(self.damaged) > 4 else ""
             yield f"{len(self.damaged)} damaged records are left out: {first}{more}"
-        if self.unborn:
-            yield f"{self.unborn} ranks died while MPI was being initialised"
-        if self.inside:
+        if self.died_in_init:
+            yield f"{self.died_in_init} ranks died while MPI was being initialised"
+        if self.nested:
             yield (
-                f"{self.inside} processes belong to MPI jobs that ranks started themselves and are"
+                f"{self.nested} processes belong to MPI jobs that ranks started themselves and are"
                 " left out"
             )
-        if self.again:
-            yield f"{self.again} ranks left a second record: several MPI runs; the first is used"
+        if self.repeated:
+            yield f"{self.repeated} ranks left a second record: several MPI runs; the first is used"
         if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n in self.own):
             yield (
-                "every process was a job of one rank: launcher and program belong to different"
-                " MPIs?"
+                "every process was a job of one rank: do launcher and program belong to"
+                " different MPIs?"
             )
         if len(self.own) > 1:
             yield f"records of {len(self.own)} MPI jobs found; the largest one is used"
@@ -118,9 +118,9 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
     report = [*merger.sentences(), *_describe(chosen)]
     try:
         return make_traffic(chosen, list(merger.spawned.values()), report, len(merger.damaged))
-    except (ValueError, OverflowError) as error:  # counters of sound records whose sums are not
+    except (ValueError, OverflowError) as error:  # each record is sound, their sum is not
         raise InputError(
-            f"the records say something impossible: {error}",
+            f"the records contradict each other: {error}",
             path=paths[0].parent,
             hint="profile again",
         ) from error
