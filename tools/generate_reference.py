@@ -100,7 +100,8 @@ def formats_page() -> str:
         "# Files that describe a machine\n",
         "What `-t FILE` reads, in the order in which a file's content is compared with them. The",
         "name of the file does not matter. How several files of one machine go together:",
-        "[merging](../explanation/merging.md).\n",
+        "[merging](../explanation/merging.md). Before them come files that end in `.toml`:",
+        "[machine files](../how-to/add-your-machine.md).\n",
         "| format | how to get one | what it knows |\n|---|---|---|",
     ]
     parts += [f"| {f.name} | `{f.command}` | {f.tells} |" for f in FORMATS]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import UsageError
+from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.topology.catalogue.assembly import build_machine
-from toposeat.topology.catalogue.machine_file import MachineText, at_part, decode, merged_tables
+from toposeat.topology.catalogue.machine_file import MachineText, decode, merged_tables
 
 _FOLDER = Path(__file__).with_name("machines")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -54,7 +55,7 @@ def machine_path(name: str) -> Path | None:
         (
             path
             for each in (name, name.lower())
-            if folder and (path := folder / f"{each}.toml").is_file()
+            if folder and path_exists(path := folder / f"{each}.toml")
         ),
         None,
     )
@@ -115,7 +116,10 @@ def _built_in(path: Path) -> Topology:
 def _read(path: Path, origin: str) -> Topology:
     text = MachineText(path)
     spec = decode(text, _tables(text, _MOST_LIKE))
-    return at_part(text, lambda: build_machine(path.stem, origin, spec))
+    try:
+        return build_machine(path.stem, origin, spec)
+    except ValueError as error:
+        raise text.error(str(error), getattr(error, "part", ())) from error
 
 
 def _tables(text: MachineText, most: int) -> dict[str, Any]:

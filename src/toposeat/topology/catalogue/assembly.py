@@ -180,16 +180,12 @@ class _Assembly:
 
     def _add_numa(self) -> None:
         numa = self.spec.numa
-        for what, values in (("cpus", numa.cpus), ("names", numa.names)):
-            if values and len(values) != len(numa.nodes):
-                raise PartError(f"{len(values)} {what} for {len(numa.nodes)} nodes", "numa", what)
+        prefix = "" if self.builder.host == ANY_HOST else f"{self.builder.host}/"
         for i, node in enumerate(numa.nodes):
             self._add_component(
                 ComponentKind.NUMA,
                 f"numa{node}",
-                id=f"numa{node}"
-                if self.builder.host == ANY_HOST
-                else f"{self.builder.host}/numa{node}",
+                id=f"{prefix}numa{node}",
                 title=numa.names[i] if numa.names else f"NUMA node {node}",
                 numa=node,
                 cpus=numa.cpus[i] if numa.cpus else None,
@@ -201,12 +197,12 @@ class _Assembly:
         if first + count > MAX_DEVICES:
             raise ValueError(f"more than {MAX_DEVICES} devices")
         buses = devices.pci_bus_ids or [""] * count
-        if len(buses) != count:
-            raise PartError(f"{len(buses)} for {count} devices", "devices", "pci_bus_ids")
         numa = self._nodes(devices.numa, count)
-        cpus = self._cpus_of(numa)
-        if devices.cpus:
-            cpus = _shared_out(devices.cpus, count, "CPU lists")
+        cpus_of: dict[int | None, str] = dict(
+            zip(self.spec.numa.nodes, self.spec.numa.cpus, strict=False)
+        )
+        near = [cpus_of.get(node) for node in numa]
+        cpus = _shared_out(devices.cpus or near, count, "CPU lists")
         for i in range(count):
             builder.devices.append(
                 Device(
@@ -229,8 +225,6 @@ class _Assembly:
         nics, builder = self.spec.nics, self.builder
         count, first = len(nics.names), len(builder.nics)
         buses = nics.pci_bus_ids or [""] * count
-        if len(buses) != count:
-            raise PartError(f"{len(buses)} for {count} adapters", "nics", "pci_bus_ids")
         numa = self._nodes(nics.numa, count) if count else []
         rate = nics.gigabits_per_s
         for i, name in enumerate(nics.names):
@@ -252,11 +246,6 @@ class _Assembly:
     def _nodes(self, stated: list[int], count: int) -> list[int | None]:
         return _shared_out([*stated] or [*self.spec.numa.nodes] or [None], count, "NUMA nodes")
 
-    def _cpus_of(self, nodes: Sequence[int | None]) -> list[str | None]:
-        numa = self.spec.numa
-        known: dict[int | None, str] = dict(zip(numa.nodes, numa.cpus, strict=False))
-        return [known.get(node) for node in nodes]
-
     # ---- links
 
     def _ids(self, text: str) -> list[str]:
@@ -267,14 +256,10 @@ class _Assembly:
         return [id for _, id in found if id is not None]
 
     def _add_links(self, links: Links) -> None:
-        forms = [f for f in ("pairs", "each_to_each", "from_", "tree") if getattr(links, f)]
-        if len(forms) != 1:
-            raise ValueError("give one of pairs, each_to_each, from and to, or tree")
         if links.tree:
-            self._add_tree(links)
-            return
-        if bool(links.from_) != bool(links.to) or links.below:
-            raise ValueError("from goes with to, below with tree")
+            nodes = ",".join(str(node) for node in self.spec.numa.nodes)
+            for root in self._ids(links.below or f"numa{nodes}"):
+                self._grow(root, links.tree)
         for a, b in self._ends(links):
             self._add_link(links, a, b)
 
@@ -345,38 +330,24 @@ class _Assembly:
 
     # ---- PCIe trees
 
-    def _add_tree(self, links: Links) -> None:
-        if links != Links(tree=links.tree, below=links.below):
-            raise ValueError("with a tree goes below, and no other key")
-        nodes = ",".join(str(node) for node in self.spec.numa.nodes)
-        for root in self._ids(links.below or f"numa{nodes}"):
-            self._grow(root, links.tree)
-
     def _grow(self, parent: str, levels: Sequence[Level]) -> None:
         if not levels:
             return
         level = levels[0]
         rate = k.pcie_bytes_per_s(self._generation(level.generation), level.width)
         self._check_room()
-        if level.bridges and not (level.switches or level.devices or level.nics):
-            for _ in range(level.bridges):
-                bridge = self._made(ComponentKind.HOST_BRIDGE, "bridge", parent)
-                self.builder.fabric(bridge, parent, bytes_per_s=level.uplinks * rate)
-                self._grow(bridge, levels[1:])
-        elif level.switches and not (level.bridges or level.devices or level.nics):
-            for _ in range(level.switches):
-                switch = self._made(ComponentKind.SWITCH, "switch", parent)
-                self.builder.pcie(switch, parent, bytes_per_s=rate)
-                self._grow(switch, levels[1:])
-        elif level.bridges or level.switches or not (level.devices or level.nics):
-            raise ValueError("a level of a tree has bridges, or switches, or devices and nics")
-        elif levels[1:]:
-            raise ValueError("devices and nics are the last level of a tree")
-        else:
-            ends = [self._next(self.devices_left, "devices") for _ in range(level.devices or 0)]
-            ends += [self._next(self.nics_left, "nics") for _ in range(level.nics or 0)]
-            for end in ends:
-                self.builder.pcie(end, parent, bytes_per_s=rate, latency_s=k.LATENCY_PCIE_ENDPOINT)
+        for _ in range(level.bridges or 0):
+            bridge = self._made(ComponentKind.HOST_BRIDGE, "bridge", parent)
+            self.builder.fabric(bridge, parent, bytes_per_s=level.uplinks * rate)
+            self._grow(bridge, levels[1:])
+        for _ in range(level.switches or 0):
+            switch = self._made(ComponentKind.SWITCH, "switch", parent)
+            self.builder.pcie(switch, parent, bytes_per_s=rate)
+            self._grow(switch, levels[1:])
+        ends = [self._next(self.devices_left, "devices") for _ in range(level.devices or 0)]
+        ends += [self._next(self.nics_left, "nics") for _ in range(level.nics or 0)]
+        for end in ends:
+            self.builder.pcie(end, parent, bytes_per_s=rate, latency_s=k.LATENCY_PCIE_ENDPOINT)
 
     def _made(self, kind: ComponentKind, word: str, parent: str) -> str:
         """A bridge or switch with the next free number, at the NUMA node of its parent."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -18,8 +18,6 @@ from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Vendor
 
-T = TypeVar("T")
-
 MAX_CHARACTERS = 1 << 18
 MAX_DEVICES = 256
 _MERGED = ("devices", "numa", "nics")  # tables that `like` completes key by key
@@ -28,6 +26,12 @@ _Rate = Annotated[float, Meta(gt=0)]
 _Count = Annotated[int, Meta(ge=1, le=MAX_DEVICES)]
 _Number = Annotated[int, Meta(ge=0, le=999_999)]
 _Generation = Annotated[int, Meta(ge=1, le=6)]
+_OF_TREES = ("tree", "below")
+
+
+def _check_length(key: str, values: list[str], count: int, what: str) -> None:
+    if values and len(values) != count:
+        raise PartError(f"{len(values)} {key} for {count} {what}", key)
 
 
 class Stated(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +54,9 @@ class Devices(Struct, frozen=True, forbid_unknown_fields=True):
     link: str = ""
     forwards: bool = False
 
+    def __post_init__(self) -> None:
+        _check_length("pci_bus_ids", self.pci_bus_ids, self.count, "devices")
+
 
 class Numa(Struct, frozen=True, forbid_unknown_fields=True):
     """NUMA nodes of a host."""
@@ -57,6 +64,10 @@ class Numa(Struct, frozen=True, forbid_unknown_fields=True):
     nodes: Annotated[list[_Number], Meta(max_length=MAX_DEVICES)] = []
     cpus: list[str] = []
     names: list[str] = []
+
+    def __post_init__(self) -> None:
+        _check_length("cpus", self.cpus, len(self.nodes), "nodes")
+        _check_length("names", self.names, len(self.nodes), "nodes")
 
 
 class Nics(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +77,9 @@ class Nics(Struct, frozen=True, forbid_unknown_fields=True):
     pci_bus_ids: list[str] = []
     numa: list[_Number] = []
     gigabits_per_s: _Rate | None = None
+
+    def __post_init__(self) -> None:
+        _check_length("pci_bus_ids", self.pci_bus_ids, len(self.names), "adapters")
 
 
 class Parts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +103,10 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True):
     width: _Count = 16
     generation: _Generation | None = None
 
+    def __post_init__(self) -> None:
+        if (self.bridges, self.switches, self.devices or self.nics).count(None) != 2:
+            raise ValueError("a level of a tree has bridges, or switches, or devices and nics")
+
 
 class Links(Struct, frozen=True, forbid_unknown_fields=True):
     """Links of one sort: between pairs, each to each, from one set to another, or a PCIe tree."""
@@ -109,6 +127,18 @@ class Links(Struct, frozen=True, forbid_unknown_fields=True):
     latency_s: _Rate | Stated | None = None
     full_duplex: bool = False
     name: str = ""
+
+    def __post_init__(self) -> None:
+        ends = (self.pairs, self.each_to_each, self.from_, self.tree)
+        if sum(map(bool, ends)) != 1:
+            raise ValueError("give one of pairs, each_to_each, from and to, or tree")
+        if bool(self.from_) != bool(self.to) or (self.below and not self.tree):
+            raise ValueError("from goes with to, below with tree")
+        others = (getattr(self, key) for key in self.__struct_fields__ if key not in _OF_TREES)
+        if self.tree and any(value not in ("", [], None, False, 1) for value in others):
+            raise ValueError("with a tree goes below, and no other key")
+        if any(level.devices or level.nics for level in self.tree[:-1]):
+            raise ValueError("devices and nics are the last level of a tree")
 
 
 class Pairs(Struct, frozen=True, forbid_unknown_fields=True):
@@ -240,7 +270,11 @@ def decode(text: MachineText, tables: dict[str, Any]) -> MachineFile:
         unknown = re.search("unknown field `(.*)`$", message, re.DOTALL)
         if unknown:
             raise _unknown_key(text, unknown[1], where) from error
-        at = f" in {where[-1]}" if where and isinstance(where[-1], str) else ""
+        at = ""
+        if isinstance(error.__cause__, PartError):
+            where += error.__cause__.part
+        elif where and isinstance(where[-1], str):
+            at = f" in {where[-1]}"
         cause = message.replace("Object missing", "missing").replace("Expected", "expected")
         raise text.error(cause.replace("field", "key") + at, where) from error
 
@@ -254,19 +288,6 @@ def _unknown_key(text: MachineText, key: str, where: list[str | int]) -> InputEr
         [*where, key],
         f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}",
     )
-
-
-def at_part(text: MachineText, build: Callable[[], T]) -> T:
-    """What `build` returns; what it finds wrong, with its line.
-
-    Raises:
-        InputError: instead of a ValueError.
-    """
-    try:
-        return build()
-    except ValueError as error:
-        part = error.part if isinstance(error, PartError) else ()
-        raise text.error(str(error), part) from error
 
 
 _HEADER = re.compile(r"^[ \t]*\[\[?([A-Za-z_][\w.-]*)\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
