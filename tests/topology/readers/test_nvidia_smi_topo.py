@@ -121,7 +121,7 @@ REFUSED = {  # line of the cause, words of the message
     "hostile-missing-gpu-rows.txt": (5, "the rows of GPU3, GPU6 are missing"),
     "hostile-unknown-token.txt": (
         6,
-        "unknown relation 'NV?' between GPU4 and GPU0, but GPU0 -> GPU4 is NV2",
+        "unknown word 'NV?' between GPU4 and GPU0, but the other way it is 'NV2'",
     ),
 }
 
@@ -316,9 +316,13 @@ def test_second_matrix_is_reported() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", 2, "topo -p2p"),
-        ("\tGPU0\tGPU1\nGPU0\tX\tMX\nGPU1\tMX\tX\n", 2, "'MX' is a word of `mx-smi topo -m`"),
-        ("\tGPU0\tGPU1\nGPU0\tX\tQX\nGPU1\tQX\tX\n", 2, "unknown relation 'QX'"),
+        (
+            "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n",
+            2,
+            "unknown word 'OK' between GPU0",
+        ),
+        ("\tGPU0\tGPU1\nGPU0\tX\tMX\nGPU1\tMX\tX\n", 2, "unknown word 'MX' between GPU0 and GPU1"),
+        ("\tGPU0\tGPU1\nGPU0\tX\tQX\nGPU1\tQX\tX\n", 2, "unknown word 'QX'"),
         ("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tX\tPIX\n", 3, "has its X in the columns of GPU0"),
         ("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n", 3, "has 1 of 2 cells"),
         ("\tGPU0\tGPU1\nGPU0\tX\tPIX\n", 3, "the row of GPU1 is missing"),

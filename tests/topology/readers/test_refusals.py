@@ -101,18 +101,18 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("28.311", "1000000", "not within", 0),
         ("28.311", "-28.311", "number", 0),
         ("28.311", "nan", "number", 0),
-        ("          3         1         1         1         1\n", "", "row", 2),
+        ("          3         1         1         1         1\n", "", "row", -1),
     ),
     "transferbench.txt": (
         ("32.00", "1000000.00", "not within", 0),
         ("32.00", "-32.00", "where a number", 0),
-        ("     34.00", "", "4 cells in a row of 5", 0),
-        ("  GPU 01  ->     40.00     41.00     42.00     43.00     44.00\n", "", "no row", 0),
+        ("     34.00", "", "4 of 5 cells", 0),
+        ("  GPU 01  ->     40.00     41.00     42.00     43.00     44.00\n", "", "of GPU 01", 0),
     ),
-    "transferbench.csv": (("21.00", "1e30", "where a number", 0),),
+    "transferbench.csv": (("21.00", "1e30", "not within", 0),),
     "p2p_bandwidth_latency.txt": (
         ("21.70", "2170000.0", "not within", 0),
-        ("     1  20.90 781.30\n", "", "it is truncated", 0),
+        ("     1  20.90 781.30\n", "", "is truncated", 0),
         ("20.90 781.30", "20.90", "1 of 2 cells", 0),
     ),
     "nvidia_smi_query.csv": (
@@ -143,7 +143,7 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
     "topo_p2p.txt": ((" GPU1\tOK\tX\tTNS\t\n", "", "GPU1", 0),),
     "xpu-smi.txt": (
         ("MDF      XL16", "MDF      XL8 ", "asymmetric", 2),
-        ("GPU 1/1  XL*      XL16     MDF      S        16-31\n", "", "truncated", -1),
+        ("GPU 1/1  XL*      XL16     MDF      S        16-31\n", "", "truncated", 0),
         ("0-15", "15-0", "affinity", 0),
     ),
     "nccl.xml": (

@@ -118,9 +118,9 @@ def test_directions_are_never_made_symmetric() -> None:
     ("old", "new", "line", "message"),
     [
         ("2         28.5", "2         fast", 15, "'fast' where a number or N/A belongs"),
-        ("1         N/A         N/A         25.0        28.5\n", "", 14, "row 1 of a matrix"),
+        ("1         N/A         N/A         25.0        28.5\n", "", 12, "rows of 1, 2, 3 are"),
         ("D/D       0           1           2           3", "D/D       0           1           2",
-         9, "a matrix of 3 devices, 4 are listed"),
+         11, "row 0 has 4 of 3 cells"),
         ("Device: 1,", "Device: 7,", 2, "not numbered from 0"),
         ("Device: 0,  CPU A", "Device: 0,  AMD Radeon VII,  GPU-a,  11:0.0", 2, "CPUs do not come"),
     ],

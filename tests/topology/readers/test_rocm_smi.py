@@ -114,7 +114,7 @@ def test_wrapped_at_eighty_columns() -> None:
         ("GPU7   30", "GPU9   30", "row GPU9 has no column"),
         ("GPU3   XGMI         XGMI", "GPU3   XGMI         PCIE", "asymmetric"),
         ("GPU5   XGMI", "GPU5   HYPER", "'HYPER' between GPU5 and GPU0, but the other way"),
-        ("GPU4   30           30", "GPU4   30", "has 7 cells, its header 8 columns"),
+        ("GPU4   30           30", "GPU4   30", "7 of 8 cells"),
         ("GPU[1]\t\t: (Topology) Numa Node: 3", "GPU[0]\t\t: (Topology) Numa Node: 1", "two"),
     ],
 )  # fmt: skip

@@ -93,7 +93,7 @@ def test_no_recorded_file_is_cut(shared_dir: Path) -> None:
 def test_errors_keep_the_line_of_the_file() -> None:
     text = joined(["nvidia-smi nvlink -s text", "nvidia-smi topo -m text"], prompt=True, blank=True)
     line = text[: text.index("NV4")].count("\n") + 1
-    with pytest.raises(InputError, match="unknown relation 'NW4'") as caught:
+    with pytest.raises(InputError, match="unknown word 'NW4'") as caught:
         parts(text.replace("NV4", "NW4", 1))
     assert caught.value.line == line
 

@@ -57,11 +57,11 @@ def test_cells_that_were_skipped_are_not_known() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  GPU 01  ->", "  GPU 02  ->", "comes twice"),
-        ("  GPU 02  ->", "  end 02  ->", "no row -> of GPU 02"),
-        (f"{value(4, 4):10.2f}", "          ", "4 cells in a row of 5"),
-        (f"{value(4, 4):10.2f}", "      fast", "'fast' where a number"),
-        ("SRC+EXE\\DST", "SOURCE", "no header"),
+        ("  GPU 01  ->", "  GPU 02  ->", "row GPU 02 appears twice"),
+        ("  GPU 02  ->", "  end 02  ->", "the row of GPU 02 is missing"),
+        (f"{value(4, 4):10.2f}", "          ", "4 of 5 cells"),
+        (f"{value(4, 4):10.2f}", "      fast", "'FAST' where a number"),
+        ("SRC+EXE\\DST", "SOURCE", "no matrix below"),
     ],
 )
 def test_damage_is_refused(old: str, new: str, message: str) -> None:

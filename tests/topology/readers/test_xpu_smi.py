@@ -78,10 +78,10 @@ def test_pcie_words() -> None:
         ("GPU 1/1  XL*", "GPU 1/1  XQ4", 5, "unknown word 'XQ4' between GPU 1/1 and GPU 0/0, but"),
         ("GPU 1/1  XL*", "GPU 1/1  SYS", 5, "asymmetric"),
         ("GPU 1/0  XL16     XL*      S", "GPU 1/0  XL16     S        S", 4, "columns are shifted"),
-        ("GPU 0/1  MDF", "GPU 0/0  MDF", 3, "comes twice"),
-        ("GPU 1/1  XL*      XL16     MDF      S        52-103\n", "", 4, "no row for GPU 1/1"),
+        ("GPU 0/1  MDF", "GPU 0/0  MDF", 3, "has its S in the columns of GPU 0/1"),
+        ("GPU 1/1  XL*      XL16     MDF      S        52-103\n", "", 5, "row of GPU 1/1 is"),
         ("GPU 0/1  MDF      S        XL*      XL16     0-51", "GPU 0/1  MDF      S        XL*", 3,
-         "3 cells for 4 columns"),
+         "3 of 4 cells"),
         ("52-103", "103-52", 4, "CPU affinity of GPU 1/0 is damaged"),
     ],
 )  # fmt: skip

@@ -9,31 +9,31 @@ cross memory nodes. `hops` is 1 for whatever xGMI reaches (ROCm/rocm-systems#576
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from toposeat.errors import InputError
 from toposeat.model.number_checks import check_pair_number
-from toposeat.model.topology import PathClass
+from toposeat.model.topology import PathClass, canonical_pci
 from toposeat.topology.facts import BANDWIDTH, DeviceFact, LinkFact, MachineFacts
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
 from toposeat.topology.readers.file_text import Place, line_at
-from toposeat.topology.readers.pair_tables import PairTable
-from toposeat.topology.readers.unknown_words import (
-    Strange,
-    WordAt,
-    could_be_a_word,
-    unknown_pairs,
-)
+from toposeat.topology.readers.tables import WORD, Line, Table, TableSpec, find_table, sections
+from toposeat.topology.readers.words import WordAt, unknown_pairs, words_of
 
 _RELAYED_WEIGHTS = (30, 45, 60)  # several xGMI hops, over other GPUs
 _SAME_NODE_WEIGHT = 40
 _MB = 1e6
 _RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})", re.ASCII)
 _ACCESS = {"TRUE": True, "ENABLED": True, "1": True, "FALSE": False, "DISABLED": False, "0": False}
+_LABEL = re.compile(
+    r"GPU\[(\d{1,4})\]|GPU\s?(\d{1,4})(?![\w.])"
+    r"|((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?![\w.])",
+    re.ASCII,
+)
 _Value = TypeVar("_Value")
 _TYPES = frozenset({"XGMI", "PCIE"})
 _UNKNOWN_TYPES = frozenset({"N/A", "UNKNOWN", "XXXX", "INTERNAL", "NOT_APPLICABLE"})
@@ -41,6 +41,46 @@ _UNKNOWN_TYPES = frozenset({"N/A", "UNKNOWN", "XXXX", "INTERNAL", "NOT_APPLICABL
 
 def _is_type(word: str) -> bool:
     return word in _TYPES or word in _UNKNOWN_TYPES or word.startswith("AMDSMI_")
+
+
+def read_tables(
+    lines: Sequence[Line], titles: Mapping[str, str], path: Path, save: str
+) -> list[tuple[str, Table]]:
+    """The tables below known titles, with the kind of each.
+
+    Args:
+        lines: of the file, cleaned.
+        titles: patterns of titles (lower case) -> kinds.
+        path: for messages.
+        save: the hint.
+
+    Raises:
+        InputError: a table without rows, with rows missing, twice or cut.
+    """
+
+    def kind_of(line: Line) -> str | None:
+        bare = line.text.strip(" =:*#|\t").lower()[:80]
+        return next((kind for title, kind in titles.items() if re.fullmatch(title, bare)), None)
+
+    spec = TableSpec(
+        save=save,
+        label=_LABEL,
+        name=_name,
+        first=r"GPU\d|[0-9a-f]{4}",
+        is_cell=lambda word: re.fullmatch(r"[\w/.?*+-]{1,80}", word, re.ASCII) is not None,
+        cells="a word or a number",
+    )
+    found = []
+    for kind, _, below in sections(lines, kind_of):
+        table = find_table(below, spec, path)
+        if table is not None:
+            found.append((kind, table))
+    return found
+
+
+def _name(match: re.Match[str]) -> str:
+    bracketed, plain, bus = match.groups()
+    return f"GPU{int(bracketed or plain)}" if bus is None else canonical_pci(bus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +110,21 @@ class AmdPairs:
     tables: dict[str, dict[tuple[int, int], Cell]] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
 
-    def add(self, table: PairTable) -> None:
+    def add(self, kind: str, table: Table) -> None:
         """Take in a table; its labels must be those of the devices, in any order."""
-        position = {device.label: i for i, device in enumerate(self.devices)}
-        if sorted(table.labels) != sorted(position):
+        labels = [device.label for device in self.devices]
+        if sorted(table.columns) != sorted(labels):
             raise InputError(
-                f"the {table.kind} table has other devices than the table before",
+                f"the {kind} table has other devices than the table before",
                 path=self.path,
                 line=table.line,
                 hint=self.hint,
             )
-        if table.kind in self.tables:
-            self.report.append(f"a second {table.kind} table at line {table.line} was not read")
+        if kind in self.tables:
+            self.report.append(f"a second {kind} table at line {table.line} was not read")
             return
-        at = [position[label] for label in table.labels]
-        self.tables[table.kind] = {
-            (at[i], at[j]): Cell(text, table.row_lines[i])
-            for (i, j), text in table.cells.items()
-            if i != j
+        self.tables[kind] = {
+            pair: Cell(at.word, at.place) for pair, at in words_of(table, labels).items()
         }
 
     def facts(self) -> MachineFacts:
@@ -120,9 +157,14 @@ class AmdPairs:
         """XGMI, PCIE, or "" where the word says nothing or is not known."""
         cells = self.tables.get("type", {})
         words = {pair: WordAt(cell.text.upper(), cell.place) for pair, cell in cells.items()}
-        unknown = unknown_pairs(words, _is_type, lambda i: self.devices[i].label, self.report)
-        if isinstance(unknown, Strange):
-            raise InputError(unknown.cause, path=self.path, line=unknown.line, hint=self.hint)
+        unknown_pairs(
+            words,
+            _is_type,
+            lambda i: self.devices[i].label,
+            self.report,
+            path=self.path,
+            hint=self.hint,
+        )
         return self._symmetric("type", self._type)
 
     def _links(
@@ -257,7 +299,7 @@ class AmdPairs:
         text = cell.text.upper()
         if text in _TYPES:
             return text
-        if _is_type(text) or could_be_a_word(text):
+        if _is_type(text) or WORD.fullmatch(text):
             return ""
         raise self._refusal(f"unknown link type {cell.text!r:.40}", cell)
 

@@ -13,11 +13,10 @@ from typing import Any
 from toposeat.errors import InputError
 from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import DeviceFact, MachineFacts
-from toposeat.topology.readers.amd_facts import AmdPairs, Cell
+from toposeat.topology.readers.amd_facts import AmdPairs, Cell, read_tables
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import line_of, parse_json_after_words, place_of
-from toposeat.topology.readers.pair_tables import read_tables
-from toposeat.topology.readers.word_table import MAX_ENDPOINTS, clean_lines
+from toposeat.topology.readers.tables import MAX_ENDPOINTS, clean_lines
 
 _Steps = tuple[str | int, ...]  # to a value of JSON
 _SAVE = "save the whole output again: amd-smi topology > FILE"
@@ -66,10 +65,10 @@ def _parse_text(file: FileText) -> MachineFacts:
     tables = read_tables(clean_lines(file.text), _TITLES, file.path, _SAVE)
     if not tables:
         raise InputError("no table of amd-smi topology found", path=file.path, hint=_SAVE)
-    devices = [_device(i, label) for i, label in enumerate(tables[0].labels)]
+    devices = [_device(i, label) for i, label in enumerate(tables[0][1].columns)]
     pairs = AmdPairs(origin="amd-smi topology", path=file.path, hint=_SAVE, devices=devices)
-    for table in tables:
-        pairs.add(table)
+    for kind, table in tables:
+        pairs.add(kind, table)
     return _finish(pairs)
 
 

@@ -11,7 +11,6 @@ two streams is counted), and latencies, which are of single loads and not of cop
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,9 @@ from toposeat.errors import InputError
 from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import BANDWIDTH, DeviceFact, HostNumbers, MachineFacts, PairNumbers
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.number_table import report_asymmetry, without_marks
+from toposeat.topology.readers.numbers import GB_PER_S, host_numbers, report_asymmetry
 from toposeat.topology.readers.nvbandwidth_output import (
     DEVICE,
-    GB_PER_S,
     HINT,
     PARTS,
     BandwidthTest,
@@ -31,6 +29,7 @@ from toposeat.topology.readers.nvbandwidth_output import (
     tests_of,
 )
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
+from toposeat.topology.readers.tables import without_marks
 
 _ORIGIN = "nvbandwidth output"
 _PAIRS = re.compile(
@@ -189,19 +188,9 @@ def _host(tests: list[BandwidthTest], count: int) -> tuple[HostNumbers, ...]:
         match = _HOST.fullmatch(test.name)
         if match and test.matrices:
             found.setdefault(match["way"], test.matrices[0][0] * GB_PER_S)
-    number: Callable[[str, int], float | None] = lambda way, i: (  # noqa: E731
-        float(found[way][i]) if way in found and found[way][i] > 0 else None
-    )
-    return tuple(
-        HostNumbers(
-            what=BANDWIDTH,
-            device=i,
-            to_device=number("host_to_device", i),
-            from_device=number("device_to_host", i),
-        )
-        for i in range(count)
-        if number("host_to_device", i) or number("device_to_host", i)
-    )
+    none = np.full(count, np.nan)
+    to, back = (found.get(way, none) for way in ("host_to_device", "device_to_host"))
+    return host_numbers(to[None], back[None])
 
 
 def _report_unused(tests: list[BandwidthTest], report: list[str]) -> None:

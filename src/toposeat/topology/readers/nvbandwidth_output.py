@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
@@ -16,23 +15,30 @@ from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.model.json_text import parse_json
-from toposeat.model.number_checks import check_pair_number
 from toposeat.topology.facts import BANDWIDTH
 from toposeat.topology.readers.file_text import FileText, Place, line_at
 from toposeat.topology.readers.json_text import line_of, place_of
-from toposeat.topology.readers.number_table import (
-    MAX_COLUMNS,
-    check_numbers,
-    find_number_tables,
+from toposeat.topology.readers.numbers import (
+    GB_PER_S,
+    check_range,
+    counted_numbers,
     report_cut,
+    values_of,
+)
+from toposeat.topology.readers.tables import (
+    MAX_ENDPOINTS,
+    Line,
+    Table,
+    clean_lines,
+    find_tables,
+    sections,
     without_marks,
 )
-from toposeat.topology.readers.word_table import Line, clean_lines
 
 HINT = "save the whole output again: nvbandwidth > FILE"
-GB_PER_S = 1e9  # nvbandwidth divides bytes by 1e9
 PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
 
+_TABLE = counted_numbers(HINT, "", square=False)
 _RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
 _TEST = re.compile(r"(?:host|device|all|one)_(?:to_|device_|local_)\w+_(?:ce|sm)", re.ASCII)
 DEVICE = re.compile(
@@ -78,30 +84,27 @@ def begins_test(text: str) -> bool:
 
 def _of_text(file: FileText, report: list[str]) -> tuple[list[BandwidthTest], dict[int, str]]:
     lines = clean_lines(file.text)
-    tables = find_number_tables(lines, file.path)
-    report_cut(file.text, tables, report)
-    starts: list[tuple[str, int]] = []
     listed: dict[int, str] = {}
     for line in lines:
         text = without_marks(line.text)
-        if match := _RUNNING.match(text):
-            starts.append((match[1], line.number))
-        elif text.startswith("Device ") and (match := DEVICE.fullmatch(text)):
+        if text.startswith("Device ") and (match := DEVICE.fullmatch(text)):
             listed[int(match[1])] = text
         elif _PROCESS.match(text):
             _refuse_hosts(file, line.number)
-    if not starts:
-        raise InputError("no test of nvbandwidth found", path=file.path, hint=HINT)
-    ends = [*(line for _, line in starts), len(lines) + 2]
     tests = []
-    for (name, _), (start, end) in zip(starts, pairwise(ends), strict=True):
-        _check_unit(lines[start - 1 : end - 1], file)
-        own = [t for t in tables if start < t.line < end]
-        for table in own if "_memcpy_" in name else ():
-            check_numbers(table, BANDWIDTH, GB_PER_S, file.path)
-        matrices = tuple(table.values for table in own)
-        _check_sum(name, matrices, lines[start - 1 : end - 1], file)
-        tests.append(BandwidthTest(name, start, matrices))
+    tables: list[Table] = []
+    for running, line, below in sections(lines, lambda x: _RUNNING.match(without_marks(x.text))):
+        _check_unit(below, file)
+        tables = find_tables(below, _TABLE, file.path)
+        what = BANDWIDTH if "_memcpy_" in running[1] else None
+        for table in tables:  # in GB/s, as those of JSON; only the range is asked for in bytes/s
+            values_of(table, what, GB_PER_S, path=file.path, save=HINT)
+        matrices = tuple(values_of(table) for table in tables)
+        _check_sum(running[1], matrices, below, file)
+        tests.append(BandwidthTest(running[1], line.number, matrices))
+    if not tests:
+        raise InputError("no test of nvbandwidth found", path=file.path, hint=HINT)
+    report_cut(file.text, tables, report)
     return tests, listed
 
 
@@ -186,7 +189,7 @@ def _json_test(case: dict[str, object], number: int, file: FileText) -> Bandwidt
         values = np.array([[_json_cell(cell) for cell in row] for row in rows])  # type: ignore[attr-defined]
     except (TypeError, ValueError, AttributeError):
         values = np.empty(0)
-    if values.ndim != 2 or not values.size or values.shape[1] > MAX_COLUMNS:
+    if values.ndim != 2 or not values.size or values.shape[1] > MAX_ENDPOINTS:
         raise InputError(
             f"the matrix of {name} is no matrix of numbers",
             path=file.path,
@@ -212,10 +215,7 @@ def _json_test(case: dict[str, object], number: int, file: FileText) -> Bandwidt
 
 def _check_range(values: NDArray[np.float64], place: Place, file: FileText) -> None:
     for value in values[np.isfinite(values)].tolist():
-        try:
-            check_pair_number(BANDWIDTH, value * GB_PER_S)
-        except ValueError as error:
-            raise InputError(str(error), path=file.path, line=line_at(place), hint=HINT) from None
+        check_range(BANDWIDTH, value * GB_PER_S, line=line_at(place), path=file.path, save=HINT)
 
 
 def _check_json_sum(

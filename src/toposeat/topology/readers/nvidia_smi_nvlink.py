@@ -22,8 +22,7 @@ from toposeat.errors import InputError
 from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import DeviceFact, LaneState, MachineFacts
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.number_table import without_marks
-from toposeat.topology.readers.word_table import Line, clean_lines
+from toposeat.topology.readers.tables import Line, clean_lines, without_marks
 
 GB_PER_S = 1e9  # NVML's MB/s divided by 1000
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Vendor
 from toposeat.topology.facts import DeviceFact, MachineFacts
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.unknown_words import Strange, WordAt, unknown_pairs
-from toposeat.topology.readers.word_table import Table, Vocabulary, clean_lines, find_table
+from toposeat.topology.readers.nvidia_smi_topo import MATRIX
+from toposeat.topology.readers.tables import Table, clean_lines, find_table
+from toposeat.topology.readers.words import unknown_pairs, words_of
 
 MEANINGS = {
     "OK": "possible",
@@ -27,15 +29,11 @@ MEANINGS = {
     "DR": "disabled by a driver setting",
     "U": "unknown",
 }
-STATES = Vocabulary(
-    command="nvidia-smi topo -p2p r",
+_STATES = replace(
+    MATRIX,
+    save="save the whole output again: nvidia-smi topo -p2p r > FILE",
     is_cell=MEANINGS.__contains__,
-    known="X, " + ", ".join(MEANINGS),
-    foreign=dict.fromkeys(
-        ("PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "NV1", "NV2", "NV4", "NV12", "NV18"),
-        "nvidia-smi topo -m",
-    ),
-    unknown_is_value=True,
+    cells=f"a state ({', '.join(MEANINGS)})",
 )
 _COMMAND = re.compile(r"topo\s+(?:-p2p|--p2pstatus)\s+([rwnap]{1,2})\b")
 _P2P_ROW = re.compile(
@@ -62,12 +60,19 @@ def parse(file: FileText) -> MachineFacts:
         InputError: with file and line: no matrix, truncated, words that contradict known ones.
     """
     lines = clean_lines(file.text)
-    table = find_table(lines, STATES, file.path)
+    table = find_table(lines, _STATES, file.path)
     if table is None:
         raise InputError(
-            "no matrix of nvidia-smi topo -p2p found", path=file.path, hint=STATES.save
+            "no matrix of nvidia-smi topo -p2p found", path=file.path, hint=_STATES.save
         )
-    _check_rows(table, file.path)
+    strange = [c for c in table.columns if not re.fullmatch(r"GPU\d{1,6}", c, re.ASCII)]
+    if strange:
+        raise InputError(
+            f"{strange[0]} is no GPU: the matrix is damaged",
+            path=file.path,
+            line=table.line,
+            hint=_STATES.save,
+        )
     report: list[str] = []
     command = next((m for x in lines if (m := _COMMAND.search(x.text))), None)
     capability = command[1] if command else ""
@@ -83,38 +88,11 @@ def parse(file: FileText) -> MachineFacts:
     )
 
 
-def _check_rows(table: Table, path: Path) -> None:
-    labels = [row.label for row in table.rows]
-    for row in table.rows:
-        if labels.count(row.label) > 1:
-            raise InputError(
-                f"row {row.label} appears twice", path=path, line=row.line, hint=STATES.save
-            )
-    missing = [column for column in table.columns if column not in labels]
-    strange = [c for c in table.columns if not re.fullmatch(r"GPU\d{1,6}", c, re.ASCII)]
-    if missing or strange:
-        what = f"the row of {missing[0]} is missing" if missing else f"{strange[0]} is no GPU"
-        raise InputError(
-            f"{what}: the matrix is damaged",
-            path=path,
-            line=table.rows[-1].line,
-            hint=STATES.save,
-        )
-
-
 def _states(table: Table, path: Path, report: list[str]) -> dict[tuple[int, int], str]:
     """The state of each ordered pair; words that a newer driver may have learnt are left out."""
-    place = {label: i for i, label in enumerate(table.columns)}
-    found = {
-        (place[row.label], j): WordAt(cell, row.line)
-        for row in table.rows
-        for j, cell in enumerate(row.cells)
-        if cell != "X"
-    }
-    unknown = unknown_pairs(found, MEANINGS.__contains__, table.columns.__getitem__, report)
-    if isinstance(unknown, Strange):
-        hint = f"known are {STATES.known}; {STATES.save}"
-        raise InputError(unknown.cause, path=path, line=unknown.line, hint=hint)
+    found = words_of(table, table.columns)
+    name = table.columns.__getitem__
+    unknown = unknown_pairs(found, _STATES.is_cell, name, report, path=path, hint=_STATES.save)
     return {pair: at.word for pair, at in found.items() if pair not in unknown}
 
 

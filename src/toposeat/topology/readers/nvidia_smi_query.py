@@ -21,7 +21,7 @@ from toposeat.topology.readers.nvidia_smi_fields import (
     device_facts,
     word,
 )
-from toposeat.topology.readers.word_table import clean_lines
+from toposeat.topology.readers.tables import clean_lines
 from toposeat.topology.readers.xml_tree import XmlElement
 
 _HINT = "save it again: nvidia-smi -q -x > FILE"

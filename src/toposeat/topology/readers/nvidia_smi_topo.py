@@ -14,27 +14,46 @@ from pathlib import Path
 from toposeat.errors import InputError
 from toposeat.model.topology import PathClass, Vendor, canonical_pci
 from toposeat.topology.facts import MachineFacts, facts_of_relations
-from toposeat.topology.graph.relation import KNOWN_TOKENS, RelationMatrix, relation_of_token
+from toposeat.topology.graph.relation import (
+    KNOWN_TOKENS,
+    UNKNOWN,
+    RelationMatrix,
+    relation_of_token,
+)
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.relation_table import matrix_of_table
-from toposeat.topology.readers.word_table import (
+from toposeat.topology.readers.tables import (
     Line,
+    Row,
     Table,
-    Vocabulary,
+    TableSpec,
     clean_lines,
     find_table,
     header_after,
 )
-
-P2P_WORDS = ("OK", "NS", "CNS", "GNS", "TNS", "DR", "U")
-RELATIONS = Vocabulary(
-    command="nvidia-smi topo -m",
-    is_cell=lambda word: relation_of_token(word) is not None,
-    known=KNOWN_TOKENS,
-    foreign={**dict.fromkeys(P2P_WORDS, "nvidia-smi topo -p2p"), "MX": "mx-smi topo -m"},
-    unknown_is_value=True,
+from toposeat.topology.readers.words import (
+    check_symmetric,
+    cpu_affinity,
+    unknown_pairs,
+    words_of,
 )
-_SAVE = RELATIONS.save
+
+_LABEL = r"(?!NV\d)[A-Za-z][\w.\-]*\d\w*"
+MATRIX = TableSpec(  # of -p2p as well, with other words
+    save="save the whole output again: nvidia-smi topo -m > FILE",
+    label=re.compile(_LABEL, re.ASCII),
+    first=r"GPU\d+(?!\w)",
+    joined=re.compile(r"(?:GPU|NIC)\d+|mlx\d+_(?:bond_)?\d+", re.ASCII),
+    is_cell=lambda word: relation_of_token(word) is not None,
+    cells=f"a relation ({KNOWN_TOKENS})",
+    learns=True,
+    mark="X",
+    extras=(
+        (r"cpu\s*affinity", "cpu"),
+        (r"(?:numa|node)\s*affinity", "numa"),
+        (r"gpu\s*numa\s*id", "gpu"),
+    ),
+)
+_SAVE = MATRIX.save
 _FAILED = re.compile(
     r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|command not found"
     r"|couldn't communicate with the NVIDIA driver|Unable to determine the device handle",
@@ -92,12 +111,12 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> RelationM
     if not text.strip():
         raise InputError("the file is empty", path=path, hint=_SAVE)
     lines = clean_lines(text)
-    table = find_table(lines, RELATIONS, path)
+    table = find_table(lines, MATRIX, path)
     if table is None:
         _refuse_without_matrix(lines, path)
         raise AssertionError("unreachable")
-    matrix = matrix_of_table(table, relation_of_token, RELATIONS, path)
-    report = [*matrix.report]
+    report: list[str] = []
+    matrix = _matrix(table, path, report)
     names, uuids, pci = _identities(lines, matrix.gpus)
     nic_names = _nic_names(lines[table.end :], matrix.nics, report)
     _report_surroundings(text, lines, table, report)
@@ -110,6 +129,65 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> RelationM
         old_words=any("SOC" in row.cells for row in table.rows),
         report=tuple(report),
     )
+
+
+def _matrix(table: Table, path: str | Path | None, report: list[str]) -> RelationMatrix:
+    """The relations and affinities that a table states."""
+    gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
+    nics = tuple(c for c in table.columns if c not in gpus)
+    labels = (*gpus, *nics)
+    if len(table.rows) < len(labels):
+        report.append("the table has no rows for NICs: relations between NICs are not known")
+    cells = words_of(table, labels)
+    unknown_pairs(cells, MATRIX.is_cell, labels.__getitem__, report, path=path, hint=_SAVE)
+    check_symmetric(cells, relation_of_token, labels.__getitem__, path=path, hint=_SAVE)
+    cpus, nodes = _affinities(table, gpus, path, report)
+    return RelationMatrix(
+        gpus=gpus,
+        nics=nics,
+        relations={
+            (min(pair), max(pair)): relation_of_token(at.word) or UNKNOWN
+            for pair, at in cells.items()
+        },
+        cpu_affinity=cpus,
+        numa_affinity=nodes,
+    )
+
+
+def _affinities(
+    table: Table, gpus: tuple[str, ...], path: str | Path | None, report: list[str]
+) -> tuple[tuple[str | None, ...], tuple[int | None, ...]]:
+    """CPU list and NUMA node of each GPU."""
+    rows = {row.label: row for row in table.rows}
+    most = max(len(rows[gpu].rest) for gpu in gpus)
+    cpus: list[str | None] = []
+    nodes: list[int | None] = []
+    for gpu in gpus:
+        row = rows[gpu]
+        if len(row.rest) < most:
+            raise _refusal(
+                f"row {gpu} ends before its affinities: the table is truncated", row, path
+            )
+        cells = dict(zip(table.extras, row.rest, strict=False))
+        cpus.append(cpu_affinity(cells.get("cpu", "N/A"), row, path=path, hint=_SAVE))
+        nodes.append(_numa_affinity(cells.get("numa", "N/A"), row, path))
+    if most < len(table.extras):
+        report.append("the affinity cells are empty or incomplete: CPU affinity is not fully known")
+    if "numa" in table.extras and all(n is None for n in nodes):
+        report.append("NUMA affinity is N/A: memory nodes are not known")
+    return tuple(cpus), tuple(nodes)
+
+
+def _numa_affinity(cell: str, row: Row, path: str | Path | None) -> int | None:
+    if re.fullmatch(r"\d{1,4}", cell, re.ASCII):
+        return int(cell)
+    if cell != "N/A" and not re.fullmatch(r"\d{1,4}([,-]\d{1,4})+", cell, re.ASCII):
+        raise _refusal(f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}", row, path)
+    return None  # N/A, or several nodes: none of them is *the* near one
+
+
+def _refusal(message: str, row: Row, path: str | Path | None) -> InputError:
+    return InputError(message, path=path, line=row.line, hint=_SAVE)
 
 
 def _refuse_without_matrix(lines: list[Line], path: str | Path | None) -> None:
@@ -164,7 +242,7 @@ def _identities(
 
 
 def _report_surroundings(text: str, lines: list[Line], table: Table, report: list[str]) -> None:
-    second = header_after(lines, table.end, RELATIONS)
+    second = header_after(lines, table.end, MATRIX)
     if second is not None:
         report.append(f"another matrix at line {second} was not read")
     if not text.endswith(("\n", "\r")) and not any(x.text.strip() for x in lines[table.end :]):

@@ -1,4 +1,9 @@
-"""Reader of `p2pBandwidthLatencyTest`, the CUDA sample that measures all pairs of GPUs.
+r"""Reader of `p2pBandwidthLatencyTest`, the CUDA sample that measures all pairs of GPUs.
+
+    Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+       D\D     0      1
+         0 752.60  68.46
+         1  68.51 735.64
 
 Which way the numbers go depends on the sample's age, seen in its source: since it prints
 "(P2P Writes)", the row's device writes to the column's (row -> column), and "(P2P Reads)" and all
@@ -13,58 +18,62 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Vendor, canonical_pci
 from toposeat.topology.facts import BANDWIDTH, LATENCY, DeviceFact, MachineFacts, PairNumbers
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.number_table import (
-    NumberTable,
-    check_numbers,
-    check_square,
-    find_number_tables,
+from toposeat.topology.readers.numbers import (
+    GB_PER_S,
+    MICROSECOND,
+    counted_numbers,
     report_asymmetry,
     report_cut,
+    values_of,
+)
+from toposeat.topology.readers.tables import (
+    Line,
+    Table,
+    clean_lines,
+    find_tables,
+    sections,
     without_marks,
 )
-from toposeat.topology.readers.word_table import Line, clean_lines
-
-GB_PER_S = 1e9  # the sample divides bytes by 1e9
-MICROSECOND = 1e-6
 
 NUMBERED_BY_CUDA = (
     "GPUs have CUDA's numbers only, whose order is taken to be that of nvidia-smi (so it is with"
     " CUDA_DEVICE_ORDER=PCI_BUS_ID)"
 )
-_ORIGIN = "p2pBandwidthLatencyTest output"
-_HINT = "save the whole output again: p2pBandwidthLatencyTest > FILE"
+_SAVE = "save the whole output again: p2pBandwidthLatencyTest > FILE"
+_TABLE = counted_numbers(_SAVE, r"[A-Za-z][\w\\/]{0,11}\s")
 _TITLE = re.compile(
     r"(?:(?P<ways>Uni|Bi)directional\s+)?P2P=(?P<peer>Enabled|Disabled)\s+"
     r"(?P<what>Bandwidth|Latency)\s*(?:\(P2P\s+(?P<operation>Writes|Reads)\)\s*)?Matrix\s*"
-    r"\((?P<unit>[A-Za-z/]{1,6})\)",
+    r"\((?P<unit>[A-Za-z/]{1,6})\)|(?P<access>P2P Connectivity Matrix)",
     re.IGNORECASE,
 )
-_ACCESS = re.compile(r"P2P Connectivity Matrix", re.IGNORECASE)
 _DEVICE = re.compile(
     r"Device:\s*(\d{1,3}),\s*(.{1,120}?),\s*pciBusID:\s*([0-9a-f]{1,2}),\s*"
     r"pciDeviceID:\s*([0-9a-f]{1,2}),\s*pciDomainID:\s*([0-9a-f]{1,8})\b",
     re.IGNORECASE | re.ASCII,
 )
 _CAN = re.compile(r"Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})\b", re.ASCII)
-_UNITS = {"gb/s": (BANDWIDTH, GB_PER_S), "us": (LATENCY, MICROSECOND)}
+_UNITS = {
+    ("bandwidth", "gb/s"): (BANDWIDTH, GB_PER_S),
+    ("latency", "us"): (LATENCY, MICROSECOND),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class _Title:
-    """What a heading says of the matrix below it."""
+class _Matrix:
+    """A table of the GPUs and what its title says of it; `what` is "" for peer access."""
 
-    line: int
     what: str
     unit: float
     peer: bool
     both_ways: bool
     operation: str
+    table: Table
 
     @property
     def key(self) -> tuple[str, bool, bool, str]:
@@ -73,7 +82,14 @@ class _Title:
 
 def looks_like(file: FileText) -> bool:
     """Whether a heading of the sample is among the first lines."""
-    return _TITLE.search(file.start) is not None or "P2P (Peer-to-Peer) GPU" in file.start[:2000]
+    titles = _TITLE.finditer(file.start)
+    return any(title["what"] for title in titles) or "P2P (Peer-to-Peer) GPU" in file.start[:2000]
+
+
+def heading_of(text: str) -> bool:
+    """Whether a line begins this sample's output, for files that hold several."""
+    text = without_marks(text)
+    return text.startswith("[P2P (Peer-to-Peer) GPU") or bool(_TITLE.match(text))
 
 
 def parse(file: FileText) -> MachineFacts:
@@ -83,101 +99,71 @@ def parse(file: FileText) -> MachineFacts:
         InputError: with file and line: no matrix, truncated, or of different sizes.
     """
     lines = clean_lines(file.text)
-    tables = find_number_tables(lines, file.path)
-    titles = _titles(lines, file)
-    access_line = next((x.number for x in lines if _ACCESS.search(x.text)), None)
-    matched = _matched(titles, tables, access_line, file)
-    for title, table in matched:
-        check_numbers(table, title.what, title.unit, file.path)
-    count = _count(tables, file)
     report: list[str] = []
-    devices = _devices(lines, count, report, file)
-    if access_line is None:
-        access = _stated_access(lines, count, file)
-    else:
-        end = min((t.line for t in titles if t.line > access_line), default=len(lines) + 1)
-        below = next((t for t in tables if access_line < t.line < end), None)
-        access = _connectivity(below, access_line, file)
-    if any(title.peer for title, _ in matched) and not access:
-        report.append(
-            "which pairs can reach each other is not stated: all are taken to have had peer access"
-            " where it was enabled"
-        )
-    pairs = _all_numbers(matched, access, report)
-    report_cut(file.text, tables, report)
-    if any(table.corner.upper() == "CPU" for table in tables):
-        report.append("CPU latencies (the time to queue a copy) are not used")
-    return MachineFacts(
-        origin=_ORIGIN, devices=devices, peer_access=access, pairs=pairs, report=tuple(report)
-    )
-
-
-def _titles(lines: Sequence[Line], file: FileText) -> list[_Title]:
-    titles = []
-    for line in lines:
-        match = _TITLE.search(line.text)
-        if match is None:
-            continue
-        what, unit = _UNITS.get(match["unit"].lower(), ("", 0.0))
-        if what != match["what"].lower():
-            raise InputError(
-                f"{match['what'].lower()} in {match['unit']}: unknown unit",
-                path=file.path,
-                line=line.number,
-                hint="known are GB/s for bandwidth and us for latency",
-            )
-        titles.append(
-            _Title(
-                line=line.number,
-                what=what,
-                unit=unit,
-                peer=match["peer"].lower() == "enabled",
-                both_ways=(match["ways"] or "").lower() == "bi",
-                operation={"w": "write", "r": "read"}.get(
-                    (match["operation"] or " ")[0].lower(), ""
-                ),
-            )
-        )
-    return titles
-
-
-def _matched(
-    titles: list[_Title], tables: list[NumberTable], access_line: int | None, file: FileText
-) -> list[tuple[_Title, NumberTable]]:
-    """Each heading with the matrix below it (for latencies the GPU's, not the CPU's)."""
-    if not titles and access_line is None:
-        raise InputError("no matrix of p2pBandwidthLatencyTest found", path=file.path, hint=_HINT)
-    matched = []
-    starts = [*(t.line for t in titles), *([access_line] if access_line else [])]
-    for title in titles:
-        end = min((x for x in starts if x > title.line), default=len(file.lines) + 1)
-        below = [t for t in tables if title.line < t.line < end and t.corner.upper() != "CPU"]
-        if not below:
-            raise InputError(
-                "the heading has no matrix below it: the output is truncated",
-                path=file.path,
-                line=title.line,
-                hint=_HINT,
-            )
-        matched.append((title, below[0]))
-    return matched
-
-
-def _count(tables: list[NumberTable], file: FileText) -> int:
-    """The number of GPUs, which all matrices agree on."""
-    if not tables:
-        raise InputError("no matrix below its heading", path=file.path, hint=_HINT)
+    matrices, tables = _matrices(lines, file)
+    count = len(tables[0].columns)
     for table in tables:
-        check_square(table, file.path)
-        if len(table.values) != len(tables[0].values):
+        if len(table.columns) != count:
             raise InputError(
-                f"this matrix is of {len(table.values)} GPUs, that of line {tables[0].line} of"
-                f" {len(tables[0].values)}",
+                f"this matrix is of {len(table.columns)} GPUs, that of line {tables[0].line} of"
+                f" {count}",
                 path=file.path,
                 line=table.line,
                 hint="one run of the sample per file",
             )
-    return len(tables[0].values)
+    devices = _devices(lines, count, report, file)
+    access = _access(lines, matrices, count, file)
+    if any(matrix.what and matrix.peer for matrix in matrices) and not access:
+        report.append(
+            "which pairs can reach each other is not stated: all are taken to have had peer access"
+            " where it was enabled"
+        )
+    pairs = _numbers([matrix for matrix in matrices if matrix.what], access, report, file)
+    report_cut(file.text, tables, report)
+    if any(table.corner.strip().upper() == "CPU" for table in tables):
+        report.append("CPU latencies (the time to queue a copy) are not used")
+    return MachineFacts(
+        origin="p2pBandwidthLatencyTest output",
+        devices=devices,
+        peer_access=access,
+        pairs=pairs,
+        report=tuple(report),
+    )
+
+
+def _matrices(lines: Sequence[Line], file: FileText) -> tuple[list[_Matrix], list[Table]]:
+    """Each title with the GPUs' table below it, and all tables, those of CPU latencies too."""
+    found: list[_Matrix] = []
+    tables: list[Table] = []
+    for title, line, below in sections(lines, lambda each: _TITLE.search(each.text)):
+        here = find_tables(below, _TABLE, file.path)
+        own = [table for table in here if table.corner.strip().upper() != "CPU"]
+        if not own:
+            raise _refusal("no matrix below its heading: the output is truncated", line, file)
+        tables += here
+        what, unit = "", 1.0
+        if title["what"]:
+            stated = title["what"].lower(), title["unit"].lower()
+            if stated not in _UNITS:
+                raise _refusal(f"{stated[0]} in {title['unit']}: unknown unit", line, file)
+            what, unit = _UNITS[stated]
+        found.append(
+            _Matrix(
+                what=what,
+                unit=unit,
+                peer=(title["peer"] or "").lower() == "enabled",
+                both_ways=(title["ways"] or "").lower() == "bi",
+                operation=(title["operation"] or "").lower().removesuffix("s"),
+                table=own[0],
+            )
+        )
+    if not tables:
+        raise InputError("no matrix below its heading", path=file.path, hint=_SAVE)
+    return found, tables
+
+
+def _refusal(message: str, line: Line, file: FileText) -> InputError:
+    return InputError(message, path=file.path, line=line.number, hint=_SAVE)
 
 
 def _devices(
@@ -194,11 +180,8 @@ def _devices(
             continue
         number = int(match[1])
         if number >= count:
-            raise InputError(
-                f"device {number} is listed, but the matrices are of {count} GPUs",
-                path=file.path,
-                line=line.number,
-                hint=_HINT,
+            raise _refusal(
+                f"device {number} is listed, but the matrices are of {count} GPUs", line, file
             )
         bus = f"{int(match[5], 16):x}".zfill(4)
         found[number] = DeviceFact(
@@ -213,10 +196,21 @@ def _devices(
     return tuple(DeviceFact(label=f"CUDA {i}", vendor=Vendor.NVIDIA) for i in range(count))
 
 
-def _stated_access(
-    lines: Sequence[Line], count: int, file: FileText
+def _access(
+    lines: Sequence[Line], matrices: Sequence[_Matrix], count: int, file: FileText
 ) -> dict[tuple[int, int], bool]:
-    """Which device can reach which, from the sentences that all versions print."""
+    """Which device can reach which: from a matrix, or from the sentences of all versions."""
+    table = next((matrix.table for matrix in matrices if not matrix.what), None)
+    if table is not None:
+        values = values_of(table)
+        if not np.isin(values, (0.0, 1.0)).all():
+            raise InputError(
+                "the connectivity matrix is damaged: no matrix of 0 and 1",
+                path=file.path,
+                line=table.line,
+                hint=_SAVE,
+            )
+        return {(i, j): bool(can) for (i, j), can in np.ndenumerate(values) if i != j}
     access: dict[tuple[int, int], bool] = {}
     for line in lines:
         match = _CAN.search(line.text)
@@ -224,68 +218,51 @@ def _stated_access(
             continue
         pair = int(match[1]), int(match[3])
         if max(pair) >= count or pair[0] == pair[1]:
-            raise InputError(
+            raise _refusal(
                 f"peer access from device {pair[0]} to {pair[1]}, but the matrices are of {count}"
                 " GPUs",
-                path=file.path,
-                line=line.number,
-                hint=_HINT,
+                line,
+                file,
             )
         access[pair] = match[2] == "CAN"
     return access
 
 
-def _connectivity(
-    table: NumberTable | None, line: int, file: FileText
-) -> dict[tuple[int, int], bool]:
-    """The same from the matrix that newer versions print as well."""
-    if table is None or not np.isin(table.values, (0.0, 1.0)).all():
-        raise InputError(
-            "the connectivity matrix is damaged: no matrix of 0 and 1",
-            path=file.path,
-            line=line,
-            hint=_HINT,
-        )
-    return {(i, j): bool(can) for (i, j), can in np.ndenumerate(table.values) if i != j}
-
-
-def _all_numbers(
-    matched: list[tuple[_Title, NumberTable]],
+def _numbers(
+    matrices: Sequence[_Matrix],
     access: dict[tuple[int, int], bool],
     report: list[str],
+    file: FileText,
 ) -> tuple[PairNumbers, ...]:
     """The matrices in SI units, source device first, and in `PairNumbers`' terms."""
-    new = any(title.operation for title, _ in matched)
-    old = not new and any(title.peer for title, _ in matched)
-    if not new and not old and matched:
+    new = any(matrix.operation for matrix in matrices)
+    old = not new and any(matrix.peer for matrix in matrices)
+    if not new and not old and matrices:
         report.append(
             "the sample's version is not known, so neither is which way its numbers go: row to"
             " column is assumed, as new versions measure"
         )
     numbers: dict[tuple[str, bool, bool, str], PairNumbers] = {}
-    for title, table in matched:
-        values = table.values * title.unit
-        if title.what == BANDWIDTH:
+    for each in matrices:
+        values = values_of(each.table, each.what, each.unit, path=file.path, save=_SAVE)
+        if each.what == BANDWIDTH:
             np.fill_diagonal(values, np.nan if old else np.diag(values) / 2)
-        if old or title.operation == "read":
+        if old or each.operation == "read":
             values = values.T.copy()
-        if title.key in numbers:
-            report.append(f"line {title.line} repeats a matrix: the first is used")
+        if each.key in numbers:
+            report.append(f"line {each.table.line} repeats a matrix: the first is used")
             continue
-        numbers[title.key] = PairNumbers(
-            what=title.what,
+        numbers[each.key] = PairNumbers(
+            what=each.what,
             values=values,
-            peer=title.peer,
-            both_ways=title.both_ways,
-            operation=title.operation,
+            peer=each.peer,
+            both_ways=each.both_ways,
+            operation=each.operation,
         )
-        if not title.both_ways:
-            report_asymmetry(values, _name_of(title), report)
+        if not each.both_ways:
+            peer = "on" if each.peer else "off"
+            report_asymmetry(values, f"{each.what} with peer access {peer}", report)
     return _without_fallbacks(numbers, access, report)
-
-
-def _name_of(title: _Title) -> str:
-    return f"{title.what} with peer access {'on' if title.peer else 'off'}"
 
 
 def _without_fallbacks(
@@ -309,7 +286,7 @@ def _without_fallbacks(
                 if not np.isnan(reached[pair]):
                     staged[pair] = reached[pair]
                 reached[pair] = np.nan
-        if _says_something(reached):
+        if np.isfinite(reached[~np.eye(len(reached), dtype=bool)]).any():
             result.append(replace(each, values=reached))
         if (each.what, False, each.both_ways, "") not in numbers:
             result.append(replace(each, values=staged, peer=False, operation=""))
@@ -319,15 +296,3 @@ def _without_fallbacks(
             " with peer access enabled went through the host"
         )
     return tuple(result)
-
-
-def _says_something(values: NDArray[np.float64]) -> bool:
-    return bool(np.isfinite(values[~np.eye(len(values), dtype=bool)]).any())
-
-
-def heading_of(text: str) -> bool:
-    """Whether a line begins this sample's output, for files that hold several."""
-    text = without_marks(text)
-    return text.startswith("[P2P (Peer-to-Peer) GPU") or bool(
-        _TITLE.match(text) or _ACCESS.match(text)
-    )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.number_checks import check_pair_number
 from toposeat.model.topology import LinkKind, PathClass, Vendor, canonical_pci
 from toposeat.topology.facts import (
     BANDWIDTH,
@@ -29,10 +28,24 @@ from toposeat.topology.facts import (
 from toposeat.topology.graph.relation import Relation, RelationMatrix
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
+from toposeat.topology.readers.numbers import (
+    GB_PER_S,
+    NUMBER_CELLS,
+    counted_numbers,
+    host_numbers,
+    is_number,
+    values_of,
+)
+from toposeat.topology.readers.tables import (
+    MAX_ENDPOINTS,
+    Line,
+    Table,
+    clean_lines,
+    find_tables,
+    sections,
+)
 
 _SAVE = "save the whole output again: rocm-bandwidth-test > FILE"
-_GB = 1e9
 _SAME_NODE_WEIGHT = 40
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,4}),(.*)", re.ASCII)
 _BUS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.I | re.ASCII)
@@ -45,16 +58,11 @@ _TITLES = {
     "both": re.compile(r"bidirectional (copy peak )?(bandwidth|copy)", re.IGNORECASE),
 }
 _UNIT = re.compile(r"[A-Za-z]+/s\b", re.ASCII)
-_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    """Cells by row and column, and the line of each row."""
-
-    cells: list[list[str]]
-    lines: list[int]
-    line: int
+_TABLE = replace(
+    counted_numbers(_SAVE, "D/D"),
+    is_cell=lambda cell: cell in ("X", "P") or _is_number(cell),
+    split=None,
+)
 
 
 @dataclass(kw_only=True)
@@ -64,8 +72,13 @@ class _Run:
     file: FileText
     cpus: int
     gpus: list[DeviceFact]
-    matrices: dict[str, _Matrix] = field(default_factory=dict)
+    matrices: dict[str, Table] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
+
+
+def _is_number(cell: str) -> bool:
+    """N/A is the one word that the program has for a copy that was not made."""
+    return cell == "N/A" or (is_number(cell) and cell[0].isdigit())
 
 
 def looks_like(file: FileText) -> bool:
@@ -90,35 +103,35 @@ def parse(file: FileText) -> MachineFacts:
     """
     lines = clean_lines(file.text)
     run = _devices(lines, file)
-    total = run.cpus + len(run.gpus)
-    position = 0
-    while position < len(lines):
-        kind = _title(lines[position].text)
-        position += 1
-        if kind is not None:
-            _check_unit(lines[position - 1], kind, file)
-            matrix, position = _matrix(lines, position, total, file)
-            if matrix is not None and run.matrices.setdefault(kind, matrix) is not matrix:
-                run.report.append(f"a second {kind} matrix at line {matrix.line} was not read")
+    for kind, line, below in sections(lines, _title):
+        unit = _UNIT.search(line.text) if kind in ("uni", "both") else None
+        if unit is not None and unit[0] != "GB/s":
+            raise _refusal(f"bandwidths in {unit[0]}: unknown unit", line.number, file)
+        tables = find_tables(below, _TABLE, file.path)
+        total = run.cpus + len(run.gpus)
+        if not tables:
+            if any(each.text.split()[:1] == ["D/D"] for each in below):
+                raise _refusal(f"no row of the {kind} matrix: it is truncated", line.number, file)
+            continue
+        table = tables[0]
+        if len(table.columns) != total:
+            raise _refusal(
+                f"a matrix of {len(table.columns)} devices, {total} are listed", table.line, file
+            )
+        if run.matrices.setdefault(kind, table) is not table:
+            run.report.append(f"a second {kind} matrix at line {table.line} was not read")
     if not run.matrices:
-        raise InputError("no matrix found", path=file.path, hint=_SAVE)
+        raise _refusal("no matrix found", None, file)
     return _facts(run)
 
 
-def _title(text: str) -> str | None:
-    return next((kind for kind, title in _TITLES.items() if title.match(text.strip())), None)
+def _title(line: Line) -> str | None:
+    text = line.text.strip()
+    return next((kind for kind, title in _TITLES.items() if title.match(text)), None)
 
 
-def _check_unit(line: Line, kind: str, file: FileText) -> None:
-    """Bandwidths are in GB/s, as the title says; any other unit would be read as that."""
-    unit = _UNIT.search(line.text) if kind in ("uni", "both") else None
-    if unit is not None and unit[0] != "GB/s":
-        raise InputError(
-            f"bandwidths in {unit[0]}: unknown unit",
-            path=file.path,
-            line=line.number,
-            hint=f"known is GB/s; {_SAVE}",
-        )
+def _refusal(message: str, line: int | None, file: FileText) -> InputError:
+    return InputError(message, path=file.path, line=line, hint=_SAVE)
 
 
 def _devices(lines: Sequence[Line], file: FileText) -> _Run:
@@ -172,68 +185,27 @@ def _canonical(match: re.Match[str]) -> str:
     return canonical_pci(f"{domain or '0000'}:{bus:0>2}:{device:0>2}.{function}")
 
 
-def _matrix(
-    lines: Sequence[Line], position: int, total: int, file: FileText
-) -> tuple[_Matrix | None, int]:
-    """The matrix below a title and the position after it; None if the title stands alone."""
-    header: Line | None = None
-    cells: list[list[str]] = []
-    numbers: list[int] = []
-    while position < len(lines) and len(cells) < total:
-        line = lines[position]
-        tokens = line.text.split()
-        if not tokens:
-            position += 1
-            continue
-        if header is None:
-            if tokens[0] != "D/D":
-                return None, position
-            if tokens[1:] != [str(i) for i in range(total)]:
-                raise InputError(
-                    f"a matrix of {len(tokens) - 1} devices, {total} are listed",
-                    path=file.path,
-                    line=line.number,
-                    hint=_SAVE,
-                )
-            header = line
-        elif tokens[0] == str(len(cells)) and len(tokens) == total + 1:
-            cells.append(tokens[1:])
-            numbers.append(line.number)
-        else:
-            raise InputError(
-                f"row {len(cells)} of a matrix of {total} devices is missing or cut",
-                path=file.path,
-                line=line.number,
-                hint=_SAVE,
-            )
-        position += 1
-    if header is None:
-        return None, position
-    if len(cells) < total:
-        raise InputError(
-            f"the matrix has {len(cells)} of {total} rows: it is truncated",
-            path=file.path,
-            line=header.number,
-            hint=_SAVE,
-        )
-    return _Matrix(cells, numbers, header.number), position
-
-
 def _facts(run: _Run) -> MachineFacts:
     distance = _numbers(run, "distance")
     gpus = run.cpus + np.arange(len(run.gpus))
     if distance is not None:
         _place(run, distance)
     access = _access(run)
-    if access and _is_partial(access):
+    if any(access[i, j] != access[j, i] for i, j in access):
         run.report.append("peer access differs by direction: each direction is kept as it is")
+    copies = _numbers(run, "uni", BANDWIDTH)
+    host: tuple[HostNumbers, ...] = ()
+    if copies is not None:
+        nodes = np.arange(run.cpus)
+        to, back = copies[np.ix_(nodes, gpus)], copies[np.ix_(gpus, nodes)].T
+        host = host_numbers(to, back, range(run.cpus))
     return MachineFacts(
         origin="rocm-bandwidth-test",
         devices=tuple(run.gpus),
         pcie_relations=_pcie(run, distance),
         peer_access=access,
         pairs=tuple(_pairs(run, gpus, access)),
-        host=tuple(_host(run)),
+        host=host,
         links=tuple(_links(run, distance)),
         report=tuple(run.report),
     )
@@ -251,74 +223,42 @@ def _place(run: _Run, distance: NDArray[np.float64]) -> None:
             continue
         near = [node for node, step in enumerate(steps) if step == np.nanmin(steps)]
         if len(near) == 1:
-            run.gpus[i] = _with_node(gpu, near[0])
+            run.gpus[i] = replace(gpu, numa_node=near[0])
         else:
             run.report.append(f"{gpu.label} is as near to memory nodes {near}: none is taken")
 
 
-def _with_node(gpu: DeviceFact, node: int) -> DeviceFact:
-    return DeviceFact(
-        label=gpu.label,
-        index=gpu.index,
-        vendor=gpu.vendor,
-        name=gpu.name,
-        pci_bus_id=gpu.pci_bus_id,
-        uuid=gpu.uuid,
-        numa_node=node,
-    )
-
-
 def _access(run: _Run) -> dict[tuple[int, int], bool]:
     """Access of GPUs to GPUs: row reaches column."""
-    matrix = run.matrices.get("access")
-    if matrix is None:
+    if "access" not in run.matrices:
         return {}
-    found: dict[tuple[int, int], bool] = {}
-    for i in range(len(run.gpus)):
-        for j in range(len(run.gpus)):
-            cell = matrix.cells[run.cpus + i][run.cpus + j]
-            if cell not in ("0", "1"):
-                raise _damaged(run, matrix, run.cpus + i, cell, "0 or 1")
-            if i != j:
-                found[i, j] = cell == "1"
+    cells = _cells(run, "access", ("0", "1"))
+    return {(i, j): cell == "1" for (i, j), cell in cells.items() if i != j}
+
+
+def _cells(run: _Run, kind: str, words: tuple[str, ...]) -> dict[tuple[int, int], str]:
+    """Words between GPUs."""
+    found: dict[tuple[int, int], str] = {}
+    for i, row in enumerate(run.matrices[kind].rows[run.cpus :]):
+        for j, cell in enumerate(row.cells[run.cpus :]):
+            if cell not in words:
+                message = f"{cell!r:.40} where {' or '.join(words)} belongs"
+                raise _refusal(message, row.line, run.file)
+            found[i, j] = cell
     return found
 
 
-def _is_partial(access: dict[tuple[int, int], bool]) -> bool:
-    return any(access[i, j] != access[j, i] for i, j in access)
-
-
-def _numbers(run: _Run, kind: str) -> NDArray[np.float64] | None:
-    """A matrix of numbers; N/A is NaN."""
-    matrix = run.matrices.get(kind)
-    if matrix is None:
+def _numbers(run: _Run, kind: str, what: str | None = None) -> NDArray[np.float64] | None:
+    """A matrix of numbers, bandwidths in bytes/s; N/A is NaN."""
+    table = run.matrices.get(kind)
+    if table is None:
         return None
-    values = np.full((len(matrix.cells), len(matrix.cells)), nan)
-    for i, row in enumerate(matrix.cells):
-        for j, cell in enumerate(row):
-            if _NUMBER.fullmatch(cell):
-                values[i, j] = float(cell)
-                if kind in ("uni", "both"):
-                    _check_range(run, float(cell), matrix.lines[i])
-            elif cell != "N/A":
-                raise _damaged(run, matrix, i, cell, "a number or N/A")
-    return values
-
-
-def _check_range(run: _Run, value: float, line: int) -> None:
-    try:
-        check_pair_number(BANDWIDTH, value * _GB)
-    except ValueError as error:
-        raise InputError(str(error), path=run.file.path, line=line, hint=_SAVE) from None
-
-
-def _damaged(run: _Run, matrix: _Matrix, row: int, cell: str, wanted: str) -> InputError:
-    return InputError(
-        f"{cell!r:.40} where {wanted} belongs",
-        path=run.file.path,
-        line=matrix.lines[row],
-        hint=_SAVE,
-    )
+    for row in table.rows:
+        if bad := [cell for cell in row.cells if not _is_number(cell)]:
+            message = f"{bad[0]!r:.40} where {NUMBER_CELLS} belongs"
+            raise _refusal(message, row.line, run.file)
+    unit = GB_PER_S if what else 1.0
+    return values_of(table, what, unit, path=run.file.path, save=_SAVE)
 
 
 def _pairs(
@@ -327,10 +267,10 @@ def _pairs(
     """Between GPUs; the tool copies directly, and only where access is granted."""
     found: list[PairNumbers] = []
     for kind in ("uni", "both"):
-        values = _numbers(run, kind)
+        values = _numbers(run, kind, BANDWIDTH)
         if values is None:
             continue
-        chosen = values[np.ix_(gpus, gpus)] * _GB
+        chosen = values[np.ix_(gpus, gpus)]
         chosen[np.diag_indices_from(chosen)] /= 2
         apart = chosen[~np.eye(len(gpus), dtype=bool)]
         if kind == "both":
@@ -351,48 +291,19 @@ def _pairs(
     return found
 
 
-def _host(run: _Run) -> list[HostNumbers]:
-    """One direction at a time, for each memory node and GPU."""
-    values = _numbers(run, "uni")
-    if values is None:
-        return []
-    found: list[HostNumbers] = []
-    for gpu in range(len(run.gpus)):
-        for node in range(run.cpus):
-            to, back = values[node, run.cpus + gpu], values[run.cpus + gpu, node]
-            if _measured(to) or _measured(back):
-                found.append(
-                    HostNumbers(
-                        what=BANDWIDTH,
-                        device=gpu,
-                        numa_node=node,
-                        to_device=_measured(to),
-                        from_device=_measured(back),
-                    )
-                )
-    return found
-
-
-def _measured(value: float) -> float | None:
-    """Bytes/s; None for N/A and for 0, which no copy can have."""
-    return float(value) * _GB if value > 0 else None
-
-
 def _links(run: _Run, distance: NDArray[np.float64] | None) -> list[LinkFact]:
     """Links where the link table says X and the distance is one hop, or where the distance is 15.
 
     Nothing else has that distance: PCIe between GPUs weighs 40 at least.
     """
-    types = run.matrices.get("link")
+    types = _cells(run, "link", ("X", "P", "N/A")) if "link" in run.matrices else None
     links: list[LinkFact] = []
     far = 0
     for i in range(len(run.gpus)):
         for j in range(i + 1, len(run.gpus)):
             a, b = run.cpus + i, run.cpus + j
             step = nan if distance is None else distance[a, b]
-            if types is not None and types.cells[a][b] not in ("X", "P", "N/A"):
-                raise _damaged(run, types, a, types.cells[a][b], "X, P or N/A")
-            xgmi = types.cells[a][b] == "X" if types is not None else step == DIRECT_WEIGHT
+            xgmi = types[i, j] == "X" if types is not None else step == DIRECT_WEIGHT
             if xgmi and (np.isnan(step) or step <= DIRECT_WEIGHT):
                 links.append(LinkFact(kind=LinkKind.XGMI, i=i, j=j))
             far += xgmi and step > DIRECT_WEIGHT

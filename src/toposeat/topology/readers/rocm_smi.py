@@ -8,7 +8,7 @@ from dataclasses import replace
 from toposeat.errors import InputError
 from toposeat.model.topology import Vendor
 from toposeat.topology.facts import DeviceFact, MachineFacts
-from toposeat.topology.readers.amd_facts import AmdPairs, Cell
+from toposeat.topology.readers.amd_facts import AmdPairs, Cell, read_tables
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import (
     json_member,
@@ -16,8 +16,7 @@ from toposeat.topology.readers.json_text import (
     parse_json_after_words,
     place_of,
 )
-from toposeat.topology.readers.pair_tables import read_tables
-from toposeat.topology.readers.word_table import MAX_ENDPOINTS, Line, clean_lines
+from toposeat.topology.readers.tables import MAX_ENDPOINTS, Line, clean_lines
 
 _SAVE = "save the whole output again: rocm-smi --showtopo > FILE"
 _ORIGIN = "rocm-smi --showtopo"
@@ -75,10 +74,10 @@ def _parse_text(file: FileText) -> MachineFacts:
             line=next((line.number for line in lines if _FAILED.match(line.text)), None),
             hint=_SAVE,
         )
-    devices = [_device(int(label[3:])) for label in _plain_labels(tables[0].labels, file)]
+    devices = [_device(int(label[3:])) for label in _plain_labels(tables[0][1].columns, file)]
     pairs = AmdPairs(origin=_ORIGIN, path=file.path, hint=_SAVE, devices=devices)
-    for table in tables:
-        pairs.add(table)
+    for kind, table in tables:
+        pairs.add(kind, table)
     _add_numa(pairs, lines, file)
     if any("low-power state" in line.text for line in lines):
         pairs.report.append(

@@ -30,7 +30,7 @@ from toposeat.topology.readers import (
     xpu_smi,
 )
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.word_table import Line, clean_lines
+from toposeat.topology.readers.tables import Line, clean_lines
 
 MAX_OUTPUTS = 32
 MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine

@@ -1,4 +1,4 @@
-"""Matrices of numbers in text: what is found, what is refused, and nothing in between."""
+"""The engine of tables, by those of numbers: what is found, refused, and nothing between."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.errors import InputError
-from toposeat.topology.readers.number_table import (
-    NumberTable,
-    check_square,
-    find_number_tables,
-    report_asymmetry,
-)
-from toposeat.topology.readers.word_table import clean_lines
+from toposeat.topology.readers.numbers import counted_numbers, report_asymmetry, values_of
+from toposeat.topology.readers.tables import Table, clean_lines, find_tables
 
 
-def tables(text: str) -> list[NumberTable]:
-    return find_number_tables(clean_lines(text), "f.txt")
+def tables(text: str, *, square: bool = False) -> list[Table]:
+    spec = counted_numbers("save it again", r"[A-Za-z][\w\\/]{0,11}\s", square=square)
+    return find_tables(clean_lines(text), spec, "f.txt")
 
 
 def written(values: np.ndarray, *, corner: str = "   D\\D", mark: str = "") -> str:
@@ -55,27 +51,27 @@ def test_reads_back_what_was_printed(several: list[np.ndarray], corner: str, mar
     found = tables(text)
     assert len(found) == len(several)
     for table, values in zip(found, several, strict=True):
-        np.testing.assert_array_equal(table.values, values)
-        assert table.corner == corner.strip()
+        np.testing.assert_array_equal(values_of(table), values)
+        assert table.corner.strip() == corner.strip()
 
 
 def test_lines_count_from_one() -> None:
     (table,) = tables("title\n\n   D\\D  0  1\n  0  1.5  2\n\n  1  3  4\nend\n")
-    assert (table.line, table.end) == (3, 7)
-    assert table.values.tolist() == [[1.5, 2.0], [3.0, 4.0]]
+    assert (table.line, [row.line for row in table.rows]) == (3, [4, 6])
+    assert values_of(table).tolist() == [[1.5, 2.0], [3.0, 4.0]]
 
 
 def test_numbers_of_two_decimals_that_ran_together_are_cut() -> None:
     (table,) = tables("     0      1\n 0 2474.761037.19\n 1  36.36 2512.44\n")
-    assert table.values.tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
+    assert values_of(table).tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
 
 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("  0 1\n 0 1.5 2.5\n 1 3.5\n", 3, "row 1 of the matrix has 1 of 2 cells"),
-        ("  0 1\n 0 1.5 2.5\n 1 3.5 4 5\n", 3, "row 1 of the matrix has 3 of 2 cells"),
-        ("  0 1 2\n 0 1 2 3\n 2 1 2 3\n", 3, "row 1 of the matrix is missing: the next is 2"),
+        ("  0 1\n 0 1.5 2.5\n 1 3.5\n", 3, "row 1 has 1 of 2 cells"),
+        ("  0 1\n 0 1.5 2.5\n 1 3.5 4 5\n", 3, "row 1 has 3 of 2 cells"),
+        ("  0 1 2\n 0 1 2 3\n 2 1 2 3\n", 3, "row 1 is missing"),
     ],
 )
 def test_refuses_damage(text: str, line: int, words: str) -> None:
@@ -86,9 +82,10 @@ def test_refuses_damage(text: str, line: int, words: str) -> None:
 
 
 def test_a_missing_last_row_is_no_square() -> None:
-    (table,) = tables("  0 1\n 0 1.5 2.5\n")
-    with pytest.raises(InputError, match="1 of 2 rows: it is truncated"):
-        check_square(table, "f.txt")
+    assert len(tables("  0 1\n 0 1.5 2.5\n")) == 1
+    with pytest.raises(InputError, match="the row of 1 is missing") as caught:
+        tables("  0 1\n 0 1.5 2.5\n", square=True)
+    assert caught.value.line == 3
 
 
 @pytest.mark.parametrize(

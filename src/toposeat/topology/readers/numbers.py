@@ -1,0 +1,144 @@
+"""Tables of measured numbers: their cells, their range, and what two directions say together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import inf, isfinite, nan
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.errors import InputError
+from toposeat.model.number_checks import check_pair_number
+from toposeat.topology.facts import BANDWIDTH, HostNumbers
+from toposeat.topology.readers.tables import Table, TableSpec
+
+GB_PER_S = 1e9  # every tool divides bytes by 1e9
+MICROSECOND = 1e-6
+ASYMMETRY_REPORTED = 1.25  # 10 to 25 % between the two directions of a pair is normal
+NUMBER_CELLS = "a number or N/A"
+
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?(?:E[+-]?\d{1,3})?", re.ASCII)
+_COLLIDED = re.compile(r"(?:\d{1,9}\.\d\d){2,}", re.ASCII)
+_NOT_KNOWN = frozenset({"N/A", "[N/A]", "NAN", "-NAN", "INF", "-"})
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell, in upper case, is a number or says that there is none."""
+    return _NUMBER.fullmatch(cell) is not None or cell in _NOT_KNOWN
+
+
+def apart(word: str) -> list[str]:
+    """Numbers of two decimals that ran together, each."""
+    return re.findall(r"\d+\.\d\d", word) if _COLLIDED.fullmatch(word) else [word]
+
+
+def counted_numbers(save: str, corner: str, *, square: bool = True) -> TableSpec:
+    """Tables of numbers whose columns and rows are called 0, 1, 2, ..."""
+    return TableSpec(
+        save=save,
+        label=re.compile(r"\d{1,4}", re.ASCII),
+        first="0",
+        corner=corner,
+        counted=True,
+        is_cell=is_number,
+        cells=NUMBER_CELLS,
+        square=square,
+        split=apart,
+    )
+
+
+def values_of(
+    table: Table,
+    what: str | None = None,
+    unit: float = 1.0,
+    *,
+    path: str | Path | None = None,
+    save: str = "",
+) -> NDArray[np.float64]:
+    """The numbers of a table by row and column, in SI units; NaN where there is none.
+
+    Args:
+        table: of numbers.
+        what: bandwidth or latency; None for what is neither, whose range is not checked.
+        unit: of one cell.
+        path: for messages.
+        save: the hint.
+
+    Raises:
+        InputError: a number that no pair of devices has, with its line.
+    """
+    values = np.array([[_value(cell) * unit for cell in row.cells] for row in table.rows])
+    for row, line in zip(values, table.rows, strict=True):
+        for value in row[np.isfinite(row)].tolist() if what else ():
+            check_range(what or "", value, line=line.line, path=path, save=save)
+    return values.reshape(len(table.rows), len(table.columns))
+
+
+def check_range(
+    what: str, value: float, *, line: int | None, path: str | Path | None, save: str
+) -> None:
+    """Refuse a number that no pair of devices has."""
+    try:
+        check_pair_number(what, value)
+    except ValueError as error:
+        raise InputError(str(error), path=path, line=line, hint=save) from None
+
+
+def _value(cell: str) -> float:
+    value = nan if cell in _NOT_KNOWN else float(cell)
+    return value if isfinite(value) else nan
+
+
+def host_numbers(
+    to_device: NDArray[np.float64],
+    from_device: NDArray[np.float64],
+    nodes: Sequence[int | None] = (None,),
+) -> tuple[HostNumbers, ...]:
+    """Copies of each memory node and device where either direction was measured.
+
+    Args:
+        to_device: bytes/s by memory node and device; 0, which no copy has, and NaN are not known.
+        from_device: the same of the other direction.
+        nodes: the number of each row's memory node, None for the near one.
+    """
+
+    def known(value: float) -> float | None:
+        return float(value) if 0 < value < inf else None
+
+    return tuple(
+        HostNumbers(
+            what=BANDWIDTH,
+            device=device,
+            numa_node=node,
+            to_device=known(to_device[row, device]),
+            from_device=known(from_device[row, device]),
+        )
+        for device in range(to_device.shape[1])
+        for row, node in enumerate(nodes)
+        if known(to_device[row, device]) or known(from_device[row, device])
+    )
+
+
+def report_asymmetry(values: NDArray[np.float64], what: str, report: list[str]) -> None:
+    """Say so if the two directions of pairs differ by more than is normal."""
+    with np.errstate(all="ignore"):
+        ratio = np.maximum(values / values.T, values.T / values)
+    np.fill_diagonal(ratio, np.nan)
+    ratio[~np.isfinite(ratio)] = np.nan
+    many = int(np.nansum(np.triu(ratio) > ASYMMETRY_REPORTED))
+    if many:
+        i, j = np.unravel_index(int(np.nanargmax(ratio)), ratio.shape)
+        report.append(
+            f"{what}: the two directions of {many} pairs differ by more than"
+            f" {ASYMMETRY_REPORTED - 1:.0%}, most between devices {min(i, j)} and {max(i, j)}"
+            f" ({ratio[i, j]:.2f} times)"
+        )
+
+
+def report_cut(text: str, tables: Sequence[Table], report: list[str]) -> None:
+    """Say so if the text ends inside the last row: its last number may have lost digits."""
+    if tables and tables[-1].rows[-1].line == text.count("\n") + 1 and not text.endswith("\r"):
+        report.append("the file ends in the last row without a newline: its end may be cut")

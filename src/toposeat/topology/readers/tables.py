@@ -1,0 +1,467 @@
+r"""One engine for the tables that tools print: a reader says what its table looks like.
+
+    GPU0  GPU1  mlx5_0  CPU Affinity        corner, columns, what else each row says
+    GPU0   X    NV4     0-15                label of the row, cells, the rest
+
+Terminal escapes, web pastes, markdown and lines that a terminal wrapped are understood. What is
+cut, shifted or of strange cells is refused with its line. What cells mean is the readers' subject.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from toposeat.errors import InputError
+
+MAX_ENDPOINTS = 512
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[[0-9;]{1,5}m")
+_SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_INVISIBLE = re.compile(r"[\ufeff\u200b-\u200f\u2060]")
+_MARKS = re.compile(r"^[\s#>*|]+")
+_RULE = re.compile(r"[\s|:\-+=]*")
+_REST_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
+WORD = re.compile(r"[A-Z][A-Z0-9?*+_-]{0,15}", re.ASCII)  # what a tool may print for a pair
+_BLANK = "\0"  # inside a label, until labels and cells are told apart
+
+_Title = TypeVar("_Title")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the file, cleaned, with its number."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableSpec:
+    """What a kind of table looks like.
+
+    Args:
+        save: the hint of every refusal: how to get the output again.
+        label: a column's or row's name; may hold blanks.
+        name: of such a match; None leaves it as it stands.
+        first: what the first column's name must match.
+        corner: what may stand in the header before the columns' names.
+        counted: columns are called 0, 1, 2, ...; rows come in that order.
+        is_cell: whether a word, in upper case, is known to stand for a pair.
+        cells: what such words are, for messages.
+        learns: the tool may print words that are not known yet; they look like words, and count.
+        mark: the word of the diagonal, and of nothing else; "" where it is like the rest.
+        arrow: the word behind the name of those rows that count.
+        extras: columns behind (or before) the cells, with the kind of each.
+        joined: a name of those that may run together in the header.
+        square: there is a row for each column; else the table ends with its last row.
+        commas: between cells.
+        split: words that ran together into cells.
+    """
+
+    save: str
+    label: re.Pattern[str]
+    name: Callable[[re.Match[str]], str] | None = None
+    first: str = ""
+    corner: str = ""
+    counted: bool = False
+    is_cell: Callable[[str], bool]
+    cells: str
+    mark: str = ""
+    learns: bool = False
+    arrow: str = ""
+    extras: tuple[tuple[str, str], ...] = ()
+    joined: re.Pattern[str] | None = None
+    square: bool = True
+    commas: bool = False
+    split: Callable[[str], list[str]] | None = None
+
+    def tokens(self, text: str) -> list[str]:
+        """The words of a line; a label is one word."""
+        text = _MARKS.sub("", text).replace("|", " ")
+        if self.commas:
+            text = text.replace(",", " ")
+        if not self.counted:
+            text = self.label.sub(self._word, text)
+        words = text.split()
+        return [part for word in words for part in self.split(word)] if self.split else words
+
+    def _word(self, match: re.Match[str]) -> str:
+        return re.sub(r"\s+", _BLANK, self.name(match) if self.name else match[0])
+
+    def holds(self, token: str) -> bool:
+        """Whether a token is a cell that is known, the diagonal's mark included."""
+        word = token.upper()
+        return self.is_cell(word) or (self.mark != "" and word == self.mark)
+
+    def may_hold(self, token: str) -> bool:
+        """Whether a token in the place of a cell is one."""
+        return self.holds(token) or (self.learns and WORD.fullmatch(token) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its cells in column order, then what else it says."""
+
+    label: str
+    cells: tuple[str, ...]
+    rest: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as text. `end` is the position in the list of lines after the last row."""
+
+    corner: str
+    columns: tuple[str, ...]
+    extras: tuple[str, ...]
+    rows: tuple[Row, ...]
+    line: int
+    end: int
+    markdown: bool
+
+
+def clean_lines(text: str) -> list[Line]:
+    """Lines without escapes, exotic blanks, markdown marks; line numbers count from 1."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = []
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = _INVISIBLE.sub("", _SPACES.sub(" ", _ESCAPE.sub("", raw)))
+        line = line.replace("\\_", "_").replace("**", "").replace("`", "")
+        lines.append(Line(number, line))
+    return lines
+
+
+def without_marks(text: str) -> str:
+    """A line without comment, quote and table marks before its first word."""
+    return _MARKS.sub("", text)
+
+
+def sections(
+    lines: Sequence[Line], title: Callable[[Line], _Title | None]
+) -> list[tuple[_Title, Line, list[Line]]]:
+    """Each title with its line and the lines below it, up to the next title."""
+    found = [(i, said) for i, line in enumerate(lines) if (said := title(line)) is not None]
+    ends = [*(i for i, _ in found[1:]), len(lines)]
+    return [
+        (said, lines[i], list(lines[i + 1 : end]))
+        for (i, said), end in zip(found, ends, strict=True)
+    ]
+
+
+def find_table(lines: Sequence[Line], spec: TableSpec, path: str | Path | None) -> Table | None:
+    """The first table that has rows; see `find_tables`."""
+    return next(iter(find_tables(lines, spec, path, most=1)), None)
+
+
+def find_tables(
+    lines: Sequence[Line], spec: TableSpec, path: str | Path | None, *, most: int | None = None
+) -> list[Table]:
+    """All tables that have rows, or the first of them, in the order of the text.
+
+    Raises:
+        InputError: a table is cut, shifted or of strange cells; or there are headers without rows
+            only.
+    """
+    finder = _Finder(lines, spec, path)
+    found: list[Table] = []
+    bare: Line | None = None
+    position = 0
+    while position < len(lines) and (most is None or len(found) < most):
+        header = finder.header(position)
+        if header is None:
+            position += 1
+            continue
+        table = finder.table(position, header)
+        if table.rows:
+            found.append(table)
+        else:
+            bare = bare or lines[position]
+        position = max(table.end, position + 1)
+    if bare is not None and not found:
+        finder.refuse("the table has a header but no rows", bare.number)
+    return found
+
+
+def header_after(lines: Sequence[Line], position: int, spec: TableSpec) -> int | None:
+    """The line number of another header at or after `position`."""
+    finder = _Finder(lines, spec, None)
+    here = range(position, len(lines))
+    return next((lines[i].number for i in here if finder.is_header(lines[i].text)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    corner: str
+    columns: tuple[str, ...]
+    extras: tuple[str, ...]
+    end: int  # position after it
+
+
+class _Finder:
+    """Reads one text; every refusal names its line."""
+
+    def __init__(self, lines: Sequence[Line], spec: TableSpec, path: str | Path | None) -> None:
+        self.lines = lines
+        self.spec = spec
+        self.path = path
+
+    def refuse(self, message: str, line: int, hint: str = "") -> NoReturn:
+        """Refuse the file."""
+        raise InputError(message, path=self.path, line=line, hint=hint or self.spec.save)
+
+    # ---- header
+
+    def header(self, position: int) -> _Header | None:
+        """The header that starts here; a terminal may have wrapped it, also inside a word."""
+        text = self.lines[position].text
+        best = self._header_of(text, position + 1)
+        if self.spec.counted:
+            return best if best and self._begins_rows(best) else None
+        if best is None and not self._starts_header(text):
+            return None
+        failures = 0
+        for here in range(position + 1, min(len(self.lines), position + MAX_ENDPOINTS)):
+            more = self.lines[here].text
+            first = self.spec.tokens(more)[:1]
+            if not first or (best is not None and first[0] in best.columns) or failures > 1:
+                break
+            text += more
+            found = self._header_of(text, here + 1)
+            failures = failures + 1 if found is None else 0
+            best = found or best
+        return best
+
+    def is_header(self, text: str) -> bool:
+        """Whether a line alone is a header."""
+        return self._header_of(text, 0) is not None
+
+    def _starts_header(self, text: str) -> bool:
+        tokens = self.spec.tokens(self._split_header(text)[2])
+        return bool(tokens) and re.match(self.spec.first, tokens[0]) is not None
+
+    def _split_header(self, text: str) -> tuple[str, tuple[str, ...], str]:
+        """Corner, extra columns, and what is left of a header."""
+        extras: list[tuple[int, str]] = []
+        for pattern, kind in self.spec.extras:
+            for match in re.finditer(pattern, text, re.IGNORECASE):
+                extras.append((match.start(), kind))
+                text = text[: match.start()] + " " * len(match[0]) + text[match.end() :]
+        text = without_marks(text)
+        corner = re.match(self.spec.corner, text) if self.spec.corner else None
+        if corner is not None:
+            text = text[corner.end() :]
+        return corner[0] if corner else "", tuple(kind for _, kind in sorted(extras)), text
+
+    def _header_of(self, text: str, end: int) -> _Header | None:
+        corner, extras, text = self._split_header(text)
+        columns: list[str] = []
+        for token in self.spec.tokens(text):
+            name = token.replace(_BLANK, " ")
+            if self.spec.joined and re.fullmatch(f"(?:{self.spec.joined.pattern})+", name):
+                columns += self.spec.joined.findall(name)
+            elif self.spec.label.fullmatch(name):
+                columns.append(token)
+            else:
+                return None
+        if not columns or not re.match(self.spec.first, columns[0]):
+            return None
+        if self.spec.counted and columns != [str(i) for i in range(len(columns))]:
+            return None
+        return _Header(corner, tuple(columns), extras, end)
+
+    def _begins_rows(self, header: _Header) -> bool:
+        """Whether row 0 follows: numbers alone may be anything."""
+        found = self._next_tokens(header.end)
+        if found is None or found[1][0] != "0" or len(found[1]) < 2:
+            return False
+        good = [self.spec.holds(token) for token in found[1][1:]]
+        # Of one column, or with no cell at all, it may be anything; else a cell of it is damaged.
+        return all(good) or (len(good) == len(header.columns) > 1 and any(good))
+
+    def _next_tokens(self, position: int) -> tuple[int, list[str]] | None:
+        """The next line with words, at most one blank line away."""
+        for here in range(position, min(position + 2, len(self.lines))):
+            tokens = self.spec.tokens(self.lines[here].text)
+            if tokens:
+                return here, tokens
+        return None
+
+    # ---- rows
+
+    def table(self, position: int, header: _Header) -> Table:
+        """The table below a header."""
+        line = self.lines[position]
+        columns = tuple(column.replace(_BLANK, " ") for column in header.columns)
+        if len(set(columns)) < len(columns):
+            twice = next(c for c in columns if columns.count(c) > 1)
+            self.refuse(f"column {twice} appears twice", line.number)
+        if len(columns) > MAX_ENDPOINTS:
+            self.refuse(
+                f"the table has {len(columns)} columns, more than {MAX_ENDPOINTS}",
+                line.number,
+                "one node per file",
+            )
+        read = self._counted_rows if self.spec.counted else self._named_rows
+        rows, end = read(header, len(line.text))
+        markdown = "|" in line.text
+        if rows and self.spec.square:
+            rows = self._whole(columns, rows, end, markdown=markdown)
+        return Table(header.corner, columns, header.extras, tuple(rows), line.number, end, markdown)
+
+    def _whole(
+        self, columns: tuple[str, ...], rows: list[Row], end: int, *, markdown: bool
+    ) -> list[Row]:
+        """The rows in the order of the columns; hand-made tables may lack those of NICs."""
+        row_of: dict[str, Row] = {}
+        for row in rows:
+            if row_of.setdefault(row.label, row) is not row:
+                self.refuse(f"row {row.label} appears twice", row.line)
+        missing = [column for column in columns if column not in row_of]
+        if markdown and not any(re.match(self.spec.first, column) for column in missing):
+            missing = []
+        if missing:
+            after = columns[columns.index(missing[0]) :]
+            later = (row.line for row in rows if row.label in after)
+            what = "the row of {} is" if len(missing) == 1 else "the rows of {} are"
+            self.refuse(
+                f"{what.format(', '.join(missing[:8]))} missing: the table is truncated",
+                next(later, self.lines[end - 1].number + 1),
+            )
+        return [row_of[column] for column in columns if column in row_of]
+
+    def _counted_rows(self, header: _Header, _width: int) -> tuple[list[Row], int]:
+        rows: list[Row] = []
+        count, here = len(header.columns), header.end
+        while (found := self._next_tokens(here)) is not None:
+            place, (name, *cells) = found
+            line = self.lines[place].number
+            good = [self.spec.holds(cell) for cell in cells]
+            full = len(cells) == count > 1
+            if name != str(len(rows)) or not all(good):
+                if full and any(good) and name == str(len(rows)):
+                    self._refuse_cell(cells[good.index(False)], line)
+                if full and all(good) and name.isdigit() and len(rows) < int(name) < count:
+                    self.refuse(f"row {len(rows)} is missing: the table is truncated", line)
+                break
+            if rows and place > here and self.header(place) is not None:
+                break  # a blank line, then another table of one column
+            if len(cells) != count:
+                self._refuse_length(name, len(cells), count, line)
+            rows.append(Row(name, tuple(cell.upper() for cell in cells), (), line))
+            here = place + 1
+        return rows, here
+
+    def _named_rows(self, header: _Header, width: int) -> tuple[list[Row], int]:
+        """Rows by name, in any order, with whatever else stands between them."""
+        rows: list[Row] = []
+        here = end = header.end
+        while here < len(self.lines):
+            text = self.lines[here].text
+            tokens = self.spec.tokens(text)
+            place = self._place(tokens, header)
+            if not tokens and len(rows) >= len(header.columns):
+                break
+            if place is None:
+                self._check_column(tokens, self.lines[here].number)
+            if self._ends(text, tokens, place, header, len(rows)):
+                break
+            arrow = tokens[place + 1 : place + 2] if place is not None else []
+            if place is None or (self.spec.arrow and arrow != [self.spec.arrow]):
+                here += 1
+                continue
+            taken, row = self._row(here, header, width)
+            rows.append(row)
+            here = end = here + taken
+        return rows, end
+
+    def _place(self, tokens: Sequence[str], header: _Header) -> int | None:
+        """Where the row's label stands: first, or behind leading affinities."""
+        first = tokens[: len(header.extras) + 1]
+        return next((i for i, token in enumerate(first) if token in header.columns), None)
+
+    def _ends(
+        self, text: str, tokens: list[str], place: int | None, header: _Header, rows: int
+    ) -> bool:
+        """A legend or another header ends a table; once it is whole, all but a row more."""
+        if text.strip("#* \t").lower().startswith("legend"):
+            return True
+        if place is None and self.is_header(text):
+            return True
+        if rows < len(header.columns):
+            return False
+        more = [] if place is None else tokens[place + 1 :]
+        return not more or not all(self.spec.holds(each) for each in more[: len(header.columns)])
+
+    def _check_column(self, tokens: Sequence[str], line: int) -> None:
+        """A row of something that the header does not name means a damaged header."""
+        if len(tokens) < 2 or not self.spec.label.fullmatch(tokens[0].replace(_BLANK, " ")):
+            return
+        if tokens[1] == self.spec.arrow if self.spec.arrow else self.spec.holds(tokens[1]):
+            name = tokens[0].replace(_BLANK, " ")
+            self.refuse(f"row {name} has no column: the header is cut", line)
+
+    def _row(self, position: int, header: _Header, width: int) -> tuple[int, Row]:
+        """The row that starts here and how many lines it takes.
+
+        A terminal that wraps at `width` columns may cut a row anywhere, also inside a word.
+        """
+        text, taken = self.lines[position].text, 1
+        wanted = len(header.columns) + len(header.extras)
+        while position + taken < len(self.lines):
+            more = self.lines[position + taken].text
+            cut = len(self.lines[position + taken - 1].text) == width
+            if not self._continues(more, header) or (
+                len(self._behind_label(text, header)[1]) >= wanted and not cut
+            ):
+                break
+            whole = self._behind_label(text + more, header)[1][: len(header.columns)]
+            text = text + more if all(map(self.spec.holds, whole)) else f"{text} {more}"
+            taken += 1
+        return taken, self._row_of(text, header, self.lines[position].number)
+
+    def _continues(self, text: str, header: _Header) -> bool:
+        """Whether a line holds only cells: words, numbers, CPU lists."""
+        tokens = self.spec.tokens(text)
+        return bool(tokens) and all(
+            (self.spec.holds(t) or _REST_CELL.fullmatch(t))
+            and t not in header.columns
+            and not self.spec.label.fullmatch(t.replace(_BLANK, " "))
+            for t in tokens
+        )
+
+    def _behind_label(self, text: str, header: _Header) -> tuple[list[str], list[str]]:
+        """The tokens before the cells, the label last, and those from the cells on."""
+        tokens = self.spec.tokens(text)
+        start = (self._place(tokens, header) or 0) + 1
+        return tokens[:start], tokens[start + bool(self.spec.arrow) :]
+
+    def _row_of(self, text: str, header: _Header, line: int) -> Row:
+        (*leading, name), behind = self._behind_label(text, header)
+        label, count = name.replace(_BLANK, " "), len(header.columns)
+        cells = [token.upper() for token in behind[:count]]
+        good = next((i for i, c in enumerate(cells) if not self.spec.may_hold(c)), len(cells))
+        if good < len(cells) and not _REST_CELL.fullmatch(cells[good]):
+            self._refuse_cell(cells[good], line, f" ({label}, {header.columns[good]})")
+        if good < count:
+            self._refuse_length(label, good, count, line)
+        marks = [c for c, cell in zip(header.columns, cells, strict=True) if cell == self.spec.mark]
+        if self.spec.mark and marks != [name]:
+            where = f"in the columns of {', '.join(marks)}" if marks else "nowhere"
+            where = where.replace(_BLANK, " ")
+            self.refuse(f"row {label} has its {self.spec.mark} {where}: columns are shifted", line)
+        rest = (*leading, *behind[count:])
+        if len(rest) > len(header.extras):
+            self.refuse(f"row {label} has more cells than the header has columns", line)
+        return Row(label, tuple(cells), rest, line)
+
+    def _refuse_cell(self, cell: str, line: int, where: str = "") -> NoReturn:
+        where = where.replace(_BLANK, " ")
+        self.refuse(f"{cell[:40]!r} where {self.spec.cells} belongs{where}", line)
+
+    def _refuse_length(self, label: str, found: int, count: int, line: int) -> NoReturn:
+        self.refuse(f"row {label} has {found} of {count} cells: the table is truncated", line)
