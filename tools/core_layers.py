@@ -18,7 +18,6 @@ from pathlib import Path
 LAYERS = (
     ("solve", "large"),
     ("scotch",),
-    ("few",),
     ("loads",),
     ("flow", "tree", "cost", "division"),
     ("machines",),

@@ -1,23 +1,28 @@
-// Vectors of doubles and of 64-bit words, for kernels that are compiled for several widths.
+// Vectors of doubles and of 64-bit words, for the innermost loops.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/wide.hpp"
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
 namespace toposeat {
 
-inline constexpr std::size_t most_lanes = 8; // of the widest vectors
+inline constexpr std::size_t most_lanes = 4; // of a vector
 
 /// So many lanes that whole vectors cover `count`.
 inline constexpr std::size_t whole_lanes(std::size_t count) {
   return (count + most_lanes - 1) / most_lanes * most_lanes;
 }
 
-/// Doubles or 64-bit words where the widest vectors begin. What it holds is lost as it grows.
+/// Doubles or 64-bit words where vectors begin. What it holds is lost as it grows.
 template <class T> class LaneArray {
 public:
   void fit(std::size_t count) {
@@ -36,42 +41,22 @@ private:
   std::vector<Block> blocks_ = std::vector<Block>(1);
 };
 
-/// A vector of so many bytes, as a value and as what memory of its lanes is read as.
-template <std::size_t Bytes> struct VectorTypes;
-template <> struct VectorTypes<16> {
-  typedef double Doubles __attribute__((vector_size(16)));
-  typedef std::uint64_t Words __attribute__((vector_size(16)));
-  typedef double DoublesInMemory __attribute__((vector_size(16), may_alias));
-  typedef std::uint64_t WordsInMemory __attribute__((vector_size(16), may_alias));
-};
-template <> struct VectorTypes<32> {
-  typedef double Doubles __attribute__((vector_size(32)));
-  typedef std::uint64_t Words __attribute__((vector_size(32)));
-  typedef double DoublesInMemory __attribute__((vector_size(32), may_alias));
-  typedef std::uint64_t WordsInMemory __attribute__((vector_size(32), may_alias));
-};
-template <> struct VectorTypes<64> {
-  typedef double Doubles __attribute__((vector_size(64)));
-  typedef std::uint64_t Words __attribute__((vector_size(64)));
-  typedef double DoublesInMemory __attribute__((vector_size(64), may_alias));
-  typedef std::uint64_t WordsInMemory __attribute__((vector_size(64), may_alias));
-};
-
-/// What kernels do with vectors of `Bytes`. They should not be wider than the processor's: GCC
-/// takes some operations on such apart, lane by lane.
-template <std::size_t Bytes> struct Lanes : VectorTypes<Bytes> {
-  static constexpr std::size_t count = Bytes / sizeof(double);
-  using typename VectorTypes<Bytes>::Doubles;
-  using typename VectorTypes<Bytes>::Words;
+/// What kernels do with vectors of four doubles or four 64-bit words; compilers split them into
+/// what the processor has. All is inlined, so that no ABI of vectors is involved.
+struct Lanes {
+  static constexpr std::size_t bytes = 32;
+  static constexpr std::size_t count = bytes / sizeof(double);
+  typedef double Doubles __attribute__((vector_size(bytes)));
+  typedef std::uint64_t Words __attribute__((vector_size(bytes)));
 
   static TOPOSEAT_INLINE Doubles load(const double *first) {
-    return *reinterpret_cast<const typename VectorTypes<Bytes>::DoublesInMemory *>(first);
+    return *reinterpret_cast<const DoublesInMemory *>(first);
   }
   static TOPOSEAT_INLINE Words load(const std::uint64_t *first) {
-    return *reinterpret_cast<const typename VectorTypes<Bytes>::WordsInMemory *>(first);
+    return *reinterpret_cast<const WordsInMemory *>(first);
   }
   static TOPOSEAT_INLINE void store(double *first, const Doubles &values) {
-    *reinterpret_cast<typename VectorTypes<Bytes>::DoublesInMemory *>(first) = values;
+    *reinterpret_cast<DoublesInMemory *>(first) = values;
   }
   static TOPOSEAT_INLINE Doubles all(double value) { return Doubles{} + value; }
   static TOPOSEAT_INLINE Words all(std::uint64_t value) { return Words{} + value; }
@@ -83,40 +68,31 @@ template <std::size_t Bytes> struct Lanes : VectorTypes<Bytes> {
     return reinterpret_cast<Doubles>(whole | two_to_52) - 0x1p52;
   }
 
-  /// Bit k of lane k.
-  static TOPOSEAT_INLINE Words own_bits() {
-    Words result = {};
-    for (std::size_t k = 0; k < count; ++k)
-      result[k] = std::uint64_t{1} << k;
-    return result;
+  static TOPOSEAT_INLINE Words bit_counts(const Words &words) {
+    return Words{static_cast<std::uint64_t>(std::popcount(words[0])),
+                 static_cast<std::uint64_t>(std::popcount(words[1])),
+                 static_cast<std::uint64_t>(std::popcount(words[2])),
+                 static_cast<std::uint64_t>(std::popcount(words[3]))};
   }
+
+  /// Bit k of lane k.
+  static TOPOSEAT_INLINE Words own_bits() { return Words{1, 2, 4, 8}; }
   template <class T> static TOPOSEAT_INLINE T less(const T &a, const T &b) { return a < b ? a : b; }
 
   /// The least of all lanes, in every lane.
-  static TOPOSEAT_INLINE Doubles least_of(const Doubles &values) { return reduced<Less>(values); }
+  static TOPOSEAT_INLINE Doubles least_of(const Doubles &all) {
+    const Doubles two = less(all, __builtin_shufflevector(all, all, 2, 3, 0, 1));
+    return less(two, __builtin_shufflevector(two, two, 1, 0, 3, 2));
+  }
   /// The bits of all lanes, in every lane.
-  static TOPOSEAT_INLINE Words any_of(const Words &words) { return reduced<Or>(words); }
+  static TOPOSEAT_INLINE Words any_of(const Words &all) {
+    const Words two = all | __builtin_shufflevector(all, all, 2, 3, 0, 1);
+    return two | __builtin_shufflevector(two, two, 1, 0, 3, 2);
+  }
 
 private:
-  struct Less {
-    static TOPOSEAT_INLINE Doubles join(const Doubles &a, const Doubles &b) { return less(a, b); }
-  };
-  struct Or {
-    static TOPOSEAT_INLINE Words join(const Words &a, const Words &b) { return a | b; }
-  };
-
-  template <class Joint, class T> static TOPOSEAT_INLINE T reduced(const T &all) {
-    if constexpr (count == 2) {
-      return Joint::join(all, __builtin_shufflevector(all, all, 1, 0));
-    } else if constexpr (count == 4) {
-      const T two = Joint::join(all, __builtin_shufflevector(all, all, 2, 3, 0, 1));
-      return Joint::join(two, __builtin_shufflevector(two, two, 1, 0, 3, 2));
-    } else {
-      const T four = Joint::join(all, __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3));
-      const T two = Joint::join(four, __builtin_shufflevector(four, four, 2, 3, 0, 1, 6, 7, 4, 5));
-      return Joint::join(two, __builtin_shufflevector(two, two, 1, 0, 3, 2, 5, 4, 7, 6));
-    }
-  }
+  typedef double DoublesInMemory __attribute__((vector_size(bytes), may_alias));
+  typedef std::uint64_t WordsInMemory __attribute__((vector_size(bytes), may_alias));
 };
 
 } // namespace toposeat

@@ -2,6 +2,7 @@
 #include "toposeat/cost/branch_and_bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -17,10 +18,11 @@ constexpr int node_passes = 8;
 
 class Branching {
 public:
-  Branching(const Qap &qap, const Assignment &incumbent, const Deadline &deadline)
+  Branching(const Qap &qap, const Assignment &incumbent, const Deadline &deadline, double upper)
       : original_(qap), prepared_(qap), qap_(prepared_.qap), deadline_(deadline), best_(incumbent),
-        best_cost_(qap_cost(qap_, incumbent)), here_(qap.size(), Qap::no_pin),
-        machine_(machine_colours(qap_)), pattern_(pattern_colours(qap_)) {}
+        best_cost_(std::min(qap_cost(qap_, incumbent), limit_below(upper))),
+        here_(qap.size(), Qap::no_pin), machine_(machine_colours(qap_)),
+        pattern_(pattern_colours(qap_)) {}
 
   BoundedAnswer run() {
     double root_bound = std::max(0.0, gilmore_lawler_bound(qap_));
@@ -54,6 +56,14 @@ private:
     if (answer.proved)
       answer.lower_bound = answer.value;
     return answer;
+  }
+
+  /// Least cost that a placement can have without being below `upper`.
+  double limit_below(double upper) const {
+    const double limit = prepared_.prepared(upper);
+    if (!(limit < unlimited) || !(prepared_.step > 0))
+      return limit;
+    return std::ceil(limit / prepared_.step - 1e-6) * prepared_.step;
   }
 
   /// Bounds above this cannot lead to anything better.
@@ -222,8 +232,8 @@ private:
 } // namespace
 
 BoundedAnswer branch_and_bound(const Qap &qap, const Assignment &incumbent,
-                               const Deadline &deadline) {
-  return Branching(qap, incumbent, deadline).run();
+                               const Deadline &deadline, double upper) {
+  return Branching(qap, incumbent, deadline, upper).run();
 }
 
 } // namespace toposeat

@@ -56,9 +56,33 @@ template <class T> struct Vectors {
   typedef T Unaligned __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));
 };
 
+} // namespace
+
+template <class T> TOPOSEAT_WIDE void add_products(const KernelRows<T> &rows, T *matrix) {
+  if (rows.halves == 1)
+    add_products_of<1>(rows, matrix);
+  else if (rows.halves == 2)
+    add_products_of<2>(rows, matrix);
+  else if (rows.halves == 3)
+    add_products_of<3>(rows, matrix);
+  else
+    add_products_of<4>(rows, matrix);
+}
+
+template <class T> TOPOSEAT_WIDE void update_deltas(const KernelRows<T> &rows, T *delta) {
+  if (rows.halves == 1)
+    update_deltas_of<1>(rows, delta);
+  else if (rows.halves == 2)
+    update_deltas_of<2>(rows, delta);
+  else if (rows.halves == 3)
+    update_deltas_of<3>(rows, delta);
+  else
+    update_deltas_of<4>(rows, delta);
+}
+
 template <class T>
-TOPOSEAT_INLINE void row_minima_of(std::size_t n, std::size_t stride, const T *delta,
-                                   const T *until, T now, T never, T *least_free, T *least_any) {
+TOPOSEAT_WIDE void row_minima(std::size_t n, std::size_t stride, const T *delta, const T *until,
+                              T now, T never, T *least_free, T *least_any) {
   using Plain = typename Vectors<T>::Plain;
   using Unaligned = typename Vectors<T>::Unaligned;
   constexpr std::size_t lanes = vector_bytes / sizeof(T);
@@ -87,56 +111,13 @@ TOPOSEAT_INLINE void row_minima_of(std::size_t n, std::size_t stride, const T *d
   }
 }
 
-// A return type and an attribute cannot stand in parentheses.
-// NOLINTBEGIN(bugprone-macro-parentheses)
-#define TOPOSEAT_KERNELS(SUFFIX, TARGET)                                                           \
-  template <class T> TARGET void add_products_##SUFFIX(const KernelRows<T> &rows, T *matrix) {     \
-    if (rows.halves == 1)                                                                          \
-      add_products_of<1>(rows, matrix);                                                            \
-    else if (rows.halves == 2)                                                                     \
-      add_products_of<2>(rows, matrix);                                                            \
-    else if (rows.halves == 3)                                                                     \
-      add_products_of<3>(rows, matrix);                                                            \
-    else                                                                                           \
-      add_products_of<4>(rows, matrix);                                                            \
-  }                                                                                                \
-  template <class T> TARGET void update_deltas_##SUFFIX(const KernelRows<T> &rows, T *delta) {     \
-    if (rows.halves == 1)                                                                          \
-      update_deltas_of<1>(rows, delta);                                                            \
-    else if (rows.halves == 2)                                                                     \
-      update_deltas_of<2>(rows, delta);                                                            \
-    else if (rows.halves == 3)                                                                     \
-      update_deltas_of<3>(rows, delta);                                                            \
-    else                                                                                           \
-      update_deltas_of<4>(rows, delta);                                                            \
-  }                                                                                                \
-  template <class T>                                                                               \
-  TARGET void row_minima_##SUFFIX(std::size_t n, std::size_t stride, const T *delta,               \
-                                  const T *until, T now, T never, T *least_free, T *least_any) {   \
-    row_minima_of(n, stride, delta, until, now, never, least_free, least_any);                     \
-  }                                                                                                \
-  template <class T>                                                                               \
-  constexpr SwapKernels<T> kernels_##SUFFIX{add_products_##SUFFIX<T>, update_deltas_##SUFFIX<T>,   \
-                                            row_minima_##SUFFIX<T>};
-// NOLINTEND(bugprone-macro-parentheses)
-
-TOPOSEAT_KERNELS(plain, )
-#ifdef TOPOSEAT_WIDER
-TOPOSEAT_KERNELS(avx2, __attribute__((target("avx2"))))
-#endif
-
-} // namespace
-
-template <class T> const SwapKernels<T> &swap_kernels() {
-#ifdef TOPOSEAT_WIDER
-  static const bool wide = __builtin_cpu_supports("avx2") != 0;
-  return wide ? kernels_avx2<T> : kernels_plain<T>;
-#else
-  return kernels_plain<T>;
-#endif
-}
-
-template const SwapKernels<std::int32_t> &swap_kernels();
-template const SwapKernels<double> &swap_kernels();
+template void add_products(const KernelRows<std::int32_t> &, std::int32_t *);
+template void add_products(const KernelRows<double> &, double *);
+template void update_deltas(const KernelRows<std::int32_t> &, std::int32_t *);
+template void update_deltas(const KernelRows<double> &, double *);
+template void row_minima(std::size_t, std::size_t, const std::int32_t *, const std::int32_t *,
+                         std::int32_t, std::int32_t, std::int32_t *, std::int32_t *);
+template void row_minima(std::size_t, std::size_t, const double *, const double *, double, double,
+                         double *, double *);
 
 } // namespace toposeat

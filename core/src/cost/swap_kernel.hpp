@@ -1,4 +1,4 @@
-// The two inner loops of swap searches, compiled for several instruction sets.
+// The two inner loops of swap searches, in vectors.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -18,21 +18,19 @@ template <class T> struct KernelRows {
   const T *v[most_halves];
 };
 
-/// T is std::int32_t or double. Results are the same whatever the processor offers.
-template <class T> struct SwapKernels {
-  /// matrix(i, j) += sum of u[i] * v[j]. Rows where all u[i] are 0 are not touched.
-  void (*add_products)(const KernelRows<T> &rows, T *matrix);
+// T is std::int32_t or double in what follows.
 
-  /// For j > i: delta(i, j) -= sum of (u[i] - u[j]) * (v[i] - v[j]). Entries j <= i of a row may be
-  /// overwritten with anything.
-  void (*update_deltas)(const KernelRows<T> &rows, T *delta);
+/// matrix(i, j) += sum of u[i] * v[j]. Rows where all u[i] are 0 are not touched.
+template <class T> void add_products(const KernelRows<T> &rows, T *matrix);
 
-  /// Least delta of each row among the entries with until <= now, and among those with
-  /// until < `never`.
-  void (*row_minima)(std::size_t n, std::size_t stride, const T *delta, const T *until, T now,
-                     T never, T *least_free, T *least_any);
-};
+/// For j > i: delta(i, j) -= sum of (u[i] - u[j]) * (v[i] - v[j]). Entries j <= i of a row may be
+/// overwritten with anything.
+template <class T> void update_deltas(const KernelRows<T> &rows, T *delta);
 
-template <class T> const SwapKernels<T> &swap_kernels();
+/// Least delta of each row among the entries with until <= now, and among those with
+/// until < `never`.
+template <class T>
+void row_minima(std::size_t n, std::size_t stride, const T *delta, const T *until, T now, T never,
+                T *least_free, T *least_any);
 
 } // namespace toposeat

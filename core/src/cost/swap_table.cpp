@@ -169,10 +169,9 @@ void SwapTable<Number>::exchange(std::size_t i, std::size_t j, Number until_i, N
     rows.u[h] = u_.data() + h * stride_;
     rows.v[h] = v_.data() + h * stride_;
   }
-  const SwapKernels<Number> &kernels = swap_kernels<Number>();
   swap_columns(i, j);
-  kernels.add_products(rows, products_.data());
-  kernels.update_deltas(rows, delta_.data());
+  add_products(rows, products_.data());
+  update_deltas(rows, delta_.data());
   for (const auto &[rank, until] : {std::pair(i, until_i), std::pair(j, until_j)}) {
     bar_of_rank_[rank * n_ + placement_[rank]] = until;
     bar_of_device_[placement_[rank] * n_ + rank] = until;
@@ -208,8 +207,8 @@ auto SwapTable<Number>::find(Number least, Number until, std::span<const Number>
 
 template <class Number>
 auto SwapTable<Number>::best(Number now, Number any_below, std::uint64_t tie) -> Pair {
-  swap_kernels<Number>().row_minima(n_, stride_, delta_.data(), barred_.data(), now, never,
-                                    least_free_.data(), least_any_.data());
+  row_minima(n_, stride_, delta_.data(), barred_.data(), now, never, least_free_.data(),
+             least_any_.data());
   const Number least_any = *std::min_element(least_any_.begin(), least_any_.end());
   const Number least_free = *std::min_element(least_free_.begin(), least_free_.end());
   if (least_any < any_below && least_any < least_free)

@@ -2,127 +2,108 @@
 #include "flow/event_kernel.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
+#include <limits>
 
 #include "base/lanes.hpp"
-#include "base/wide.hpp"
 #include "flow/fill_rounds.hpp"
-#include "flow/motion_lanes.hpp"
 #include "flow/running_flows.hpp"
-
-#ifdef TOPOSEAT_WIDER
-#include <immintrin.h>
-#endif
 
 namespace toposeat {
 namespace {
 
-struct PlainLanes : Lanes<16> {
-  static TOPOSEAT_INLINE Words bit_counts(const Words &words) {
-    return Words{static_cast<std::uint64_t>(std::popcount(words[0])),
-                 static_cast<std::uint64_t>(std::popcount(words[1]))};
+using L = Lanes;
+using Doubles = L::Doubles;
+
+/// From `now` on the flows have these rates. Returns when the first of them finishes.
+TOPOSEAT_INLINE double follow(const Motions &motions, const double *rates, double now) {
+  const Motions of = motions; // or the compiler would expect what is stored to change it
+  Doubles least = L::all(std::numeric_limits<double>::infinity());
+  for (std::size_t f = 0; f < of.flows; f += L::count) {
+    const Doubles rate = L::load(rates + f);
+    const Doubles old_rate = L::load(of.rate + f);
+    const Doubles since = L::load(of.since + f);
+    const Doubles remaining = L::load(of.remaining + f);
+    const Doubles rest = remaining - (now - since) * old_rate;
+    const Doubles left = rest > 0 ? rest : L::all(0.0);
+    const auto same = rate == old_rate;
+    const Doubles until = same ? L::load(of.until + f) : now + left / rate;
+    L::store(of.remaining + f, same ? remaining : left);
+    L::store(of.since + f, same ? since : L::all(now));
+    L::store(of.rate + f, rate);
+    L::store(of.until + f, until);
+    least = L::less(until, least);
   }
-};
-
-#ifdef TOPOSEAT_WIDER
-#define TOPOSEAT_AVX2 __attribute__((target("avx2")))
-#define TOPOSEAT_AVX512 __attribute__((target("avx2,avx512f,avx512vl,avx512vpopcntdq")))
-
-// Intrinsics are for their processor only, so that functions with them cannot be inlined into
-// anything that is not.
-struct Avx2Lanes : Lanes<32> {
-  /// Of both halves of each byte by table, then summed.
-  TOPOSEAT_AVX2 static inline Words bit_counts(const Words &words) {
-    const __m256i halves = _mm256_set1_epi8(15);
-    const __m256i counts = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1,
-                                            2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
-    const auto bits = reinterpret_cast<__m256i>(words);
-    const __m256i low = _mm256_shuffle_epi8(counts, _mm256_and_si256(bits, halves));
-    const __m256i high =
-        _mm256_shuffle_epi8(counts, _mm256_and_si256(_mm256_srli_epi16(bits, 4), halves));
-    return reinterpret_cast<Words>(
-        _mm256_sad_epu8(_mm256_add_epi8(low, high), _mm256_setzero_si256()));
-  }
-};
-
-struct Avx512Lanes : Lanes<64> {
-  TOPOSEAT_AVX512 static inline Words bit_counts(const Words &words) {
-    return reinterpret_cast<Words>(_mm512_popcnt_epi64(reinterpret_cast<__m512i>(words)));
-  }
-};
-#endif
-
-template <std::size_t Words, class L>
-TOPOSEAT_INLINE NextFinish<Words> step(const FillState<Words> &state, const FlowSet<Words> &growing,
-                                       std::size_t first, const Motions &motions, double now,
-                                       double next_start) {
-  NextFinish<Words> next;
-  next.rounds = FillRounds<Words, L>::fill(state, growing, first);
-  next.at = std::max(now, MotionLanes<Words, L>::follow(motions, state.rates, now));
-  if (next.at <= next_start)
-    next.flows =
-        MotionLanes<Words, L>::not_later(motions.until, motions.flows, next.at * same_time);
-  return next;
+  return L::least_of(least)[0];
 }
 
-// The kernel for one kind of processor. An attribute cannot stand in parentheses.
-// NOLINTBEGIN(bugprone-macro-parentheses)
-#define TOPOSEAT_EVENT_KERNEL(NAME, LANES, TARGET)                                                 \
-  template <std::size_t Words> struct NAME {                                                       \
-    using Set = FlowSet<Words>;                                                                    \
-    using State = FillState<Words>;                                                                \
-    TARGET static NextFinish<Words> step_on(const State &state, const Set &growing,                \
-                                            std::size_t first, const Motions &motions, double now, \
-                                            double next_start) {                                   \
-      return step<Words, LANES>(state, growing, first, motions, now, next_start);                  \
-    }                                                                                              \
-    TARGET static void settle(const State &state, std::size_t rounds) {                            \
-      FillRounds<Words, LANES>::settle(state, rounds);                                             \
-    }                                                                                              \
-    TARGET static double put_off(const State &state, std::size_t round, double level,              \
-                                 double seconds) {                                                 \
-      return FillRounds<Words, LANES>::put_off(state, round, level, seconds);                      \
-    }                                                                                              \
-    TARGET static double end_alone(const Motions &motions, double now) {                           \
-      return MotionLanes<Words, LANES>::end_alone(motions, now);                                   \
-    }                                                                                              \
-    TARGET static std::size_t unchanged(const State &state, const Set &running,                    \
-                                        const Set &started, std::size_t rounds) {                  \
-      return FillRounds<Words, LANES>::unchanged(state, running, started, rounds);                 \
-    }                                                                                              \
-    TARGET static Set not_later(const double *times, std::size_t flows, double limit) {            \
-      return MotionLanes<Words, LANES>::not_later(times, flows, limit);                            \
-    }                                                                                              \
-    static constexpr EventKernel<Words> kernel{step_on,   settle,    put_off,                      \
-                                               end_alone, unchanged, not_later};                   \
+template <std::size_t WordCount>
+TOPOSEAT_INLINE FlowSet<WordCount> flows_not_later(const double *times, std::size_t flows,
+                                                   double limit) {
+  using Set = FlowSet<WordCount>;
+  Set result;
+  for (std::size_t w = 0; w < WordCount && w * Set::bits < flows; ++w) {
+    L::Words found = {};
+    L::Words bits = L::own_bits();
+    for (std::size_t k = 0; k < Set::bits; k += L::count, bits <<= L::count) {
+      const Doubles some = L::load(times + w * Set::bits + k);
+      found |= ~reinterpret_cast<L::Words>(some > L::all(limit)) & bits;
+    }
+    result.words[w] = L::any_of(found)[0];
   }
-// NOLINTEND(bugprone-macro-parentheses)
-
-TOPOSEAT_EVENT_KERNEL(Plain, PlainLanes, );
-#ifdef TOPOSEAT_WIDER
-TOPOSEAT_EVENT_KERNEL(Avx2, Avx2Lanes, TOPOSEAT_AVX2);
-TOPOSEAT_EVENT_KERNEL(Avx512, Avx512Lanes, TOPOSEAT_AVX512);
-#endif
+  return result;
+}
 
 } // namespace
 
-template <std::size_t Words> std::span<const EventKernel<Words> *const> event_kernels() {
-#ifdef TOPOSEAT_WIDER
-  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
-  static const bool avx512 = avx2 && __builtin_cpu_supports("avx512vl") != 0 &&
-                             __builtin_cpu_supports("avx512vpopcntdq") != 0;
-  static constexpr std::array all{&Avx512<Words>::kernel, &Avx2<Words>::kernel,
-                                  &Plain<Words>::kernel};
-  return std::span(all).subspan(avx512 ? 0 : avx2 ? 1 : 2);
-#else
-  static constexpr std::array all{&Plain<Words>::kernel};
-  return all;
-#endif
+template <std::size_t Words>
+TOPOSEAT_WIDE NextFinish<Words> EventKernel<Words>::step(const State &state, const Set &growing,
+                                                         std::size_t first, const Motions &motions,
+                                                         double now, double next_start) {
+  NextFinish<Words> next;
+  next.rounds = FillRounds<Words>::fill(state, growing, first);
+  next.at = std::max(now, follow(motions, state.rates, now));
+  if (next.at <= next_start)
+    next.flows = flows_not_later<Words>(motions.until, motions.flows, next.at * same_time);
+  return next;
 }
 
-template std::span<const EventKernel<1> *const> event_kernels();
-template std::span<const EventKernel<2> *const> event_kernels();
-template std::span<const EventKernel<4> *const> event_kernels();
+template <std::size_t Words>
+TOPOSEAT_WIDE void EventKernel<Words>::settle(const State &state, std::size_t rounds) {
+  FillRounds<Words>::settle(state, rounds);
+}
+
+template <std::size_t Words>
+TOPOSEAT_WIDE double EventKernel<Words>::put_off(const State &state, std::size_t round,
+                                                 double level, double seconds) {
+  return FillRounds<Words>::put_off(state, round, level, seconds);
+}
+
+template <std::size_t Words>
+TOPOSEAT_WIDE double EventKernel<Words>::end_alone(const Motions &motions, double now) {
+  Doubles latest = L::all(0.0);
+  for (std::size_t f = 0; f < motions.flows; f += L::count) {
+    const Doubles moved = (now - L::load(motions.since + f)) * L::load(motions.rate + f);
+    const Doubles rest = L::load(motions.remaining + f) - moved;
+    const Doubles end = now + rest * L::load(motions.paces + f);
+    latest = latest < end ? end : latest;
+  }
+  return -L::least_of(-latest)[0];
+}
+
+template <std::size_t Words>
+TOPOSEAT_WIDE std::size_t EventKernel<Words>::unchanged(const State &state, const Set &running,
+                                                        const Set &started, std::size_t rounds) {
+  return FillRounds<Words>::unchanged(state, running, started, rounds);
+}
+
+template <std::size_t Words>
+TOPOSEAT_WIDE FlowSet<Words> EventKernel<Words>::not_later(const double *times, std::size_t flows,
+                                                           double limit) {
+  return flows_not_later<Words>(times, flows, limit);
+}
+
+template struct EventKernel<1>;
+template struct EventKernel<2>;
+template struct EventKernel<4>;
 
 } // namespace toposeat

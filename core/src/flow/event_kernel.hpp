@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "flow/flow_set.hpp"
 
@@ -63,32 +62,27 @@ template <std::size_t Words> struct NextFinish {
 };
 
 template <std::size_t Words> struct EventKernel {
+  using Set = FlowSet<Words>;
+  using State = FillState<Words>;
+
   /// Fills from the beginning of round `first` on, until none of `growing` grows any more (of the
   /// round after the last only `left` is not known then); from `now` on the flows have these rates.
-  NextFinish<Words> (*step)(const FillState<Words> &state, const FlowSet<Words> &growing,
-                            std::size_t first, const Motions &motions, double now,
-                            double next_start);
+  static NextFinish<Words> step(const State &state, const Set &growing, std::size_t first,
+                                const Motions &motions, double now, double next_start);
   /// Completes the state after the last round of the latest filling.
-  void (*settle)(const FillState<Words> &state, std::size_t rounds);
+  static void settle(const State &state, std::size_t rounds);
   /// Puts off the `ends` of the columns by what each leaves unused for so many seconds, if of what
   /// is left at the beginning of `round` those that grow then take `level` each. Returns the
   /// latest.
-  double (*put_off)(const FillState<Words> &state, std::size_t round, double level, double seconds);
+  static double put_off(const State &state, std::size_t round, double level, double seconds);
   /// No flow has moved all its bytes sooner, if each keeps its rate until `now` and has from then
   /// on the one that it has alone. Returns the latest.
-  double (*end_alone)(const Motions &motions, double now);
+  static double end_alone(const Motions &motions, double now);
   /// How many of the first `rounds` stay as they are if `started` start; `running` has them.
-  std::size_t (*unchanged)(const FillState<Words> &state, const FlowSet<Words> &running,
-                           const FlowSet<Words> &started, std::size_t rounds);
+  static std::size_t unchanged(const State &state, const Set &running, const Set &started,
+                               std::size_t rounds);
   /// Those whose time is not later than `limit`.
-  FlowSet<Words> (*not_later)(const double *times, std::size_t flows, double limit);
+  static Set not_later(const double *times, std::size_t flows, double limit);
 };
-
-/// Those that this processor can run, the fastest first; all have the same results.
-template <std::size_t Words> std::span<const EventKernel<Words> *const> event_kernels();
-
-template <std::size_t Words> const EventKernel<Words> &event_kernel() {
-  return *event_kernels<Words>().front();
-}
 
 } // namespace toposeat

@@ -1,22 +1,22 @@
-// Progressive filling of few flows, round by round; for vectors of one kind of processor.
+// Progressive filling of few flows, round by round, in vectors.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <algorithm>
 #include <limits>
 
-#include "base/wide.hpp"
+#include "base/lanes.hpp"
 #include "flow/event_kernel.hpp"
 #include "flow/same_level.hpp"
 
 namespace toposeat {
 
-/// Everything is inlined where the processor is known; `L` is one of Lanes. What leads from one
-/// round to the next stays in vectors, with the same in every lane: moving it there and back would
-/// take as long as the rest.
-template <std::size_t WordCount, class L> class FillRounds {
-  using Doubles = typename L::Doubles;
-  using Words = typename L::Words;
+/// What leads from one round to the next stays in vectors, with the same in every lane: moving it
+/// there and back would take as long as the rest.
+template <std::size_t WordCount> class FillRounds {
+  using L = Lanes;
+  using Doubles = L::Doubles;
+  using Words = L::Words;
   using Set = FlowSet<WordCount>;
   using State = FillState<WordCount>;
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/least_of.hpp"
+#include "base/wide.hpp"
 #include "flow/same_level.hpp"
 #include "toposeat/flow/flow.hpp"
 
@@ -13,6 +15,21 @@ namespace {
 
 constexpr std::size_t few_columns = 8;        // about as many as a variable uses
 constexpr std::size_t most_rooms = 1U << 16U; // kept of all rounds: 1 MiB
+
+/// Equal share of what a column has left. One that rounding left with nothing or less has next to
+/// nothing, one without growing variables an infinite share.
+TOPOSEAT_INLINE double share_of(const Room &room) {
+  constexpr double least = std::numeric_limits<double>::min(); // over 0: infinity
+  return (room.left > least ? room.left : least) / room.growing;
+}
+
+/// Writes the share of each column and returns the smallest.
+TOPOSEAT_WIDE double share_columns(const Room *__restrict rooms, std::size_t columns,
+                                   double *__restrict shares) {
+  for (std::size_t c = 0; c < columns; ++c)
+    shares[c] = share_of(rooms[c]);
+  return least_of({shares, columns});
+}
 
 } // namespace
 
@@ -303,7 +320,7 @@ void MaxMinSystem::settle() {
 double MaxMinSystem::smallest_share(std::size_t taken_out) {
   const Room *const room = rooms_at(at_);
   if (taken_out * few_columns > shares_.size())
-    return share_columns_(room, shares_.size(), shares_.data());
+    return share_columns(room, shares_.size(), shares_.data());
   for (std::size_t i = order_.size() - taken_out; i < order_.size(); ++i) {
     for (const std::uint32_t c : elements(order_[i]))
       shares_[c] = share_of(room[c]);

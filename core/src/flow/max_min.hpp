@@ -7,10 +7,16 @@
 #include <vector>
 
 #include "base/sort_by_key.hpp"
-#include "flow/column_shares.hpp"
 #include "toposeat/problem/network.hpp"
 
 namespace toposeat {
+
+/// What a column has left, and how many of its variables still grow: two doubles, so that one
+/// vector instruction takes a variable out.
+struct Room {
+  double left = 0;
+  double growing = 0;
+};
 
 /// Variables are flows, numbered 0..n-1; constraints are directions of links, or both together. All
 /// memory is kept from one system to the next.
@@ -124,7 +130,6 @@ private:
   std::vector<Room> rooms_;
   std::vector<double> shares_;      // of what each column has left
   std::vector<std::uint32_t> full_; // columns
-  ColumnShares share_columns_ = column_shares();
   KeySorter sorter_;
 
   // The filling. Rounds beyond the most that are kept belong to the last one.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "flow/fill_rounds.hpp"
 #include "flow/same_level.hpp"
 #include "toposeat/flow/flow.hpp"
 
@@ -232,8 +231,8 @@ template <std::size_t Words>
 typename SmallFilling<Words>::Filling SmallFilling<Words>::begin_filling() {
   if (!started_.empty()) {
     if (!settled_ && valid_ == last_)
-      kernel_.settle(state_, last_);
-    valid_ = kernel_.unchanged(state_, running_, started_, valid_);
+      EventKernel<Words>::settle(state_, last_);
+    valid_ = EventKernel<Words>::unchanged(state_, running_, started_, valid_);
     for (std::size_t round = 0; round <= valid_; ++round)
       rounds_[round].next_kind = 0;
     started_ = {};
@@ -247,11 +246,12 @@ typename SmallFilling<Words>::Filling SmallFilling<Words>::begin_filling() {
 template <std::size_t Words> double SmallFilling<Words>::lower_bound_after(double seconds) {
   // All that grow in the last round freeze in it.
   const std::size_t round = settled_ ? last_ : last_ - 1;
-  return kernel_.put_off(state_, round, settled_ ? 0 : rounds_[round].level, seconds);
+  return EventKernel<Words>::put_off(state_, round, settled_ ? 0 : rounds_[round].level, seconds);
 }
 
 template <std::size_t Words> void SmallFilling<Words>::idle(double seconds) {
-  kernel_.put_off(state_, 0, 0, seconds); // at the beginning of its first round, all is left
+  EventKernel<Words>::put_off(state_, 0, 0,
+                              seconds); // at the beginning of its first round, all is left
 }
 
 template <std::size_t Words> std::uint32_t SmallFilling<Words>::limit(std::uint32_t number) const {

@@ -103,7 +103,6 @@ private:
   void begin();
 
   const PairConstraints &constraints_;
-  const EventKernel<Words> &kernel_ = event_kernel<Words>();
   std::vector<Constraint> used_;       // by number in constraints_
   std::vector<std::uint32_t> touched_; // of used_, as they are met
   std::size_t touched_count_ = 0;

@@ -66,13 +66,13 @@ public:
       if (next_start_ <= now_ * same_time)
         start_due_flows();
       const auto filling = filling_.begin_filling();
-      const NextFinish<Words> next =
-          kernel_.step(filling.state, filling.growing, filling.first, motions_, now_, next_start_);
+      const NextFinish<Words> next = EventKernel<Words>::step(
+          filling.state, filling.growing, filling.first, motions_, now_, next_start_);
       filling_.end_filling(next.rounds);
       if (bounded) {
         const double then = std::min(next.at, next_start_);
-        const LowerBound end(
-            std::max(filling_.lower_bound_after(then - now_), kernel_.end_alone(motions_, then)));
+        const LowerBound end(std::max(filling_.lower_bound_after(then - now_),
+                                      EventKernel<Words>::end_alone(motions_, then)));
         if (end.surely_exceeds(give_up_s))
           return end.safe();
       }
@@ -119,7 +119,8 @@ private:
   }
 
   void start_due_flows() {
-    const Set due = kernel_.not_later(start_.data(), motions_.flows, now_ * same_time) & waiting_;
+    const Set due =
+        EventKernel<Words>::not_later(start_.data(), motions_.flows, now_ * same_time) & waiting_;
     filling_.start(due);
     waiting_ = waiting_.without(due);
     running_ = running_ | due;
@@ -145,7 +146,6 @@ private:
   MessageTimes messages_;
   PairConstraints constraints_;
   SmallFilling<Words> filling_;
-  const EventKernel<Words> &kernel_ = event_kernel<Words>();
   LaneArray<double> start_, remaining_, since_, rate_, until_, paces_; // by flow
   Motions motions_;
   std::vector<double> finish_;

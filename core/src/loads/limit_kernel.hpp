@@ -8,9 +8,9 @@
 
 namespace toposeat {
 
-inline constexpr std::size_t limit_lanes = 16; // sums are padded to whole vectors of so many
+inline constexpr std::size_t limit_lanes = 16; // sums are padded to a multiple of it
 
-/// Whole numbers where the widest vectors begin.
+/// Whole numbers where vectors begin.
 class WholeLines {
 public:
   explicit WholeLines(std::size_t count = 0) : blocks_((count + limit_lanes - 1) / limit_lanes) {}
@@ -37,24 +37,16 @@ struct LimitStep {
   std::size_t stride;
 };
 
-struct LimitKernels {
-  /// Fills `next` (as `here`) for these devices (bits), and `least` with the least of its lines;
-  /// returns the devices on which the rank finds room. Other devices do not count in `least`.
-  std::uint32_t (*step)(const LimitStep &step, std::uint32_t devices, std::int32_t *next,
-                        std::int32_t *least);
+/// Fills `next` (as `here`) for these devices (bits), and `least` with the least of its lines;
+/// returns the devices on which the rank finds room. Other devices do not count in `least`.
+std::uint32_t narrow_lines(const LimitStep &step, std::uint32_t devices, std::int32_t *next,
+                           std::int32_t *least);
 
-  /// The same where nothing is exchanged: lines stay as they are.
-  std::uint32_t (*look)(const std::int32_t *lines, std::uint32_t devices, const std::int32_t *room,
-                        std::size_t stride, std::int32_t *least);
+/// The same where nothing is exchanged: lines stay as they are.
+std::uint32_t lines_with_room(const std::int32_t *lines, std::uint32_t devices,
+                              const std::int32_t *room, std::size_t stride, std::int32_t *least);
 
-  /// room -= sign * line. False if anything is below 0 afterwards.
-  bool (*take)(std::int32_t *room, const std::int32_t *line, std::int32_t sign, std::size_t stride);
-};
-
-/// For the widest vectors that this processor has; all give the same results.
-[[nodiscard]] LimitKernels limit_kernels();
-
-/// For vectors of 16 bytes, which every processor has. For tests.
-[[nodiscard]] LimitKernels plain_limit_kernels();
+/// room -= sign * line. False if anything is below 0 afterwards.
+bool take_room(std::int32_t *room, const std::int32_t *line, std::int32_t sign, std::size_t stride);
 
 } // namespace toposeat

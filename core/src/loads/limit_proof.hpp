@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 #include "toposeat/problem/bounded_answer.hpp"
 
 namespace toposeat {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
+#include <tuple>
 
 #include "loads/rank_twins.hpp"
 
@@ -78,6 +79,43 @@ private:
 };
 
 } // namespace
+
+std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
+  const std::uint32_t ranks = problem.traffic.ranks;
+  std::vector<double> attached(ranks, 0);
+  std::vector<double> total(ranks, 0);
+  Matrix between(ranks);
+  for (const Flow &flow : problem.traffic.flows) {
+    // A message without bytes still takes time.
+    const double weight = flow.bytes + flow.messages;
+    between(flow.source, flow.target) += weight;
+    between(flow.target, flow.source) += weight;
+    total[flow.source] += weight;
+    total[flow.target] += weight;
+  }
+  std::vector<std::uint32_t> order;
+  std::vector<bool> taken(ranks, false);
+  for (std::uint32_t step = 0; step < ranks; ++step) {
+    std::uint32_t chosen = ranks;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      const bool restricted = problem.pinned[r] != Qap::no_pin || !problem.allowed.empty();
+      if (taken[r] || (!restricted && !(total[r] > 0)))
+        continue;
+      const auto key = [&](std::uint32_t rank) {
+        return std::tuple(problem.pinned[rank] != Qap::no_pin, attached[rank], total[rank]);
+      };
+      if (chosen == ranks || key(r) > key(chosen))
+        chosen = r;
+    }
+    if (chosen == ranks)
+      break;
+    taken[chosen] = true;
+    order.push_back(chosen);
+    for (std::uint32_t r = 0; r < ranks; ++r)
+      attached[r] += between(chosen, r);
+  }
+  return order;
+}
 
 LimitSearch::LimitSearch(const LoadProblem &problem, bool timed)
     : problem_(problem), order_(branching_order(problem)), terms_(problem, order_, timed),
@@ -174,7 +212,7 @@ bool LimitSearch::place(std::size_t p, std::uint32_t device, Node &node) {
   fixed_.push_back(device);
   const std::size_t stride = terms_.stride();
   std::copy_n(room(node.depth), stride, room(node.depth + 1));
-  kernels_.take(room(node.depth + 1), lines_of_[node.depth][p] + device * stride, 1, stride);
+  take_room(room(node.depth + 1), lines_of_[node.depth][p] + device * stride, 1, stride);
   node.open &= ~(1U << p);
   if (!narrow(p, device, node))
     return false;
@@ -211,10 +249,10 @@ bool LimitSearch::narrow(std::size_t p, std::uint32_t device, Node &node) {
                          stride};
     if (step.received == 0 && step.sent == 0) {
       lines_of_[node.depth + 1][q] = here;
-      domain = kernels_.look(here, domain, left, stride, least(q));
+      domain = lines_with_room(here, domain, left, stride, least(q));
     } else {
       lines_of_[node.depth + 1][q] = lines(node.depth + 1, q);
-      domain = kernels_.step(step, domain, lines(node.depth + 1, q), least(q));
+      domain = narrow_lines(step, domain, lines(node.depth + 1, q), least(q));
     }
     return domain != 0 || blame(q);
   });
@@ -226,13 +264,12 @@ bool LimitSearch::leave_room(Node &node) {
   std::int32_t *slack = slack_.data();
   std::copy_n(room(node.depth), stride, slack);
   bool enough = true;
-  for_each_bit(node.open,
-               [&](std::uint32_t q) { enough = kernels_.take(slack, least(q), 1, stride); });
+  for_each_bit(node.open, [&](std::uint32_t q) { enough = take_room(slack, least(q), 1, stride); });
   return enough && all_bits(node.open, [&](std::uint32_t q) {
            std::uint32_t &domain = node.domains[q];
-           kernels_.take(slack, least(q), -1, stride);
-           domain = kernels_.look(lines_of_[node.depth][q], domain, slack, stride, least(q));
-           return domain != 0 ? kernels_.take(slack, least(q), 1, stride) : blame(q);
+           take_room(slack, least(q), -1, stride);
+           domain = lines_with_room(lines_of_[node.depth][q], domain, slack, stride, least(q));
+           return domain != 0 ? take_room(slack, least(q), 1, stride) : blame(q);
          });
 }
 

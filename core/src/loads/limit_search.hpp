@@ -10,10 +10,14 @@
 #include "loads/limit_kernel.hpp"
 #include "loads/limit_terms.hpp"
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 #include "toposeat/problem/symmetry.hpp"
 
 namespace toposeat {
+
+/// Ranks that exchange something and all that are restricted, pinned ones first, then always the
+/// one with most traffic to those before it: the order in which ranks are placed.
+[[nodiscard]] std::vector<std::uint32_t> branching_order(const LoadProblem &problem);
 
 /// Depth-first search for placements on up to 16 devices none of whose sums (see `LimitTerms`)
 /// exceeds what a limit leaves it.
@@ -74,7 +78,6 @@ private:
   LimitTerms terms_;
   Symmetry symmetry_;
   std::vector<std::uint32_t> twins_;
-  LimitKernels kernels_ = limit_kernels();
   std::size_t line_block_; // numbers of one rank on all devices
   WholeLines lines_;       // [depth][rank][device][sum]: with those placed before
   WholeLines room_;        // [depth][sum]

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "loads/limit_kernel.hpp"
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 
 namespace toposeat {
 
@@ -26,7 +26,7 @@ using PairTable = std::array<std::array<T, max_limited_devices>, max_limited_dev
 /// coarser, flows are rounded down, and what exceeds a limit still does so in truth.
 class LimitTerms {
 public:
-  /// At most `max_limited_devices` devices; `order` as of `branching_order`. With `timed`, limits
+  /// At most `max_limited_devices` devices; `order` lists the ranks to place. With `timed`, limits
   /// are of the flow time: the bytes of a link wait for the fewest messages of any flow that
   /// carries bytes, on the nearest route over it.
   LimitTerms(const LoadProblem &problem, const std::vector<std::uint32_t> &order, bool timed);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 
 namespace toposeat {
 

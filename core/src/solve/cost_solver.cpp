@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 
-#include "few/cheapest_first.hpp"
 #include "solve/job.hpp"
 #include "toposeat/cost/branch_and_bound.hpp"
 #include "toposeat/cost/cost_search.hpp"
-#include "toposeat/few/small_qap.hpp"
-#include "toposeat/few/two_blocks.hpp"
+#include "toposeat/cost/two_blocks.hpp"
 #include "toposeat/tree/subset_dp.hpp"
 
 namespace toposeat {
@@ -72,16 +70,6 @@ Found proved_as_far_as_possible(const Job &job) {
           blocks ? "two blocks" : "branch and bound"};
 }
 
-Found enumerated(const Job &job) {
-  Assignment start = job.padded(job.home);
-  descend(job.qap, start);
-  SmallProof proof =
-      prove_small_qap(job.qap, job.loads, start, job.value(Objective::cost, job.home));
-  const BoundedAnswer &best = proof.best;
-  return {job.unpadded(best.placement), best.lower_bound, "branch and bound",
-          std::move(proof.others)};
-}
-
 } // namespace
 
 Found solve_cost(const Job &job) {
@@ -89,8 +77,6 @@ Found solve_cost(const Job &job) {
     if (const auto tree = cost_tree(job.qap))
       return on_tree(job, *tree);
   }
-  if (job.may_enumerate() && job.devices() <= max_small_devices && small_qap_scope.covers(job.qap))
-    return enumerated(job);
   if (job.may_enumerate() && job.devices() <= max_branched_devices &&
       branch_and_bound_scope.covers(job.qap))
     return proved_as_far_as_possible(job);

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "solve/bounded_descent.hpp"
-#include "solve/equal_walk.hpp"
+#include "solve/substitute.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr std::size_t largest_plateau = 64; // devices for which equally good placements are timed
+constexpr std::size_t most_devices = 64;        // for which a substitute is looked for
+constexpr std::size_t timed_flows = 100'000;    // by all timings of such a search together
+constexpr std::size_t looked_at_flows = 400000; // by all looks at links
 
 std::string percent(double ratio) {
   char text[32];
@@ -31,7 +32,7 @@ public:
     }
     if (job_.request.objective == Objective::time)
       return found.placement;
-    return slower(found.placement) ? instead_of(found) : fast_equal(found.placement);
+    return slower(found.placement) ? instead_of(found.placement) : found.placement;
   }
 
 private:
@@ -44,60 +45,20 @@ private:
 
   double home_s() const { return job_.value(Objective::time, job_.home); }
 
-  /// A placement as good that is faster, for some timings where they take a fraction of a
-  /// millisecond: they grow with the square of the flows. The congestion solvers have minimised the
-  /// mean too, which this would undo.
-  Assignment fast_equal(const Assignment &placement) const {
-    const std::uint64_t few = few_timings();
-    if (job_.request.objective != Objective::cost || job_.devices() > largest_plateau || few == 0)
-      return placement;
-    const double seconds = job_.value(Objective::time, placement);
-    return faster_equal(job_, placement, seconds, seconds,
-                        {.places = 10, .placements = 50 * few, .timings = few}, few, within(0.2))
-        .value_or(placement);
-  }
-
-  [[nodiscard]] std::uint64_t few_timings() const {
-    const std::size_t flows = job_.request.traffic.flows.size();
-    return std::min<std::uint64_t>(10, 9600 / (1 + flows * flows));
-  }
-
-  /// The best that beats the default and is not slower, instead of one that is.
-  Assignment instead_of(const Found &found) {
-    const Assignment &refused = found.placement;
-    if (const std::optional<Assignment> other = best_not_slower(job_, found, within(0.5))) {
-      if (*other == job_.home)
-        return keep("kept the default: " + refusal(refused));
-      const Objective objective = job_.request.objective;
-      if (less_by_tolerance(job_.value(objective, refused), job_.value(objective, *other)))
+  /// A placement that is as good, or else some other that beats the default, and is not slower; the
+  /// default if a short search finds none.
+  Assignment instead_of(const Assignment &refused) {
+    if (job_.devices() <= most_devices) {
+      const std::size_t flows = 1 + job_.request.traffic.flows.size();
+      const std::optional<Assignment> other = not_slower_substitute(
+          job_, refused, looked_at_flows / flows, timed_flows / flows, within(0.2));
+      if (other && worse(*other, refused))
         answer_.notes.push_back(refusal(refused) +
-                                " than the default: took the best that is not, with " +
-                                less(*other));
-      return *other;
+                                " than the default: took one that is not, with " + less(*other));
+      if (other)
+        return *other;
     }
-    if (const std::optional<Assignment> other = searched_instead_of(refused))
-      return *other;
     return keep("kept the default: " + refusal(refused));
-  }
-
-  /// One that is as good, or else some other that beats the default, by walks of bounded length.
-  std::optional<Assignment> searched_instead_of(const Assignment &refused) {
-    if (job_.devices() > largest_plateau)
-      return std::nullopt;
-    const Deadline end = within(0.2);
-    const double seconds = job_.value(Objective::time, refused);
-    // A few tenths of a millisecond, whatever the number of flows.
-    const std::size_t timings = 6 + 2000 / (50 + job_.request.traffic.flows.size());
-    const WalkEffort effort{.places = 2 * timings, .placements = 16 * timings, .timings = timings};
-    std::optional<Assignment> other =
-        faster_equal(job_, refused, seconds, home_s(), effort, few_timings(), end);
-    if (other)
-      return other;
-    other = better_within(job_, refused, home_s(), timings / 2, end);
-    if (other && worse(*other, refused))
-      answer_.notes.push_back(refusal(refused) + " than the default: took one that is not, with " +
-                              less(*other));
-    return other;
   }
 
   /// By the objective, and where its maximum says nothing, by the mean.

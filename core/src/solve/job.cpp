@@ -9,14 +9,12 @@
 
 #include "cost/sorted_bound.hpp"
 #include "toposeat/cost/dual_ascent.hpp"
-#include "toposeat/loads/weighted_links.hpp"
 #include "toposeat/tree/subset_dp.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr std::size_t ascended_devices = 20; // some ten milliseconds; n^5
-constexpr std::size_t largest_lawler = 64;   // devices; the bound takes O(n^4 log n)
+constexpr std::size_t largest_lawler = 64; // devices; the bound takes O(n^4 log n)
 
 constexpr std::size_t most_known = 256; // placements whose figures are kept
 
@@ -38,8 +36,7 @@ Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
 Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
     : request(asked), deadline(end), machine(std::move(seats)),
       qap(pinned_qap(asked.traffic, machine)),
-      loads{machine.network, asked.traffic, machine.pinned, floor_, machine.allowed},
-      home(machine.home) {}
+      loads{machine.network, asked.traffic, machine.pinned, machine.allowed}, home(machine.home) {}
 
 const Floors &Job::floor() const {
   if (!floored_) {
@@ -140,14 +137,6 @@ double congestion_bound(const Job &job) {
       bound = std::max(bound, best->value);
   }
   return bound;
-}
-
-double stronger_congestion_bound(const Job &job, double known, double reached) {
-  const bool worthwhile = job.devices() > 8 && job.devices() <= ascended_devices;
-  if (!worthwhile || !less_by_tolerance(known, reached))
-    return known;
-  const Deadline end = job.deadline.within(0.25 * job.request.budget_s);
-  return std::max(known, weighted_links_bound(job.machine.network, job.qap, reached, end));
 }
 
 namespace {

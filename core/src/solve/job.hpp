@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,7 +11,7 @@
 #include "toposeat/base/deadline.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/loads/floors.hpp"
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 #include "toposeat/problem/congestion.hpp"
 #include "toposeat/problem/map_request.hpp"
 #include "toposeat/solve/finalists.hpp"
@@ -30,7 +29,7 @@ struct Job {
   const Deadline &deadline;
   ReducedMachine machine;
   Qap qap;
-  LoadProblem loads;      // without floors: see `branched_loads`
+  LoadProblem loads;
   const Assignment &home; // the default placement, one seat per rank
 
   /// Seats, to be exact: see ReducedMachine.
@@ -40,11 +39,6 @@ struct Job {
 
   /// What no placement is below, found out when it is first asked for: trees do without.
   [[nodiscard]] const Floors &floor() const;
-  /// `loads` with the floors, for those who branch.
-  [[nodiscard]] const LoadProblem &branched_loads() const {
-    static_cast<void>(floor());
-    return loads;
-  }
 
   /// Adds the silent ranks on the devices left over, in order.
   [[nodiscard]] Assignment padded(const Assignment &placement) const;
@@ -75,7 +69,7 @@ private:
   mutable std::map<Assignment, Figures> known_;
   mutable std::optional<FlowModel> flow_model_;
   mutable std::optional<PeakModel> peak_model_;
-  mutable Floors floor_; // `loads` refers to it
+  mutable Floors floor_;
   mutable bool floored_ = false;
 };
 
@@ -83,14 +77,11 @@ private:
 /// and to the events, which the flow model joins above 4096 flows.
 double timing_seconds(const RankTraffic &traffic);
 
-class CheapestFirst;
-
 /// A solver's best placement and a bound that holds for every placement.
 struct Found {
   Assignment placement;
   std::optional<double> lower_bound;
   std::string solver;
-  std::shared_ptr<CheapestFirst> others = nullptr; // that cost less than the default, if known
 };
 
 /// Of `prove_by_limits`: in proportion to the budget, so that a seed gives one answer wherever it
@@ -102,25 +93,12 @@ Found solve_congestion(const Job &job);
 /// The same where the links are a tree and proofs are asked for; else nothing.
 std::optional<Found> least_busy_on_tree(const Job &job);
 Found solve_time(const Job &job);
-/// The same on at most `max_small_loads` devices, by enumeration. Of placements as fast as the
-/// optimum it takes one that no exchange betters by what comes after the time (see Score).
-Found time_on_few_devices(const Job &job, Finalists &finalists);
-
-/// The best placement by the objective asked for (cost or congestion) among those that beat the
-/// default and are not predicted slower, or the default if there is none: found by enumeration, so
-/// only on small machines and if time allows. `refused` is the best, but slower.
-std::optional<Assignment> best_not_slower(const Job &job, const Found &refused,
-                                          const Deadline &deadline);
 
 /// Bounds that take milliseconds, to judge a placement that was not searched for.
 std::optional<double> quick_bound(const Job &job, Objective objective);
 
 /// Least maximum congestion that links alone allow: port loads, and the tree of separating links.
 double congestion_bound(const Job &job);
-
-/// The same from what all links of a kind must carry together: tens of milliseconds, so asked for
-/// only where `known` does not meet the congestion `reached` by a search.
-double stronger_congestion_bound(const Job &job, double known, double reached);
 
 /// Lower bound of the flow time from a lower bound of the maximum congestion.
 double time_bound(const Job &job, double congestion_s);

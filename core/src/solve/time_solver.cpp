@@ -6,15 +6,14 @@
 #include "loads/limit_proof.hpp"
 #include "solve/job.hpp"
 #include "toposeat/cost/cost_search.hpp"
-#include "toposeat/few/small_loads.hpp"
 #include "toposeat/loads/swap_search.hpp"
 #include "toposeat/tree/subset_dp.hpp"
 
 namespace toposeat {
 namespace {
 
-constexpr std::size_t branched_devices = 24; // beyond, branching finds nothing in any sane time
-constexpr double few_timings = 64; // in the whole budget: too few for all that a search sees
+constexpr std::size_t always_timed = 24; // devices up to which placements are quickly timed
+constexpr double few_timings = 64;       // in the whole budget: too few for all that a search sees
 constexpr std::uint64_t untimed_moves = 4; // times those of a search that times what it sees
 constexpr double small_gap = 0.01; // what little a longer search could gain is not worth its time
 
@@ -101,43 +100,24 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
     if (found.max_s < least.max_s)
       least = found;
   }
-  if (job.may_enumerate() && job.devices() > 8 && limits_apply(job.loads) && !tree) {
+  if (job.may_enumerate() && limits_apply(job.loads) && !tree) {
     const BoundedAnswer proved =
-        prove_by_limits(job.branched_loads(), false, least.placement, bound, steady_nodes(job),
+        prove_by_limits(job.loads, false, least.placement, bound, steady_nodes(job),
                         job.deadline.within(0.1 * job.request.budget_s));
     options.visit(proved.placement);
-    return stronger_congestion_bound(job, proved.lower_bound, proved.value);
-  }
-  bound = stronger_congestion_bound(job, bound, least.max_s);
-  const bool branches = load_branching_handles_allowed || job.qap.allowed.empty();
-  if (job.may_enumerate() && branches && job.devices() > 8 && job.devices() <= branched_devices &&
-      !tree) {
-    const BoundedAnswer proved =
-        branch_on_congestion(job.branched_loads(), least.placement, bound,
-                             job.deadline.within(0.3 * job.request.budget_s));
-    bound = std::max(bound, proved.lower_bound);
-    // What an unfinished search holds depends on the speed of this machine.
-    if (proved.proved)
-      options.visit(proved.placement);
+    return proved.lower_bound;
   }
   return bound;
 }
-
-} // namespace
-
-namespace {
-
 /// Returns the best proved lower bound; what is better than the finalists becomes one of them.
 double prove_time(const Job &job, Finalists &finalists, double bound, const Deadline &deadline) {
-  const BoundedAnswer proved = prove_by_limits(job.branched_loads(), true, finalists.best(), bound,
-                                               steady_nodes(job), deadline);
+  const BoundedAnswer proved =
+      prove_by_limits(job.loads, true, finalists.best(), bound, steady_nodes(job), deadline);
   finalists.add(proved.placement);
   return proved.lower_bound;
 }
 
 Found search_time(const Job &job, Finalists &finalists) {
-  if (job.devices() <= max_small_loads && job.may_enumerate())
-    return time_on_few_devices(job, finalists);
   const Effort effort = effort_of(job);
   double bound = job.floor().time_s;
   const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
@@ -148,24 +128,16 @@ Found search_time(const Job &job, Finalists &finalists) {
   }
   if (open())
     finalists.refine(3, effort.timings, job.deadline);
-  const bool by_limits = job.may_enumerate() && real_devices(job) > 8 && limits_apply(job.loads);
-  if (open() && by_limits)
-    bound = prove_time(job, finalists, bound, job.deadline.within(0.1 * job.request.budget_s));
-  if (job.devices() > 8 && !(is_small(job) && job.may_enumerate()))
+  const bool by_limits = job.may_enumerate() && limits_apply(job.loads);
+  if (!(is_small(job) && by_limits)) {
+    if (open() && by_limits)
+      bound = prove_time(job, finalists, bound, job.deadline.within(0.1 * job.request.budget_s));
     finalists.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
+  }
   if (by_limits) {
     if (open())
       bound = prove_time(job, finalists, bound, job.deadline);
     return {finalists.best(), bound, "limits"};
-  }
-  const bool branch = (job.request.method == Method::exact || real_devices(job) <= 8) &&
-                      (load_branching_handles_allowed || job.qap.allowed.empty());
-  if (open() && branch && job.may_enumerate()) {
-    const BoundedAnswer proved =
-        branch_on_time(job.branched_loads(), finalists.best(), bound, job.deadline);
-    finalists.add(proved.placement);
-    const bool improved = less_by_tolerance(proved.value, finalists.best_score().flow_s);
-    return {improved ? proved.placement : finalists.best(), proved.lower_bound, "branch and bound"};
   }
   return {finalists.best(), bound, open() ? "search" : "search met a bound"};
 }
@@ -255,7 +227,7 @@ std::optional<Found> least_busy_on_tree(const Job &job) {
 }
 
 Found solve_time(const Job &job) {
-  if (job.devices() > branched_devices &&
+  if (job.devices() > always_timed &&
       job.request.budget_s < few_timings * timing_seconds(job.request.traffic))
     return time_the_likeliest(job);
   Finalists finalists(job.loads, job.home);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "tree/tree_kernel.hpp"
 
-#include <array>
-
 #include "base/wide.hpp"
 
 namespace toposeat {
@@ -133,49 +131,31 @@ template <class Join> TOPOSEAT_INLINE RowSet end_rows(std::span<SetRow> rows) {
   return finite;
 }
 
-// An attribute cannot stand in parentheses.
-// NOLINTBEGIN(bugprone-macro-parentheses)
-#define TOPOSEAT_TREE_KERNEL(NAME, TARGET)                                                         \
-  template <class Join> struct NAME {                                                              \
-    TARGET static RowSet charge(std::span<const CutTerm> terms, double limit, double most,         \
-                                const BorderParts &border, std::span<SetRow> rows) {               \
-      return charge_rows<Join>(terms, limit, most, border, rows);                                  \
-    }                                                                                              \
-    TARGET static void rule_out(const double *others, SetRow &row) {                               \
-      rule_out_turns(others, row);                                                                 \
-    }                                                                                              \
-    TARGET static RowSet finite(std::span<const SetRow> rows) { return finite_rows(rows); }        \
-    TARGET static void join(std::span<const HighSplit> splits, const LowSplits &lows,              \
-                            RowSet chosen, std::span<SetRow> rows) {                               \
-      join_rows<Join>(splits, lows, chosen, rows);                                                 \
-    }                                                                                              \
-    TARGET static RowSet end(std::span<SetRow> rows) { return end_rows<Join>(rows); }              \
-    static constexpr TreeKernel kernel{charge, rule_out, finite, join, end};                       \
+template <class Join> struct Kernel {
+  TOPOSEAT_WIDE static RowSet charge(std::span<const CutTerm> terms, double limit, double most,
+                                     const BorderParts &border, std::span<SetRow> rows) {
+    return charge_rows<Join>(terms, limit, most, border, rows);
   }
-// NOLINTEND(bugprone-macro-parentheses)
+  TOPOSEAT_WIDE static void rule_out(const double *others, SetRow &row) {
+    rule_out_turns(others, row);
+  }
+  TOPOSEAT_WIDE static RowSet finite(std::span<const SetRow> rows) { return finite_rows(rows); }
+  TOPOSEAT_WIDE static void join(std::span<const HighSplit> splits, const LowSplits &lows,
+                                 RowSet chosen, std::span<SetRow> rows) {
+    join_rows<Join>(splits, lows, chosen, rows);
+  }
+  TOPOSEAT_WIDE static RowSet end(std::span<SetRow> rows) { return end_rows<Join>(rows); }
+};
 
-TOPOSEAT_TREE_KERNEL(Plain, );
-#ifdef TOPOSEAT_WIDER
-TOPOSEAT_TREE_KERNEL(Avx2, __attribute__((target("avx2"))));
-TOPOSEAT_TREE_KERNEL(Avx512, __attribute__((target("avx2,avx512f,avx512vl"))));
-#endif
-
-template <class Join> std::span<const TreeKernel> all_kernels() {
-#ifdef TOPOSEAT_WIDER
-  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
-  static const bool avx512 = avx2 && __builtin_cpu_supports("avx512vl") != 0;
-  static constexpr std::array all{Avx512<Join>::kernel, Avx2<Join>::kernel, Plain<Join>::kernel};
-  return std::span(all).subspan(avx512 ? 0 : avx2 ? 1 : 2);
-#else
-  static constexpr std::array all{Plain<Join>::kernel};
-  return all;
-#endif
+template <class Join> TreeKernel kernel() {
+  using Of = Kernel<Join>;
+  return {Of::charge, Of::rule_out, Of::finite, Of::join, Of::end};
 }
 
 } // namespace
 
-std::span<const TreeKernel> tree_kernels(TermJoin join) {
-  return join == TermJoin::sum ? all_kernels<Add>() : all_kernels<Larger>();
+TreeKernel tree_kernel(TermJoin join) {
+  return join == TermJoin::sum ? kernel<Add>() : kernel<Larger>();
 }
 
 } // namespace toposeat

@@ -55,7 +55,6 @@ struct TreeKernel {
 
 enum class TermJoin { sum, max }; // how terms make up a value
 
-/// Kernels for what this processor has, the best first; their results are the same.
-std::span<const TreeKernel> tree_kernels(TermJoin join);
+TreeKernel tree_kernel(TermJoin join);
 
 } // namespace toposeat

@@ -51,7 +51,7 @@ void TreeTables::refill(TermJoin join, double limit) {
 }
 
 void TreeTables::fill_stages() {
-  kernel_ = tree_kernels(join_).front();
+  kernel_ = tree_kernel(join_);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     any_[s].fill(true);
     if (stages_[static_cast<int>(s)].left >= 0) {

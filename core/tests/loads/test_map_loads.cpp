@@ -8,7 +8,6 @@
 #include "catch.hpp"
 #include "network_builder.hpp"
 #include "toposeat/base/rng.hpp"
-#include "toposeat/few/small_loads.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
 #include "toposeat/solve/solve.hpp"
@@ -281,7 +280,7 @@ TEST_CASE("congestion on a tree: least maximum, then least mean", "[map]") {
   }
 }
 
-TEST_CASE("congestion on a mesh: least maximum, then least mean", "[map]") {
+TEST_CASE("congestion on a mesh: least maximum of those that are not slower", "[map]") {
   Rng rng(404);
   for (int k = 0; k < 6; ++k) {
     const Network network = random_mesh(6, rng);
@@ -291,61 +290,8 @@ TEST_CASE("congestion on a mesh: least maximum, then least mean", "[map]") {
     const GuardedOptimum best = guarded_brute_force(network, traffic, cost, home_s);
     const MapAnswer answer = solved(network, traffic, cost, Objective::congestion);
     const Congestion loads = congestion(network, traffic, answer.device_of_rank);
-    if (!answer.kept_default) {
-      CHECK(loads.max_s == Approx(best.max_s));
-      CHECK(loads.mean_s == Approx(best.mean_s));
-    }
+    CHECK(loads.max_s == Approx(best.max_s));
   }
-}
-
-TEST_CASE("enumerated congestion keeps pins and asks before it accepts", "[map]") {
-  Rng rng(29);
-  for (int repetition = 0; repetition < 20; ++repetition) {
-    const Network network = random_mesh(6, rng);
-    const RankTraffic traffic = random_traffic(5, rng, 1 + repetition % 3);
-    std::vector<std::uint32_t> pinned(6, Qap::no_pin);
-    pinned[rng.below(5)] = rng.below(6);
-    const Floors floor = floors(network, traffic, pinned);
-    const LoadProblem problem{network, traffic, pinned, floor};
-    const auto refused = [](const Assignment &each) { return each[0] < each[1]; };
-    double best = unlimited;
-    double best_accepted = unlimited;
-    Assignment home;
-    Assignment all{0, 1, 2, 3, 4, 5};
-    do {
-      const Assignment placement(all.begin(), all.begin() + 5);
-      bool kept = true;
-      for (std::size_t r = 0; r < 5; ++r)
-        kept = kept && problem.may_use(r, placement[r]);
-      if (!kept)
-        continue;
-      if (home.empty())
-        home = placement;
-      const double max_s = congestion(network, traffic, placement).max_s;
-      best = std::min(best, max_s);
-      if (!refused(placement) || placement == home)
-        best_accepted = std::min(best_accepted, max_s);
-    } while (std::next_permutation(all.begin(), all.end()));
-    const Deadline never = Deadline::in(60);
-    const BoundedAnswer free = least_congestion(problem, home, 0, never);
-    CHECK(free.proved);
-    CHECK(free.value == Approx(best));
-    CHECK(congestion(network, traffic, free.placement).max_s == Approx(best));
-    const auto accepted = [&](const Assignment &each) { return !refused(each); };
-    const BoundedAnswer asked = least_congestion(problem, home, 0, never, {accepted});
-    CHECK(congestion(network, traffic, asked.placement).max_s == Approx(best_accepted));
-    CHECK((asked.placement == home || accepted(asked.placement)));
-    const BoundedAnswer late = least_congestion(problem, home, 0, Deadline::in(0), {accepted});
-    CHECK_FALSE(late.proved);
-  }
-  const Network large = random_mesh(9, rng);
-  const RankTraffic traffic = random_traffic(9, rng, 2);
-  const std::vector<std::uint32_t> free(9, Qap::no_pin);
-  const Floors floor = floors(large, traffic, free);
-  const LoadProblem problem{large, traffic, free, floor};
-  CHECK_THROWS_AS(
-      least_congestion(problem, Assignment{0, 1, 2, 3, 4, 5, 6, 7, 8}, 0, Deadline::in(1)),
-      std::invalid_argument);
 }
 
 TEST_CASE("links of a mesh that separate devices bound its congestion", "[map]") {

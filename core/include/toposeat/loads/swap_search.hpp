@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 
 namespace toposeat {
 

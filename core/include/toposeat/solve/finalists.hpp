@@ -9,7 +9,7 @@
 
 #include "toposeat/base/deadline.hpp"
 #include "toposeat/flow/flow.hpp"
-#include "toposeat/loads/load_branching.hpp"
+#include "toposeat/loads/load_problem.hpp"
 #include "toposeat/problem/network.hpp"
 
 namespace toposeat {

@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/few/two_blocks.hpp"
+#include "toposeat/cost/two_blocks.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <utility>
 
+#include "toposeat/cost/branch_and_bound.hpp"
 #include "toposeat/cost/dual_ascent.hpp"
-#include "toposeat/few/small_qap.hpp"
 #include "toposeat/problem/prepared_qap.hpp"
-#include "tree/border_rows.hpp"
-#include "tree/rank_sets.hpp"
 
 namespace toposeat {
 namespace {
 
 constexpr std::size_t most_devices = 16;
+constexpr std::size_t most_in_block = 8;
+
+using RankSet = std::uint32_t;
+
+/// Calls `visit(set)` for every set of `size` of the first `ranks` ranks, in increasing order.
+template <class Visit> void for_each_set(std::size_t ranks, std::size_t size, Visit visit) {
+  for (RankSet set = (RankSet{1} << size) - 1; set < RankSet{1} << ranks;) {
+    visit(set);
+    // Gosper: the next larger number with as many bits.
+    const RankSet low = set & (~set + 1);
+    const RankSet ripple = set + low;
+    set = (((ripple ^ set) >> 2U) >> std::countr_zero(set)) | ripple;
+  }
+}
+
+/// Ranks that send and receive nothing: which of them a set has does not matter, only how many.
+RankSet silent_ranks(const Qap &qap) {
+  RankSet silent = 0;
+  for (std::size_t r = 0; r < qap.size(); ++r) {
+    bool talks = false;
+    for (std::size_t s = 0; s < qap.size(); ++s)
+      talks = talks || qap.flow(r, s) != 0 || qap.flow(s, r) != 0;
+    silent |= (talks ? 0U : 1U) << r;
+  }
+  return silent;
+}
 
 bool plain(const Qap &qap) {
   return qap.allowed.empty() && !qap.has_second_term() &&
@@ -124,7 +148,7 @@ public:
                  const Deadline &deadline)
       : original_(original), prepared_(original), qap_(prepared_.qap), blocks_(blocks),
         deadline_(deadline), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
-        between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])), border_(qap_.flow),
+        between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])),
         mirrored_(symmetric(qap_.flow) && symmetric(qap_.distance)), pairs_(qap_.flow, mirrored_),
         silent_(silent_ranks(original)) {
     for (std::size_t side = 0; side < 2; ++side) {
@@ -141,11 +165,10 @@ public:
     for (const Split &split : splits_) {
       if (split.bound > prunes_at())
         break;
-      if (deadline_.expired()) {
+      if (deadline_.expired() || !solve(split)) {
         open = split.bound;
         break;
       }
-      solve(split);
     }
     BoundedAnswer answer{best_, qap_cost(original_, best_), 0, false};
     answer.lower_bound = std::min(answer.value, prepared_.original(std::min(best_cost_, open)));
@@ -169,9 +192,17 @@ private:
 
   RankSet all() const { return (RankSet{1} << qap_.size()) - 1; }
 
+  /// Cost of what ranks of the set exchange with all others.
   double crossing(RankSet set) const {
-    const Crossing bytes = border_.of(set);
-    return between_ * (bytes.out + bytes.in);
+    double bytes = 0;
+    for (RankSet inside = set; inside != 0; inside &= inside - 1) {
+      const auto r = static_cast<std::size_t>(std::countr_zero(inside));
+      for (RankSet outside = all() & ~set; outside != 0; outside &= outside - 1) {
+        const auto s = static_cast<std::size_t>(std::countr_zero(outside));
+        bytes += qap_.flow(r, s) + qap_.flow(s, r);
+      }
+    }
+    return between_ * bytes;
   }
 
   RankSet first_ranks(const Assignment &placement) const {
@@ -189,9 +220,8 @@ private:
   }
 
   void list_splits() {
-    const int ranks = static_cast<int>(qap_.size());
     const bool alike = inside_[0].values == inside_[1].values;
-    for_each_set(ranks, static_cast<int>(inside_[0].n), [&](RankSet set) {
+    for_each_set(qap_.size(), inside_[0].n, [&](RankSet set) {
       if (alike && (set & 1U) == 0)
         return; // the other way round it is the same
       if (!has_lowest_silent(set))
@@ -214,22 +244,25 @@ private:
             std::vector(ranks.size(), Qap::no_pin)};
   }
 
-  void solve(const Split &split) {
+  /// False if the deadline ended it.
+  bool solve(const Split &split) {
     const std::array ranks{members(split.first), members(all() & ~split.first)};
     const std::array parts{part(0, ranks[0]), part(1, ranks[1])};
     const double across = crossing(split.first);
     std::array bounds{gilmore_lawler_bound(parts[0]), gilmore_lawler_bound(parts[1])};
     if (across + bounds[0] + bounds[1] > prunes_at())
-      return;
+      return true;
     std::array<Assignment, 2> places;
     for (std::size_t side = 0; side < 2; ++side) {
       Assignment start(ranks[side].size());
       std::iota(start.begin(), start.end(), 0U);
       const double room = best_cost_ - across - bounds[1 - side];
-      const BoundedAnswer best = solve_small_qap(parts[side], start, room);
-      bounds[side] = best.value;
+      const BoundedAnswer best = branch_and_bound(parts[side], start, deadline_, room);
+      bounds[side] = best.lower_bound;
       if (across + bounds[0] + bounds[1] > prunes_at())
-        return;
+        return true;
+      if (!best.proved)
+        return false; // the deadline has passed
       places[side] = best.placement;
     }
     best_cost_ = across + bounds[0] + bounds[1];
@@ -237,6 +270,7 @@ private:
       for (std::size_t i = 0; i < ranks[side].size(); ++i)
         best_[ranks[side][i]] = blocks_.devices[side][places[side][i]];
     }
+    return true;
   }
 
   const Qap &original_;
@@ -247,7 +281,6 @@ private:
   Assignment best_;
   double best_cost_;
   double between_;
-  BorderRows border_;
   bool mirrored_; // traffic and distances are the same in both directions
   FallingPairs pairs_;
   RankSet silent_;
@@ -260,7 +293,7 @@ private:
 
 std::optional<TwoBlocks> two_blocks(const Qap &qap) {
   const std::size_t n = qap.size();
-  if (n <= max_small_devices || n > most_devices || !plain(qap))
+  if (n <= most_in_block || n > most_devices || !plain(qap))
     return std::nullopt;
   const double widest = *std::max_element(qap.distance.values.begin(), qap.distance.values.end());
   TwoBlocks blocks;
@@ -275,8 +308,7 @@ std::optional<TwoBlocks> two_blocks(const Qap &qap) {
         return std::nullopt;
     }
   }
-  const bool small =
-      std::max(blocks.devices[0].size(), blocks.devices[1].size()) <= max_small_devices;
+  const bool small = std::max(blocks.devices[0].size(), blocks.devices[1].size()) <= most_in_block;
   return small && !blocks.devices[1].empty() ? std::optional(blocks) : std::nullopt;
 }
 

@@ -28,7 +28,7 @@ struct TwoBlocks {
 /// What crosses between the blocks depends only on which ranks are in which, and there are at most
 /// 12870 ways to say. They are taken in increasing order of a bound: what crosses, plus for each
 /// block the smallest product of the traffic inside with the distances there. Those below the
-/// incumbent are bounded better (Gilmore and Lawler), and solved by `solve_small_qap` if need be.
+/// incumbent are bounded better (Gilmore and Lawler), and solved by `branch_and_bound` if need be.
 /// The order makes the bound of the first one left the lower bound of an unfinished search.
 BoundedAnswer solve_two_blocks(const Qap &qap, const TwoBlocks &blocks, const Assignment &incumbent,
                                const Deadline &deadline);
