@@ -7,13 +7,14 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toposeat.errors import UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
-from toposeat.topology.catalogue.assembly import build_machine
-from toposeat.topology.catalogue.machine_file import MachineText, decode, merged_tables
+
+if TYPE_CHECKING:
+    from toposeat.topology.catalogue.machine_file import MachineText
 
 _FOLDER = Path(__file__).with_name("machines")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -114,6 +115,9 @@ def _built_in(path: Path) -> Topology:
 
 
 def _read(path: Path, origin: str) -> Topology:
+    from toposeat.topology.catalogue.assembly import build_machine  # noqa: PLC0415
+    from toposeat.topology.catalogue.machine_file import MachineText, decode  # noqa: PLC0415
+
     text = MachineText(path)
     spec = decode(text, _tables(text, _MOST_LIKE))
     try:
@@ -124,6 +128,11 @@ def _read(path: Path, origin: str) -> Topology:
 
 def _tables(text: MachineText, most: int) -> dict[str, Any]:
     """What a file says, completed by the machine that it is like."""
+    from toposeat.topology.catalogue.machine_file import (  # noqa: PLC0415
+        MachineText,
+        merged_tables,
+    )
+
     like = text.tables.get("like")
     if not isinstance(like, str):
         return text.tables
