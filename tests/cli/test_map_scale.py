@@ -24,7 +24,7 @@ def test_text_shows_before_and_after(capsys):
 def test_json_is_sparse_and_its_seats_are_distinct(capsys):
     assert main(["map", TRAFFIC, "-t", SHAPE, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "toposeat/scale/1"
+    assert document["schema"] == "toposeat/scale/2"
     assert len(set(document["device_of_rank"])) == document["ranks"] == 128
     assert document["placed"]["predicted_s"] <= document["default"]["predicted_s"]
     assert document["certificate"]["word"] == "heuristic"

@@ -201,7 +201,7 @@ def test_the_winner_by_measured_numbers_depends_on_their_spread() -> None:
 
 
 @pytest.mark.parametrize("solver", ["default", "random"])
-def test_better_finalists_are_not_hidden(solver: str) -> None:
+def test_better_candidates_are_not_hidden(solver: str) -> None:
     """One placement is looked at; what a search finds is better, and so it is called."""
     found = explained("dgx-1v", "random:8,seed=3", solver=solver).sensitivity
     assert found is not None
@@ -209,7 +209,7 @@ def test_better_finalists_are_not_hidden(solver: str) -> None:
     assert found.best < 50
 
 
-def test_a_gain_too_small_to_take_is_still_a_better_finalist() -> None:
+def test_a_gain_too_small_to_take_is_still_a_better_candidate() -> None:
     found = explained("dgx-1v", "random:8,seed=3", min_gain=0.9).sensitivity
     assert found is not None
     assert found.better > 0

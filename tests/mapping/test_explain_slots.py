@@ -93,7 +93,7 @@ def test_draws_are_of_the_levels_numbers():
     traffic = profile.read_traffic("ring:2,bytes=1e6")
     slots = [np.array(each, np.uint32) for each in ([0, 2], [0, 1])]
     found = explain_slots(shape, traffic, slots, objective="congestion", seed=1).sensitivity
-    assert found.finalists == 2
+    assert found.candidates == 2
     assert found.better == 0, "the device uplinks limit both"
     shape = mapping.read_shape("hierarchy:2:2,bandwidth=10:9.8,latency=0:0")
     found = explain_slots(shape, traffic, slots, objective="congestion", seed=1).sensitivity

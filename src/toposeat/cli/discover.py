@@ -57,7 +57,7 @@ class DiscoverCommand(Command):
             return 0
         if args.format == "png" and not args.json and sys.stdout.isatty():
             raise UsageError(
-                "a PNG is nothing for a terminal", hint="discover --format png > machine.png"
+                "a PNG cannot be shown in a terminal", hint="discover --format png > machine.png"
             )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)

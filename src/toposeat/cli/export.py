@@ -1,4 +1,4 @@
-"""`toposeat export`: a placement in the words of a launcher."""
+"""`toposeat export`: a placement as files and options of a launcher."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class MeasureCommand(Command):
             "--protocols",
             metavar="LIST",
             default="get",
-            help=f"ways to copy, of {', '.join(CopyProtocol)}; the first one gives the topology's"
+            help=f"copy protocols, of {', '.join(CopyProtocol)}; the first one gives the topology's"
             " numbers (default: get)",
         )
         parser.add_argument(

@@ -18,7 +18,7 @@ def measurement_document(
     tried: Sequence[SharedLink],
     host: Sequence[HostNumbers],
 ) -> dict[str, Any]:
-    """All of it; protocols that pairs fell back to are there too."""
+    """The whole measurement, with the protocols that pairs fell back to."""
     return {
         "schema": "toposeat/measurement/1",
         "devices": list(pci),

@@ -61,11 +61,11 @@ class ReportFiles:
             return
         text = files.read_text(path)  # once: it may be a pipe
         head = text[:4096]
-        if result_file.MAPPING_SCHEMA in head:
+        if _is_schema(head, result_file.MAPPING_SCHEMA):
             self.results.append((path, result_file.parse_mapping(text, path)))
-        elif scale_file.SCALE_SCHEMA in head:
+        elif _is_schema(head, scale_file.SCALE_SCHEMA):
             self.scales.append((path, scale_file.parse_scale(text, path)))
-        elif result_file.RUN_SCHEMA in head:
+        elif _is_schema(head, result_file.RUN_SCHEMA):
             self.runs.append(result_file.parse_run(text, path))
         elif head.startswith("# toposeat/placement/"):
             self.placements.append((path, placement_file.parse_placement(text, path=path)))
@@ -163,3 +163,8 @@ class ReportFiles:
         if not complete:
             sections += [Section(placement=placement) for _, placement in self.placements]
         return sections + [Section(run=record) for record in self.runs]
+
+
+def _is_schema(head: str, schema: str) -> bool:
+    """Whether a file has this schema, in any version: its parser refuses the other ones."""
+    return f'"{schema.rpartition("/")[0]}/' in head

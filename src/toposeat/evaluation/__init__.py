@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from toposeat.evaluation.metrics import HYBRID, PairCosts, cost_matrix, pair_costs
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
-        chosen_way,
         measured_protocols,
         message_seconds,
         missing_protocols,
+        protocol_route_for,
         typical_bytes,
         under_envelope,
         under_rule,
@@ -52,7 +52,7 @@ else:
             ".evaluation": "Evaluator assess default_placement device_positions evaluate",
             ".metrics": "HYBRID PairCosts cost_matrix pair_costs",
             ".network": "compile_network compile_traffic network_arrays",
-            ".protocols": "chosen_way measured_protocols message_seconds missing_protocols"
+            ".protocols": "protocol_route_for measured_protocols message_seconds missing_protocols"
             " typical_bytes under_envelope under_rule",
             ".route_numbers": "walk",
             ".schedule": "ScheduleEvaluator ScheduleTime",

@@ -12,14 +12,14 @@ import numpy as np
 from toposeat.errors import InputError
 from toposeat.evaluation.evaluation import Evaluator
 from toposeat.evaluation.protocols import (
-    chosen_way,
     measured_protocols,
     message_seconds,
     missing_protocols,
+    protocol_route_for,
+    protocol_routes,
     typical_bytes,
     under_envelope,
     under_rule,
-    ways_of,
 )
 from toposeat.model.protocol import PairNote, Prediction, ProtocolRule, Setting
 from toposeat.model.topology import CopyProtocol, Route, Topology
@@ -85,20 +85,22 @@ def crossing_bytes(
     known = measured_protocols(machine)
     if not {CopyProtocol.GET, CopyProtocol.STAGED} <= known:
         return None
-    ways = [
+    options = [
         (
             weight,
-            chosen_way(machine, route, CopyProtocol.GET),
-            chosen_way(machine, route, CopyProtocol.STAGED),
+            protocol_route_for(machine, route, CopyProtocol.GET),
+            protocol_route_for(machine, route, CopyProtocol.STAGED),
         )
         for route, weight in _routes_in_use(machine, traffic, device_of_rank)
         if route.protocols
     ]
-    sizes = sorted({p.message_bytes for _, *pair in ways for way in pair for p in way.curve.points})
+    sizes = sorted(
+        {p.message_bytes for _, *pair in options for option in pair for p in option.curve.points}
+    )
     least = None
     for size in reversed(sizes):
-        direct = sum(weight * message_seconds(get, size) for weight, get, _ in ways)
-        staged = sum(weight * message_seconds(other, size) for weight, _, other in ways)
+        direct = sum(weight * message_seconds(get, size) for weight, get, _ in options)
+        staged = sum(weight * message_seconds(other, size) for weight, _, other in options)
         if direct >= staged:
             break
         least = size
@@ -131,7 +133,9 @@ def pair_notes(
                 bytes=int(table.bytes[at]),
                 message_bytes=size,
                 seconds=_seconds(machine, route, size),
-                present=chosen_way(machine, route, present.protocol_of(size)).protocol.value,
+                present=protocol_route_for(
+                    machine, route, present.protocol_of(size)
+                ).protocol.value,
             )
         )
         if len(notes) == _PAIRS:
@@ -140,7 +144,10 @@ def pair_notes(
 
 
 def _seconds(machine: Topology, route: Route, size: int) -> Mapping[str, float]:
-    return {way.protocol.value: message_seconds(way, size) for way in ways_of(machine, route)}
+    return {
+        option.protocol.value: message_seconds(option, size)
+        for option in protocol_routes(machine, route)
+    }
 
 
 def _predicted(

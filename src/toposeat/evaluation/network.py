@@ -57,7 +57,7 @@ class NetworkArrays:
         np.add.at(latency, self.use_pair, self.link_latency[self.use_link])
         return np.where(np.isnan(self.stated_latency), latency, self.stated_latency)
 
-    def lone_rate(self) -> NDArray[np.float64]:
+    def isolated_rate(self) -> NDArray[np.float64]:
         """Bytes per second of a single flow of each pair on idle links."""
         capacity = self.capacity[self.use_link]
         directed = np.where(self.use_reverse, capacity[:, 1], capacity[:, 0])

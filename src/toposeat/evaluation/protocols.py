@@ -22,7 +22,9 @@ _AFTER = 1  # byte: between two sizes so near a curve jumps
 
 def measured_protocols(topology: Topology) -> frozenset[CopyProtocol]:
     """Protocols that some route has a curve of."""
-    return frozenset(way.protocol for route in topology.routes for way in route.protocols or ())
+    return frozenset(
+        option.protocol for route in topology.routes for option in route.protocols or ()
+    )
 
 
 def missing_protocols(topology: Topology, rule: ProtocolRule) -> tuple[CopyProtocol, ...]:
@@ -81,13 +83,13 @@ def under_envelope(topology: Topology, message_bytes: float) -> Topology:
     return _with_routes(topology, lambda route: _enveloped(topology, route, message_bytes))
 
 
-def message_seconds(way: ProtocolRoute, message_bytes: float) -> float:
+def message_seconds(option: ProtocolRoute, message_bytes: float) -> float:
     """What one message takes alone."""
-    latency_s, bytes_per_s = way.curve.at(max(message_bytes, 1.0))
+    latency_s, bytes_per_s = option.curve.at(max(message_bytes, 1.0))
     return latency_s + message_bytes / bytes_per_s
 
 
-def ways_of(topology: Topology, route: Route) -> tuple[ProtocolRoute, ...]:
+def protocol_routes(topology: Topology, route: Route) -> tuple[ProtocolRoute, ...]:
     """The measured protocols of a route.
 
     Raises:
@@ -101,21 +103,21 @@ def ways_of(topology: Topology, route: Route) -> tuple[ProtocolRoute, ...]:
     return route.protocols
 
 
-def chosen_way(topology: Topology, route: Route, protocol: CopyProtocol) -> ProtocolRoute:
+def protocol_route_for(topology: Topology, route: Route, protocol: CopyProtocol) -> ProtocolRoute:
     """The curve of a protocol on a route, or that of staging where the pair cannot do it.
 
     Raises:
         InputError: neither was measured.
     """
-    known = {way.protocol: way for way in ways_of(topology, route)}
-    way = known.get(protocol) or known.get(CopyProtocol.STAGED)
-    if way is None:
+    known = {option.protocol: option for option in protocol_routes(topology, route)}
+    option = known.get(protocol) or known.get(CopyProtocol.STAGED)
+    if option is None:
         raise InputError(
             f"{topology.name}: {route.source} -> {route.target} was measured neither by"
             f" {protocol.value} nor staged",
             hint=_HINT,
         )
-    return way
+    return option
 
 
 def _with_routes(topology: Topology, changed: Callable[[Route], Route]) -> Topology:
@@ -133,10 +135,10 @@ def _ruled(topology: Topology, route: Route, rule: ProtocolRule, message_bytes: 
     points: dict[int, CurvePoint] = {}
     ends = [first for first, _ in rule.pieces[1:]]
     for (first, protocol), end in zip(rule.pieces, [*ends, None], strict=True):
-        curve = chosen_way(topology, route, protocol).curve
+        curve = protocol_route_for(topology, route, protocol).curve
         for point in _piece(curve, first, end):
             points[point.message_bytes] = point
-    main = chosen_way(topology, route, rule.protocol_of(message_bytes))
+    main = protocol_route_for(topology, route, rule.protocol_of(message_bytes))
     return _through(route, main, tuple(points[size] for size in sorted(points)))
 
 
@@ -153,12 +155,12 @@ def _piece(curve: RouteCurve, first: int, end: int | None) -> Iterator[CurvePoin
 
 
 def _enveloped(topology: Topology, route: Route, message_bytes: float) -> Route:
-    ways = ways_of(topology, route)
+    options = protocol_routes(topology, route)
 
     def best(size: float) -> ProtocolRoute:
-        return min(ways, key=lambda way: message_seconds(way, size))
+        return min(options, key=lambda option: message_seconds(option, size))
 
-    sizes = sorted({point.message_bytes for way in ways for point in way.curve.points})
+    sizes = sorted({point.message_bytes for option in options for point in option.curve.points})
     points = tuple(_point(best(size).curve, size) for size in sizes)
     return _through(route, best(message_bytes), points)
 
@@ -168,17 +170,17 @@ def _point(curve: RouteCurve, size: int) -> CurvePoint:
     return CurvePoint(message_bytes=size, latency_s=latency_s, bytes_per_s=bytes_per_s)
 
 
-def _through(route: Route, way: ProtocolRoute, points: tuple[CurvePoint, ...]) -> Route:
+def _through(route: Route, option: ProtocolRoute, points: tuple[CurvePoint, ...]) -> Route:
     """The route with the links of one protocol, limited by a curve alone."""
-    staged = way.protocol is CopyProtocol.STAGED
+    staged = option.protocol is CopyProtocol.STAGED
     return replace(
         route,
-        links=route.links if way.links is None else way.links,
-        staged=staged if way.links is not None else route.staged,
+        links=route.links if option.links is None else option.links,
+        staged=staged if option.links is not None else route.staged,
         curve=RouteCurve(points=_thinned(points), source=Source.MEASURED),
         cap_bytes_per_s=None,
         latency_s=None,
-        combined_bytes_per_s=way.combined_bytes_per_s
+        combined_bytes_per_s=option.combined_bytes_per_s
         or (None if staged else route.combined_bytes_per_s),
     )
 

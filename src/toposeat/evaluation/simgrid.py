@@ -177,7 +177,7 @@ def smpi_platform(topology: Topology, *, message_bytes: float | None = None) -> 
 def _platform_lines(arrays: NetworkArrays, message_bytes: float | None) -> Iterator[str]:
     devices = arrays.devices
     latency = arrays.latency()
-    rate = arrays.lone_rate()  # a cap on every route: no flow alone is faster
+    rate = arrays.isolated_rate()  # a cap on every route: no flow alone is faster
     if message_bytes is not None:
         for pair, number in enumerate(arrays.curve_of_pair.tolist()):
             if number < 0:

@@ -78,7 +78,7 @@ def _check(network: Network, node: Topology) -> None:
         raise UsageError(
             f"{network.name!r} has {stated} devices per node, {node.name!r} has"
             f" {len(node.devices)}",
-            hint="make the two alike",
+            hint="give the same number in both",
         )
     if len(network.hosts) * len(node.devices) > MAX_SLOTS:
         raise UsageError(f"more than {MAX_SLOTS} slots", hint="name the hosts of the job: --hosts")
@@ -176,8 +176,8 @@ def _port_rates(
         here = host.ports[port % len(host.ports)]
         default = stated[port % len(stated)]
         rate = here.bytes_per_s.value if here.bytes_per_s is not None else default
-        alike = len(range(port % len(host.ports), ports, len(host.ports)))
-        rates.append(rate / alike if shared else rate)
+        sharing = len(range(port % len(host.ports), ports, len(host.ports)))
+        rates.append(rate / sharing if shared else rate)
     return rates
 
 
@@ -288,7 +288,7 @@ class _NodeLinks:
                 links.add(link.backward_bytes_per_s.value, f"{link.ends[1]} -> {link.ends[0]}"),
                 None
                 if both is None
-                else links.add(both.value, f"{link.ends[0]} - {link.ends[1]}, both ways"),
+                else links.add(both.value, f"{link.ends[0]} - {link.ends[1]}, both directions"),
             )
         return links
 
@@ -309,7 +309,7 @@ class _NodeLinks:
 def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
     arrays = network_arrays(node)
     n = len(node.devices)
-    rate = arrays.lone_rate().reshape(n, n)
+    rate = arrays.isolated_rate().reshape(n, n)
     np.fill_diagonal(rate, np.inf)
     pace = 1 / rate
     cost = (pace + pace.T) / 2

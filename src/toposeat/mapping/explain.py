@@ -28,7 +28,7 @@ Permits = Callable[[Sequence[int]], bool]
 
 SHOWN_MOVES = 8
 SHOWN_LOADS = 5
-NEIGHBOURS = 8  # best exchanges of two ranks that join the finalists
+NEIGHBOURS = 8  # best exchanges of two ranks that join the candidates
 _MOST_NEIGHBOURS_TRIED = 2000
 
 
@@ -41,7 +41,7 @@ def explain(
     *,
     permits: Permits,
 ) -> Explanation:
-    """Compare a placement with the default and with other finalists.
+    """Compare a placement with the default and with other candidates.
 
     Args:
         topology: the machine.
@@ -157,7 +157,7 @@ def _values(evaluator: Evaluator, options: MapOptions) -> _Values | None:
         nbytes, messages = table.bytes.astype(np.float64), table.messages.astype(np.float64)
         if metric == "latency":
             return np.asarray(machine.latency()[pair] @ nbytes)
-        total = (1 / machine.lone_rate())[pair] @ nbytes
+        total = (1 / machine.isolated_rate())[pair] @ nbytes
         if metric == HYBRID:
             total = total + machine.latency()[pair] @ messages
         return np.asarray(total)
@@ -168,17 +168,17 @@ def _values(evaluator: Evaluator, options: MapOptions) -> _Values | None:
 def _sensitivity(
     spread: SpreadMachine, values: _Values, rows: Sequence[tuple[int, ...]], seed: int
 ) -> Sensitivity:
-    """Row 0 is the placement, row 1 the default, the others are finalists."""
+    """Row 0 is the placement, row 1 the default, the others are candidates."""
     same = rows[0] == rows[1]
     rows = [*rows[:2], *(each for each in dict.fromkeys(rows[2:]) if each not in rows[:2])]
-    finalists = without_ties(rows, values(spread.middle, np.array(rows, np.uint32)))
-    placements = np.array(finalists, np.uint32)
+    candidates = without_ties(rows, values(spread.middle, np.array(rows, np.uint32)))
+    placements = np.array(candidates, np.uint32)
     generator = np.random.default_rng(seed)
     return weigh(
         values(spread.middle, placements),
         (values(spread.draw(generator), placements) for _ in range(DRAWS)),
         Spreads(stated=STATED_SPREAD, recorded=spread.recorded, is_any_assumed=spread.assumed),
-        count=len(finalists) - same,
+        count=len(candidates) - same,
     )
 
 

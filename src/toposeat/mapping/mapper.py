@@ -153,7 +153,7 @@ _PROOFS = {  # by solver of the core
 
 def _reason(objective: str, answer: _Answer) -> str:
     if answer.uniform:
-        return "all devices are alike to the ranks, so every order is as good"
+        return "all devices are interchangeable, so every order is as good"
     if answer.proved:
         return _PROOFS.get(answer.solver, "the value meets a lower bound")
     if answer.lower_bound is None:

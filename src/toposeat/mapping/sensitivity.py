@@ -28,7 +28,7 @@ class Spreads:
 
 
 def without_ties(rows: Sequence[_Row], values: Floats) -> list[_Row]:
-    """Row 0, the placement, row 1, the default, and the other finalists that are not as good.
+    """Row 0, the placement, row 1, the default, and the other candidates that are not as good.
 
     That one of those that are as good (mirror images, mostly) wins when numbers move says nothing
     about the choice. Better ones stay: there are some where the solver looks at one placement only,
@@ -42,11 +42,11 @@ def weigh(nominal: Floats, drawn: Iterable[Floats], spreads: Spreads, *, count: 
     """Count on how many machines the placement stays the best.
 
     Args:
-        nominal: value of each finalist by the numbers as they stand; the placement first, then the
+        nominal: value of each candidate by the numbers as they stand; the placement first, then the
             default, which may be the same.
         drawn: the same on each machine that was drawn.
         spreads: of the draws.
-        count: how many different finalists there are.
+        count: how many different candidates there are.
     """
     draws = best = not_worse = 0
     worst_loss = 0.0
@@ -59,7 +59,7 @@ def weigh(nominal: Floats, drawn: Iterable[Floats], spreads: Spreads, *, count: 
             worst_loss = max(worst_loss, float(values[0]) / least - 1)
     return Sensitivity(
         draws=draws,
-        finalists=count,
+        candidates=count,
         better=int((nominal < nominal[0] * (1 - TOLERANCE)).sum()),
         best=best,
         not_worse=not_worse,

@@ -102,8 +102,8 @@ class SlotEvaluator:
     ) -> tuple[NamedLinkLoad, ...]:
         """The first of the order by seconds, then by number; idle ones left out."""
         most = min(BUSIEST_LINKS, len(seconds))
-        floor = np.partition(seconds, -most)[-most]
-        found = np.flatnonzero((seconds >= floor) & (seconds > 0))
+        least = np.partition(seconds, -most)[-most]
+        found = np.flatnonzero((seconds >= least) & (seconds > 0))
         found = found[np.argsort(-seconds[found], kind="stable")][:most]
         return tuple(
             NamedLinkLoad(

@@ -52,15 +52,15 @@ class Bottleneck:
 class Sensitivity:
     """How the placement fares when every capacity and latency moves by its spread.
 
-    Finalists that are as good as the numbers stand are not counted: ties say nothing. `better` of
+    Candidates that are as good as the numbers stand are not counted: ties say nothing. `better` of
     them are better than the placement as the numbers stand (than a random or default one, or one
     that was kept because the gain was too small). Of `draws` machines, on `best` no other of the
-    `finalists` was better by the objective, and on `not_worse` the default was not better.
-    `worst_loss` is the largest value of placed / best finalist - 1 over all draws.
+    `candidates` was better by the objective, and on `not_worse` the default was not better.
+    `worst_loss` is the largest value of placed / best candidate - 1 over all draws.
     """
 
     draws: int
-    finalists: int
+    candidates: int
     better: int
     best: int
     not_worse: int

@@ -8,7 +8,7 @@ from toposeat.model.evaluation import MappingResult
 from toposeat.model.files import decode_json, encode_json, write_atomically
 from toposeat.model.run_record import RunRecord
 
-MAPPING_SCHEMA = "toposeat/mapping/1"
+MAPPING_SCHEMA = "toposeat/mapping/2"
 RUN_SCHEMA = "toposeat/run/1"
 
 

@@ -11,7 +11,7 @@ from toposeat.errors import InputError
 from toposeat.model.files import decode_json
 from toposeat.model.scale_result import ScaleEvaluation, ScaleExplanation, ScaleResult
 
-SCALE_SCHEMA = "toposeat/scale/1"
+SCALE_SCHEMA = "toposeat/scale/2"
 
 
 @dataclass(frozen=True, kw_only=True)

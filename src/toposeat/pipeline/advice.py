@@ -21,7 +21,7 @@ EMULATED = "emulated"  # member of a topology's metadata: the stand-in that was 
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceCase:
-    """A placement in use: what is advised about."""
+    """A placement in use, its machine and its traffic."""
 
     machine: Topology
     traffic: Traffic

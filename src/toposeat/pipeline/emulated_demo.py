@@ -77,10 +77,12 @@ def emulated_gain(
             repeats=repeats,
             pattern=f"(?m){_SECONDS}",
         )
-        clocked = clock_placements(plan, [candidate], progress=_silent, environment=environment)
+        clocked = clock_placements(
+            plan, [candidate], progress=_no_progress, environment=environment
+        )
     pair = result.default.predicted_s, result.placed.predicted_s
     return replace(clocked, predicted_s=tuple(each * _CLOCKED / _PROFILED for each in pair))
 
 
-def _silent(_done: int, _of: int) -> None:
+def _no_progress(_done: int, _of: int) -> None:
     """The runs are few."""

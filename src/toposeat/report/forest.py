@@ -56,13 +56,13 @@ def build_forest(topology: Topology) -> Forest:
     position = {vertex: number for number, vertex in enumerate(nodes)}
     seen: set[str] = set()
     roots: list[Node] = []
-    companions = _companions(topology, near)
+    attached = _nics_on_devices(topology, near)
     for vertex in sorted(nodes, key=lambda v: (nodes[v].level, position[v])):
-        if vertex in seen or vertex in companions:
+        if vertex in seen or vertex in attached:
             continue
         roots.append(nodes[vertex])
-        _grow(nodes, near, vertex, seen, companions)
-    for nic, (device, _) in companions.items():
+        _grow(nodes, near, vertex, seen, attached)
+    for nic, (device, _) in attached.items():
         _seat_beside(nodes, roots, nic, device)
     first_device = {d.id: number for number, d in enumerate(topology.devices)}
     roots = _sorted(roots, first_device, position)
@@ -93,7 +93,7 @@ def _neighbours(topology: Topology, nodes: dict[str, Node]) -> dict[str, list[tu
     return near
 
 
-def _companions(
+def _nics_on_devices(
     topology: Topology, near: dict[str, list[tuple[str, Link]]]
 ) -> dict[str, tuple[str, str]]:
     """NICs whose only neighbour in the node is a device: NIC -> (device, link)."""
@@ -111,7 +111,7 @@ def _grow(
     near: dict[str, list[tuple[str, Link]]],
     root: str,
     seen: set[str],
-    companions: dict[str, tuple[str, str]],
+    attached: dict[str, tuple[str, str]],
 ) -> None:
     seen.add(root)
     queue = deque([root])
@@ -119,7 +119,7 @@ def _grow(
         here = nodes[queue.popleft()]
         for vertex, link in near[here.vertex]:
             below = nodes[vertex]
-            if vertex in seen or vertex in companions or not _may_hang(here, below):
+            if vertex in seen or vertex in attached or not _may_hang(here, below):
                 continue
             seen.add(vertex)
             below.link = link.id
@@ -148,13 +148,13 @@ def _sorted(
         devices = [first_device[n.vertex] for n in node.leaves() if n.vertex in first_device]
         return (min(devices) if devices else float("inf"), position[node.vertex])
 
-    companion_of: dict[str, str] = {}
+    device_beside: dict[str, str] = {}
     for left, right in pairwise(siblings):
         beside = right.link is None and right.level == LEAF_LEVEL and left.level == LEAF_LEVEL
         if beside and right.vertex not in first_device:
-            companion_of[right.vertex] = companion_of.get(left.vertex, left.vertex)
+            device_beside[right.vertex] = device_beside.get(left.vertex, left.vertex)
     keys = {node.vertex: key(node) for node in siblings}
-    for vertex, owner in companion_of.items():
+    for vertex, owner in device_beside.items():
         keys[vertex] = (keys[owner][0], keys[vertex][1])
     for node in siblings:
         node.children = _sorted(node.children, first_device, position)

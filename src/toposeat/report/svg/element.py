@@ -76,7 +76,7 @@ def number(value: float) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide `text` is at font size `size`, for a wide sans-serif font (DejaVu Sans)."""
+    """The approximate width of `text` at font size `size` in a wide sans-serif font (DejaVu)."""
     return size * sum(_em(char) for char in text)
 
 

@@ -140,14 +140,14 @@ def _level(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
     )
     y = left.y + left.height / 2
     pair = frozenset((a.vertex, b.vertex))
-    twin = lanes.pairs[pair]
+    drawn = lanes.pairs[pair]
     lanes.pairs[pair] += 1
     if not between:
-        y += 6 * ((twin + 1) // 2) * (-1 if twin % 2 else 1)
+        y += 6 * ((drawn + 1) // 2) * (-1 if drawn % 2 else 1)
         path = f"M{number(left.right)} {number(y)}H{number(right.x)}"
         return Wire(link, path, (left.right + right.x) / 2, y, room=right.x - left.right)
     rows = max(1, round((right.middle - left.middle) / max(1.0, left.width)))
-    height = (12.0 + 14.0 * (rows - 1) + 4 * twin) * 4 / 3
+    height = (12.0 + 14.0 * (rows - 1) + 4 * drawn) * 4 / 3
     x1, x2 = left.middle + 0.22 * left.width, right.middle - 0.22 * right.width
     y = left.y
     points = " ".join(number(v) for v in (x1, y - height, x2, y - height, x2, y))

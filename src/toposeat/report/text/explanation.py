@@ -131,22 +131,23 @@ def sensitivity_words(sensitivity: Sensitivity | None, what: str = "capacity and
     """How often the placement stays the best when the machine's numbers move by their spread."""
     if sensitivity is None:
         return "the distance metric uses no measured numbers: nothing to vary"
-    if sensitivity.finalists == 1:
-        return "no other finalist differs in the objective: nothing to compare with"
+    if sensitivity.candidates == 1:
+        return "no other candidate differs in the objective: nothing to compare with"
     spread = spread_words(sensitivity)
     behind = ""
     if sensitivity.best < sensitivity.draws:
         behind = f" (otherwise at most {format_percent(sensitivity.worst_loss)} behind)"
     is_best = "stays the best" if not sensitivity.better else "is the best"
+    candidates = plural(sensitivity.candidates, "candidate")
     as_it_stands = (
-        f"As the numbers stand, {sensitivity.better} of {plural(sensitivity.finalists, 'finalist')}"
+        f"As the numbers stand, {sensitivity.better} of {candidates}"
         f" {'are' if sensitivity.better > 1 else 'is'} better. "
         if sensitivity.better
         else ""
     )
     return (
         f"{as_it_stands}With every {what} moved by up to {spread}, it {is_best} of"
-        f" {plural(sensitivity.finalists, 'finalist')} in {sensitivity.best} of"
+        f" {candidates} in {sensitivity.best} of"
         f" {sensitivity.draws} draws{behind} and is no worse than the default in"
         f" {sensitivity.not_worse} of {sensitivity.draws}"
     )

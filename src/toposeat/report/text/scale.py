@@ -165,7 +165,7 @@ def scale_verdict(result: ScaleResult) -> str:
 
 
 def _name(candidate: ScaleEvaluation) -> str:
-    """With the other ways that led to the same placement, the first few of them."""
+    """The name, with the first few other candidates that gave the same placement."""
     if not candidate.also:
         return clean(candidate.name)
     shown = [clean(name) for name in candidate.also[:_SHOWN_NAMES]]
