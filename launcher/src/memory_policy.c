@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Reading the memory policy back; shared by toposeat-exec and the witness library. */
+/* Reading the memory policy back; shared by toposeat-exec and the rank probe. */
 #include "binding.h"
 
 #include <linux/mempolicy.h>

@@ -25,7 +25,7 @@ const char tps_help_text[] =
     "      --memory-policy POLICY  preferred (default), bind or none\n"
     "      --local-rank-env NAME   read the local rank from this variable\n"
     "      --report DIR            write what this rank really got into a file of DIR\n"
-    "      --witness LIB           libtoposeat_witness.so, if not beside this program\n"
+    "      --probe LIB             libtoposeat_probe.so, if not beside this program\n"
     "      --preload LIB           put LIB in front of LD_PRELOAD\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
     "      --strict                start nothing if anything is not as placed\n"
@@ -108,7 +108,7 @@ static bool set_value(struct tps_options *options, const char *name, const char 
     const char **target;
   } plain[] = {{"--placement", &options->placement},
                {"--report", &options->report_folder},
-               {"--witness", &options->witness},
+               {"--probe", &options->probe},
                {"--preload", &options->preload},
                {"--local-rank-env", &options->local_rank_env}};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
@@ -134,7 +134,7 @@ static bool set_value(struct tps_options *options, const char *name, const char 
    `value` is what is attached to it, else NULL. */
 static const char *valued_option(const char *argument, const char **value) {
   static const char *const names[] = {"--placement",     "--visibility",    "--ids",
-                                      "--memory-policy", "--report",        "--witness",
+                                      "--memory-policy", "--report",        "--probe",
                                       "--preload",       "--local-rank-env"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {

@@ -16,7 +16,7 @@ struct tps_options {
   enum tps_ids ids;           /* --ids */
   enum tps_memory memory;     /* --memory-policy */
   const char *report_folder;  /* --report */
-  const char *witness;        /* --witness */
+  const char *probe;          /* --probe */
   const char *preload;        /* --preload */
   const char *local_rank_env; /* --local-rank-env */
   const char **assignments;   /* -E, each KEY=VALUE */

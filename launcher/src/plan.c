@@ -98,10 +98,10 @@ static void plan_placement(struct tps_plan *plan, const struct tps_options *opti
     tps_nic_plan(&plan->environment, plan->nearby->nic, &plan->binding, messages);
 }
 
-static void plan_witness(struct tps_plan *plan, const struct tps_options *options,
-                         struct tps_messages *messages) {
-  char *found = options->witness == NULL ? tps_preload_find_witness() : NULL;
-  const char *library = options->witness == NULL ? found : options->witness;
+static void plan_probe(struct tps_plan *plan, const struct tps_options *options,
+                       struct tps_messages *messages) {
+  char *found = options->probe == NULL ? tps_preload_find_probe() : NULL;
+  const char *library = options->probe == NULL ? found : options->probe;
   if (library != NULL)
     tps_preload_add(&plan->environment, library, messages);
   free(found);
@@ -129,7 +129,7 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
   if (options->placement != NULL)
     plan_placement(plan, options, messages);
   if (options->report_folder != NULL)
-    plan_witness(plan, options, messages);
+    plan_probe(plan, options, messages);
 }
 
 /* ---- showing it ---- */

@@ -27,13 +27,13 @@ void tps_preload_add(struct tps_environment *environment, const char *library,
   tps_text_free(&value);
 }
 
-char *tps_preload_find_witness(void) {
+char *tps_preload_find_probe(void) {
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   if (length <= 0)
     return NULL;
   path[length] = '\0';
-  static const char *const places[] = {"/../lib/libtoposeat_witness.so", "/libtoposeat_witness.so"};
+  static const char *const places[] = {"/../lib/libtoposeat_probe.so", "/libtoposeat_probe.so"};
   char *slash = strrchr(path, '/');
   if (slash == NULL)
     return NULL;

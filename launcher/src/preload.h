@@ -10,8 +10,8 @@
 void tps_preload_add(struct tps_environment *environment, const char *library,
                      struct tps_messages *messages);
 
-/* Path of the witness library that belongs to this program, NULL if it is not there.
+/* Path of the rank probe that belongs to this program, NULL if it is not there.
    The caller frees it. */
-char *tps_preload_find_witness(void);
+char *tps_preload_find_probe(void);
 
 #endif

@@ -99,10 +99,10 @@ def test_options_reach_toposeat_exec(place: Place, tmp_path: Path) -> None:
         memory_policy="bind",
         report_dir=tmp_path,
     )
-    witness = native_path("lib/libtoposeat_witness.so")
+    probe = native_path("lib/libtoposeat_probe.so")
     assert shown(found, placed[1]) == (
         "ompi --rank-by slot TE -m PLACE --visibility mask --ids uuid --memory-policy bind"
-        f" --report {tmp_path} --witness {witness} --strict -- app"
+        f" --report {tmp_path} --probe {probe} --strict -- app"
     )
 
 

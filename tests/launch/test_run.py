@@ -250,7 +250,9 @@ def test_a_program_without_a_launcher_is_one_rank(
     killed = run_placed(["sh", "-c", "kill -KILL $$"], *place(1))
     assert killed.exit_code == 128 + signal.SIGKILL
     assert (
-        killed.seats[0].differences[0].startswith("not checked: device (the rank left no witness")
+        killed.seats[0]
+        .differences[0]
+        .startswith("not checked: device (the rank probe left no report")
     )
 
 

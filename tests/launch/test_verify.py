@@ -35,7 +35,7 @@ SEAT = {
     "cpus": "0-3",
     "memory_policy": "preferred:0",
 }
-WITNESS = {
+PROBE = {
     "rank": "0",
     "when": "MPI_Finalize",
     "cpus": "0-3",
@@ -53,15 +53,15 @@ def write(path: Path, schema: str, values: dict[str, str], *more: tuple[str, str
 def first(
     folder: Path,
     seat: dict[str, str] | None = None,
-    witness: dict[str, str] | None = None,
+    probe: dict[str, str] | None = None,
     *more: tuple[str, str],
     place: Placement | None = None,
 ) -> RealisedSeat:
     """The verdict on rank 0."""
     if seat is not None:
         write(folder / "rank-0.seat", "report", {**SEAT, **seat}, *more)
-    if witness is not None:
-        write(folder / "rank-0-77.witness", "witness", {**WITNESS, **witness})
+    if probe is not None:
+        write(folder / "rank-0-77.probe", "probe", {**PROBE, **probe})
     return verify(place or placement(), read_reports(folder))[0]
 
 
@@ -75,9 +75,9 @@ def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("witness", "why"),
+    ("probe", "why"),
     [
-        (None, "left no witness"),
+        (None, "left no report"),
         ({"cuda": "not loaded", "cuda_devices": ""}, "loaded no CUDA driver"),
         ({"cuda": "not initialised", "cuda_devices": ""}, "did not initialise"),
         ({"cuda": "already shut down", "cuda_devices": ""}, "had shut down"),
@@ -87,9 +87,9 @@ def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path: Path) -> None:
     ],
 )
 def test_without_evidence_of_the_device_nothing_is_claimed(
-    tmp_path: Path, witness: dict[str, str] | None, why: str
+    tmp_path: Path, probe: dict[str, str] | None, why: str
 ) -> None:
-    found = first(tmp_path, {}, witness)
+    found = first(tmp_path, {}, probe)
     assert found.verdict is Verdict.NOT_CHECKED
     assert found.pci_bus_id is None
     assert len(found.differences) == 1
@@ -98,7 +98,7 @@ def test_without_evidence_of_the_device_nothing_is_claimed(
 
 
 @pytest.mark.parametrize(
-    ("seat", "witness", "cause"),
+    ("seat", "probe", "cause"),
     [
         ({}, {"cuda_devices": PCI[1]}, f"used device {PCI[1]}, placed on {PCI[0]}"),
         ({}, {"cpus": "0-7"}, "runs on CPUs 0-7, placed on 0-3; it was bound to 0-3 and later"),
@@ -110,9 +110,9 @@ def test_without_evidence_of_the_device_nothing_is_claimed(
     ],
 )
 def test_what_differs_is_a_mismatch_in_words(
-    tmp_path: Path, seat: dict[str, str], witness: dict[str, str], cause: str
+    tmp_path: Path, seat: dict[str, str], probe: dict[str, str], cause: str
 ) -> None:
-    found = first(tmp_path, seat, witness)
+    found = first(tmp_path, seat, probe)
     assert found.verdict is Verdict.MISMATCH
     assert any(cause in each for each in found.differences)
 
@@ -151,10 +151,10 @@ def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path: 
     assert "this rank left no report, others did" in missing.differences[0]
 
 
-def test_the_witness_at_finalize_counts_before_one_at_exit(tmp_path: Path) -> None:
+def test_the_probe_at_finalize_counts_before_one_at_exit(tmp_path: Path) -> None:
     write(tmp_path / "rank-0.seat", "report", SEAT)
-    write(tmp_path / "rank-0-1.witness", "witness", WITNESS)
-    write(tmp_path / "rank-0-2.witness", "witness", {**WITNESS, "when": "exit", "cpus": "9"})
+    write(tmp_path / "rank-0-1.probe", "probe", PROBE)
+    write(tmp_path / "rank-0-2.probe", "probe", {**PROBE, "when": "exit", "cpus": "9"})
     assert verify(placement(), read_reports(tmp_path))[0].cpus == "0-3"
 
 
@@ -184,9 +184,9 @@ def test_escapes_are_undone(tmp_path: Path) -> None:
     assert read_reports(tmp_path).ranks[0].value("warning") == "a\tb\\x0a"
 
 
-def test_the_ranks_own_witness_counts_most(tmp_path: Path) -> None:
+def test_the_ranks_own_probe_counts_most(tmp_path: Path) -> None:
     """Not that of an MPI program it started, whatever their process ids."""
     for pid, cpus in (("76", "9"), ("77", "0-3"), ("78", "9")):
-        write(tmp_path / f"rank-0-{pid}.witness", "witness", {**WITNESS, "pid": pid, "cpus": cpus})
+        write(tmp_path / f"rank-0-{pid}.probe", "probe", {**PROBE, "pid": pid, "cpus": cpus})
     found = first(tmp_path, {})
     assert (found.verdict, found.cpus) == (Verdict.AS_PLACED, "0-3")

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of toposeat-exec and its witness."""
+"""Fixtures for the tests of toposeat-exec and its probe."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def exec_program() -> Path:
 
 
 @pytest.fixture(scope="session")
-def witness_library() -> Path:
-    return native_path("lib/libtoposeat_witness.so")
+def probe_library() -> Path:
+    return native_path("lib/libtoposeat_probe.so")
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ int cuDeviceGetPCIBusId(char *text, int size, int device) {
   snprintf(text, (size_t)size, "00000000:1%d:00.0", device - 100);
   return result();
 }
-int cuInit(unsigned flags) { (void)flags; abort(); /* the witness must never initialise */ }
+int cuInit(unsigned flags) { (void)flags; abort(); /* the probe must never initialise */ }
 """
 
 APPLICATION = r"""

@@ -56,7 +56,7 @@ def test_a_missing_program_is_127_and_one_that_cannot_start_126(
 
 
 def test_a_limit_on_file_sizes_does_not_end_the_rank(launcher: Exec, tmp_path: Path) -> None:
-    """A report beyond it would, by SIGXFSZ, be it at the start or by the witness at the end."""
+    """A report beyond it would, by SIGXFSZ, be it at the start or by the probe at the end."""
     limited = Exec(Path("/bin/sh"), launcher.folder, launcher.base)
     line = 'ulimit -f 0; exec "$0" --report "$1" -- sh -c "exit 7"'
     done = limited.run("-c", line, launcher.program, tmp_path, check=False)

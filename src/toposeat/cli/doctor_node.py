@@ -94,7 +94,7 @@ def _native_parts() -> Iterator[Finding]:
         "bin/toposeat-exec",
         "lib/libtoposeat_ompi.so",
         "lib/libtoposeat_mpich.so",
-        "lib/libtoposeat_witness.so",
+        "lib/libtoposeat_probe.so",
     )
     missing = []
     for part in parts:
@@ -106,7 +106,7 @@ def _native_parts() -> Iterator[Finding]:
                 Severity.FAULT, "toposeat-incomplete", error.message, subject=part, hint=error.hint
             )
     if not missing:
-        detail = "launcher, interposers and witness are installed"
+        detail = "launcher, interposers and rank probe are installed"
         yield _finding(Severity.OK, "toposeat", detail)
 
 

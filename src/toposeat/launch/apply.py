@@ -121,7 +121,7 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
         words += ["--local-rank-env", "LOCAL_RANK"]
     if options.report_dir is not None:
         words += ["--report", str(options.report_dir.absolute())]
-        words += ["--witness", str(native_path("lib/libtoposeat_witness.so"))]
+        words += ["--probe", str(native_path("lib/libtoposeat_probe.so"))]
     if options.strict:
         words.append("--strict")
     if options.dry_run:

@@ -1,4 +1,4 @@
-"""What the ranks of a run left behind: one report each from toposeat-exec, and witnesses.
+"""What the ranks of a run left behind: a report of toposeat-exec, and those of the rank probe.
 
 Files hold lines `key<TAB>value`; control characters are escaped as backslash, x and two digits, and
 the backslash is doubled (`launcher/src/report.c`).
@@ -14,7 +14,7 @@ from pathlib import Path
 from toposeat.model.input_file import beginning
 
 REPORT_SCHEMA = "# toposeat/report/1"
-WITNESS_SCHEMA = "# toposeat/witness/1"
+PROBE_SCHEMA = "# toposeat/probe/1"
 
 _MAX_BYTES = 1 << 20
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
@@ -22,10 +22,10 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankReports:
-    """All that one rank left: its seat report, and a witness of each process that counted."""
+    """What one rank left: its seat report, and a probe report of each process that counts."""
 
     seat: Mapping[str, tuple[str, ...]]
-    witnesses: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    probes: tuple[Mapping[str, tuple[str, ...]], ...] = ()
 
     def value(self, key: str) -> str | None:
         """The first value of `key` in the seat report."""
@@ -49,12 +49,12 @@ def first_value(report: Mapping[str, tuple[str, ...]], key: str) -> str | None:
 def read_reports(folder: Path) -> ReportFolder:
     """Read what the ranks left in `folder`; damaged files are named, not trusted."""
     seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
-    witnesses: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
+    probes: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
     unreadable: list[str] = []
     for path in sorted(folder.iterdir()):
-        if path.suffix not in {".seat", ".witness"} or path.name.startswith("."):
+        if path.suffix not in {".seat", ".probe"} or path.name.startswith("."):
             continue
-        schema = REPORT_SCHEMA if path.suffix == ".seat" else WITNESS_SCHEMA
+        schema = REPORT_SCHEMA if path.suffix == ".seat" else PROBE_SCHEMA
         report = _read(path, schema)
         rank = _number(first_value(report, "rank")) if report is not None else None
         if report is None or rank is None:
@@ -62,10 +62,10 @@ def read_reports(folder: Path) -> ReportFolder:
         elif path.suffix == ".seat":
             seats[rank] = report
         else:
-            witnesses.setdefault(rank, []).append(report)
+            probes.setdefault(rank, []).append(report)
     return ReportFolder(
         ranks={
-            rank: RankReports(seat=seats[rank], witnesses=tuple(witnesses.get(rank, ())))
+            rank: RankReports(seat=seats[rank], probes=tuple(probes.get(rank, ())))
             for rank in sorted(seats)
         },
         unreadable=tuple(unreadable),

@@ -90,13 +90,13 @@ def _without_report(seat: Seat, *, any_report: bool) -> RealisedSeat:
 
 
 def _final(own: RankReports) -> Mapping[str, tuple[str, ...]]:
-    """The witness that tells most about the application: at MPI_Finalize before at exit.
+    """The probe report that says most about the application: at MPI_Finalize before at exit.
 
     Among several it is the one of the rank's own process: a rank may start MPI programs itself.
     """
-    at_finalize = [w for w in own.witnesses if first_value(w, "when") == "MPI_Finalize"]
-    chosen = at_finalize or list(own.witnesses)
-    itself = [w for w in chosen if first_value(w, "pid") == own.value("pid")]
+    at_finalize = [each for each in own.probes if first_value(each, "when") == "MPI_Finalize"]
+    chosen = at_finalize or list(own.probes)
+    itself = [each for each in chosen if first_value(each, "pid") == own.value("pid")]
     return (itself or chosen)[-1] if chosen else {}
 
 
@@ -177,9 +177,12 @@ def _compare_device(seat: Seat, own: RankReports, findings: _Findings) -> None:
 
 
 def _why_no_device(own: RankReports) -> str:
-    if not own.witnesses:
-        return "the rank left no witness: it was killed, or does not load libraries dynamically"
-    words = [first_value(witness, "cuda") or "" for witness in own.witnesses]
+    if not own.probes:
+        return (
+            "the rank probe left no report: the rank was killed, or does not load libraries"
+            " dynamically"
+        )
+    words = [first_value(probe, "cuda") or "" for probe in own.probes]
     if "asked" in words:
         return "the program made no context on any device"
     return next((_NO_CUDA[word] for word in words if word in _NO_CUDA), f"CUDA driver: {words[0]}")
@@ -188,8 +191,8 @@ def _why_no_device(own: RankReports) -> str:
 def _used_devices(own: RankReports) -> set[str]:
     """PCI bus ids on which processes of the rank had a context."""
     used: set[str] = set()
-    for witness in own.witnesses:
-        for text in (first_value(witness, "cuda_devices") or "").split(","):
+    for probe in own.probes:
+        for text in (first_value(probe, "cuda_devices") or "").split(","):
             try:
                 used.add(canonical_pci(text))
             except ValueError:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* libtoposeat_witness.so: preloaded into a rank, tells at MPI_Finalize or at exit what the rank had
+/* libtoposeat_probe.so: preloaded into a rank, tells at MPI_Finalize or at exit what the rank had
    in the end. MPI libraries bind processes in MPI_Init, after toposeat-exec has become the program;
    and only the CUDA driver knows which device was really used.
 
@@ -123,14 +123,14 @@ static bool is_rank_itself(void) {
 static void write_report(const char *folder, const char *rank, const char *when, bool always) {
   unsigned long number;
   struct tps_report report;
-  tps_report_init(&report, "# toposeat/witness/1");
+  tps_report_init(&report, "# toposeat/probe/1");
   tps_report_add(&report, "rank", rank);
   tps_report_add(&report, "when", when);
   tps_report_add_process(&report);
   bool uses_gpu = report_cuda(&report);
   if ((always || uses_gpu || is_rank_itself()) && tps_parse_number(rank, 0x7fffffff, &number)) {
     char name[80];
-    snprintf(name, sizeof name, "rank-%lu-%ld.witness", number, (long)getpid());
+    snprintf(name, sizeof name, "rank-%lu-%ld.probe", number, (long)getpid());
     written = tps_report_write(&report, folder, name);
   }
   tps_report_free(&report);
@@ -138,7 +138,7 @@ static void write_report(const char *folder, const char *rank, const char *when,
 
 static void give_up(void) { longjmp(without_memory, 1); }
 
-static void testify(const char *when, bool always) {
+static void report_once(const char *when, bool always) {
   const char *folder = getenv("TOPOSEAT_REPORT_DIR");
   const char *rank = getenv("TOPOSEAT_RANK");
   if (written || folder == NULL || rank == NULL || getpid() != loaded_in)
@@ -150,7 +150,7 @@ static void testify(const char *when, bool always) {
 
 __attribute__((constructor)) static void remember_process(void) { loaded_in = getpid(); }
 
-__attribute__((destructor)) static void testify_at_exit(void) { testify("exit", false); }
+__attribute__((destructor)) static void report_at_exit(void) { report_once("exit", false); }
 
 /* ---- MPI_Finalize ---- */
 
@@ -194,7 +194,7 @@ EXPORTED void mpi_finalize_(int *error);
 EXPORTED void mpi_finalize_f08_(int *error);
 
 int MPI_Finalize(void) {
-  testify("MPI_Finalize", true);
+  report_once("MPI_Finalize", true);
   void *symbol = find_next("MPI_Finalize", "PMPI_Finalize", __builtin_return_address(0));
   int (*next)(void);
   memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
@@ -203,7 +203,7 @@ int MPI_Finalize(void) {
 
 static void finalize_fortran(const char *name, const char *profiling_name, const void *caller,
                              int *error) {
-  testify("MPI_Finalize", true);
+  report_once("MPI_Finalize", true);
   void *symbol = find_next(name, profiling_name, caller);
   void (*next)(int *);
   memcpy((void *)&next, (const void *)&symbol, sizeof symbol);

@@ -1,4 +1,4 @@
-"""The witness library: what a rank had in the end, from inside, with a stand-in CUDA driver."""
+"""The rank probe: what a rank had in the end, from inside, with a stand-in CUDA driver."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.launcher.support import Exec, placement_text, seat_line
 
 
 class Rank:
-    """Runs a program as rank 0 with reports, and reads its witnesses."""
+    """Runs a program as rank 0 with reports, and reads its probes."""
 
-    def __init__(self, launcher: Exec, programs: Path, witness: Path) -> None:
-        self.launcher, self.programs, self.witness = launcher, programs, witness
+    def __init__(self, launcher: Exec, programs: Path, probe: Path) -> None:
+        self.launcher, self.programs, self.probe = launcher, programs, probe
         self.folder = launcher.folder / "reports"
         self.folder.mkdir()
         self.code = 0
@@ -23,16 +23,16 @@ class Rank:
     def run(self, *line: str | Path, **env: str) -> list[dict[str, str]]:
         place = self.launcher.place(placement_text([seat_line(0, 0)]))
         done = self.launcher.run(
-            *("-m", place, "--report", self.folder, "--witness", self.witness, "--", *line),
+            *("-m", place, "--report", self.folder, "--probe", self.probe, "--", *line),
             env={"LD_LIBRARY_PATH": str(self.programs), **env},
             check=False,
         )
         self.code, self.stdout = done.code, done.stdout
         assert done.stderr == ""
         found = []
-        for path in sorted(self.folder.glob("*.witness")):
+        for path in sorted(self.folder.glob("*.probe")):
             lines = path.read_text().splitlines()
-            assert lines[0] == "# toposeat/witness/1"
+            assert lines[0] == "# toposeat/probe/1"
             found.append(
                 {key: value for key, _, value in (row.partition("\t") for row in lines[1:])}
             )
@@ -43,8 +43,8 @@ class Rank:
 
 
 @pytest.fixture
-def rank(launcher: Exec, programs: Path, witness_library: Path) -> Rank:
-    return Rank(launcher, programs, witness_library)
+def rank(launcher: Exec, programs: Path, probe_library: Path) -> Rank:
+    return Rank(launcher, programs, probe_library)
 
 
 def test_a_program_without_a_driver_says_so(rank: Rank) -> None:
@@ -89,7 +89,7 @@ def test_a_forked_child_is_silent(rank: Rank) -> None:
 
 
 @pytest.mark.parametrize(("word", "code"), [("crash", -6), ("_exit", 4)])
-def test_a_rank_that_ends_abruptly_leaves_no_witness(rank: Rank, word: str, code: int) -> None:
+def test_a_rank_that_ends_abruptly_leaves_no_report(rank: Rank, word: str, code: int) -> None:
     assert rank.application(word) == []
     assert rank.code == code
 
