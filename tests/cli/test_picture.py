@@ -13,7 +13,7 @@ import pytest
 from toposeat.cli import picture
 from toposeat.cli.main import main
 from toposeat.errors import ToposeatError, UnavailableError
-from toposeat.report import plain_svg, topology_svg
+from toposeat.report import topology_svg
 from toposeat.topology import read_topology
 
 NAMES = [name for name in picture.CONVERTERS if shutil.which(name)]
@@ -49,11 +49,11 @@ def test_a_picture_of_the_drawing(capsysbinary: pytest.CaptureFixture[bytes]) ->
 
 
 def test_plain_drawings_have_values_for_variables() -> None:
-    svg = plain_svg(topology_svg(read_topology("dgx-1v")))
+    svg = picture.plain_svg(topology_svg(read_topology("dgx-1v")))
     assert "var(" not in svg
     assert "prefers-color-scheme" not in svg
     assert ".kind-nvlink { stroke: #00875f; }" in svg
-    assert plain_svg("<svg/>") == "<svg/>"
+    assert picture.plain_svg("<svg/>") == "<svg/>"
 
 
 def test_no_converter_is_refused_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:

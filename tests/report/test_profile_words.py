@@ -11,8 +11,7 @@ from tests.model.samples import traffics
 from tests.report import samples
 from tests.report.profile_samples import full_profile
 from toposeat.model.traffic import MemorySpace, RankInfo, TimeKind, TimeShare, Traffic, TrafficKind
-from toposeat.report import html_page, profile_json, render_traffic_text, traffic_svg
-from toposeat.report.html.section import Section
+from toposeat.report import Section, html_page, profile_json, render_traffic_text, traffic_svg
 from toposeat.report.profile_words import choice_words, phase_rows, world_rows
 from toposeat.report.time_words import gain_share, gain_words, time_parts
 

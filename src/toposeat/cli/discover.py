@@ -85,7 +85,7 @@ def _show(machine: Topology, form: str) -> None:
     elif form == "svg":
         write_result(report.topology_svg(machine).encode("utf-8", "replace"))
     elif form == "png":
-        write_result(png_of_svg(report.plain_svg(report.topology_svg(machine))))
+        write_result(png_of_svg(report.topology_svg(machine)))
     else:
         show(sys.stdout, report.render_topology_text, machine)
 

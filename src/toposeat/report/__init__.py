@@ -8,8 +8,7 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.report.html.notebook import notebook_html
-    from toposeat.report.html.page import html_page
-    from toposeat.report.html.section import Section
+    from toposeat.report.html.page import Section, html_page
     from toposeat.report.json.advice import advice_json, joint_json
     from toposeat.report.json.bench import bench_json, clocked_json
     from toposeat.report.json.health import health_json
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from toposeat.report.json.scale import scale_comparison_json, scale_json
     from toposeat.report.matrix_form import matrix_file
     from toposeat.report.svg.machine import topology_svg
-    from toposeat.report.svg.plain import plain_svg
     from toposeat.report.svg.profile import traffic_svg
     from toposeat.report.svg.scale import scale_svg
     from toposeat.report.text.advice import environment_lines, render_advice_text, render_joint_text
@@ -51,8 +49,7 @@ else:
         __name__,
         {
             ".html.notebook": "notebook_html",
-            ".html.page": "html_page",
-            ".html.section": "Section",
+            ".html.page": "Section html_page",
             ".json.advice": "advice_json joint_json",
             ".json.bench": "bench_json clocked_json",
             ".json.health": "health_json",
@@ -62,7 +59,6 @@ else:
             ".json.scale": "scale_comparison_json scale_json",
             ".matrix_form": "matrix_file",
             ".svg.machine": "topology_svg",
-            ".svg.plain": "plain_svg",
             ".svg.profile": "traffic_svg",
             ".svg.scale": "scale_svg",
             ".text.advice": "environment_lines render_advice_text render_joint_text",

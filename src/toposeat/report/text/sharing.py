@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from rich.console import RenderableType
 
-from toposeat.model.link_users import LinkUsers, link_users
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
 from toposeat.report.device_ranges import device_ranges
 from toposeat.report.text.console import columns
@@ -92,7 +92,7 @@ def shared_link_table(topology: Topology) -> RenderableType | None:
 def _shared_rows(topology: Topology) -> list[tuple[str, str, str, str]]:
     components = {c.id: c for c in topology.components}
     rows = []
-    for users in link_users(topology):
+    for users in _link_users(topology):
         if not users.is_shared or "on-die" in users.link.name:
             continue
         link = users.link
@@ -126,7 +126,7 @@ def _ends_words(topology: Topology, link: Link) -> str:
     return f"{link_medium(link)} {near} - {far}"
 
 
-def _users_words(topology: Topology, users: LinkUsers, below: Component | None) -> str:
+def _users_words(topology: Topology, users: _LinkUsers, below: Component | None) -> str:
     """Those whose way out an uplink is; of another link both sides, or the one with fewer."""
     if below is not None:
         outward = users.link.ends[0] == below.id
@@ -135,3 +135,50 @@ def _users_words(topology: Topology, users: LinkUsers, below: Component | None) 
         sides = (device_ranges(topology, side) for side in (users.forward, users.backward))
         return " with ".join(sides)
     return device_ranges(topology, users.group)
+
+
+@dataclass
+class _LinkUsers:
+    """Devices that send over a link, by direction: from `ends[0]` to `ends[1]`, and back.
+
+    `between_devices` says that both ends are devices.
+    """
+
+    link: Link
+    between_devices: bool = False
+    forward: set[str] = field(default_factory=set)
+    backward: set[str] = field(default_factory=set)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether two devices or more meet on it, other than at the port of a single one."""
+        fewer, more = sorted((len(self.forward), len(self.backward)))
+        return fewer >= 2 or (fewer == 1 and more >= 2 and not self._is_port)
+
+    @property
+    def _is_port(self) -> bool:
+        """Whether it is the way out of one device only: all traffic one way is that device's."""
+        return not self.between_devices and any(
+            side <= set(self.link.ends) for side in (self.forward, self.backward)
+        )
+
+    @property
+    def group(self) -> set[str]:
+        """The devices on the side with fewer: those that share the link as their way out."""
+        return min((self.forward, self.backward), key=len)
+
+
+def _link_users(topology: Topology) -> list[_LinkUsers]:
+    """Users of every link that routes between devices cross, in the order of the links."""
+    devices = {device.id for device in topology.devices}
+    users = {link.id: _LinkUsers(link, devices >= set(link.ends)) for link in topology.links}
+    for route in topology.routes:
+        if route.target not in devices:
+            continue
+        here = route.source
+        for id in route.links:
+            ends = users[id].link.ends
+            ahead = here == ends[0]
+            (users[id].forward if ahead else users[id].backward).add(route.source)
+            here = ends[1] if ahead else ends[0]
+    return [each for each in users.values() if each.forward or each.backward]
