@@ -12,14 +12,13 @@ from tests.topology.readers import amd_samples as amd
 from tests.topology.readers import test_hwloc_xml, test_nccl_xml
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError
-from toposeat.model.files import encode_json
 from toposeat.model.topology import Topology
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import FORMATS, Format, Parsed, format_of, parse_outputs
 from toposeat.topology.merge import makes_machine, merge_topologies
 from toposeat.topology.readers.file_text import decoded
-from toposeat.topology.topology_file import TOPOLOGY_SCHEMA, parse_topology
+from toposeat.topology.topology_file import parse_topology, topology_text
 
 _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 
@@ -76,7 +75,7 @@ def _samples() -> Iterator[Seed]:
     yield from text_seeds(texts)
     for name in catalogue_names():
         topology = read_topology(name)
-        yield Path(name), encode_json(topology, schema=TOPOLOGY_SCHEMA).encode()
+        yield Path(name), topology_text(topology).encode()
 
 
 def _amd_smi(bus: Sequence[str]) -> str:
@@ -122,5 +121,5 @@ def _merged(parts: list[Parsed]) -> Topology:
 
 def check_round_trip(topology: Topology) -> None:
     """What was read can be saved, and read again as the same."""
-    text = encode_json(topology, schema=TOPOLOGY_SCHEMA)
+    text = topology_text(topology)
     assert parse_topology(text, "again") == topology, "a saved topology is read as another one"
