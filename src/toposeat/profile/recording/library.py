@@ -18,7 +18,6 @@ from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
 from toposeat.launch.compiling import compiler_wrappers
-from toposeat.profile.recording.compiled_library import compiled_library
 from toposeat.profile.recording.linkage import (
     MPICH_FAMILY,
     Linkage,
@@ -65,6 +64,8 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
     abi = choose_abi(line, env)
     if abi != COMPILE:
         return native_path(LIBRARY_OF_ABI[abi])
+    from toposeat.profile.recording.compiled_library import compiled_library  # noqa: PLC0415
+
     name = Path(line.program[0]).name
     mpi = _mpi_of(line, env)
     if mpi.linkage.mpi_library is None or mpi.linkage.mpi_file is None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.hash import GNUHashSection
+from elftools.elf.sections import Section, SymbolTableSection
 
 from toposeat.model.input_file import open_input
 
@@ -70,30 +71,33 @@ def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
     """What an ELF file needs, and whether it defines a symbol; None for any other file."""
     needed: list[str] = []
     run_path: list[str] = []
-    defines = False
     try:
         with open_input(path) as stream:
-            for section in ELFFile(stream).iter_sections():
-                if isinstance(section, SymbolTableSection):
-                    defines = defines or _defines_any(section, symbols)
+            sections = list(ELFFile(stream).iter_sections())
+            for section in sections:
                 for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
                     if tag.entry.d_tag == "DT_NEEDED":
                         needed.append(str(getattr(tag, "needed", "")))
                     elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
                         text = getattr(tag, "rpath", None) or getattr(tag, "runpath", "")
                         run_path += str(text).split(":")
+            defines = any(_defines(sections, name) for name in symbols)
     except (OSError, ELFError, ValueError, KeyError, AttributeError):
         return None
     return _Elf(tuple(needed), tuple(run_path), defines)
 
 
-def _defines_any(table: SymbolTableSection, symbols: Sequence[str]) -> bool:
-    names = table.stringtable.data() if symbols else b""
+def _defines(sections: Sequence[Section], name: str) -> bool:
+    """By the hash tables, which have defined symbols only, or else by reading symbol tables."""
+    for section in sections:
+        if isinstance(section, GNUHashSection) and section.get_symbol(name) is not None:
+            return True
+    word = b"\0" + name.encode() + b"\0"
     return any(
         symbol["st_shndx"] != "SHN_UNDEF"
-        for name in symbols
-        if b"\0" + name.encode() + b"\0" in names  # fast, even for large programs
-        for symbol in table.get_symbol_by_name(name) or ()
+        for section in sections
+        if isinstance(section, SymbolTableSection) and word in section.stringtable.data()
+        for symbol in section.get_symbol_by_name(name) or ()
     )
 
 
