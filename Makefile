@@ -46,7 +46,7 @@ test: setup-test build native-test ## all tests
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
 	@cmake --preset sanitizers --log-level=WARNING
 	@cmake --build --preset sanitizers
-	@ctest --preset sanitizers --output-on-failure
+	@ctest --preset sanitizers -j $(JOBS) --output-on-failure
 	@cmake --preset thread-sanitizer --log-level=WARNING
 	@cmake --build --preset thread-sanitizer
 	@ctest --preset thread-sanitizer --output-on-failure
@@ -78,9 +78,9 @@ lint-native:
 .PHONY: lint-deep
 lint-deep: setup-lint setup-test build ## what is too slow for every commit: before an issue is called resolved
 	@python tools/tidy.py --deep --jobs $(JOBS)
-	@cmake --preset release --log-level=WARNING -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release
-	@ctest --preset release --output-on-failure
+	@ctest --preset release -j $(JOBS) --output-on-failure
 	@build/release/core/toposeat_fuzz_solve 100000 100000
 	@TOPOSEAT_TEST_HOSTILE=20000 python -m pytest -q tests/interposer/test_hostile_environment.py
 	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not mpi and not alone'

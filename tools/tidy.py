@@ -42,16 +42,12 @@ def built(*, deep: bool) -> Iterator[Unit]:
 
 
 def _options(words: list[str]) -> Iterator[str]:
-    """Without compiler, files and precompiled headers, which hide a missing include."""
+    """Without compiler, input and output."""
     left = dropwhile(lambda word: not word.startswith("-"), words)
     for word in left:
         if word in ("-o", "-c"):
             next(left)
-        elif word == "-include":
-            header = next(left)
-            if "cmake_pch" not in header:
-                yield from (word, header)
-        elif word != "-Winvalid-pch":
+        else:
             yield word
 
 
