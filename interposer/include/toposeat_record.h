@@ -200,7 +200,7 @@ struct tps_world {
   uint64_t key; /* 0: not to be recognised by other ranks */
   uint32_t origin;
   uint32_t size; /* how many of its processes are known */
-  char name[48]; /* the command that was spawned */
+  char name[48]; /* the file that was spawned, without its folder */
 };
 static_assert(sizeof(struct tps_world) == 64, "world layout");
 

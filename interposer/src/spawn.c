@@ -2,6 +2,8 @@
 /* Processes at the other side of a new communicator: spawned, accepted, connected or joined. */
 #include "actions.h"
 
+#include <string.h>
+
 /* The key of the next connection that the members of `comm` make together; 0 if unknown. */
 static uint64_t next_key(tps_word comm) {
   const struct tps_comm *over = tps__comm_of(comm, false);
@@ -17,13 +19,19 @@ static bool is_root(int root, tps_word comm) {
   return over != NULL && over->my_rank == root;
 }
 
+/* A path's end names the program, and the record has no room for a long path. */
+static const char *file_name(const char *path) {
+  const char *slash = path == NULL ? NULL : strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
+
 void tps__on_spawn(const char *command, int root, tps_word comm, abi_handle made) {
   abi_handle group;
   int size = 0;
   uint64_t key = next_key(comm);
   if (made == tps__comm_null() || !tps__remote_group(made, &group, &size))
     return;
-  const char *name = is_root(root, comm) ? command : NULL;
+  const char *name = is_root(root, comm) ? file_name(command) : NULL;
   tps__lock();
   tps__world_add(group, size, TPS_WORLD_SPAWNED, key, name);
   tps__unlock();

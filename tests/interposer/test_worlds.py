@@ -33,7 +33,7 @@ def test_spawned_worlds(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> N
     assert inside.dense_bytes(RANKS).tolist() == [[0, 40], [0, 0]]
     assert inside.dense_messages(RANKS).tolist() == [[0, 2], [0, 0]]
     assert [(w.id, w.ranks, w.parent) for w in traffic.worlds] == [(1, 2, 0), (2, 2, 0)]
-    assert all(w.name.startswith("spawned: ") and "worlds" in w.name for w in traffic.worlds)
+    assert all(w.name.startswith("spawned: worlds-") for w in traffic.worlds)
     flows = [{(f.rank, f.bytes, f.messages) for f in w.flows} for w in traffic.worlds]
     assert flows == [{(0, 10, 1), (1, 20, 1)}, {(0, 10, 1), (1, 50, 2)}]
     assert any("listed apart by world" in line for line in traffic.report)
