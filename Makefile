@@ -40,7 +40,8 @@ demo: setup-demo build ## the whole path on this machine, no GPU needed
 .PHONY: test
 test: setup-test build native-test ## all tests
 	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not mpi and not alone'
-	@python -m pytest -q -m 'mpi or alone'
+	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not alone'
+	@python -m pytest -q -m alone
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads

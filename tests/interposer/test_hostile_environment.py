@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS
+from tests.support.interposed import PROGRAMS, only_one
 from toposeat.installed import native_path
 
 STANDIN = PROGRAMS.parents[2] / "interposer" / "tests"
@@ -36,10 +36,12 @@ def program(build_dir: Path) -> Path:
     mpi, made = build_dir / "libmpi.so.40", build_dir / "hostile"
     common = ["gcc", "-O1", "-D_GNU_SOURCE", f"-I{STANDIN}"]
     shared = ["-shared", "-fPIC", "-Wl,-soname,libmpi.so.40"]
-    subprocess.run([*common, *shared, "-o", mpi, STANDIN / "standin_mpi.c"], check=True)
     here = f"-Wl,-rpath,{build_dir}"
     source = PROGRAMS / "hostile.c"
-    subprocess.run([*common, "-o", made, source, mpi, here, "-pthread"], check=True)
+    with only_one(made):
+        if not made.exists():
+            subprocess.run([*common, *shared, "-o", mpi, STANDIN / "standin_mpi.c"], check=True)
+            subprocess.run([*common, "-o", made, source, mpi, here, "-pthread"], check=True)
     return made
 
 
@@ -218,17 +220,17 @@ def test_full_file_system(
 def without_populate(build_dir: Path) -> Path:
     """A library that makes madvise answer as Linux before 5.14 does."""
     made = build_dir / "old_kernel.so"
-    if not made.exists():
-        source = build_dir / "old_kernel.c"
-        source.write_text(
-            "#include <errno.h>\n#include <stddef.h>\n"
-            "#include <sys/syscall.h>\n#include <unistd.h>\n"
-            "int madvise(void *start, size_t length, int advice) {\n"
-            "  if (advice == 23) { errno = EINVAL; return -1; }\n"
-            "  return (int)syscall(SYS_madvise, start, length, advice);\n}\n"
-        )
-        line = ["gcc", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", made, source]
-        subprocess.run(line, check=True)
+    text = (
+        "#include <errno.h>\n#include <stddef.h>\n"
+        "#include <sys/syscall.h>\n#include <unistd.h>\n"
+        "int madvise(void *start, size_t length, int advice) {\n"
+        "  if (advice == 23) { errno = EINVAL; return -1; }\n"
+        "  return (int)syscall(SYS_madvise, start, length, advice);\n}\n"
+    )
+    line = ["gcc", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", made, "-xc", "-"]
+    with only_one(made):
+        if not made.exists():
+            subprocess.run(line, input=text, text=True, check=True)
     return made
 
 

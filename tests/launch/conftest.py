@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.launcher.programs import build_programs
+from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import save_placement
@@ -52,14 +52,9 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture(scope="session")
-def probe(mpi: MpiToolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probe(mpi: MpiToolchain, build_dir: Path) -> Path:
     """An MPI program that tells what its ranks see."""
-    folder = tmp_path_factory.mktemp(f"probe-{mpi.name}")
-    (folder / "probe.c").write_text(PROBE)
-    subprocess.run(
-        [mpi.mpicc, "-o", folder / "probe", folder / "probe.c"], env=dict(mpi.env), check=True
-    )
-    return folder / "probe"
+    return compile_text(mpi, "probe", PROBE, build_dir)
 
 
 @pytest.fixture

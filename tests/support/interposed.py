@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +22,37 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
 TIMEOUT_S = 90
 
 
+@contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """Others that want the same path wait, in other processes too."""
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> Path:
     """Compile once per session, MPI and set of options."""
     mark = hashlib.sha256(repr((mpi.name, str(source), options)).encode()).hexdigest()[:12]
     program = folder / f"{source.stem}-{mark}"
-    if not program.exists():
-        compiler = mpi.fortran if source.suffix == ".f90" else mpi.mpicc
-        assert compiler is not None
-        line = [str(compiler), "-O1", *options, "-o", str(program), str(source)]
-        done = subprocess.run(
-            line, env=dict(mpi.env), cwd=folder, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+    compiler = mpi.fortran if source.suffix == ".f90" else mpi.mpicc
+    assert compiler is not None
+    line = [str(compiler), "-O1", *options, "-o", str(program), str(source)]
+    with only_one(program):
+        if not program.exists():
+            done = subprocess.run(
+                line, env=dict(mpi.env), cwd=folder, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
     return program
+
+
+def compile_text(mpi: MpiToolchain, name: str, text: str, folder: Path) -> Path:
+    """Compile a program that is no file."""
+    source = folder / f"{name}.c"
+    with only_one(source):
+        if not source.exists():
+            source.write_text(text)
+    return compile_c(mpi, source, folder)
 
 
 def library(mpi: MpiToolchain) -> Path:

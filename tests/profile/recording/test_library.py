@@ -19,21 +19,15 @@ from toposeat.profile.recording.linkage import inspect_linkage
 ABI_OF_FAMILY = {"openmpi": "ompi", "mpich": "mpich"}
 
 
-@pytest.fixture(scope="module")
-def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("programs")
-
-
 def line(program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
     return LaunchLine(kind=kind, launcher=("launcher",), program=(str(program),), ranks=2)
 
 
-def test_c_programs_tell_themselves(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+def test_c_programs_tell_themselves(mpi: MpiToolchain, halo3d: Path) -> None:
     abi = ABI_OF_FAMILY[mpi.family]
-    assert choose_abi(line(program), mpi.env) == abi
-    assert choose_library(line(program), mpi.env).name == f"libtoposeat_{abi}.so"
-    linkage = inspect_linkage(program, mpi.env)
+    assert choose_abi(line(halo3d), mpi.env) == abi
+    assert choose_library(line(halo3d), mpi.env).name == f"libtoposeat_{abi}.so"
+    linkage = inspect_linkage(halo3d, mpi.env)
     assert linkage.mpi_file is not None
     assert linkage.mpi_file.exists()
 

