@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code: command line, catalogue, MPI calls.
+"""Write the pages that follow from code and files: command line, catalogue, decision records.
 
 Usage: generate_reference.py [--check]
 """
@@ -6,6 +6,7 @@ Usage: generate_reference.py [--check]
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.formats import FORMATS, NOT_READ, TREES
 
 _ROOT = Path(__file__).resolve().parents[1]
-_FOLDER = _ROOT / "docs" / "reference"
+_FOLDER = _ROOT / "docs"
 _NOTE = "<!-- made by tools/generate_reference.py; do not edit -->\n"
 
 
@@ -111,12 +112,34 @@ def formats_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+def records_page() -> str:
+    """Every decision record, and the numbers that none has."""
+    parts = [
+        _NOTE,
+        "# Decision records\n",
+        "Why things are as they are. A new record takes the next number.\n",
+        "| number | title | status |\n|---|---|---|",
+    ]
+    numbers = set()
+    for path in sorted((_FOLDER / "adr").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        head = re.match(r"# (\d{4}): (.+)\n\nStatus: (.+)\n", text)
+        if head is None or head[1] != path.name[:4]:
+            raise ValueError(f"{path} does not begin with '# NUMBER: TITLE' and 'Status: STATUS'")
+        numbers.add(int(head[1]))
+        parts.append(f"| [{head[1]}]({path.name}) | {head[2]} | {head[3]} |")
+    unused = [f"{number:04}" for number in range(1, max(numbers)) if number not in numbers]
+    parts.append(f"\nNumbers that no record has: {', '.join(unused) or 'none'}.")
+    return "\n".join(parts) + "\n"
+
+
 PAGES = {
-    "formats.md": formats_page,
-    "cli.md": command_line_page,
-    "catalogue.md": catalogue_page,
-    "calls.md": mpi_calls_page,
-    "collectives.md": algorithms_page,
+    "reference/formats.md": formats_page,
+    "reference/cli.md": command_line_page,
+    "reference/catalogue.md": catalogue_page,
+    "reference/calls.md": mpi_calls_page,
+    "reference/collectives.md": algorithms_page,
+    "adr/README.md": records_page,
 }
 
 
