@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toposeat.profile.algorithms import Call, general, mpich, open_mpi
-from toposeat.profile.algorithms.rules import Rules
+from toposeat.profile.algorithms.open_mpi import Rules
 
 _INTRODUCTION = """# Algorithms of collectives
 

@@ -127,7 +127,7 @@ static const char *abi_of_process(tps_function *init) {
   char version[8192 + 1] = ""; /* the longest of all ABIs */
   int length = 0;
 #ifdef ABI_LIBRARY
-  /* Compiled for one MPI (profile/compiled_library.py), whatever family that is of. */
+  /* Compiled for one MPI (profile/recording/compiled_library.py), whatever family that is of. */
   if (strcmp(tps__file_of(init), ABI_LIBRARY) == 0)
     return ABI_NAME;
 #endif

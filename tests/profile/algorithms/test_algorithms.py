@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.profile.algorithms import Call, Messages, general, mpich, open_mpi
-from toposeat.profile.algorithms.rules import parse_rules
+from toposeat.profile.algorithms.open_mpi import parse_rules
 
 CHOOSERS = {"general": general.choose, "mpich": mpich.choose, "open mpi": open_mpi.choose}
 TO_ALL = ("bcast", "scatter")
