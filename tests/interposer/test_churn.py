@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import WIDE, MpiToolchain
-from toposeat.profile.records.record import read_record, record_paths
+from tests.support.raw_records import records_of_ranks
 
 pytestmark = pytest.mark.mpi
 
@@ -31,9 +31,7 @@ def test_a_hundred_thousand_communicators(
     assert done.returncode == 0, done.stderr
     # A communicator remembered for each would be 90 000 x (a handle, its record): 10 MB and more.
     assert int(done.stdout) - int(bare.stdout) < 2000
-    (path,) = record_paths(tmp_path / "records")
-    record = read_record(path)
-    assert record is not None
+    (record,) = records_of_ranks(tmp_path / "records", 1)
     assert (record.bytes.tolist(), record.messages.tolist()) == ([3 * ROUNDS], [ROUNDS])
     assert len(record.communicators) == 1  # all have the members of MPI_COMM_SELF
     assert record.communicators[0].name == "short-lived"

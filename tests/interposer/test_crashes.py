@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
-from tests.support.raw_records import matrices
-from toposeat.profile.records.record import State, read_record, record_paths
+from tests.support.raw_records import matrices, records_of_ranks
+from toposeat.profile.records.record import State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 
@@ -21,9 +21,7 @@ def test_every_cell(mpi: MpiToolchain, how: str, build_dir: Path, tmp_path: Path
     program = compile_c(mpi, PROGRAMS / "crash.c", build_dir)
     done = run_ranks(mpi, RANKS, [program, how, tmp_path / "truth"], tmp_path / "records")
     assert done.returncode != 0
-    found = [read_record(path) for path in record_paths(tmp_path / "records")]
-    records = [record for record in found if record is not None]
-    assert [record.rank for record in records] == list(range(RANKS))
+    records = records_of_ranks(tmp_path / "records", RANKS)
     expected = read_truth(tmp_path / "truth", RANKS)[0]
     assert expected[1].sum() == 49 * RANKS
     assert (matrices(records, RANKS)[0] == expected).all()

@@ -9,13 +9,12 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, only_one, run_ranks
 from tests.support.mpi import MpiToolchain
+from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import MemorySpace, TimeKind, TrafficKind
 from toposeat.profile import read_records
 from toposeat.profile.records.record import (
     Flag,
     RankRecord,
-    read_record,
-    record_paths,
 )
 
 pytestmark = pytest.mark.mpi
@@ -41,9 +40,7 @@ def run_kinds(
     program = compile_c(mpi, PROGRAMS / "device_kinds.c", build_dir, "-ldl")
     done = run_ranks(mpi, RANKS, [program, *arguments], records)
     assert done.returncode == 0, done.stderr
-    found = [record for record in map(read_record, record_paths(records)) if record is not None]
-    assert len(found) == RANKS
-    return found, done.stderr, int(done.stdout)
+    return records_of_ranks(records, RANKS), done.stderr, int(done.stdout)
 
 
 def sent(record: RankRecord, *, device: bool) -> tuple[int, int]:
@@ -125,8 +122,7 @@ def test_untimed_and_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_p
     words = ["env", "TOPOSEAT_PROFILE_TIME=0", program, runtime("cuda", build_dir), "cuda"]
     done = run_ranks(mpi, RANKS, words, tmp_path / "untimed")
     assert done.returncode == 0, done.stderr
-    untimed = [r for r in map(read_record, record_paths(tmp_path / "untimed")) if r is not None]
-    assert len(untimed) == RANKS
+    untimed = records_of_ranks(tmp_path / "untimed", RANKS)
     check_kinds(untimed)
     for record in untimed:
         assert not record.timed

@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
 from tests.support.mpi import MpiToolchain
+from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_records
-from toposeat.profile.records.record import State, read_record
+from toposeat.profile.records.record import State
 
 pytestmark = pytest.mark.mpi
 
@@ -58,9 +59,7 @@ def test_a_forked_process_is_not_the_rank(
 ) -> None:
     done = run_ranks(mpi, RANKS, [edge(mpi, build_dir), "fork"], tmp_path / "records")
     assert done.returncode == 0, done.stderr
-    for path in (tmp_path / "records").iterdir():
-        record = read_record(path)
-        assert record is not None
+    for record in records_of_ranks(tmp_path / "records", RANKS):
         assert record.state is State.FINALIZED
         assert record.peer.tolist() == [1 - record.rank]
         assert record.bytes.tolist() == [400]

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
-from tests.support.raw_records import matrices
+from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.profile import read_records
-from toposeat.profile.records.record import RankRecord, read_record, record_paths
+from toposeat.profile.records.record import RankRecord
 
 pytestmark = pytest.mark.mpi
 
@@ -28,9 +28,7 @@ def records(
     truth = folder / "truth"
     done = run_ranks(mpi, RANKS, [program, truth], folder / "records")
     assert done.returncode == 0, done.stderr
-    found = [read_record(path) for path in record_paths(folder / "records")]
-    assert len(found) == RANKS
-    return [record for record in found if record is not None], truth
+    return records_of_ranks(folder / "records", RANKS), truth
 
 
 def test_every_cell(records: tuple[list[RankRecord], Path]) -> None:
@@ -100,9 +98,7 @@ def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     if done.stdout.strip() != "multiple":
         pytest.skip(f"{mpi.name} does not provide MPI_THREAD_MULTIPLE")
-    for path in record_paths(tmp_path / "records"):
-        record = read_record(path)
-        assert record is not None
+    for record in records_of_ranks(tmp_path / "records", ranks):
         assert 2 <= record.segments <= threads + 2  # a thread may take over another's
         selves = -(-messages // 16)
         peers = dict(zip(record.peer.tolist(), record.messages.tolist(), strict=True))
@@ -117,9 +113,7 @@ def test_more_shapes_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Pat
     program = compile_c(mpi, PROGRAMS / "shapes.c", build_dir)
     done = run_ranks(mpi, 2, [program], tmp_path / "records")
     assert (done.returncode, done.stderr) == (0, "")
-    for path in record_paths(tmp_path / "records"):
-        record = read_record(path)
-        assert record is not None
+    for record in records_of_ranks(tmp_path / "records", 2):
         bcasts = [e for e in record.events if e.operation == "bcast"]
         assert sum(e.calls for e in bcasts) == 9000
         assert sum(e.bytes_total for e in bcasts) == 9000 * 8999 // 2

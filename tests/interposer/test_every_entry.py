@@ -15,8 +15,8 @@ import pytest
 from tests.support.entries import ALL_CALLS, BY_HAND, QUIET, compile_entries, declarations
 from tests.support.interposed import PROGRAMS, read_truth, run_ranks
 from tests.support.mpi import WIDE, MpiToolchain
-from tests.support.raw_records import matrices
-from toposeat.profile.records.record import RankRecord, read_record, record_paths
+from tests.support.raw_records import matrices, records_of_ranks
+from toposeat.profile.records.record import RankRecord
 
 pytestmark = pytest.mark.mpi
 
@@ -63,9 +63,7 @@ def run(
     words = [program, truth, folder / "file", *(["thread"] if request.param > 2 else [])]
     done = run_ranks(mpi, request.param, words, folder / "records")
     assert done.returncode == 0, done.stderr
-    found = [read_record(path) for path in record_paths(folder / "records")]
-    assert len(found) == request.param
-    return Run(mpi, [record for record in found if record is not None], truth)
+    return Run(mpi, records_of_ranks(folder / "records", request.param), truth)
 
 
 def test_every_cell(run: Run) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import MpiToolchain
-from toposeat.profile.records.record import Flag, PhaseMode, RankRecord, read_record, record_paths
+from tests.support.raw_records import records_of_ranks
+from toposeat.profile.records.record import Flag, PhaseMode, RankRecord
 
 pytestmark = [
     pytest.mark.mpi,
@@ -25,9 +26,7 @@ def run(
     program = compile_c(mpi, PROGRAMS / "phases.c", build_dir)
     done = run_ranks(mpi, RANKS, ["env", *settings, program, how], records)
     assert done.returncode == 0, done.stderr
-    found = [record for record in map(read_record, record_paths(records)) if record is not None]
-    assert len(found) == RANKS
-    return found
+    return records_of_ranks(records, RANKS)
 
 
 def messages(record: RankRecord) -> dict[int, int]:

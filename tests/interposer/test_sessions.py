@@ -11,8 +11,8 @@ import pytest
 from tests.support.entries import declarations
 from tests.support.interposed import PROGRAMS, compile_c, fails_by_itself, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
-from tests.support.raw_records import matrices
-from toposeat.profile.records.record import RankRecord, State, read_record, record_paths
+from tests.support.raw_records import matrices, records_of_ranks
+from toposeat.profile.records.record import RankRecord, State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 
@@ -27,9 +27,7 @@ def records_of(mpi: MpiToolchain, what: str, build_dir: Path, folder: Path) -> l
     if what != "kill" and done.returncode != 0 and fails_by_itself(mpi, RANKS, [program, what]):
         pytest.skip(f"{mpi.name} fails by itself")
     assert (done.returncode == 0) == (what != "kill"), done.stderr
-    found = [read_record(path) for path in record_paths(folder)]
-    assert len(found) == RANKS
-    return [record for record in found if record is not None]
+    return records_of_ranks(folder, RANKS)
 
 
 def sent(records: list[RankRecord]) -> np.ndarray:

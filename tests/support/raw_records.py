@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.profile.records.record import OUTSIDE, Kind, RankRecord
+from toposeat.profile.records.record import OUTSIDE, Kind, RankRecord, read_record, record_paths
+
+
+def records_of_ranks(folder: Path, ranks: int) -> list[RankRecord]:
+    """The records of a run, of each rank exactly one."""
+    found = [record for record in map(read_record, record_paths(folder)) if record is not None]
+    assert sorted(record.rank for record in found) == list(range(ranks))
+    return found
 
 
 def matrices(records: Iterable[RankRecord], ranks: int) -> NDArray[np.int64]:
