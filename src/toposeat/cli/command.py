@@ -202,12 +202,12 @@ def print_json(document: Any) -> None:
 
 
 def print_command(command: Sequence[str]) -> None:
-    """A command as a result: the very bytes that a shell takes back."""
+    """Print a command as the bytes that a shell reads back."""
     write_result(os.fsencode(shlex.join(command) + "\n"))
 
 
 def write_result(content: str | bytes) -> None:
-    """The result, to the last byte, on stdout. A reader that went away is no failure of ours.
+    """Write the whole result to stdout. A reader that has gone away is no error.
 
     Raises:
         ToposeatError: the operating system refused it.
@@ -245,7 +245,7 @@ def show(stream: TextIO, render: Callable[..., str], *nouns: Any) -> None:
 
 
 def tell(*lines: str) -> None:
-    """Everything that is not the result: on stderr, one line each whatever names hold."""
+    """Write remarks to stderr, one line each: no name can break a line."""
     for line in lines:
         _to_stderr(
             "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line) + "\n"
@@ -253,7 +253,7 @@ def tell(*lines: str) -> None:
 
 
 def _to_stderr(text: str) -> None:
-    """A remark that cannot be written must not stop the work it is about."""
+    """Write to stderr; a remark that cannot be written does not stop the work."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -262,7 +262,7 @@ def _to_stderr(text: str) -> None:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Lead a broken stream nowhere.
+    """Redirect a broken stream to /dev/null.
 
     Python would try again at its end with what is left in the buffer, and end with 120.
     """

@@ -97,7 +97,7 @@ class CompareCommand(Command):
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """What only a launch line has use for, without one, would be ignored in silence."""
+    """Refuse options of a launch line where there is none: they would have no effect."""
     if args.launch is not None:
         return
     given = [("--repeats", args.repeats), ("--time", args.time), ("--dry-run", args.dry_run)]

@@ -131,7 +131,7 @@ def _first_that_works(
 
 
 def _clocked(folder: Path) -> ClockedResult | None:
-    """The gain by the clock on emulated GPUs; None, and the reason said, where that cannot be."""
+    """Measure the gain on emulated GPUs; where that is impossible, say why and return None."""
     from toposeat import pipeline  # noqa: PLC0415
 
     mpi = pipeline.emulated_mpi()

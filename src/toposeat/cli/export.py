@@ -86,7 +86,7 @@ class ExportCommand(Command):
 
 
 def _write(export: Export, folder: Path, *, overwrite: bool) -> list[Path]:
-    """All files or none: what is in the way is found before anything is written."""
+    """Write all files or none: existing ones are found before anything is written."""
     from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
     if export.files:
@@ -103,7 +103,7 @@ def _write(export: Export, folder: Path, *, overwrite: bool) -> list[Path]:
 
 
 def _printed(export: Export) -> str:
-    """One file as it is, for `>`; several under headings; without a file the line."""
+    """Print one file as it is, several under headings, and without a file the launch line."""
     if not export.files:
         return export.line + "\n"
     if len(export.files) == 1:

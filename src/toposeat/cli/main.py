@@ -91,7 +91,7 @@ def entry() -> NoReturn:
 
 
 def _mend_streams() -> None:
-    """Closed streams lead nowhere; what a stream's character set lacks is written as an escape."""
+    """Closed streams write to /dev/null; characters that a stream cannot encode are escaped."""
     nowhere = Path(os.devnull)
     if sys.stdout is None:
         sys.stdout = nowhere.open("w", encoding="utf-8")

@@ -118,7 +118,7 @@ class MapCommand(Command):
 def _chosen(
     args: argparse.Namespace, machine: Topology, traffic: Traffic
 ) -> tuple[MappingResult, Topology, JointChoice | None]:
-    """The mapping, the machine that it is for, and with --stack what else there was."""
+    """The mapping, the machine that it is for, and with --stack the whole choice."""
     from toposeat import mapping, pipeline  # noqa: PLC0415
 
     constraints = constraints_of(args, machine)

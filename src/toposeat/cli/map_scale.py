@@ -65,7 +65,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
 
 
 def _refuse_what_needs_devices(args: argparse.Namespace) -> None:
-    """Options that name devices or ask for what only nodes have are not ignored."""
+    """Refuse options that need a list of devices."""
     defaults = {"metric": "bandwidth", **dict.fromkeys(_OF_NODES)}
     for name, default in defaults.items():
         if getattr(args, name, default) not in (default, [], None, False):

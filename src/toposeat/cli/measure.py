@@ -60,13 +60,14 @@ class MeasureCommand(Command):
             metavar="S",
             type=float,
             default=60.0,
-            help="seconds for pairs alone; every pair is measured whatever it says (default: 60)",
+            help="seconds for measuring one pair at a time; every pair is measured even if that"
+            " takes longer (default: 60)",
         )
         parser.add_argument(
             "--raw",
             metavar="F",
             type=Path,
-            help="file of all single times, written as they come; if it exists, go on with it",
+            help="write each single time to this file; if it exists, the measurement is continued",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="print the rounds of pairs, measure nothing"
@@ -147,7 +148,7 @@ def _machine(base: Topology | None, facts: MachineFacts, shared: Sequence[Shared
 
 
 def _marked(machine: Topology) -> Topology:
-    """The machine with a mark if it is a stand-in, so that nobody takes it for a real one."""
+    """The machine, marked as emulated if it is a stand-in."""
     from toposeat import emulation, pipeline  # noqa: PLC0415
 
     metadata = {k: v for k, v in machine.metadata.items() if k != pipeline.EMULATED}

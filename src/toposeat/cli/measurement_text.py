@@ -57,7 +57,7 @@ def measurement_document(
 
 
 def _used(protocols: Sequence[str], results: PairResults) -> list[str]:
-    """What was asked for, then what pairs fell back to."""
+    """The protocols asked for, then those that pairs fell back to."""
     return list(dict.fromkeys([*protocols, *sorted({key[2] for key in results.of})]))
 
 

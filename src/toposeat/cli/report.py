@@ -102,7 +102,7 @@ def _document(found: ReportFiles) -> Any:
 
 
 def _render(found: ReportFiles, form: str, style: TextStyle) -> str | bytes:
-    """Pages and drawings say themselves that they are UTF-8, whatever the terminal: as bytes."""
+    """Pages and drawings are written as UTF-8, which they declare, whatever the terminal uses."""
     if form == "html":
         return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
     if form == "svg":

@@ -180,7 +180,7 @@ def _asked(
     if record.exit_code != 0:
         raise ToposeatError(
             f"a run ended with exit code {record.exit_code}",
-            hint="its messages are above; does the line work alone?",
+            hint="its messages are above; check that the line works without toposeat",
         )
     rule = launch.device_rule(text)
     if rule is None:

@@ -173,11 +173,12 @@ class _Run:
     pattern: re.Pattern[str] | None
 
     def seconds(self, when: str) -> float:
-        """What it took, by the wall or by its own words; `when` is for errors."""
+        """Seconds of the run: wall time, or what the program printed; `when` is for errors."""
         if self.exit_code != 0:
             raise ApplicationError(
                 f"a run of {self.who} ended with exit code {self.exit_code} ({when})",
-                hint=f"its messages are above{self._last_line()}; does the line work alone?",
+                hint=f"its messages are above{self._last_line()}; check that the line works without"
+                " toposeat",
                 exit_code=self.exit_code,
             )
         return self.wall_s if self.pattern is None else self._printed(self.pattern, when)

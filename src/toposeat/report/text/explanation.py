@@ -132,7 +132,7 @@ def sensitivity_words(sensitivity: Sensitivity | None, what: str = "capacity and
     if sensitivity is None:
         return "the distance metric uses no measured numbers: nothing to vary"
     if sensitivity.candidates == 1:
-        return "no other candidate differs in the objective: nothing to compare with"
+        return "no candidate has another value of the objective: there is nothing to compare with"
     spread = spread_words(sensitivity)
     behind = ""
     if sensitivity.best < sensitivity.draws:
