@@ -48,7 +48,7 @@ def test_figures_are_sums_over_routes(text, tmp_path):
             loads[link] += float(size)
     seconds = {link: load / machine.capacity(link) for link, load in loads.items()}
     names = {link: machine.link_name(link) for link in loads}
-    one_way = {link for link in loads if not names[link].endswith("both ways")}
+    one_way = {link for link in loads if not names[link].endswith("both directions")}
     assert found.hop_bytes == pytest.approx(sum(loads[link] for link in one_way))
     assert found.max_congestion_s == pytest.approx(max(seconds.values()))
     assert found.mean_congestion_s == pytest.approx(np.mean(list(seconds.values())))
@@ -73,7 +73,7 @@ def test_levels_hold_the_links_that_their_names_say(tmp_path):
     links = shape.link_levels()
     for link, level in enumerate(links.level_of_link):
         name, kind = shape.machine.link_name(link), links.levels[level].kind
-        assert links.levels[level].is_hop != name.endswith("both ways")
+        assert links.levels[level].is_hop != name.endswith("both directions")
         assert (kind is LinkKind.NETWORK) == (name.startswith(("l1", "l2", "top")))
         assert (kind is LinkKind.NIC) == (" port " in name)
 
