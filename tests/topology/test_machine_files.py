@@ -127,7 +127,7 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
         read.append(path.stem)
         return real(path)
 
-    monkeypatch.setattr(catalogue, "MachineText", watched)
+    monkeypatch.setattr(machine_file, "MachineText", watched)
     catalogue._built_in.cache_clear()
     read_topology("k80-16")
     read_topology("hgx-b300")

@@ -18,7 +18,7 @@ from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Vendor
 
-MAX_CHARACTERS = 1 << 18
+MAX_CHARACTERS = 1 << 15  # with half as many dots in one key tomllib takes 2 s, more for more
 MAX_DEVICES = 256
 _MERGED = ("devices", "numa", "nics")  # tables that `like` completes key by key
 
