@@ -77,7 +77,7 @@ def test_a_word_that_both_halves_say_is_a_value(
     source.write_text(GOOD_MATRIX.replace("PIX", "PIZ"))
     assert main(["discover", "-t", str(source), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert any("2 pairs have a relation that is not known (PIZ)" in x for x in found["report"])
+    assert any("2 pairs have a word that is not known (PIZ)" in x for x in found["report"])
     classes = {(r["source"], r["target"]): r["path_class"] for r in found["pairs"]}
     assert classes["gpu0", "gpu1"] == classes["gpu3", "gpu2"] == "UNKNOWN"
     assert classes["gpu0", "gpu2"] == "SYS"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -121,5 +122,7 @@ def _merged(parts: list[Parsed]) -> Topology:
 
 def check_round_trip(topology: Topology) -> None:
     """What was read can be saved, and read again as the same."""
-    text = topology_text(topology)
-    assert parse_topology(text, "again") == topology, "a saved topology is read as another one"
+    again = parse_topology(topology_text(topology), "again")
+    # In what order routes are listed says nothing.
+    assert again.route_of_pair == topology.route_of_pair, "a saved topology has other routes"
+    assert replace(again, routes=topology.routes) == topology, "it is read as another one"
