@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "loads/rank_twins.hpp"
+#include "loads/interchangeable_ranks.hpp"
 
 namespace toposeat {
 namespace {
@@ -32,19 +32,19 @@ template <class Good> bool all_bits(std::uint32_t set, Good good) {
   return true;
 }
 
-/// See `later_twins`; of the ranks in `order`, which need not be all.
-std::vector<std::uint32_t> twins_in(const LoadProblem &problem,
-                                    const std::vector<std::uint32_t> &order) {
+/// See `later_interchangeable`; of the ranks in `order`, which need not be all.
+std::vector<std::uint32_t> interchangeable_in(const LoadProblem &problem,
+                                              const std::vector<std::uint32_t> &order) {
   std::vector<std::uint32_t> all = order;
   for (std::uint32_t r = 0; r < problem.traffic.ranks; ++r) {
     if (std::find(order.begin(), order.end(), r) == order.end())
       all.push_back(r);
   }
-  std::vector<std::uint32_t> twins = later_twins(problem, all, order.size());
-  twins.resize(order.size());
-  for (std::uint32_t &places : twins)
+  std::vector<std::uint32_t> interchangeable = later_interchangeable(problem, all, order.size());
+  interchangeable.resize(order.size());
+  for (std::uint32_t &places : interchangeable)
     places &= (1U << order.size()) - 1;
-  return twins;
+  return interchangeable;
 }
 
 /// Finds the ranks different devices (Kuhn).
@@ -119,7 +119,7 @@ std::vector<std::uint32_t> branching_order(const LoadProblem &problem) {
 
 LimitSearch::LimitSearch(const LoadProblem &problem, bool timed)
     : problem_(problem), order_(branching_order(problem)), terms_(problem, order_, timed),
-      symmetry_(problem.network), twins_(twins_in(problem, order_)),
+      symmetry_(problem.network), interchangeable_(interchangeable_in(problem, order_)),
       line_block_(width * terms_.stride()), lines_((order_.size() + 1) * width * line_block_),
       room_((order_.size() + 1) * terms_.stride()), least_(width * terms_.stride()),
       slack_(terms_.stride()) {
@@ -167,7 +167,7 @@ void LimitSearch::explore(const Node &node) {
   }
   const std::size_t p = node.symmetric ? lowest(node.open) : chosen_rank(node);
   const std::uint32_t all = node.domains[p];
-  const std::uint32_t devices = node.symmetric ? leaders(all) : all;
+  const std::uint32_t devices = node.symmetric ? representatives(all) : all;
   const bool pinned = problem_.pinned[order_[p]] != Qap::no_pin;
   for_each_bit(devices, [&](std::uint32_t device) {
     if (stopped_ || out_of_time())
@@ -180,7 +180,7 @@ void LimitSearch::explore(const Node &node) {
   });
 }
 
-std::uint32_t LimitSearch::leaders(std::uint32_t devices) const {
+std::uint32_t LimitSearch::representatives(std::uint32_t devices) const {
   std::vector<std::uint32_t> free;
   for_each_bit(devices, [&](std::uint32_t d) { free.push_back(d); });
   std::uint32_t chosen = 0;
@@ -234,9 +234,9 @@ bool LimitSearch::narrow(std::size_t p, std::uint32_t device, Node &node) {
   return all_bits(node.open, [&](std::uint32_t q) {
     std::uint32_t &domain = node.domains[q];
     domain &= ~(1U << device) & terms_.beside(p, device, q);
-    if ((twins_[p] >> q & 1U) != 0)
+    if ((interchangeable_[p] >> q & 1U) != 0)
       domain &= ~((2U << device) - 1);
-    if ((twins_[q] >> p & 1U) != 0)
+    if ((interchangeable_[q] >> p & 1U) != 0)
       domain &= (1U << device) - 1;
     const std::int32_t *here = lines_of_[node.depth][q];
     const std::int32_t *left = room(node.depth + 1);

@@ -27,7 +27,7 @@ namespace toposeat {
 /// Placing one narrows the sets of all others; a rank without devices, or ranks that do not find
 /// different ones, end a branch. After the ranks that symmetries of the machine help to place, the
 /// next is the one with the fewest devices, in proportion to how often it ended branches and to how
-/// many others it waits for. Symmetries of the traffic are used as `later_twins` says.
+/// many others it waits for. Symmetries of the traffic are used as `later_interchangeable` says.
 class LimitSearch {
 public:
   /// See `LimitTerms` for `timed`. `problem` must outlive the search.
@@ -57,7 +57,7 @@ private:
   [[nodiscard]] Domains domains_of_all() const;
   void explore(const Node &node);
   [[nodiscard]] std::size_t chosen_rank(const Node &node) const;
-  [[nodiscard]] std::uint32_t leaders(std::uint32_t devices) const;
+  [[nodiscard]] std::uint32_t representatives(std::uint32_t devices) const;
   bool place(std::size_t p, std::uint32_t device, Node &node);
   bool narrow(std::size_t p, std::uint32_t device, Node &node);
   bool leave_room(Node &node);
@@ -77,7 +77,7 @@ private:
   std::vector<std::uint32_t> order_;
   LimitTerms terms_;
   Symmetry symmetry_;
-  std::vector<std::uint32_t> twins_;
+  std::vector<std::uint32_t> interchangeable_;
   std::size_t line_block_; // numbers of one rank on all devices
   WholeLines lines_;       // [depth][rank][device][sum]: with those placed before
   WholeLines room_;        // [depth][sum]

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "toposeat/loads/floors.hpp"
+#include "toposeat/loads/load_bounds.hpp"
 
 namespace toposeat {
 namespace {
@@ -38,7 +38,7 @@ LimitTerms::LimitTerms(const LoadProblem &problem, const std::vector<std::uint32
   place_traffic(order);
   list_terms();
   if (timed_) {
-    rates_ = lone_rates(problem.network);
+    rates_ = isolated_rates(problem.network);
     delay_terms();
   }
   fill_lines();

@@ -38,13 +38,13 @@ Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
       qap(pinned_qap(asked.traffic, machine)),
       loads{machine.network, asked.traffic, machine.pinned, machine.allowed}, home(machine.home) {}
 
-const Floors &Job::floor() const {
-  if (!floored_) {
-    floor_ = floors(machine.network, request.traffic, machine.pinned,
-                    request.objective == Objective::time);
-    floored_ = true;
+const LoadBounds &Job::load_bounds() const {
+  if (!bounded_) {
+    load_bounds_ = toposeat::load_bounds(machine.network, request.traffic, machine.pinned,
+                                         request.objective == Objective::time);
+    bounded_ = true;
   }
-  return floor_;
+  return load_bounds_;
 }
 
 double Job::effort() const { return std::clamp(request.budget_s, least_effort, 60.0); }
@@ -130,7 +130,7 @@ double timing_seconds(const RankTraffic &traffic) {
 }
 
 double congestion_bound(const Job &job) {
-  double bound = job.floor().congestion_s;
+  double bound = job.load_bounds().congestion_s;
   if (const auto tree = link_tree_relaxed(job.machine.network)) {
     const auto best = min_max_on_tree(*tree, job.qap);
     if (best)
@@ -157,27 +157,27 @@ std::set<double> message_counts(const RankTraffic &traffic) {
 
 /// Least time in which separating links carry the flows of at least so many messages: none of these
 /// starts before that many messages have taken the nearest route over the link.
-double bound_of_chatty_flows(const Job &job, double messages) {
+double bound_of_heavy_flows(const Job &job, double messages) {
   const auto tree = link_tree_relaxed(job.machine.network, messages);
   if (!tree)
     return 0;
-  Qap chatty = job.qap;
+  Qap heavy = job.qap;
   for (const Flow &flow : job.request.traffic.flows) {
     if (flow.messages < messages)
-      chatty.flow(flow.source, flow.target) = 0;
+      heavy.flow(flow.source, flow.target) = 0;
   }
-  const auto best = min_max_on_tree(*tree, chatty);
+  const auto best = min_max_on_tree(*tree, heavy);
   return best ? best->value : 0;
 }
 
 } // namespace
 
 double time_bound(const Job &job, double congestion_s) {
-  const double transfer = congestion_s > 0 ? congestion_s + job.floor().start_s : 0;
-  double bound = std::max(job.floor().time_s, transfer);
+  const double transfer = congestion_s > 0 ? congestion_s + job.load_bounds().start_s : 0;
+  double bound = std::max(job.load_bounds().time_s, transfer);
   for (const double messages : message_counts(job.request.traffic)) {
     if (messages > 0)
-      bound = std::max(bound, bound_of_chatty_flows(job, messages));
+      bound = std::max(bound, bound_of_heavy_flows(job, messages));
   }
   return bound;
 }

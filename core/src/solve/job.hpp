@@ -10,11 +10,11 @@
 #include "solve/reduced_machine.hpp"
 #include "toposeat/base/deadline.hpp"
 #include "toposeat/flow/flow.hpp"
-#include "toposeat/loads/floors.hpp"
+#include "toposeat/loads/load_bounds.hpp"
 #include "toposeat/loads/load_problem.hpp"
 #include "toposeat/problem/congestion.hpp"
 #include "toposeat/problem/map_request.hpp"
-#include "toposeat/solve/finalists.hpp"
+#include "toposeat/solve/candidates.hpp"
 #include "toposeat/tree/cut_tree.hpp"
 
 namespace toposeat {
@@ -38,7 +38,7 @@ struct Job {
   [[nodiscard]] double effort() const; // budget in seconds, within sane limits
 
   /// What no placement is below, found out when it is first asked for: trees do without.
-  [[nodiscard]] const Floors &floor() const;
+  [[nodiscard]] const LoadBounds &load_bounds() const;
 
   /// Adds the silent ranks on the devices left over, in order.
   [[nodiscard]] Assignment padded(const Assignment &placement) const;
@@ -69,8 +69,8 @@ private:
   mutable std::map<Assignment, Figures> known_;
   mutable std::optional<FlowModel> flow_model_;
   mutable std::optional<PeakModel> peak_model_;
-  mutable Floors floor_;
-  mutable bool floored_ = false;
+  mutable LoadBounds load_bounds_;
+  mutable bool bounded_ = false;
 };
 
 /// How long one placement takes to time, roughly, on a core of 2024: in proportion to the flows,

@@ -57,11 +57,11 @@ std::optional<Assignment> cheapest_on_tree(const Job &job) {
   return best ? std::optional(best->placement) : std::nullopt;
 }
 
-void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
+void add_cost_candidates(const Job &job, const Effort &effort, CandidatePool &candidates) {
   // Timing one placement of a large job takes a good part of the budget.
   const auto add = [&](const Assignment &placement, double /*cost*/) {
     if (!job.deadline.expired())
-      finalists.add(job.unpadded(placement));
+      candidates.add(job.unpadded(placement));
   };
   const Assignment start = job.padded(job.home);
   if (const auto best = cheapest_on_tree(job))
@@ -76,11 +76,11 @@ void add_cost_candidates(const Job &job, const Effort &effort, Finalists &finali
 }
 
 /// Returns the best proved lower bound of the maximum congestion.
-double add_congestion_candidates(const Job &job, const Effort &effort, Finalists &finalists) {
+double add_congestion_candidates(const Job &job, const Effort &effort, CandidatePool &candidates) {
   double bound = congestion_bound(job);
   const bool tree = link_tree(job.machine.network).has_value();
   if (const auto found = least_busy_on_tree(job)) {
-    finalists.add(found->placement);
+    candidates.add(found->placement);
     bound = std::max(bound, found->lower_bound.value_or(0));
   }
   SwapOptions options;
@@ -88,10 +88,10 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
   options.exchanges = effort.exchanges;
   options.visit = [&](const Assignment &placement) {
     if (!job.deadline.expired())
-      finalists.add(placement);
+      candidates.add(placement);
   };
   LoadAnswer least{job.home, unlimited, unlimited};
-  for (const Assignment &start : {job.home, Assignment(finalists.best())}) {
+  for (const Assignment &start : {job.home, Assignment(candidates.best())}) {
     if (job.deadline.expired())
       break;
     const LoadAnswer found = search_congestion(job.loads, start, options,
@@ -109,37 +109,38 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Finalists
   }
   return bound;
 }
-/// Returns the best proved lower bound; what is better than the finalists becomes one of them.
-double prove_time(const Job &job, Finalists &finalists, double bound, const Deadline &deadline) {
+/// Returns the best proved lower bound; what is better than the candidates becomes one of them.
+double prove_time(const Job &job, CandidatePool &candidates, double bound,
+                  const Deadline &deadline) {
   const BoundedAnswer proved =
-      prove_by_limits(job.loads, true, finalists.best(), bound, steady_nodes(job), deadline);
-  finalists.add(proved.placement);
+      prove_by_limits(job.loads, true, candidates.best(), bound, steady_nodes(job), deadline);
+  candidates.add(proved.placement);
   return proved.lower_bound;
 }
 
-Found search_time(const Job &job, Finalists &finalists) {
+Found search_time(const Job &job, CandidatePool &candidates) {
   const Effort effort = effort_of(job);
-  double bound = job.floor().time_s;
-  const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
+  double bound = job.load_bounds().time_s;
+  const auto open = [&] { return less_by_tolerance(bound, candidates.best_score().flow_s); };
   if (open()) {
-    add_cost_candidates(job, effort, finalists);
-    const double links = add_congestion_candidates(job, effort, finalists);
+    add_cost_candidates(job, effort, candidates);
+    const double links = add_congestion_candidates(job, effort, candidates);
     bound = std::max(bound, time_bound(job, links));
   }
   if (open())
-    finalists.refine(3, effort.timings, job.deadline);
+    candidates.refine(3, effort.timings, job.deadline);
   const bool by_limits = job.may_enumerate() && limits_apply(job.loads);
   if (!(is_small(job) && by_limits)) {
     if (open() && by_limits)
-      bound = prove_time(job, finalists, bound, job.deadline.within(0.1 * job.request.budget_s));
-    finalists.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
+      bound = prove_time(job, candidates, bound, job.deadline.within(0.1 * job.request.budget_s));
+    candidates.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
   }
   if (by_limits) {
     if (open())
-      bound = prove_time(job, finalists, bound, job.deadline);
-    return {finalists.best(), bound, "limits"};
+      bound = prove_time(job, candidates, bound, job.deadline);
+    return {candidates.best(), bound, "limits"};
   }
-  return {finalists.best(), bound, open() ? "search" : "search met a bound"};
+  return {candidates.best(), bound, open() ? "search" : "search met a bound"};
 }
 
 struct Candidate {
@@ -191,30 +192,30 @@ Deadline end_of_budget(const Job &job) {
 Found time_the_likeliest(const Job &job) {
   const Deadline end = end_of_budget(job);
   const double begun = end.left();
-  Finalists finalists(job.loads, job.home);
-  job.remember(job.home, finalists.best_score().flow_s);
-  finalists.stop_at(end);
+  CandidatePool candidates(job.loads, job.home);
+  job.remember(job.home, candidates.best_score().flow_s);
+  candidates.stop_at(end);
   const double one_timing = begun - end.left();
   const double searched_s =
       std::clamp(end.left() - 2 * one_timing, 0.25 * end.left(), 0.5 * job.request.budget_s);
   const auto in_time = [&] { return end.left() > one_timing; };
   bool timed = false;
   for (const Candidate &each : untimed_candidates(job, end.within(searched_s))) {
-    const bool hopeless = !less_by_tolerance(each.max_s, finalists.best_score().flow_s);
+    const bool hopeless = !less_by_tolerance(each.max_s, candidates.best_score().flow_s);
     if (hopeless || end.expired() || (timed && !in_time()))
       break;
-    finalists.add(each.placement);
+    candidates.add(each.placement);
     timed = true;
   }
-  const double bound = std::max(job.floor().time_s, time_bound(job, congestion_bound(job)));
-  const auto open = [&] { return less_by_tolerance(bound, finalists.best_score().flow_s); };
+  const double bound = std::max(job.load_bounds().time_s, time_bound(job, congestion_bound(job)));
+  const auto open = [&] { return less_by_tolerance(bound, candidates.best_score().flow_s); };
   if (open() && in_time()) {
     const std::uint64_t timings = effort_of(job).timings;
-    finalists.refine(3, timings, job.deadline);
-    finalists.iterate(job.request.seed, bound * (1 + small_gap), timings, job.deadline);
+    candidates.refine(3, timings, job.deadline);
+    candidates.iterate(job.request.seed, bound * (1 + small_gap), timings, job.deadline);
   }
-  job.remember(finalists.best(), finalists.best_score().flow_s);
-  return {finalists.best(), bound, open() ? "search" : "search met a bound"};
+  job.remember(candidates.best(), candidates.best_score().flow_s);
+  return {candidates.best(), bound, open() ? "search" : "search met a bound"};
 }
 
 } // namespace
@@ -230,10 +231,10 @@ Found solve_time(const Job &job) {
   if (job.devices() > always_timed &&
       job.request.budget_s < few_timings * timing_seconds(job.request.traffic))
     return time_the_likeliest(job);
-  Finalists finalists(job.loads, job.home);
-  job.remember(job.home, finalists.best_score().flow_s);
-  Found found = search_time(job, finalists);
-  job.remember(finalists.best(), finalists.best_score().flow_s);
+  CandidatePool candidates(job.loads, job.home);
+  job.remember(job.home, candidates.best_score().flow_s);
+  Found found = search_time(job, candidates);
+  job.remember(candidates.best(), candidates.best_score().flow_s);
   return found;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/loads/floors.hpp"
+#include "toposeat/loads/load_bounds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,7 @@ struct PortRates {
   double out = unlimited;
   double in = unlimited;
   double both = unlimited;
-  std::uint32_t companions = 0; // other devices that no link lies between: seats of one device
+  std::uint32_t colocated = 0; // other devices that no link lies between: seats of one device
 };
 
 constexpr std::uint32_t matched_devices = 16; // beyond, matching the peers takes too long
@@ -78,14 +78,14 @@ PortRates port_rates(const Network &network, std::uint32_t device) {
   std::set<LinkKey> last;
   std::map<LinkKey, std::uint32_t> out;
   std::map<LinkKey, std::uint32_t> in;
-  std::uint32_t companions = 0;
+  std::uint32_t colocated = 0;
   for (std::uint32_t other = 0; other < network.devices; ++other) {
     if (other == device)
       continue;
     const auto leaving = network.route(device, other);
     const auto entering = network.route(other, device);
     if (leaving.empty() || entering.empty()) {
-      ++companions;
+      ++colocated;
       continue;
     }
     first.emplace(leaving.front().link, leaving.front().reverse);
@@ -95,11 +95,11 @@ PortRates port_rates(const Network &network, std::uint32_t device) {
     for (const LinkKey &key : links_of(entering))
       ++in[key];
   }
-  const std::uint32_t routes = network.devices - 1 - companions;
+  const std::uint32_t routes = network.devices - 1 - colocated;
   if (routes == 0)
     return {};
   PortRates rates{port_rate(network, first, out, routes), port_rate(network, last, in, routes),
-                  unlimited, companions};
+                  unlimited, colocated};
   for (const auto &[key, count] : out) {
     const auto back = in.find({key.first, !key.second});
     if (count == routes && back != in.end() && back->second == routes) {
@@ -123,9 +123,9 @@ struct Exchange {
   Flow back;
 };
 
-class FloorBuilder {
+class LoadBoundsBuilder {
 public:
-  FloorBuilder(const Network &network, const RankTraffic &traffic)
+  LoadBoundsBuilder(const Network &network, const RankTraffic &traffic)
       : network_(network), traffic_(traffic), out_(network.devices, 0), in_(network.devices, 0),
         flows_(network.devices), largest_(network.devices) {
     for (const Flow &flow : traffic.flows) {
@@ -147,20 +147,20 @@ public:
     }
   }
 
-  Floors build(const std::vector<std::uint32_t> &pinned, bool timed) {
+  LoadBounds build(const std::vector<std::uint32_t> &pinned, bool timed) {
     const std::uint32_t n = network_.devices;
-    Floors result{Matrix(n), Matrix(n), start_latency(), 0, 0};
-    const Matrix lone = lone_rates(network_);
+    LoadBounds result{Matrix(n), Matrix(n), start_latency(), 0, 0};
+    const Matrix isolated = isolated_rates(network_);
     const Matrix widths = route_widths(network_);
     const bool matched = n <= matched_devices;
     for (std::uint32_t d = 0; d < n; ++d) {
       const PortRates port = port_rates(network_, d);
       const double nearest = nearest_latency(d);
-      const std::vector<double> rates = falling_rates(d, lone);
+      const std::vector<double> rates = falling_rates(d, isolated);
       const std::vector<double> widest = falling_rates(d, widths);
       for (std::uint32_t r = 0; r < n; ++r) {
         const bool barred = pinned[r] != Qap::no_pin && pinned[r] != d;
-        const Load load = unavoidable(r, port.companions);
+        const Load load = unavoidable(r, port.colocated);
         const double port_load =
             std::max({load.out / port.out, load.in / port.in, load.both / port.both});
         const double congestion = std::max(port_load, slowest_flow(largest_[r], widest));
@@ -169,7 +169,7 @@ public:
         const double start = least == least_messages_.end() ? 0 : least->second * nearest;
         double time = port_load > 0 ? port_load + start : start;
         if (matched && !barred && timed) {
-          time = flows_matched(r, d, lone, pinned, time);
+          time = flows_matched(r, d, isolated, pinned, time);
         } else if (timed) {
           time = std::max(time, start + slowest_flow(largest_[r], rates));
         }
@@ -178,7 +178,7 @@ public:
     }
     result.congestion_s = bottleneck_assignment(result.congestion);
     if (timed)
-      result.time_s = std::max(bottleneck_assignment(result.time), best_case_of_flows(lone));
+      result.time_s = std::max(bottleneck_assignment(result.time), best_case_of_flows(isolated));
     return result;
   }
 
@@ -189,10 +189,10 @@ private:
     double both;
   };
 
-  /// Bytes of a rank that links carry even if its heaviest peers sit on the companions.
-  Load unavoidable(std::uint32_t rank, std::uint32_t companions) const {
+  /// Bytes of a rank that links carry even if its heaviest peers share its device.
+  Load unavoidable(std::uint32_t rank, std::uint32_t colocated) const {
     Load load{out_[rank], in_[rank], out_[rank] + in_[rank]};
-    if (companions == 0)
+    if (colocated == 0)
       return load;
     std::vector<double> out;
     std::vector<double> in;
@@ -202,8 +202,8 @@ private:
       in.push_back(exchange.back.bytes);
       both.push_back(exchange.there.bytes + exchange.back.bytes);
     }
-    return {without_largest(out, companions), without_largest(in, companions),
-            without_largest(both, companions)};
+    return {without_largest(out, colocated), without_largest(in, colocated),
+            without_largest(both, colocated)};
   }
 
   static double without_largest(std::vector<double> &values, std::size_t count) {
@@ -226,11 +226,11 @@ private:
   }
 
   /// Of the pairs of a device, each with the faster of its directions.
-  static std::vector<double> falling_rates(std::uint32_t device, const Matrix &lone) {
+  static std::vector<double> falling_rates(std::uint32_t device, const Matrix &isolated) {
     std::vector<double> rates;
-    for (std::uint32_t other = 0; other < lone.n; ++other) {
+    for (std::uint32_t other = 0; other < isolated.n; ++other) {
       if (other != device)
-        rates.push_back(std::max(lone(device, other), lone(other, device)));
+        rates.push_back(std::max(isolated(device, other), isolated(other, device)));
     }
     std::sort(rates.begin(), rates.end(), std::greater<>());
     return rates;
@@ -238,7 +238,7 @@ private:
 
   /// The peers of a rank on `device` sit on different devices: the least possible maximum over
   /// them of what each flow takes alone, or `at_least`.
-  double flows_matched(std::uint32_t rank, std::uint32_t device, const Matrix &lone,
+  double flows_matched(std::uint32_t rank, std::uint32_t device, const Matrix &isolated,
                        const std::vector<std::uint32_t> &pinned, double at_least) const {
     Matrix alone(network_.devices); // peers first, then rows of zeros
     std::size_t row = 0;
@@ -246,8 +246,8 @@ private:
       for (std::uint32_t d = 0; d < network_.devices; ++d) {
         const bool barred = d == device || (pinned[peer] != Qap::no_pin && pinned[peer] != d);
         alone(row, d) = barred ? unlimited
-                               : std::max(seconds_alone(exchange.there, device, d, lone),
-                                          seconds_alone(exchange.back, d, device, lone));
+                               : std::max(seconds_alone(exchange.there, device, d, isolated),
+                                          seconds_alone(exchange.back, d, device, isolated));
       }
       ++row;
     }
@@ -255,8 +255,8 @@ private:
   }
 
   double seconds_alone(const Flow &flow, std::uint32_t from, std::uint32_t to,
-                       const Matrix &lone) const {
-    const double transfer = flow.bytes > 0 ? flow.bytes / lone(from, to) : 0;
+                       const Matrix &isolated) const {
+    const double transfer = flow.bytes > 0 ? flow.bytes / isolated(from, to) : 0;
     return flow.messages * latency(from, to) + transfer;
   }
 
@@ -279,13 +279,13 @@ private:
 
   /// Every flow on the pair that suits it best. Only the pairs that no other beats in latency and
   /// rate at once matter; there are few.
-  double best_case_of_flows(const Matrix &lone) const {
+  double best_case_of_flows(const Matrix &isolated) const {
     std::set<std::pair<double, double>> all; // latency, seconds per byte
     for (std::uint32_t a = 0; a < network_.devices; ++a) {
       for (std::uint32_t b = 0; b < network_.devices; ++b) {
         if (a == b)
           continue;
-        all.emplace(network_.latency[a * std::size_t{network_.devices} + b], 1 / lone(a, b));
+        all.emplace(network_.latency[a * std::size_t{network_.devices} + b], 1 / isolated(a, b));
       }
     }
     std::vector<std::pair<double, double>> pairs;
@@ -445,7 +445,7 @@ double largest_minimum(const Matrix &matrix) {
 
 } // namespace
 
-Matrix lone_rates(const Network &network) {
+Matrix isolated_rates(const Network &network) {
   Matrix rates = route_widths(network);
   for (std::size_t pair = 0; pair < rates.values.size(); ++pair)
     rates.values[pair] = std::min(rates.values[pair], network.cap[pair]);
@@ -477,9 +477,9 @@ double bottleneck_assignment(const Matrix &matrix, double at_least) {
   return values.empty() ? least : values[low];
 }
 
-Floors floors(const Network &network, const RankTraffic &traffic,
-              const std::vector<std::uint32_t> &pinned, bool timed) {
-  return FloorBuilder(network, traffic).build(pinned, timed);
+LoadBounds load_bounds(const Network &network, const RankTraffic &traffic,
+                       const std::vector<std::uint32_t> &pinned, bool timed) {
+  return LoadBoundsBuilder(network, traffic).build(pinned, timed);
 }
 
 } // namespace toposeat

@@ -17,7 +17,7 @@ namespace toposeat {
 /// over the k-th widest route of the device. Flow time: that, after the fewest messages over the
 /// nearest route of the device; and, up to 16 devices, each flow of the rank alone, its peers on
 /// those devices that suit them best.
-struct Floors {
+struct LoadBounds {
   Matrix congestion; // ranks x ranks are padded to devices x devices: silent ranks have 0
   Matrix time;
   double start_s = 0;      // no byte moves before
@@ -26,11 +26,11 @@ struct Floors {
 };
 
 /// `pinned` as in Qap, one entry per device. Without `timed`, time_s stays 0 and `time` is coarse.
-Floors floors(const Network &network, const RankTraffic &traffic,
-              const std::vector<std::uint32_t> &pinned, bool timed = true);
+LoadBounds load_bounds(const Network &network, const RankTraffic &traffic,
+                       const std::vector<std::uint32_t> &pinned, bool timed = true);
 
 /// Bytes per second of a single flow on idle links, by ordered pair.
-Matrix lone_rates(const Network &network);
+Matrix isolated_rates(const Network &network);
 
 /// Smallest possible maximum over assignments of rows to columns, or `at_least` if that is more.
 double bottleneck_assignment(const Matrix &matrix, double at_least = 0);

@@ -14,7 +14,7 @@
 
 namespace toposeat {
 
-/// What finalists are ordered by, most important first; equal within 1e-9 relative is equal.
+/// What candidates are ordered by, most important first; equal within 1e-9 relative is equal.
 struct Score {
   double flow_s = 0;
   double max_s = 0;
@@ -24,11 +24,11 @@ struct Score {
   [[nodiscard]] bool better_than(const Score &other) const;
 };
 
-/// Different placements, each timed once by the flow model.
-class Finalists {
+/// The elite pool of a search: different placements, each timed once by the flow model.
+class CandidatePool {
 public:
   /// `home` is the default placement: it is the first candidate and wins all ties.
-  Finalists(const LoadProblem &problem, Assignment home);
+  CandidatePool(const LoadProblem &problem, Assignment home);
 
   /// Times a placement unless it is known or plainly worse than the best.
   void add(const Assignment &placement);
@@ -36,7 +36,7 @@ public:
   /// From now on, a placement that is not timed by `end` is dropped.
   void stop_at(const Deadline &end) { model_.stop_at(end); }
 
-  /// Swap descent by flow time from the best `starts` finalists; every improvement is added.
+  /// Swap descent by flow time from the best `starts` candidates; every improvement is added.
   void refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline);
 
   /// Swap descents from kicked placements, as long as the best time exceeds `target`. At most

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "loads/rank_twins.hpp"
+#include "loads/interchangeable_ranks.hpp"
 
 #include <algorithm>
 #include <map>
@@ -60,23 +60,23 @@ bool restricted(const LoadProblem &problem) {
 
 } // namespace
 
-std::vector<std::uint32_t> later_twins(const LoadProblem &problem,
-                                       const std::vector<std::uint32_t> &order,
-                                       std::size_t talking) {
+std::vector<std::uint32_t> later_interchangeable(const LoadProblem &problem,
+                                                 const std::vector<std::uint32_t> &order,
+                                                 std::size_t talking) {
   const Pattern pattern(problem.traffic, order);
   const Symmetry symmetry(pattern.numbers());
   std::vector<std::uint32_t> places(order.size());
   std::iota(places.begin(), places.end(), 0U);
   const bool silent_only = restricted(problem);
-  std::vector<std::uint32_t> twins(order.size(), 0);
+  std::vector<std::uint32_t> interchangeable(order.size(), 0);
   for (std::uint32_t p = 0; p < order.size(); ++p) {
     const auto fixed = std::span<const std::uint32_t>(places).first(p);
     for (std::uint32_t q = p + 1; q < order.size(); ++q) {
       if (p >= talking || (!silent_only && pattern.alike(p, q) && symmetry.equivalent(fixed, p, q)))
-        twins[p] |= 1U << q;
+        interchangeable[p] |= 1U << q;
     }
   }
-  return twins;
+  return interchangeable;
 }
 
 } // namespace toposeat

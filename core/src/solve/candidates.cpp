@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/solve/finalists.hpp"
+#include "toposeat/solve/candidates.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -10,7 +10,7 @@
 namespace toposeat {
 namespace {
 
-constexpr std::size_t most_finalists = 256;
+constexpr std::size_t most_candidates = 256;
 constexpr double worse_anchors = 0.05; // share of worse local optima that are kicked next
 
 /// -1, 0 or 1 as a is less than, equal to or more than b, within the tolerance.
@@ -75,12 +75,12 @@ bool Score::better_than(const Score &other) const {
   return moved < other.moved;
 }
 
-Finalists::Finalists(const LoadProblem &problem, Assignment home)
+CandidatePool::CandidatePool(const LoadProblem &problem, Assignment home)
     : problem_(problem), model_(problem.network, problem.traffic), home_(std::move(home)) {
   add(home_);
 }
 
-Score Finalists::score(const Assignment &placement, double flow_s) const {
+Score CandidatePool::score(const Assignment &placement, double flow_s) const {
   const Congestion loads = congestion(problem_.network, problem_.traffic, placement);
   std::uint32_t moved = 0;
   for (std::size_t r = 0; r < placement.size(); ++r)
@@ -88,8 +88,8 @@ Score Finalists::score(const Assignment &placement, double flow_s) const {
   return {flow_s, loads.max_s, loads.mean_s, moved};
 }
 
-void Finalists::add(const Assignment &placement) {
-  if (placements_.size() >= most_finalists || !seen_.insert(placement).second)
+void CandidatePool::add(const Assignment &placement) {
+  if (placements_.size() >= most_candidates || !seen_.insert(placement).second)
     return;
   const double give_up = placements_.empty() ? unlimited : 1.5 * best_score().flow_s;
   const double flow_s = model_.seconds(placement, give_up);
@@ -101,7 +101,7 @@ void Finalists::add(const Assignment &placement) {
     best_ = scores_.size() - 1;
 }
 
-void Finalists::refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline) {
+void CandidatePool::refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline) {
   std::vector<std::size_t> order(placements_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -116,8 +116,8 @@ void Finalists::refine(std::size_t starts, std::uint64_t timings, const Deadline
   }
 }
 
-void Finalists::iterate(std::uint64_t seed, double target, std::uint64_t timings,
-                        const Deadline &deadline) {
+void CandidatePool::iterate(std::uint64_t seed, double target, std::uint64_t timings,
+                            const Deadline &deadline) {
   Rng rng(seed);
   Kick kick(problem_, home_);
   Assignment anchor = best();
@@ -136,8 +136,8 @@ void Finalists::iterate(std::uint64_t seed, double target, std::uint64_t timings
   }
 }
 
-void Finalists::descend(Assignment &placement, double &flow_s, std::uint64_t &timings,
-                        const Deadline &deadline) {
+void CandidatePool::descend(Assignment &placement, double &flow_s, std::uint64_t &timings,
+                            const Deadline &deadline) {
   bool improved = true;
   while (improved) {
     improved = false;

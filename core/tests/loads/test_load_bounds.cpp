@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/loads/floors.hpp"
+#include "toposeat/loads/load_bounds.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "loads/interchangeable_ranks.hpp"
 #include "loads/limit_proof.hpp"
 #include "loads/limit_search.hpp"
-#include "loads/rank_twins.hpp"
 #include "network_builder.hpp"
 #include "toposeat/base/rng.hpp"
 #include "toposeat/problem/congestion.hpp"
@@ -78,10 +78,10 @@ bool is_symmetry(const RankTraffic &traffic, const Order &image) {
   });
 }
 
-/// As `later_twins` is documented, for a job without restrictions.
-std::vector<std::uint32_t> twins_of(const RankTraffic &traffic, const Order &order,
-                                    std::size_t talking) {
-  std::vector<std::uint32_t> twins(order.size(), 0);
+/// As `later_interchangeable` is documented, for a job without restrictions.
+std::vector<std::uint32_t> interchangeable_of(const RankTraffic &traffic, const Order &order,
+                                              std::size_t talking) {
+  std::vector<std::uint32_t> interchangeable(order.size(), 0);
   Order image(traffic.ranks);
   std::iota(image.begin(), image.end(), 0U);
   do {
@@ -93,17 +93,17 @@ std::vector<std::uint32_t> twins_of(const RankTraffic &traffic, const Order &ord
     if (fixed == order.size())
       continue;
     const auto place = std::find(order.begin(), order.end(), image[order[fixed]]) - order.begin();
-    twins[fixed] |= 1U << place;
+    interchangeable[fixed] |= 1U << place;
   } while (std::next_permutation(image.begin(), image.end()));
   for (std::size_t p = talking; p < order.size(); ++p) // silent ones, whatever is before
-    twins[p] = ((1U << order.size()) - 1) & ~((2U << p) - 1);
-  return twins;
+    interchangeable[p] = ((1U << order.size()) - 1) & ~((2U << p) - 1);
+  return interchangeable;
 }
 
 } // namespace
 
-TEST_CASE("twins are the ranks that some symmetry exchanges while it fixes those before",
-          "[twins]") {
+TEST_CASE("interchangeable ranks are those that some symmetry exchanges while it fixes those before",
+          "[loads]") {
   Rng rng(61);
   const Network network = ring(6);
   for (int repetition = 0; repetition < 30; ++repetition) {
@@ -117,16 +117,17 @@ TEST_CASE("twins are the ranks that some symmetry exchanges while it fixes those
       if (std::find(order.begin(), order.end(), r) == order.end())
         order.push_back(r);
     }
-    CHECK(later_twins(problem, order, talks) == twins_of(traffic, order, talks));
+    CHECK(later_interchangeable(problem, order, talks) ==
+          interchangeable_of(traffic, order, talks));
     // Who is restricted has no twin: only those who are silent do.
     pinned[order[rng.below(talks)]] = rng.below(6);
-    std::vector<std::uint32_t> silent = twins_of(traffic, order, talks);
+    std::vector<std::uint32_t> silent = interchangeable_of(traffic, order, talks);
     std::fill_n(silent.begin(), talks, 0U);
-    CHECK(later_twins(problem, order, talks) == silent);
+    CHECK(later_interchangeable(problem, order, talks) == silent);
   }
 }
 
-TEST_CASE("symmetric traffic on a symmetric machine: nothing is missed", "[twins]") {
+TEST_CASE("symmetric traffic on a symmetric machine: nothing is missed", "[loads]") {
   Rng rng(62);
   const Network network = ring(6);
   for (int repetition = 0; repetition < 12; ++repetition) {
