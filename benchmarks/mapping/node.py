@@ -8,7 +8,7 @@ CPU milliseconds of `_core.map_ranks`, placement and guard included: the median 
 median over rounds, and the worst single call; A/A is the same call measured twice. "proved" counts
 the patterns whose optimum was certified, "refused" those whose optimum was certified too but is
 predicted slower than the default, so that the guard answered something else. A row ends with
-"missed" and the number of patterns whose worst call took a millisecond or more, where that is the
+"missed" and the number of patterns whose worst call took 50 ms or more, where that is the
 figure asked for (cost and congestion on 8 devices and on trees). Calls for machines of kind
 `others` take up to the budget (of seconds, not CPU time) where nothing is proved: each is made
 twice, and under their rows stand the patterns left open, each with its gap. The peers' table gives
@@ -37,7 +37,7 @@ OBJECTIVES = ("cost", "congestion", "time")
 SEEDS = (1, 2, 3)
 TABLES = ("proofs", "found", "peers")
 LONG = "other 16"  # kind of the machines whose calls may take the whole budget
-ALLOWED_MS = 1.0  # of the worst call, placement and proof included
+ALLOWED_MS = 50.0  # of the worst call, placement and proof included
 
 
 def call(

@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("objectives", nargs="*", metavar="OBJECTIVE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", metavar="REGEX", help="of `machine | pattern`")
-    parser.add_argument("--allowed", type=float, default=1.0, metavar="MS")
+    parser.add_argument("--allowed", type=float, default=50.0, metavar="MS")
     parser.add_argument("--save", type=Path, metavar="FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE")
     parser.add_argument("--slowest", type=int, default=5, metavar="N", help="problems to list")

@@ -102,8 +102,9 @@ std::vector<std::uint32_t> interchangeable_of(const RankTraffic &traffic, const 
 
 } // namespace
 
-TEST_CASE("interchangeable ranks are those that some symmetry exchanges while it fixes those before",
-          "[loads]") {
+TEST_CASE(
+    "interchangeable ranks are those that some symmetry exchanges while it fixes those before",
+    "[loads]") {
   Rng rng(61);
   const Network network = ring(6);
   for (int repetition = 0; repetition < 30; ++repetition) {
