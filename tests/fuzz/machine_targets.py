@@ -15,10 +15,10 @@ from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.topology import Topology
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.facts import MachineFacts
-from toposeat.topology.formats import FORMATS, Format, Parsed, format_of, parse_outputs
-from toposeat.topology.merge import makes_machine, merge_topologies
+from toposeat.topology.formats import FORMATS, Format, format_of, parse_outputs
+from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.file_text import decoded
+from toposeat.topology.told import makes_machine
 from toposeat.topology.topology_file import parse_topology, topology_text
 
 _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
@@ -94,7 +94,7 @@ def _amd_smi(bus: Sequence[str]) -> str:
 def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
     """Reads as a user's file is read, but by this reader wherever it would take the file."""
 
-    def parsed(name: Path, data: bytes) -> list[Parsed]:
+    def parsed(name: Path, data: bytes) -> list[Topology]:
         file = decoded(data, name)
         if not of.looks_like(file):
             return parse_outputs(file)
@@ -105,7 +105,7 @@ def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
 
     def read(name: Path, data: bytes) -> None:
         parts = parsed(name, data)
-        if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parts):
+        if any(map(makes_machine, parts)):
             topology = _merged(parts)
             if zlib.crc32(data) % _ROUND_TRIP == 0:
                 check_round_trip(topology)
@@ -113,7 +113,7 @@ def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
     return read
 
 
-def _merged(parts: list[Parsed]) -> Topology:
+def _merged(parts: list[Topology]) -> Topology:
     try:
         return merge_topologies(parts, "fuzzed")
     except ValueError as error:  # as `sources` takes it

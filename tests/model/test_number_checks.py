@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toposeat.model.number_checks import check_pair_number
-from toposeat.topology.facts import HostNumbers, LaneState, PairNumbers
+from toposeat.model.pair_numbers import HostNumbers, LaneState, PairNumbers
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_impossible_numbers_are_no_facts(what: str, value: float) -> None:
     with pytest.raises(ValueError, match="no pair of devices has it"):
         PairNumbers(what=what, values=values)
     with pytest.raises(ValueError, match="no pair of devices has it"):
-        HostNumbers(what=what, device=0, to_device=value)
+        HostNumbers(what=what, device="gpu0", to_device=value)
 
 
 def test_a_lane_faster_than_any() -> None:
     with pytest.raises(ValueError, match="no pair of devices has it"):
-        LaneState(device=0, lane=0, bytes_per_s=2e14)
+        LaneState(device="gpu0", lane=0, bytes_per_s=2e14)

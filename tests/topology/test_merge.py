@@ -14,22 +14,27 @@ from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.mapping import map_traffic
 from toposeat.model.health import Finding
+from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Source
-from toposeat.model.topology import Link, LinkKind, Route, Topology, Vendor
-from toposeat.profile.pattern.patterns import pattern_traffic
-from toposeat.topology import read_topologies, read_topology
-from toposeat.topology.facts import (
-    BANDWIDTH,
-    LATENCY,
-    DeviceFact,
+from toposeat.model.topology import (
+    Bond,
+    Device,
+    FactKind,
     HostNumbers,
     LaneState,
-    LinkFact,
-    MachineFacts,
+    Link,
+    LinkKind,
     PairNumbers,
+    PathClass,
+    Route,
+    Topology,
+    Vendor,
 )
+from toposeat.profile.pattern.patterns import pattern_traffic
+from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.health.findings import findings_of
 from toposeat.topology.merge import merge_topologies
+from toposeat.topology.told import told_machine
 
 GB = 1e9
 
@@ -174,12 +179,10 @@ def test_files_of_different_machines_are_refused(shared_dir: Path) -> None:
 # ---- made-up facts on catalogue machines
 
 
-def facts(base: Topology, **more: object) -> MachineFacts:
+def facts(base: Topology, **more: object) -> Topology:
     """Facts on all devices of a machine, with their PCI bus ids or, without, their indices."""
-    devices = tuple(
-        DeviceFact(label=d.id, index=d.index, pci_bus_id=d.pci_bus_id) for d in base.devices
-    )
-    return MachineFacts(origin="test", devices=devices, **more)  # type: ignore[arg-type]
+    devices = tuple(Device(id=d.id, index=d.index, pci_bus_id=d.pci_bus_id) for d in base.devices)
+    return told_machine(origin="test", devices=devices, **more)  # type: ignore[arg-type]
 
 
 def rates(count: int, value: float, **entries: float) -> np.ndarray:
@@ -192,7 +195,7 @@ def rates(count: int, value: float, **entries: float) -> np.ndarray:
 def test_unmeasured_pairs_keep_their_nominal_number() -> None:
     base = read_topology("dgx-1v")
     numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB, p10=22 * GB))
-    merged = merge_topologies([base, facts(base, pairs=(numbers,))], "m")
+    merged = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
     cap = route(merged, 0, 1).cap_bytes_per_s
     assert cap is not None
     assert (cap.value, cap.source) == (23 * GB, Source.MEASURED)
@@ -210,7 +213,7 @@ def test_peer_access_decides_which_measurement_fits() -> None:
     on = PairNumbers(what=LATENCY, values=rates(8, 2e-6), peer=True)
     off = PairNumbers(what=LATENCY, values=rates(8, 18e-6), peer=False)
     access = {(0, 1): False, (1, 0): True}
-    merged = merge_topologies([base, facts(base, pairs=(off, on), peer_access=access)], "m")
+    merged = merge_topologies([base, facts(base, numbers=(off, on), peer_access=access)], "m")
     latencies = [route(merged, *pair).latency_s for pair in ((0, 1), (1, 0), (0, 2))]
     assert [x.value for x in latencies if x is not None] == [18e-6, 2e-6, 2e-6]
     assert route(merged, 0, 1).staged
@@ -222,7 +225,7 @@ def test_measured_rates_raise_too_small_capacities() -> None:
     first = route(base, 0, 15)
     much = 1.5 * min(capacities(base, first))
     numbers = PairNumbers(what=BANDWIDTH, values=rates(16, np.nan, p09=much))
-    merged = merge_topologies([base, facts(base, pairs=(numbers,))], "m")
+    merged = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
     of = route(merged, 0, 9)
     assert min(capacities(merged, of)) >= much
     assert any("carry more than their nominal capacity" in line for line in merged.report)
@@ -230,8 +233,8 @@ def test_measured_rates_raise_too_small_capacities() -> None:
 
 def test_host_numbers_are_those_of_the_link_above() -> None:
     base = merge_topologies([read_topology("k80-16")], "m")
-    host = HostNumbers(what=BANDWIDTH, device=3, to_device=9e9, from_device=8e9)
-    merged = merge_topologies([base, facts(base, host=(host,))], "m")
+    host = HostNumbers(what=BANDWIDTH, device="gpu3", to_device=9e9, from_device=8e9)
+    merged = merge_topologies([base, facts(base, host_copies=(host,))], "m")
     (above,) = [link for link in merged.links if "gpu3" in link.ends]
     down, up = above.backward_bytes_per_s, above.forward_bytes_per_s
     if above.ends[1] == "gpu3":
@@ -249,7 +252,7 @@ def test_a_bond_that_both_ends_state_shorter_is_drawn_so() -> None:
     double = next(r for r in base.routes if base.link_of_id[r.links[0]].count == 2)
     ends = [d.index for d in base.devices if d.id in (double.source, double.target)]
     lanes = tuple(
-        LaneState(device=d, lane=n, bytes_per_s=None if d in ends and n == 5 else 25e9)
+        LaneState(device=f"gpu{d}", lane=n, bytes_per_s=None if d in ends and n == 5 else 25e9)
         for d in range(8)
         for n in range(6)
     )
@@ -267,7 +270,7 @@ def test_a_bond_that_both_ends_state_shorter_is_drawn_so() -> None:
 def test_lanes_give_rates_and_inactive_links() -> None:
     base = read_topology("dgx-1v")
     lanes = tuple(
-        LaneState(device=d, lane=n, bytes_per_s=None if (d, n) == (2, 5) else 25.781e9)
+        LaneState(device=f"gpu{d}", lane=n, bytes_per_s=None if (d, n) == (2, 5) else 25.781e9)
         for d in range(8)
         for n in range(6)
     )
@@ -286,8 +289,8 @@ def test_links_of_a_driver_replace_those_of_a_matrix(tmp_path: Path) -> None:
     path = tmp_path / "matrix.txt"
     path.write_text(RENDERERS["tabs_new"](cells, 3, ["0", "0", "1"]))
     text = read_topology(path)
-    links = (LinkFact(kind=LinkKind.NVLINK, i=1, j=2, count=4, forward_bytes_per_s=1e11),)
-    merged = merge_topologies([text, facts(text, links=links)], "m")
+    bond = Bond(kind=LinkKind.NVLINK, count=4, bytes_per_s=1e11)
+    merged = merge_topologies([text, facts(text, bonds={(1, 2): bond, (2, 1): bond})], "m")
     bonds = [link for link in merged.links if link.kind is LinkKind.NVLINK]
     assert [(set(b.ends), b.count) for b in bonds] == [({"gpu1", "gpu2"}, 4)]
     assert any(
@@ -321,11 +324,11 @@ def test_a_device_that_only_one_source_knows_is_kept() -> None:
     base = read_topology("dgx-1v")
     devices = tuple(replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0") for d in base.devices)
     base = replace(base, devices=devices)
-    more = MachineFacts(
+    more = told_machine(
         origin="nvidia-smi -q -x",
         devices=(
-            DeviceFact(label="GPU0", index=0, pci_bus_id="0000:00:00.0", name="V100"),
-            DeviceFact(label="GPU8", index=8, pci_bus_id="0000:0f:00.0", numa_node=1),
+            Device(id="GPU0", index=0, pci_bus_id="0000:00:00.0", name="V100"),
+            Device(id="GPU8", index=8, pci_bus_id="0000:0f:00.0", numa_node=1),
         ),
     )
     merged = merge_topologies([base, more], "m")
@@ -336,9 +339,9 @@ def test_a_device_that_only_one_source_knows_is_kept() -> None:
 
 def test_vendors_that_differ_are_two_machines() -> None:
     base = read_topology("dgx-1v")
-    amd = tuple(DeviceFact(label=d.id, index=d.index, vendor=Vendor.AMD) for d in base.devices)
+    amd = tuple(Device(id=d.id, index=d.index, vendor=Vendor.AMD) for d in base.devices)
     with pytest.raises(InputError, match="is a GPU of amd in test, of nvidia"):
-        merge_topologies([base, MachineFacts(origin="test", devices=amd)], "m")
+        merge_topologies([base, told_machine(origin="test", devices=amd)], "m")
 
 
 def test_a_placement_says_which_numbers_it_rests_on(shared_dir: Path) -> None:
@@ -351,6 +354,16 @@ def test_a_placement_says_which_numbers_it_rests_on(shared_dir: Path) -> None:
     assert "nominal" not in said
     base = read_topology("dgx-1v")
     numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB))
-    partly = merge_topologies([base, facts(base, pairs=(numbers,))], "m")
+    partly = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
     notes = map_traffic(partly, pattern_traffic("ring:8")).notes
     assert any("the bandwidths of 55 of 56 pairs are nominal" in note for note in notes)
+
+
+def test_what_a_source_lists_completely_is_told(shared_dir: Path) -> None:
+    machines = shared_dir / "machines"
+    text = read_topology(machines / "nvidia-smi-topo/4gpu-power9-nv3.txt")
+    assert FactKind.DEVICE_LINKS in text.tells
+    cloud = read_topology(next((machines / "nccl-xml").glob("*.xml")))
+    assert FactKind.DEVICE_LINKS not in cloud.tells
+    pair = text.pair_of_ends["gpu0", "gpu1"]
+    assert (pair.path_class, pair.lanes) == (PathClass.NVL, 3)

@@ -25,7 +25,6 @@ from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
-    from toposeat.topology.facts import MachineFacts
     from toposeat.topology.measure import PairResults, SharedLink
 
 
@@ -133,7 +132,7 @@ class MeasureCommand(Command):
         return 0
 
 
-def _machine(base: Topology | None, facts: MachineFacts, shared: Sequence[SharedLink]) -> Topology:
+def _machine(base: Topology | None, facts: Topology, shared: Sequence[SharedLink]) -> Topology:
     from toposeat.topology import measure  # noqa: PLC0415
 
     if base is not None:

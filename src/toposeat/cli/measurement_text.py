@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toposeat.topology.facts import HostNumbers
+    from toposeat.model.pair_numbers import HostNumbers
     from toposeat.topology.measure import PairResults, SharedLink
 
 
@@ -46,7 +46,7 @@ def measurement_document(
         ],
         "host": [
             {
-                "device": each.device,
+                "device": int(each.device.removeprefix("GPU")),
                 "what": each.what,
                 "to_device": each.to_device,
                 "from_device": each.from_device,
@@ -126,7 +126,8 @@ def _host(host: Sequence[HostNumbers]) -> str:
         factor, unit = (1e9, "GB/s") if each.what == "bandwidth" else (1e-6, "us")
         rates = [math.nan if x is None else x for x in (each.to_device, each.from_device)]
         cells = " ".join(f"{_number(x / factor):>10}" for x in rates)
-        lines.append(f"{f'G{each.device} {unit}':<18}{cells}")
+        name = each.device.replace("GPU", "G")
+        lines.append(f"{f'{name} {unit}':<18}{cells}")
     return "\n".join(lines) + "\n"
 
 

@@ -50,7 +50,7 @@ def seat_ranks(
                 local_rank=on_host[device.host],
                 pci_bus_id=device.pci_bus_id,
                 uuid=device.uuid,
-                index=device.index,
+                index=device.number,
                 cpus=cpus.get(rank),
                 memory_node=device.numa_node,
                 nic=nics.get(rank),
@@ -84,8 +84,8 @@ def _devices_of_ranks(
 def _devices_of_hosts(topology: Topology) -> dict[str, tuple[HostDevice, ...]]:
     return {
         host: tuple(
-            HostDevice(index=device.index, pci_bus_id=device.pci_bus_id, uuid=device.uuid)
-            for device in sorted(topology.devices, key=lambda each: each.index)
+            HostDevice(index=device.number, pci_bus_id=device.pci_bus_id, uuid=device.uuid)
+            for device in sorted(topology.devices, key=lambda each: each.number)
             if device.host == host
         )
         for host in topology.hosts

@@ -21,7 +21,8 @@ from toposeat.model.number_checks import (
     check_latency,
     check_number,
 )
-from toposeat.model.pair import Pair
+from toposeat.model.pair import Bond, LinkKind, Pair
+from toposeat.model.pair_numbers import HostNumbers, LaneState, PairNumbers
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
 from toposeat.model.route import (
@@ -37,17 +38,22 @@ from toposeat.model.shown import Shown
 
 __all__ = [
     "ANY_HOST",
+    "Bond",
     "MEASURED_PORTS",
     "MAX_PCIE_NUMBER",
     "Component",
     "ComponentKind",
+    "HostNumbers",
     "CopyProtocol",
     "CurvePoint",
     "Device",
+    "FactKind",
+    "LaneState",
     "Link",
     "LinkKind",
     "Nic",
     "Pair",
+    "PairNumbers",
     "PathClass",
     "PcieState",
     "ProtocolRoute",
@@ -77,6 +83,16 @@ class Vendor(StrEnum):
     UNKNOWN = "unknown"
 
 
+class FactKind(StrEnum):
+    """What a source may list completely: what is missing in it is then absent, else untold."""
+
+    DEVICE_LINKS = "device links"  # which pairs have NVLink, xGMI or Xe Link
+    PCIE_PATHS = "PCIe paths"
+    PEER_ACCESS = "peer access"
+    AFFINITY = "affinity"  # near CPUs or NUMA node of every device
+    NICS = "NICs"
+
+
 class ComponentKind(StrEnum):
     """What a vertex that is neither device nor NIC stands for (hwloc's terms)."""
 
@@ -86,19 +102,6 @@ class ComponentKind(StrEnum):
     NUMA = "numa"
     PACKAGE = "package"  # socket
     NETWORK = "network"  # a switch or router outside the node
-
-
-class LinkKind(StrEnum):
-    """What a link is made of (design, section 4)."""
-
-    NVLINK = "nvlink"
-    XGMI = "xgmi"
-    XELINK = "xelink"
-    C2C = "c2c"
-    PCIE = "pcie"
-    SMP = "smp"  # between packages or NUMA nodes
-    NIC = "nic"
-    NETWORK = "network"
 
 
 def canonical_pci(text: str) -> str:
@@ -137,20 +140,22 @@ class PcieState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """One schedulable GPU or partition of one (MIG slice, GCD, tile).
+    """One schedulable GPU or partition of one (MIG slice, GCD, tile); None is untold.
 
-    `index` is the number nvidia-smi and friends show: for display, never for identity.
+    `index` is the number nvidia-smi and friends show: for display, never for identity; every device
+    of a whole machine has one.
     `numa_node` is the operating system's number; `cpus` are the near CPUs, a Linux list ("0-15").
     `forwards` says that the hardware relays traffic of others through this device (MI250X GCDs).
     `copy_bytes_per_s` and `copy_latency_s` are those of a copy within the device, which ranks that
     share it use; None is "not known" and counts as free. `pcie` is the state of its own PCIe link,
     `inactive_lanes` how many of its device links (NVLink, xGMI, Xe Link) are there but down.
     `parent` names the GPU, board or package that this device is a part of; parts of one whole have
-    the same, devices that are whole have none ("").
+    the same, "" is that of a device that is told to be whole. `told_by` names the source of each
+    member, where several were merged.
     """
 
     id: str
-    index: int
+    index: int | None = None
     host: str = ANY_HOST
     vendor: Vendor = Vendor.UNKNOWN
     name: str = ""
@@ -159,12 +164,13 @@ class Device:
     numa_node: int | None = None
     cpus: str | None = None
     memory_bytes: int | None = None
-    forwards: bool = False
+    forwards: bool | None = None
     copy_bytes_per_s: Quantity | None = None
     copy_latency_s: Quantity | None = None
     pcie: PcieState | None = None
     inactive_lanes: int | None = None
-    parent: str = ""
+    parent: str | None = None
+    told_by: Mapping[str, str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         check_number("index", self.index, MAX_INDEX)
@@ -176,17 +182,23 @@ class Device:
         check_bandwidth(self.copy_bytes_per_s)
         check_latency(self.copy_latency_s)
 
+    @property
+    def number(self) -> int:
+        """The index of a device of a whole machine."""
+        assert self.index is not None, f"{self.id} is of a partial topology"
+        return self.index
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Nic:
     """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`).
 
     `pcie` is the state of its PCIe link, `bytes_per_s` the rate of its active ports per direction;
-    `active` says whether any port is.
+    `active` says whether any port is. `index` and `told_by` are as those of a `Device`.
     """
 
     id: str
-    index: int
+    index: int | None = None
     host: str = ANY_HOST
     name: str = ""
     pci_bus_id: str | None = None
@@ -194,12 +206,19 @@ class Nic:
     pcie: PcieState | None = None
     bytes_per_s: Quantity | None = None
     active: bool | None = None
+    told_by: Mapping[str, str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         check_number("index", self.index, MAX_INDEX)
         check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
         check_bandwidth(self.bytes_per_s)
+
+    @property
+    def number(self) -> int:
+        """The index of an adapter of a whole machine."""
+        assert self.index is not None, f"{self.id} is of a partial topology"
+        return self.index
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,7 +247,7 @@ class Link:
     other way, `combined_bytes_per_s` the limit on both directions together where the hardware has
     one (cross-socket links; PCIe in part), `flow_bytes_per_s` what a single flow reaches where that
     is less than the capacity. Bonded lanes are one link with `count` > 1, whose capacities are
-    those of the whole bond.
+    those of the whole bond. `told_by` names the source that draws it, where several were merged.
     """
 
     id: str
@@ -241,6 +260,7 @@ class Link:
     latency_s: Quantity
     count: int = 1
     name: str = ""
+    told_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.ends[0] == self.ends[1]:
@@ -256,7 +276,12 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology(Shown):
-    """One machine: a node, or several nodes joined by a network.
+    """One machine: a node, or several nodes joined by a network; or what one source tells of it.
+
+    A *partial* topology is what a source tells: perhaps no links, no indices, numbers of pairs that
+    are not on routes yet. Merging folds partial topologies into one and derives the rest. `tells`
+    are the kinds of fact that the source lists completely: of those, what is missing is absent; of
+    all others it is untold.
 
     `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the
     reader doubted, one sentence each; `sources` names published facts for catalogue entries.
@@ -269,7 +294,7 @@ class Topology(Shown):
     Nothing is checked before `check` is called: by what derives the routes, and by what loads.
     """
 
-    name: str
+    name: str = ""
     origin: str
     devices: tuple[Device, ...]
     nics: tuple[Nic, ...] = ()
@@ -283,6 +308,10 @@ class Topology(Shown):
     description: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    tells: tuple[FactKind, ...] = ()
+    numbers: tuple[PairNumbers, ...] = ()
+    host_copies: tuple[HostNumbers, ...] = ()
+    lanes: tuple[LaneState, ...] = ()
 
     def check(self) -> None:
         """Refuse members that contradict each other.
@@ -295,11 +324,15 @@ class Topology(Shown):
         for bus in self.hidden:
             _check_pci(bus)
         _check_unique("device", "devices", (d.id for d in self.devices))
-        _check_unique("device index", "devices", (f"{d.host}:{d.index}" for d in self.devices))
+        _check_unique(
+            "device index",
+            "devices",
+            (None if d.index is None else f"{d.host}:{d.index}" for d in self.devices),
+        )
         _check_unique(
             "PCI bus id",
             "devices",
-            (d.pci_bus_id and f"{d.host}:{d.pci_bus_id}" for d in self.devices),
+            (_on_host(d, d.pci_bus_id) for d in self.devices),
         )
         _check_unique("link", "links", (link.id for link in self.links))
         known: set[str] = set()
@@ -360,6 +393,10 @@ def _check_pci(text: str | None) -> None:
 def _check_cpus(text: str | None) -> None:
     if text is not None:
         parse_cpu_list(text)
+
+
+def _on_host(device: Device, value: object) -> str | None:
+    return None if value is None else f"{device.host}:{value}"
 
 
 def _check_unique(

@@ -12,13 +12,11 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
-from toposeat.topology.facts import MachineFacts
 from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.several_outputs import outputs_of, without_repetitions
 from toposeat.topology.registry import Registered
-
-Parsed = Topology | MachineFacts
+from toposeat.topology.told import is_whole
 
 
 class Format(Registered):
@@ -27,9 +25,9 @@ class Format(Registered):
     __slots__ = ()
     package = "toposeat.topology.readers"
 
-    def parse(self, source: FileText | Path) -> Parsed:
+    def parse(self, source: FileText | Path) -> Topology:
         """What the source says."""
-        parsed: Parsed = self._function("parse")(source)
+        parsed: Topology = self._function("parse")(source)
         return parsed
 
 
@@ -222,7 +220,7 @@ def format_of(file: FileText) -> Format:
     raise InputError(f"unknown format: neither of {names_of_formats()}", path=file.path, hint=_HINT)
 
 
-def parse_outputs(file: FileText) -> list[Parsed]:
+def parse_outputs(file: FileText) -> list[Topology]:
     """What a file says that may hold the outputs of several commands; one part for each of them.
 
     Raises:
@@ -232,11 +230,11 @@ def parse_outputs(file: FileText) -> list[Parsed]:
     if len(outputs) == 1:
         return [parse_file(file)]
     parts = [parse_file(output) for output in outputs]
-    facts = without_repetitions([part for part in parts if isinstance(part, MachineFacts)])
-    return [*(part for part in parts if not isinstance(part, MachineFacts)), *facts]
+    tables = without_repetitions([part for part in parts if not is_whole(part)])
+    return [*filter(is_whole, parts), *tables]
 
 
-def parse_file(file: FileText) -> Parsed:
+def parse_file(file: FileText) -> Topology:
     """What a file of any known format says that holds one output.
 
     Raises:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.shape_text import is_shape
 from toposeat.model.topology import Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
-
-if TYPE_CHECKING:
-    from toposeat.topology.formats import Parsed
+from toposeat.topology.told import is_whole, makes_machine
 
 
 def read_topology(source: str | Path) -> Topology:
@@ -37,7 +34,7 @@ def read_topologies(sources: Sequence[str | Path]) -> Topology:
     The machine is called like the first source.
 
     Args:
-        sources: at least one; see `read_topology`. Files of facts alone (`nvidia-smi nvlink -s`)
+        sources: at least one; see `read_topology`. Tables alone (`nvidia-smi nvlink -s`)
             are welcome beside a source of links.
 
     Raises:
@@ -62,7 +59,7 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     return _machine(parse_outputs(FileText(text, path)), path)
 
 
-def _read(source: str | Path) -> list[Parsed]:
+def _read(source: str | Path) -> list[Topology]:
     """What one source says, in one part or, where a file holds several outputs, in several."""
     if isinstance(source, Path):
         return _read_path(source)
@@ -96,7 +93,7 @@ def _read(source: str | Path) -> list[Parsed]:
     )
 
 
-def _read_path(path: Path) -> list[Parsed]:
+def _read_path(path: Path) -> list[Topology]:
     if path.suffix == ".toml":
         return [read_machine_file(path)]
     from toposeat.topology.formats import TREES, parse_outputs  # noqa: PLC0415
@@ -108,15 +105,15 @@ def _read_path(path: Path) -> list[Parsed]:
     return parse_outputs(read_file(path))
 
 
-def _machine(parts: Sequence[Parsed], source: str | Path) -> Topology:
+def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
     """One machine of all parts, called like the first source; `source` is for messages."""
     path = Path(source)
-    if len(parts) == 1 and isinstance(parts[0], Topology):
+    if len(parts) == 1 and is_whole(parts[0]):
         return parts[0]
     from toposeat.topology.merge import merge_topologies  # noqa: PLC0415
 
     _check_enough(parts, path)
-    name = parts[0].name if isinstance(parts[0], Topology) else path.stem or path.name
+    name = parts[0].name or path.stem or path.name
     try:
         return merge_topologies(parts, name)
     except ValueError as error:
@@ -126,12 +123,9 @@ def _machine(parts: Sequence[Parsed], source: str | Path) -> Topology:
         ) from error
 
 
-def _check_enough(parts: Sequence[Parsed], path: Path) -> None:
+def _check_enough(parts: Sequence[Topology], path: Path) -> None:
     """Refuse sources that do not say how devices are connected."""
-    from toposeat.topology.facts import MachineFacts  # noqa: PLC0415
-    from toposeat.topology.merge import makes_machine  # noqa: PLC0415
-
-    if any(not isinstance(each, MachineFacts) or makes_machine(each) for each in parts):
+    if any(map(makes_machine, parts)):
         return
     names = ", ".join(dict.fromkeys(each.origin for each in parts))
     raise InputError(

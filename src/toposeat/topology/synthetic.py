@@ -20,7 +20,7 @@ from itertools import combinations, product
 from math import prod
 
 from toposeat.errors import UsageError
-from toposeat.model.topology import ComponentKind, Device, LinkKind, Topology
+from toposeat.model.topology import ComponentKind, Device, FactKind, LinkKind, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
@@ -78,7 +78,9 @@ def synthetic_topology(text: str) -> Topology:
             f"{text!r} asks for {count} devices", hint=f"1 to {MAX_DEVICES} are possible"
         )
     request = _with_options(_Request(text, sizes), options, levels=len(sizes))
-    builder = GraphBuilder(pair_fraction={})  # what is asked for is what a flow gets
+    builder = GraphBuilder(  # what is asked for is what a flow gets
+        pair_fraction={}, tells=set(FactKind) - {FactKind.PEER_ACCESS}
+    )
     for i in range(count):
         builder.devices.append(Device(id=f"gpu{i}", index=i, forwards=kind in _FORWARDING))
     write(builder, request)

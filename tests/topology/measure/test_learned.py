@@ -108,7 +108,7 @@ def test_pairs_without_peer_access_have_the_numbers_of_staging() -> None:
     real = read_topology("k80-16")
     workers, results = measured(real, denied=frozenset({(0, 8), (8, 0)}))
     facts = facts_of_measurement(workers.pci, results, "get")
-    assert not np.isnan(facts.pairs[0].values[0, 8])
+    assert not np.isnan(facts.numbers[0].values[0, 8])
     machine = with_curves(measured_topology(real, facts, []), workers.pci, results, "get")
     assert machine.route_of_pair["gpu0", "gpu8"].curve is not None
     assert machine.route_of_pair["gpu0", "gpu1"].curve is not None
@@ -185,6 +185,6 @@ def test_measured_numbers_keep_how_far_repeats_were_apart() -> None:
     assert 0.05 < abs(after[0, 1:] / before[0, 1:] - 1).max() <= 0.1
     assert abs(after[1, 2:] / before[1, 2:] - 1).max() <= 0.02
     other = facts_of_measurement(workers.pci, PairResults(8), "get")
-    merged = merge_topologies([machine, replace(other, pairs=(), origin="nothing new")], "both")
+    merged = merge_topologies([machine, replace(other, numbers=(), origin="nothing new")], "both")
     assert merged.metadata[SPREAD_KEY] == machine.metadata[SPREAD_KEY]
     assert [r.cap_bytes_per_s for r in merged.routes] == [r.cap_bytes_per_s for r in machine.routes]

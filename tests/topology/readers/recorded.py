@@ -1,25 +1,81 @@
-"""Reading recorded files of tools in tests."""
+"""Reading recorded files of tools in tests, and partial topologies by the rows of their tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from toposeat.topology.facts import MachineFacts
-from toposeat.topology.formats import Parsed, parse_file
+from toposeat.model.topology import Bond, Topology
+from toposeat.topology.formats import parse_file
+from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.told import is_whole
+
+Place = tuple[int, int]
 
 
-def facts_of(path: Path) -> MachineFacts:
+def facts_of(path: Path) -> Topology:
     """What a recorded file of tables says, by the reader that the registry finds for it."""
     return as_facts(parse_file(read_file(path)))
 
 
-def facts_of_text(text: str, name: str = "f.txt") -> MachineFacts:
+def facts_of_text(text: str, name: str = "f.txt") -> Topology:
     """The same for a text."""
     return as_facts(parse_file(FileText(text, Path(name))))
 
 
-def as_facts(parsed: Parsed) -> MachineFacts:
-    """Facts, nothing else."""
-    assert isinstance(parsed, MachineFacts)
+def as_facts(parsed: Topology) -> Topology:
+    """A partial topology, nothing else."""
+    assert not is_whole(parsed)
     return parsed
+
+
+def row_of(facts: Topology) -> dict[str, int]:
+    """The number of each endpoint: devices first, then NICs."""
+    ids = [*(d.id for d in facts.devices), *(n.id for n in facts.nics)]
+    return {id: i for i, id in enumerate(ids)}
+
+
+def peers(facts: Topology) -> dict[Place, bool]:
+    """Peer access by row of the source and row of the target."""
+    row = row_of(facts)
+    return {
+        (row[p.source], row[p.target]): p.peer_access
+        for p in facts.pairs
+        if p.peer_access is not None
+    }
+
+
+def bonds(facts: Topology) -> dict[Place, Bond]:
+    """Bonds by rows, the smaller first; those of the way back must be there too."""
+    row = row_of(facts)
+    found = {(row[p.source], row[p.target]): p.bond for p in facts.pairs if p.bond is not None}
+    assert set(found) == {(j, i) for i, j in found}
+    return {(i, j): bond for (i, j), bond in found.items() if i < j}
+
+
+def relations(facts: Topology) -> dict[Place, Relation]:
+    """Best connections by rows, the smaller first; both ways must be alike."""
+    row = row_of(facts)
+    found = {
+        (row[p.source], row[p.target]): Relation(p.path_class, p.lanes or 0)
+        for p in facts.pairs
+        if p.path_class is not None
+    }
+    assert all(found[j, i] == relation for (i, j), relation in found.items())
+    return {(i, j): relation for (i, j), relation in found.items() if i < j}
+
+
+def relation(facts: Topology, i: int, j: int) -> Relation:
+    """The best connection of two rows."""
+    return relations(facts).get((min(i, j), max(i, j)), UNKNOWN)
+
+
+def paths(facts: Topology) -> dict[Place, str]:
+    """PCIe paths by rows, the smaller first."""
+    row = row_of(facts)
+    found = {
+        (row[p.source], row[p.target]): p.pcie_class.value
+        for p in facts.pairs
+        if p.pcie_class is not None
+    }
+    return {(i, j): word for (i, j), word in found.items() if i < j}

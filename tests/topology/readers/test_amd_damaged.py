@@ -91,8 +91,7 @@ def test_the_order_of_rows_and_of_tables_does_not_matter(order: list[int], first
         table("Link Type between two GPUs", lambda i, j: "XGMI" if i != j else 0, list(range(6))),
     ]
     facts = parse_file(decoded("\n".join(parts[:: -1 if first % 2 else 1]).encode(), Path("x")))
-    labels = [d.label for d in facts.devices]
-    links = {frozenset((labels[x.i], labels[x.j])) for x in facts.links}  # type: ignore[union-attr]
+    links = {frozenset((p.source, p.target)) for p in facts.pairs if p.bond is not None}
     assert links == {
         frozenset((f"GPU{i}", f"GPU{j}"))
         for i in range(6) for j in range(i) if weight[i, j] == 15

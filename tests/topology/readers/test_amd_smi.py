@@ -7,28 +7,30 @@ from pathlib import Path
 import pytest
 
 from tests.topology.readers import amd_samples as samples
+from tests.topology.readers.recorded import bonds, paths, peers
 from toposeat.errors import InputError
+from toposeat.model.topology import Topology
 from toposeat.topology import constants as k
-from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.told import is_whole
 
 
-def read(text: str) -> MachineFacts:
+def read(text: str) -> Topology:
     facts = parse_file(FileText(text, Path("node.txt")))
-    assert isinstance(facts, MachineFacts)
+    assert not is_whole(facts)
     return facts
 
 
 def test_mi250x_in_text() -> None:
     facts = read(samples.amd_smi_mi250x())
     assert tuple(d.pci_bus_id for d in facts.devices) == samples.MI250X_BUS
-    assert {(x.i, x.j): x.count for x in facts.links} == samples.MI250X
-    assert {(x.count, x.forward_bytes_per_s) for x in facts.links} == {
+    assert {at: x.count for at, x in bonds(facts).items()} == samples.MI250X
+    assert {(x.count, x.bytes_per_s) for x in bonds(facts).values()} == {
         (4, 200e9), (2, 100e9), (1, 50e9)
     }  # fmt: skip
-    assert all(facts.peer_access.values())
-    assert len(facts.peer_access) == 56
+    assert all(peers(facts).values())
+    assert len(peers(facts)) == 56
     assert any("hops is not used" in line for line in facts.report)
 
 
@@ -52,12 +54,11 @@ def test_text_and_json_say_the_same() -> None:
     )
     as_text, as_json = read(text), read(samples.amd_smi_json(bus, weight, kind))
     assert as_text.devices == as_json.devices
-    assert as_text.links == as_json.links
-    assert len(as_text.links) == 12
-    assert as_text.peer_access == as_json.peer_access
-    assert as_text.pcie_relations == as_json.pcie_relations
-    assert as_text.pcie_relations is not None
-    assert len(as_text.pcie_relations.relations) == 16
+    assert bonds(as_text) == bonds(as_json)
+    assert len(bonds(as_text)) == 12
+    assert peers(as_text) == peers(as_json)
+    assert paths(as_text) == paths(as_json)
+    assert len(paths(as_text)) == 16
 
 
 def test_partitions_have_a_parent() -> None:
@@ -71,11 +72,11 @@ def test_partitions_have_a_parent() -> None:
         )
     )
     assert [d.parent for d in facts.devices] == ["0000:05:00"] * 4 + ["0000:26:00"] * 4
-    inside = [x for x in facts.links if x.i // 4 == x.j // 4]
+    inside = {(i, j): x for (i, j), x in bonds(facts).items() if i // 4 == j // 4}
     assert len(inside) == 12
-    assert {x.forward_bytes_per_s for x in inside} == {k.XGMI_IN_PACKAGE}
-    (between,) = (x for x in facts.links if x not in inside)
-    assert (between.i, between.j, between.forward_bytes_per_s) == (0, 4, 64e9)
+    assert {x.bytes_per_s for x in inside.values()} == {k.XGMI_IN_PACKAGE}
+    between = {at: x.bytes_per_s for at, x in bonds(facts).items() if at not in inside}
+    assert between == {(0, 4): 64e9}
     assert {d.forwards for d in facts.devices} == {True}
     assert any("8 devices are partitions of 2 GPUs" in line for line in facts.report)
 
@@ -86,8 +87,8 @@ def test_idle_range_is_not_known() -> None:
         samples.amd_smi_table("LINK TYPE TABLE", bus, lambda i, j: "XGMI" if i - j else "SELF")
         + samples.amd_smi_table("NUMA BW TABLE", bus, lambda i, j: "0-0" if i - j else "N/A")
     )
-    (link,) = facts.links
-    assert link.forward_bytes_per_s is None
+    (link,) = bonds(facts).values()
+    assert link.bytes_per_s is None
     assert any("no table of weights" in line for line in facts.report)
 
 

@@ -14,9 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.topology.readers.recorded import facts_of
+from tests.topology.readers.recorded import facts_of, peers, relations
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Device, PcieState, Topology
+
+
+def pcie(device: Device) -> PcieState:
+    assert device.pcie is not None
+    return device.pcie
 
 
 def index(shared_dir: Path, *formats: str) -> Iterator[tuple[str, int, str]]:
@@ -36,12 +41,11 @@ def test_relations_between_gpus(shared_dir: Path) -> None:
         except InputError:
             assert verified.startswith("QUIRK"), name
             continue
-        assert facts.relations is not None
         assert len(facts.devices) == gpus
         assert match, name
         words = {"SOC": "SYS"}
         expected = {words.get(word, word) for word in match[1].split(",") if word}
-        between = {r.token for (_, j), r in facts.relations.relations.items() if j < gpus}
+        between = {r.token for (_, j), r in relations(facts).items() if j < gpus}
         assert between == expected, name
         checked += 1
     assert checked == 25
@@ -51,8 +55,8 @@ def test_peer_states(shared_dir: Path) -> None:
     for name, gpus, verified in index(shared_dir, "nvidia-smi-p2p"):
         facts = facts_of(shared_dir / "machines" / name)
         assert len(facts.devices) == gpus
-        assert len(facts.peer_access) == gpus * (gpus - 1)
-        assert set(facts.peer_access.values()) == {verified.endswith("rel=OK")}
+        assert len(peers(facts)) == gpus * (gpus - 1)
+        assert set(peers(facts).values()) == {verified.endswith("rel=OK")}
 
 
 def test_inventories(shared_dir: Path) -> None:
@@ -62,7 +66,7 @@ def test_inventories(shared_dir: Path) -> None:
         devices = facts_of(shared_dir / "machines" / name).devices
         assert len(devices) == gpus == int(match[1])
         assert {d.name for d in devices} == {match[2]}
-        assert {d.pcie_max_generation for d in devices} == {int(match[4])}
+        assert {pcie(d).max_generation for d in devices} == {int(match[4])}
         assert not any(d.parent for d in devices)
 
 
@@ -78,14 +82,14 @@ def test_matrices_and_their_asymmetry(shared_dir: Path, form: str) -> None:
                 facts_of(shared_dir / "machines" / name)
             continue
         facts = facts_of(shared_dir / "machines" / name)
-        assert (len(facts.devices), len(facts.pairs)) == (gpus, int(match[1]))
+        assert (len(facts.devices), len(facts.numbers)) == (gpus, int(match[1]))
         assert round(100 * worst_asymmetry(facts)) == int(match[3])
 
 
-def worst_asymmetry(facts: MachineFacts) -> float:
+def worst_asymmetry(facts: Topology) -> float:
     """The largest difference between the two directions of a pair, of the larger of them."""
     worst = 0.0
-    for numbers in facts.pairs:
+    for numbers in facts.numbers:
         values = numbers.values
         apart = np.abs(values - values.T) / np.maximum(values, values.T)
         np.fill_diagonal(apart, 0)

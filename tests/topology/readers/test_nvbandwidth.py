@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.topology.readers.recorded import facts_of, facts_of_text
+from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Topology
 
 TEXT = """\
 nvbandwidth Version: v0.7
@@ -116,12 +116,12 @@ def as_json(text: str) -> str:
 
 
 @pytest.fixture(params=["text", "json"])
-def facts(request: pytest.FixtureRequest) -> MachineFacts:
+def facts(request: pytest.FixtureRequest) -> Topology:
     return facts_of_text(TEXT if request.param == "text" else as_json(TEXT))
 
 
-def test_reads_go_from_column_to_row_and_writes_the_other_way(facts: MachineFacts) -> None:
-    read, write, both = facts.pairs
+def test_reads_go_from_column_to_row_and_writes_the_other_way(facts: Topology) -> None:
+    read, write, both = facts.numbers
     assert (read.engine, read.operation, read.peer) == ("ce", "read", True)
     assert read.values[1, 0] == pytest.approx(264.30e9)
     assert read.values[0, 1] == pytest.approx(262.10e9)
@@ -132,28 +132,28 @@ def test_reads_go_from_column_to_row_and_writes_the_other_way(facts: MachineFact
     assert both.values[0, 1] == pytest.approx(482e9)
 
 
-def test_host_copies_devices_and_peers(facts: MachineFacts) -> None:
-    assert [(h.to_device, h.from_device) for h in facts.host] == [
+def test_host_copies_devices_and_peers(facts: Topology) -> None:
+    assert [(h.to_device, h.from_device) for h in facts.host_copies] == [
         (pytest.approx(24.5e9), pytest.approx(22.5e9)),
         (pytest.approx(25.5e9), pytest.approx(23.5e9)),
     ]
     assert [d.pci_bus_id for d in facts.devices] == ["0000:07:00.0", "000a:0f:00.0"]
     assert {d.name for d in facts.devices} == {"NVIDIA A100-SXM4-80GB"}
-    assert facts.peer_access == {(0, 1): True, (1, 0): True}
+    assert peers(facts) == {(0, 1): True, (1, 0): True}
 
 
-def test_says_what_it_does_not_use(facts: MachineFacts) -> None:
+def test_says_what_it_does_not_use(facts: Topology) -> None:
     assert any("2 tests are not used, host_to_all_memcpy_ce" in line for line in facts.report)
 
 
 def test_recorded_a100(shared_dir: Path) -> None:
     facts = facts_of(shared_dir / "machines/nvbandwidth/8gpu-a100-d2d-write-ce.txt")
-    (write,) = facts.pairs
+    (write,) = facts.numbers
     assert write.values[6, 0] == pytest.approx(274.89e9)
     assert write.values[0, 6] == pytest.approx(276.55e9)
     assert np.isnan(np.diag(write.values)).all()  # 0.00 in that version
-    assert len(facts.peer_access) == 56
-    assert all(facts.peer_access.values())
+    assert len(peers(facts)) == 56
+    assert all(peers(facts).values())
 
 
 def test_recorded_gh200_contradicts_itself(shared_dir: Path) -> None:
@@ -166,7 +166,7 @@ def test_pairs_that_were_not_measured_have_no_peer_access() -> None:
     text = TEXT.replace(" 1    262.10       N/A", " 1       N/A       N/A")
     text = text.replace("SUM device_to_device_memcpy_read_ce 526.40\n", "")
     facts = facts_of_text(text.split("Running device_to_device_memcpy_write_sm")[0])
-    assert facts.peer_access == {(1, 0): True, (0, 1): False}
+    assert peers(facts) == {(1, 0): True, (0, 1): False}
     assert any("1 ordered pairs were not measured" in line for line in facts.report)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.readers.recorded import facts_of, facts_of_text
+from tests.topology.readers.recorded import facts_of, facts_of_text, row_of
 from toposeat.errors import InputError
 
 GOLDEN = {  # indices, lanes, inactive (device, lane), bytes/s of the others, words of the report
@@ -37,7 +37,7 @@ def test_says_what_the_file_says(shared_dir: Path, name: str) -> None:
     assert tuple(d.index for d in facts.devices) == indices
     assert len({d.uuid for d in facts.devices}) == len(indices)
     assert len(facts.lanes) == lanes
-    down = [(x.device, x.lane) for x in facts.lanes if x.bytes_per_s is None]
+    down = [(row_of(facts)[x.device], x.lane) for x in facts.lanes if x.bytes_per_s is None]
     assert tuple(down) == inactive
     assert {x.bytes_per_s for x in facts.lanes} - {None} == {rate}
     assert len(facts.report) == len(words)
@@ -48,8 +48,8 @@ def test_says_what_the_file_says(shared_dir: Path, name: str) -> None:
 def test_mig_slices_are_children_of_their_gpu(shared_dir: Path) -> None:
     facts = facts_of(shared_dir / "machines/nvidia-smi-L/1gpu-a100-7mig.txt")
     parent, *slices = facts.devices
-    assert (parent.label, parent.index, parent.parent) == ("GPU0", 0, None)
-    assert [s.label for s in slices] == [f"GPU0/{i}" for i in range(7)]
+    assert (parent.id, parent.index, parent.parent) == ("GPU0", 0, None)
+    assert [s.id for s in slices] == [f"GPU0/{i}" for i in range(7)]
     assert {(s.parent, s.index, s.name) for s in slices} == {
         ("GPU0", None, "NVIDIA A100-SXM4-80GB MIG 1g.10gb")
     }
@@ -78,7 +78,7 @@ def test_reads_back_what_was_printed(rates: list[list[int | None]]) -> None:
         for i, gpu in enumerate(rates)
     )
     facts = facts_of_text(text)
-    found = {(x.device, x.lane): x.bytes_per_s for x in facts.lanes}
+    found = {(row_of(facts)[x.device], x.lane): x.bytes_per_s for x in facts.lanes}
     expected = {(i, n): rate for i, gpu in enumerate(rates) for n, rate in enumerate(gpu)}
     assert found.keys() == expected.keys()
     for key, rate in expected.items():
@@ -88,7 +88,7 @@ def test_reads_back_what_was_printed(rates: list[list[int | None]]) -> None:
 def test_a_gpu_whose_lanes_are_all_inactive_has_as_many_as_its_like() -> None:
     text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n" + HEAD.format(1, 1) + DOWN
     facts = facts_of_text(text)
-    assert [(x.device, x.lane, x.bytes_per_s) for x in facts.lanes[2:]] == [
+    assert [(row_of(facts)[x.device], x.lane, x.bytes_per_s) for x in facts.lanes[2:]] == [
         (1, 0, None),
         (1, 1, None),
     ]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.readers.recorded import facts_of, facts_of_text
+from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
 from toposeat.topology.readers.nvidia_smi_p2p import MEANINGS
 
@@ -31,7 +31,7 @@ def test_every_recorded_file_has_expectations(shared_dir: Path) -> None:
 def test_says_what_the_file_says(shared_dir: Path, name: str) -> None:
     facts = facts_of(shared_dir / "machines/nvidia-smi-p2p" / name)
     gpus, access, words = GOLDEN[name]
-    assert facts.peer_access == dict.fromkeys(permutations(range(gpus), 2), access)
+    assert peers(facts) == dict.fromkeys(permutations(range(gpus), 2), access)
     assert facts.report[0] == UNSTATED
     assert [any(w in line for line in facts.report[1:]) for w in words] == [True] * len(words)
     assert len(facts.report) == 1 + len(words)
@@ -65,11 +65,11 @@ def test_access_is_what_reading_and_writing_say(cells: list[list[str]], capabili
     for i, j in permutations(range(len(cells)), 2):
         state = cells[i][j]
         if state == "OK":
-            assert facts.peer_access[i, j] is True
+            assert peers(facts)[i, j] is True
         elif decides and state != "U":
-            assert facts.peer_access[i, j] is False
+            assert peers(facts)[i, j] is False
         else:  # NVLink may not serve a pair that PCIe serves
-            assert (i, j) not in facts.peer_access
+            assert (i, j) not in peers(facts)
     torn = any(cells[i][j] != cells[j][i] for i, j in permutations(range(len(cells)), 2))
     assert torn == any("asymmetric" in line for line in facts.report)
     assert not any("not stated" in line for line in facts.report)
@@ -100,7 +100,7 @@ def test_refuses(text: str, line: int, words: str) -> None:
 def test_a_word_of_a_newer_driver_leaves_its_pair_open() -> None:
     cells = [["X", "OK", "QNS"], ["OK", "X", "CNS"], ["QNS", "CNS", "X"]]
     facts = facts_of_text(written(cells))
-    assert facts.peer_access == {(0, 1): True, (1, 0): True, (1, 2): False, (2, 1): False}
+    assert peers(facts) == {(0, 1): True, (1, 0): True, (1, 2): False, (2, 1): False}
     assert (
         "1 pairs have a word that is not known (QNS), first GPU0 - GPU2 at line 3"
         in (facts.report[0])

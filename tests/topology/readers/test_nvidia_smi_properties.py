@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.topology.readers.recorded import relation
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
-from toposeat.topology.graph.relation import RelationMatrix, relation_of_token
-from toposeat.topology.graph.relation_graph import topology_of_relations
+from toposeat.model.topology import Topology
+from toposeat.topology.graph.relation import relation_of_token
+from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
 
 TOKENS = ("NV1", "NV2", "NV12", "NV18", "PIX", "PXB", "PHB", "NODE", "SYS")
@@ -30,12 +32,12 @@ def matrices(draw: st.DrawFn) -> tuple[list[list[str]], int, list[str]]:
     return cells, gpus, draw(st.lists(st.sampled_from(CPUS), min_size=gpus, max_size=gpus))
 
 
-def check(matrix: RelationMatrix, cells: list[list[str]], gpus: int, cpus: list[str]) -> None:
+def check(matrix: Topology, cells: list[list[str]], gpus: int, cpus: list[str]) -> None:
     count = len(cells)
-    assert (len(matrix.gpus), len(matrix.endpoints)) == (gpus, count)
+    assert (len(matrix.devices), len(matrix.devices) + len(matrix.nics)) == (gpus, count)
     for i, j in combinations(range(count), 2):
-        assert matrix.relation(i, j) == relation_of_token(cells[i][j])
-    assert list(matrix.cpu_affinity) == cpus
+        assert relation(matrix, i, j) == relation_of_token(cells[i][j])
+    assert [d.cpus for d in matrix.devices] == cpus
 
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
@@ -53,7 +55,7 @@ def test_reads_back_what_was_written(
 def test_any_matrix_becomes_a_routed_graph(drawn: tuple[list[list[str]], int, list[str]]) -> None:
     cells, gpus, cpus = drawn
     matrix = parse_topo_matrix(RENDERERS["tabs_new"](cells, gpus, cpus))
-    topology = topology_of_relations(matrix, name="any", origin="test")
+    topology = merge_topologies([matrix], "any")
     assert len(topology.routes) == gpus * (len(cells) - 1)
     for route in topology.routes:
         assert route.path_class.value == relation_word(cells, gpus, route.source, route.target) or (
@@ -89,9 +91,9 @@ def test_no_truncation_passes_silently(form: str) -> None:
                 continue
             accepted += 1
             for i, j in combinations(range(len(cells)), 2):
-                stated = matrix.relation(i, j) == relation_of_token(cells[i][j])
+                stated = relation(matrix, i, j) == relation_of_token(cells[i][j])
                 assert stated or any("no rows for NICs" in line for line in matrix.report)
-            if list(matrix.cpu_affinity) != cpus:
+            if [d.cpus for d in matrix.devices] != cpus:
                 assert any("its end may be cut" in line for line in matrix.report)
         assert accepted < len(text)
 
@@ -124,7 +126,7 @@ def test_mutated_text_raises_nothing_but_input_errors(
         assert "\n" not in error.message
         assert error.hint
         return
-    topology_of_relations(matrix, name="mutated", origin="test")
+    merge_topologies([matrix], "mutated")
 
 
 @settings(max_examples=100, deadline=None)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.topology.readers.recorded import facts_of, facts_of_text
 from toposeat.errors import InputError
-from toposeat.topology.facts import DeviceFact
+from toposeat.model.topology import Device, PcieState
 
 MIB = 1 << 20
 GOLDEN = {  # name, MiB, generation now and at best, width now and at best, bus ids, report
@@ -33,6 +33,11 @@ GOLDEN = {  # name, MiB, generation now and at best, width now and at best, bus 
 }  # fmt: skip
 
 
+def pcie(device: Device) -> PcieState:
+    assert device.pcie is not None
+    return device.pcie
+
+
 def test_every_recorded_file_has_expectations(shared_dir: Path) -> None:
     assert {p.name for p in (shared_dir / "machines/nvidia-smi-q-xml").iterdir()} == set(GOLDEN)
 
@@ -45,8 +50,8 @@ def test_recorded_xml(shared_dir: Path, name: str) -> None:
     assert [d.index for d in facts.devices] == list(range(len(buses)))
     for d in facts.devices:
         assert (d.name, d.memory_bytes) == (product, mib * MIB)
-        assert (d.pcie_generation, d.pcie_max_generation) == generation
-        assert (d.pcie_width, d.pcie_max_width) == width
+        assert (pcie(d).generation, pcie(d).max_generation) == generation
+        assert (pcie(d).width, pcie(d).max_width) == width
     assert len({d.uuid for d in facts.devices}) == len(buses)
     assert facts.report == report
 
@@ -138,7 +143,7 @@ XML = """<?xml version="1.0" ?>
 """
 
 
-def without_origin(text: str) -> tuple[tuple[DeviceFact, ...], tuple[str, ...]]:
+def without_origin(text: str) -> tuple[tuple[Device, ...], tuple[str, ...]]:
     facts = facts_of_text(text)
     return facts.devices, facts.report
 
@@ -150,11 +155,11 @@ def test_text_and_xml_say_the_same() -> None:
 def test_nested_values_of_the_text() -> None:
     facts = facts_of_text(TEXT)
     first, second, slice_ = facts.devices
-    assert (first.pcie_generation, first.pcie_max_generation) == (1, 5)
-    assert (first.pcie_width, first.pcie_max_width) == (8, 16)
+    assert (pcie(first).generation, pcie(first).max_generation) == (1, 5)
+    assert (pcie(first).width, pcie(first).max_width) == (8, 16)
     assert first.memory_bytes == 81559 * MIB  # not the slice's, not BAR1's
     assert (second.memory_bytes, second.index) == (None, 1)
-    assert (slice_.label, slice_.parent, slice_.pci_bus_id) == ("GPU0/0", "GPU0", None)
+    assert (slice_.id, slice_.parent, slice_.pci_bus_id) == ("GPU0/0", "GPU0", None)
     for words in (
         "GPU0 has a PCIe link of x8, x16 is possible",
         "1 GPUs run their PCIe link below its generation",
@@ -184,8 +189,8 @@ CSV = (
 def test_csv_has_links_and_identities() -> None:
     facts = facts_of_text(CSV)
     first, second = facts.devices
-    assert (first.index, first.pci_bus_id, first.pcie_width) == (3, "0000:19:00.0", 8)
-    assert (second.index, second.pcie_generation, second.memory_bytes) == (1, None, 81559 * MIB)
+    assert (first.index, first.pci_bus_id, pcie(first).width) == (3, "0000:19:00.0", 8)
+    assert (second.index, pcie(second).generation, second.memory_bytes) == (1, None, 81559 * MIB)
     assert any("GPU3 has a PCIe link of x8" in line for line in facts.report)
 
 

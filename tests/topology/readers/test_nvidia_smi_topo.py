@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.topology.readers.recorded import relation, relations, row_of
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
-from toposeat.topology.graph.relation import RelationMatrix
+from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
 
 
@@ -144,12 +145,12 @@ def recorded(shared_dir: Path) -> Path:
     return shared_dir / "machines" / "nvidia-smi-topo"
 
 
-def read(path: Path) -> RelationMatrix:
+def read(path: Path) -> Topology:
     return parse_topo_matrix(path.read_bytes().decode(), path=path)
 
 
-def token(matrix: RelationMatrix, a: str, b: str) -> str:
-    return matrix.relation(matrix.endpoints.index(a), matrix.endpoints.index(b)).token
+def token(matrix: Topology, a: str, b: str) -> str:
+    return relation(matrix, row_of(matrix)[a], row_of(matrix)[b]).token
 
 
 def test_every_recorded_file_has_expectations(recorded: Path, shared_dir: Path) -> None:
@@ -163,14 +164,14 @@ def test_every_recorded_file_has_expectations(recorded: Path, shared_dir: Path) 
 def test_says_what_the_file_says(recorded: Path, name: str) -> None:
     matrix, facts = read(recorded / name), GOLDEN[name]
     gpus = facts.gpus
-    assert (len(matrix.gpus), len(matrix.nics)) == (gpus, facts.nics)
-    between = [r.token for (_, j), r in matrix.relations.items() if j < gpus]
+    assert (len(matrix.devices), len(matrix.nics)) == (gpus, facts.nics)
+    between = [r.token for (_, j), r in relations(matrix).items() if j < gpus]
     assert Counter(between) == facts.tokens
     for (a, b), expected in facts.pairs.items():
         assert token(matrix, a, b) == token(matrix, b, a) == expected
-    assert (matrix.cpu_affinity[0], matrix.cpu_affinity[-1]) == facts.cpus
-    assert (matrix.numa_affinity[0], matrix.numa_affinity[-1]) == facts.nodes
-    assert matrix.nic_names == facts.nic_names
+    assert (matrix.devices[0].cpus, matrix.devices[-1].cpus) == facts.cpus
+    assert (matrix.devices[0].numa_node, matrix.devices[-1].numa_node) == facts.nodes
+    assert tuple(n.name for n in matrix.nics) == facts.nic_names
     assert len(matrix.report) == len(facts.doubts)
     for words in facts.doubts:
         assert any(words in line for line in matrix.report)
@@ -250,9 +251,7 @@ def test_affinity_masked_by_the_job_is_not_trusted() -> None:
         "GPU1\tPIX\t X \tSOC\t0-3\t0\n"
         "GPU2\tSOC\tSOC\t X \t0-3\t0\n"
     )
-    from toposeat.topology.graph.relation_graph import topology_of_relations
-
-    topology = topology_of_relations(parse_topo_matrix(text), name="masked", origin="test")
+    topology = merge_topologies([parse_topo_matrix(text)], "masked")
     assert "affinity contradicts relations" in doubts(topology)
     assert [d.numa_node for d in topology.devices] == [None] * 3
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
@@ -265,10 +264,8 @@ def test_reports_relations_that_fit_no_tree() -> None:
         "GPU1    PIX      X      PIX\n"
         "GPU2    SYS     PIX      X\n"
     )
-    from toposeat.topology.graph.relation_graph import topology_of_relations
-
-    topology = topology_of_relations(parse_topo_matrix(text), name="odd", origin="test")
-    assert "relations fit no tree: GPU0 and GPU2 are SYS" in doubts(topology)
+    topology = merge_topologies([parse_topo_matrix(text)], "odd")
+    assert "relations fit no tree: gpu0 and gpu2 are SYS" in doubts(topology)
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
 
 
@@ -281,14 +278,17 @@ def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
         "GPU0\t X \tNV18\t0-55\t0\t\tN/A\nGPU1\tNV18\t X \t0-55\t0\t\tN/A\n"
     )
     matrix = parse_topo_matrix(text)
-    assert matrix.gpu_names == ("NVIDIA H100 80GB HBM3",) * 2
-    assert matrix.gpu_pci == ("0000:1b:00.0", "0000:43:00.0")
-    assert matrix.gpu_uuids == ("GPU-01234567-89ab-cdef-0123-456789abcdef", None)
+    assert tuple(d.name for d in matrix.devices) == ("NVIDIA H100 80GB HBM3",) * 2
+    assert tuple(d.pci_bus_id for d in matrix.devices) == ("0000:1b:00.0", "0000:43:00.0")
+    assert tuple(d.uuid for d in matrix.devices) == (
+        "GPU-01234567-89ab-cdef-0123-456789abcdef",
+        None,
+    )
 
 
 def test_one_blank_between_numa_node_and_gpu_numa_id() -> None:
     text = "  GPU0  CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0  X  0-3  1 N/A\n"
-    assert parse_topo_matrix(text).numa_affinity == (1,)
+    assert parse_topo_matrix(text).devices[0].numa_node == 1
 
 
 def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
@@ -298,12 +298,13 @@ def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
         "\nNIC Legend:\n\n  NIC0: mlx5_bond_0\n"
     )
     matrix = parse_topo_matrix(text)
-    assert (matrix.nic_names, matrix.numa_affinity, matrix.report) == (("mlx5_bond_0",), (0,), ())
+    assert [n.name for n in matrix.nics] == ["mlx5_bond_0"]
+    assert ([d.numa_node for d in matrix.devices], matrix.report) == ([0], ())
 
 
 def test_lower_case_x_and_empty_affinities() -> None:
     matrix = parse_topo_matrix("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
-    assert matrix.cpu_affinity == (None, None)
+    assert [d.cpus for d in matrix.devices] == [None, None]
     assert "affinity cells are empty" in matrix.report[0]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.topology.readers.recorded import facts_of, facts_of_text
+from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts, PairNumbers
+from toposeat.model.topology import PairNumbers, Topology
 
 NEW = """\
 [P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
@@ -61,10 +61,10 @@ NOTE: The CUDA Samples are not meant for performance measurements.
 
 
 def numbers(
-    facts: MachineFacts, what: str, *, peer: bool, both_ways: bool = False, operation: str = ""
+    facts: Topology, what: str, *, peer: bool, both_ways: bool = False, operation: str = ""
 ) -> PairNumbers:
     (found,) = (
-        n for n in facts.pairs
+        n for n in facts.numbers
         if (n.what, n.peer, n.both_ways, n.operation) == (what, peer, both_ways, operation)
     )  # fmt: skip
     return found
@@ -80,17 +80,17 @@ def test_power9_copies_from_column_to_row(shared_dir: Path) -> None:
     both = numbers(facts, "bandwidth", peer=True, both_ways=True)
     assert both.values[0, 1] == pytest.approx(137.50e9)
     assert np.isnan(np.diag(one_way.values)).all()  # how old versions count them is not known
-    assert facts.peer_access == {(i, j): True for i in range(4) for j in range(4) if i != j}
+    assert peers(facts) == {(i, j): True for i in range(4) for j in range(4) if i != j}
     assert {d.index for d in facts.devices} == {None}  # CUDA's numbers are not nvidia-smi's
 
 
 def test_h100_staged_copies_are_peer_off(shared_dir: Path) -> None:
     facts = facts_of(shared_dir / "machines/p2pBandwidthLatencyTest/8gpu-h100-p2poff.txt")
-    (off,) = facts.pairs
+    (off,) = facts.numbers
     assert (off.peer, off.both_ways, off.values.shape) == (False, False, (8, 8))
     assert off.values[1, 0] == pytest.approx(36.36e9)
     assert off.values[0, 0] == pytest.approx(2474.76e9 / 2)  # counted as read and written
-    assert facts.peer_access == {}
+    assert peers(facts) == {}
     assert any("version is not known" in line for line in facts.report)
 
 
@@ -118,7 +118,7 @@ def test_pairs_without_peer_access_are_no_peer_numbers() -> None:
     assert staged.values[0, 2] == pytest.approx(19.85e-6)
     assert np.isnan(staged.values[0, 1])
     assert numbers(facts, "bandwidth", peer=False).values[0, 2] == pytest.approx(21.63e9)
-    assert sum(facts.peer_access.values()) == 2
+    assert sum(peers(facts).values()) == 2
 
 
 def test_names_and_bus_ids_are_hexadecimal() -> None:
@@ -155,7 +155,9 @@ def test_refuses(old: str, new: str, line: int, words: str) -> None:
 def test_no_cut_passes_silently() -> None:
     """Cut after every character: refused, or whole matrices, or the doubt is reported."""
     start = NEW.index("P2P=Enabled Latency")
-    whole = {(n.what, n.peer, n.both_ways, n.operation): n.values for n in facts_of_text(NEW).pairs}
+    whole = {
+        (n.what, n.peer, n.both_ways, n.operation): n.values for n in facts_of_text(NEW).numbers
+    }
     accepted = 0
     for cut in range(start, len(NEW)):
         try:
@@ -163,7 +165,7 @@ def test_no_cut_passes_silently() -> None:
         except InputError:
             continue
         accepted += 1
-        for n in facts.pairs:
+        for n in facts.numbers:
             stated = whole.get((n.what, n.peer, n.both_ways, n.operation))
             if stated is not None and not np.allclose(n.values, stated, equal_nan=True):
                 assert any("may be cut" in line for line in facts.report)

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.topology.readers.recorded import bonds, peers, row_of
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Topology
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.told import is_whole
 
 
-def recorded(shared_dir: Path, name: str) -> MachineFacts:
+def recorded(shared_dir: Path, name: str) -> Topology:
     facts = parse_file(read_file(shared_dir / "machines" / "rocm-bandwidth-test" / name))
-    assert isinstance(facts, MachineFacts)
+    assert not is_whole(facts)
     return facts
 
 
@@ -23,19 +25,19 @@ def test_no_peer_access_is_known_and_no_number_invented(shared_dir: Path) -> Non
     facts = recorded(shared_dir, "2gpu-mi50-noP2P.txt")
     assert [d.pci_bus_id for d in facts.devices] == ["0000:19:00.0", "0000:67:00.0"]
     assert [d.numa_node for d in facts.devices] == [0, 0]
-    assert dict(facts.peer_access) == {(0, 1): False, (1, 0): False}
-    (uni,) = facts.pairs  # the other direction has numbers of host copies only
+    assert dict(peers(facts)) == {(0, 1): False, (1, 0): False}
+    (uni,) = facts.numbers  # the other direction has numbers of host copies only
     assert isnan(uni.values[0, 1])
     assert isnan(uni.values[1, 0])
     # The program counts a copied byte as read and written.
     assert uni.values[0, 0] == pytest.approx(696.717e9 / 2)
     # Row is source: the CPU writes 13.750 GB/s into GPU 0, which sends 14.280 back.
-    host = {h.device: (h.to_device, h.from_device) for h in facts.host}
+    host = {row_of(facts)[h.device]: (h.to_device, h.from_device) for h in facts.host_copies}
     assert host == {
         0: (pytest.approx(13.750e9), pytest.approx(14.280e9)),
         1: (pytest.approx(13.769e9), pytest.approx(14.280e9)),
     }
-    assert facts.links == ()
+    assert bonds(facts) == {}
 
 
 def test_names_and_anonymised_uuids(shared_dir: Path) -> None:
@@ -48,8 +50,8 @@ def test_names_and_anonymised_uuids(shared_dir: Path) -> None:
 def test_hive_on_the_second_socket(shared_dir: Path) -> None:
     facts = recorded(shared_dir, "4gpu-mi100-xgmi-hive.txt")
     assert [d.numa_node for d in facts.devices] == [1, 1, 1, 1]
-    assert {(x.i, x.j) for x in facts.links} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
-    assert facts.pairs == ()
+    assert set(bonds(facts)) == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
+    assert facts.numbers == ()
 
 
 def test_four_memory_nodes_and_empty_names(shared_dir: Path) -> None:
@@ -58,8 +60,8 @@ def test_four_memory_nodes_and_empty_names(shared_dir: Path) -> None:
     assert [d.pci_bus_id for d in facts.devices] == [
         "0000:c9:00.0", "0000:87:00.0", "0000:49:00.0", "0000:09:00.0"
     ]  # fmt: skip
-    assert len(facts.links) == 6  # distance 15 is xGMI though no link table was printed
-    assert all(facts.peer_access.values())
+    assert len(bonds(facts)) == 6  # distance 15 is xGMI though no link table was printed
+    assert all(peers(facts).values())
 
 
 PAIR = """
@@ -95,22 +97,22 @@ PAIR = """
 """
 
 
-def read(text: str) -> MachineFacts:
+def read(text: str) -> Topology:
     facts = parse_file(FileText(text, Path("run.txt")))
-    assert isinstance(facts, MachineFacts)
+    assert not is_whole(facts)
     return facts
 
 
 def test_directions_are_never_made_symmetric() -> None:
     facts = read(PAIR)
-    uni, both = facts.pairs
+    uni, both = facts.numbers
     assert (uni.values[0, 1], uni.values[1, 0]) == (pytest.approx(49e9), pytest.approx(47.5e9))
     assert not uni.both_ways
     assert both.both_ways
     assert both.values[0, 1] == pytest.approx(90e9)
-    assert {(h.device, h.numa_node): h.from_device for h in facts.host}[0, 1] == pytest.approx(
-        11.3e9
-    )
+    assert {(row_of(facts)[h.device], h.numa_node): h.from_device for h in facts.host_copies}[
+        0, 1
+    ] == pytest.approx(11.3e9)
     assert facts.devices[0].uuid == "GPU-0123456789abcdef"
 
 

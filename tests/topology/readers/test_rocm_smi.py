@@ -7,32 +7,33 @@ from pathlib import Path
 import pytest
 
 from tests.topology.readers import amd_samples as samples
+from tests.topology.readers.recorded import bonds, paths, peers
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Vendor
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers import rocm_smi
 from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.told import is_whole
 
 PATH = Path("node.txt")
 
 
-def read(text: str) -> MachineFacts:
+def read(text: str) -> Topology:
     facts = parse_file(FileText(text, PATH))
-    assert isinstance(facts, MachineFacts)
+    assert not is_whole(facts)
     return facts
 
 
-def pairs_of_links(facts: MachineFacts) -> set[tuple[int, int]]:
-    assert all(link.kind is LinkKind.XGMI for link in facts.links)
-    return {(link.i, link.j) for link in facts.links}
+def pairs_of_links(facts: Topology) -> set[tuple[int, int]]:
+    assert all(link.kind is LinkKind.XGMI for link in bonds(facts).values())
+    return set(bonds(facts))
 
 
 @pytest.mark.parametrize("label", ["GPU{}", "GPU[{}]", "GPU {} "])
 def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
     facts = read(samples.rocm_smi_mi250x(label=label))
     assert pairs_of_links(facts) == set(samples.MI250X)  # 15 of 28 pairs weigh 30
-    assert {link.count for link in facts.links} == {1}  # the tool does not tell how many
+    assert {link.count for link in bonds(facts).values()} == {1}  # the tool does not tell how many
     assert [d.numa_node for d in facts.devices] == [3, 3, 1, 1, 0, 0, 2, 2]
     assert {d.vendor for d in facts.devices} == {Vendor.AMD}
     report = " ".join(facts.report)
@@ -46,8 +47,8 @@ def test_recorded_pair_without_bridge(shared_dir: Path) -> None:
     file = read_file(shared_dir / "machines" / "rocm-smi-topo" / "2gpu-mi100-pcie-minimal.txt")
     assert rocm_smi.looks_like(file)
     facts = rocm_smi.parse(file)
-    assert [d.label for d in facts.devices] == ["GPU0", "GPU1"]
-    assert facts.links == ()
+    assert [d.id for d in facts.devices] == ["GPU0", "GPU1"]
+    assert bonds(facts) == {}
     assert [d.numa_node for d in facts.devices] == [None, None]
     assert any("memory node" in line for line in facts.report)
 
@@ -71,9 +72,8 @@ def test_pcie_weights_place_pairs() -> None:
         + samples.rocm_numa([0, 0, 1, 1])
     )
     facts = read(text)
-    assert facts.links == ()
-    assert facts.pcie_relations is not None
-    far = {p for p, r in facts.pcie_relations.relations.items() if r.path_class is PathClass.SYS}
+    assert bonds(facts) == {}
+    far = {at for at, path in paths(facts).items() if path == "SYS"}
     assert far == {(0, 2), (0, 3), (1, 2), (1, 3)}
     assert any("PCIe switches are not shown" in line for line in facts.report)
 
@@ -86,9 +86,9 @@ def test_bandwidth_range_counts_links_and_access_keeps_directions() -> None:
         + samples.rocm_table("Link accessibility between two GPUs", 2, lambda i, j: i >= j)
     )
     facts = read(text)
-    (link,) = facts.links
-    assert (link.count, link.forward_bytes_per_s, link.backward_bytes_per_s) == (4, 200e9, 200e9)
-    assert dict(facts.peer_access) == {(0, 1): False, (1, 0): True}
+    rates = [(p.bond.count, p.bond.bytes_per_s) for p in facts.pairs if p.bond is not None]
+    assert rates == [(4, 200e9), (4, 200e9)]
+    assert dict(peers(facts)) == {(0, 1): False, (1, 0): True}
 
 
 def test_json_states_each_pair_once() -> None:
@@ -149,7 +149,7 @@ def test_a_link_type_of_a_newer_tool_leaves_its_pair_open() -> None:
         return "UALINK" if (i, j) == (0, 1) else "PCIE"
 
     facts = read(samples.rocm_smi_json(3, kind, lambda i, j: 40))
-    assert facts.links == ()
+    assert bonds(facts) == {}
     assert any("1 pairs have a word that is not known (UALINK)" in line for line in facts.report)
     with pytest.raises(InputError, match=r"'UALINK' between .*none that is known"):
         read(samples.rocm_smi_json(3, lambda i, j: "UALINK", lambda i, j: 40))

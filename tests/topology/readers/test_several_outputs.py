@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.readers.recorded import as_facts
+from tests.topology.readers.recorded import as_facts, peers, relation, relations
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Topology
 from toposeat.topology.formats import parse_outputs
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.readers.several_outputs import outputs_of
@@ -51,7 +51,7 @@ OUTPUTS = {
 }
 
 
-def parts(text: str) -> list[MachineFacts]:
+def parts(text: str) -> list[Topology]:
     return [as_facts(part) for part in parse_outputs(FileText(text, Path("all.txt")))]
 
 
@@ -76,10 +76,10 @@ def test_every_output_is_read_as_if_alone(origins: list[str], prompt: bool, blan
     for part in found:
         (alone,) = parts(joined([part.origin], prompt=prompt, blank=blank))
         assert part.devices == alone.devices
-        assert (part.relations, part.pcie_relations) == (alone.relations, alone.pcie_relations)
-        assert part.peer_access == alone.peer_access
+        assert part.pairs == alone.pairs
+        assert peers(part) == peers(alone)
         assert part.lanes == alone.lanes
-        assert len(part.pairs) == len(alone.pairs)
+        assert len(part.numbers) == len(alone.numbers)
         assert part.report == alone.report
 
 
@@ -105,20 +105,19 @@ def test_a_table_of_nvidia_smi_gives_its_names_to_the_matrix_below() -> None:
         "|   1  NVIDIA A40           On  |   00000000:3A:00.0 Off |       0 |\n\n"
     )
     for text in (NVLINK + table + TOPO, table + TOPO + NVLINK, "$ nvidia-smi\n" + table + TOPO):
-        matrix = next(part.relations for part in parts(text) if part.relations is not None)
-        assert matrix.gpu_pci == ("0000:16:00.0", "0000:3a:00.0")
+        matrix = next(part for part in parts(text) if relations(part))
+        assert tuple(d.pci_bus_id for d in matrix.devices) == ("0000:16:00.0", "0000:3a:00.0")
 
 
 def test_peer_access_needs_reading_and_writing() -> None:
     refused = P2P.replace("OK", "TNS")
     text = f"$ nvidia-smi topo -p2p r\n{P2P}\n$ nvidia-smi topo -p2p w\n{refused}"
     (part,) = parts(text)
-    assert part.peer_access == dict.fromkeys(permutations(range(2), 2), False)
+    assert peers(part) == dict.fromkeys(permutations(range(2), 2), False)
 
 
 def test_what_is_there_twice_counts_once() -> None:
     """Two nodes in one file must not become one machine."""
     (part,) = parts(TOPO + "\n" + TOPO.replace("NV4", "SYS"))
-    assert part.relations is not None
-    assert part.relations.relation(0, 1).token == "NV4"
+    assert relation(part, 0, 1).token == "NV4"
     assert any("more than once: the first is used" in line for line in part.report)

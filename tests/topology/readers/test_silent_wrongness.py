@@ -48,7 +48,7 @@ def test_what_would_be_read_as_something_else_is_refused(
 
 def test_a_host_copy_of_zero_is_not_known() -> None:
     facts = facts_of_text(seed("rocm_bandwidth_test.txt").replace("28.311", "0.000"))
-    first = facts.host[0]
+    first = facts.host_copies[0]
     assert first.to_device is None
     assert first.from_device == pytest.approx(28.502e9)
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from tests.topology.readers.amd_samples import transferbench
+from tests.topology.readers.recorded import row_of
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Topology
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.told import is_whole
 
 
 def value(i: int, j: int) -> float:
@@ -19,9 +21,9 @@ def value(i: int, j: int) -> float:
     return 10.0 + 10 * i + j
 
 
-def read(text: str) -> MachineFacts:
+def read(text: str) -> Topology:
     facts = parse_file(FileText(text, Path("run.txt")))
-    assert isinstance(facts, MachineFacts)
+    assert not is_whole(facts)
     return facts
 
 
@@ -30,7 +32,7 @@ def read(text: str) -> MachineFacts:
 def test_every_cell_is_where_it_was(csv: bool, remote_read: bool) -> None:
     facts = read(transferbench(2, 3, value, csv=csv, read=remote_read))
     assert [d.index for d in facts.devices] == [0, 1, 2]
-    uni, both = facts.pairs
+    uni, both = facts.numbers
     assert (uni.operation, uni.engine, uni.both_ways) == (
         "read" if remote_read else "write", "sm", False
     )  # fmt: skip
@@ -39,7 +41,10 @@ def test_every_cell_is_where_it_was(csv: bool, remote_read: bool) -> None:
     assert both.both_ways
     assert both.values[0, 1] == pytest.approx((value(2, 3) + value(3, 2)) * 1e9)
     assert np.isnan(np.diagonal(both.values)).all()
-    host = {(h.device, h.numa_node): (h.to_device, h.from_device) for h in facts.host}
+    host = {
+        (row_of(facts)[h.device], h.numa_node): (h.to_device, h.from_device)
+        for h in facts.host_copies
+    }
     assert host[1, 0] == (pytest.approx(value(0, 3) * 1e9), pytest.approx(value(3, 0) * 1e9))
     assert len(host) == 6
 
@@ -49,7 +54,7 @@ def test_cells_that_were_skipped_are_not_known() -> None:
         return "N/A" if i == 3 and j == 2 else value(i, j)
 
     text = transferbench(2, 3, value).replace(f"{value(3, 2):10.2f}", f"{'N/A':>10}", 1)
-    uni = read(text).pairs[0]
+    uni = read(text).numbers[0]
     assert np.isnan(uni.values[1, 0])
     assert not np.isnan(uni.values[0, 1])
 

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.topology.readers.amd_samples import max1550, xpu_smi
+from tests.topology.readers.recorded import bonds, paths
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Vendor
+from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.facts import MachineFacts
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.told import is_whole
 
 
-def read(text: str) -> MachineFacts:
+def read(text: str) -> Topology:
     facts = parse_file(FileText(text, Path("node.txt")))
-    assert isinstance(facts, MachineFacts)
+    assert not is_whole(facts)
     return facts
 
 
@@ -25,32 +26,28 @@ def test_recorded_bridge_of_24_lanes(shared_dir: Path) -> None:
     facts = parse_file(
         read_file(shared_dir / "machines" / "xpu-smi-topo" / "2gpu-max1100-xl24.txt")
     )
-    assert isinstance(facts, MachineFacts)
-    assert [d.label for d in facts.devices] == ["GPU 0/0", "GPU 1/0"]
+    assert not is_whole(facts)
+    assert [d.id for d in facts.devices] == ["GPU 0/0", "GPU 1/0"]
     assert {d.vendor for d in facts.devices} == {Vendor.INTEL}
     assert [d.parent for d in facts.devices] == [None, None]  # one tile each
     assert [d.cpus for d in facts.devices] == ["0-143", "0-143"]
-    (link,) = facts.links
+    (link,) = bonds(facts).values()
     assert (link.kind, link.count) == (LinkKind.XELINK, 24)
-    assert link.forward_bytes_per_s == pytest.approx(318e9)  # stated by the source of the file
+    assert link.bytes_per_s == pytest.approx(318e9)  # stated by the source of the file
 
 
 def test_stacks_of_max_1550() -> None:
     facts = read(xpu_smi(2, 2, max1550, ["0-51", "52-103"]))
     assert [d.parent for d in facts.devices] == ["GPU 0", "GPU 0", "GPU 1", "GPU 1"]
-    links = {(x.i, x.j): (x.count, x.forward_bytes_per_s) for x in facts.links}
+    links = {at: (x.count, x.bytes_per_s) for at, x in bonds(facts).items()}
     assert links == {
         (0, 1): (1, k.MDF.data_sheet),
         (2, 3): (1, k.MDF.data_sheet),
         (0, 2): (16, pytest.approx(212e9)),
         (1, 3): (16, pytest.approx(212e9)),
     }
-    assert facts.pcie_relations is not None
     # The stacks of one card share its PCIe link.
-    assert {pair: r.path_class for pair, r in facts.pcie_relations.relations.items()} == {
-        (0, 1): PathClass.PIX,
-        (2, 3): PathClass.PIX,
-    }
+    assert paths(facts) == {(0, 1): "PIX", (2, 3): "PIX"}
     assert any("2 pairs of tiles are joined by Xe Link and MDF together" in x for x in facts.report)
 
 
@@ -66,9 +63,8 @@ def test_pcie_words() -> None:
     facts = read(
         xpu_smi(4, 1, lambda i, j: words[min(i, j), max(i, j)], ["0-3", "0-3", "4-7", "N/A"])
     )
-    assert facts.links == ()
-    assert facts.pcie_relations is not None
-    assert {p: r.path_class.value for p, r in facts.pcie_relations.relations.items()} == words
+    assert bonds(facts) == {}
+    assert paths(facts) == words
     assert facts.devices[3].cpus is None
 
 
@@ -98,7 +94,7 @@ def test_a_word_of_a_newer_tool_leaves_its_tiles_open() -> None:
         return "CXL4" if {i, j} == {0, 2} else max1550(i, j)
 
     facts = read(xpu_smi(2, 2, cell, ["0-51", "52-103"]))
-    assert {(x.i, x.j) for x in facts.links} == {(0, 1), (1, 3), (2, 3)}
+    assert set(bonds(facts)) == {(0, 1), (1, 3), (2, 3)}
     assert (
         "1 pairs have a word that is not known (CXL4), first GPU 0/0 - GPU 1/0" in (facts.report[0])
     )

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from toposeat.errors import ToposeatError
 from toposeat.model.topology import Topology
-from toposeat.topology.facts import MachineFacts
-from toposeat.topology.formats import TREES, Parsed, format_of, parse_outputs
+from toposeat.topology.formats import TREES, format_of, parse_outputs
 from toposeat.topology.networks.sources import read_network
 from toposeat.topology.readers.file_text import read_file
 from toposeat.topology.sources import read_topology
+from toposeat.topology.told import is_whole
 
 HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "recorded_verdicts.tsv"
@@ -80,7 +80,7 @@ def verdict_of(path: Path, root: Path) -> Verdict:
     )
 
 
-def _read(path: Path) -> tuple[list[Parsed], str]:
+def _read(path: Path) -> tuple[list[Topology], str]:
     for tree in TREES:
         if tree.looks_like(path):
             return [tree.parse(path)], tree.name
@@ -99,24 +99,25 @@ def _graph(topology: Topology) -> str:
     return " ".join([*counts, *([f"{len(topology.nics)} NICs"] if topology.nics else [])])
 
 
-def _says(parts: list[Parsed]) -> str:
+def _says(parts: list[Topology]) -> str:
     """What sources of facts tell."""
     said = []
     for part in parts:
-        if isinstance(part, MachineFacts):
+        if not is_whole(part):
             slices = sum(device.parent is not None for device in part.devices)
             down = sum(lane.bytes_per_s is None for lane in part.lanes)
-            narrow = sum((d.pcie_width or 0) < (d.pcie_max_width or 0) for d in part.devices)
+            states = [d.pcie for d in part.devices if d.pcie is not None]
+            narrow = sum((p.width or 0) < (p.max_width or 0) for p in states)
             counts = {
                 "parts of GPUs": slices,
-                "peer answers": len(part.peer_access),
-                "pair matrices": len(part.pairs),
-                "host numbers": len(part.host),
+                "peer answers": sum(p.peer_access is not None for p in part.pairs),
+                "pair matrices": len(part.numbers),
+                "host numbers": len(part.host_copies),
                 "lanes": len(part.lanes),
                 "inactive lanes": down,
                 "narrow PCIe links": narrow,
                 "bus ids": sum(device.pci_bus_id is not None for device in part.devices),
-                "bonds": len(part.links),
+                "bonds": sum(p.bond is not None for p in part.pairs) // 2,
             }
             said += [f"{count} {what}" for what, count in counts.items() if count]
     return ", ".join(said)

@@ -111,7 +111,7 @@ class _TreeWriter:
     def _name(self, vertex: Device | Nic | Component) -> Text:
         if isinstance(vertex, Device):
             name = short_device_name(vertex.name, _NAME_LETTERS)
-            details = [name or vertex.name, vertex.pci_bus_id or vertex.parent]
+            details = [name or vertex.name, vertex.pci_bus_id or vertex.parent or ""]
             return _named(self.code[vertex.id], details, "bold green")
         if isinstance(vertex, Nic):
             rate = rate_words(vertex.bytes_per_s) if vertex.bytes_per_s else ""

@@ -15,6 +15,7 @@ from toposeat.model.topology import (
     ANY_HOST,
     ComponentKind,
     Device,
+    FactKind,
     LinkKind,
     Nic,
     PathClass,
@@ -93,7 +94,10 @@ class _Assembly:
 
     def __init__(self, spec: MachineFile) -> None:
         self.spec = spec
-        self.builder = GraphBuilder(pair_fraction={} if spec.flows_fill_links else k.PAIR_FRACTION)
+        self.builder = GraphBuilder(
+            pair_fraction={} if spec.flows_fill_links else k.PAIR_FRACTION,
+            tells=set(FactKind) - {FactKind.PEER_ACCESS},
+        )
         self.made: Counter[ComponentKind] = Counter()
         self.id_of: dict[str, str] = {}  # by the name that the file uses, of the host at hand
         self.kind_of: dict[str, ComponentKind] = {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
@@ -12,6 +11,7 @@ from toposeat.model.topology import (
     Component,
     ComponentKind,
     Device,
+    FactKind,
     Link,
     LinkKind,
     Nic,
@@ -21,6 +21,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import with_routes
+from toposeat.topology.told import told_pairs
 
 
 @dataclass
@@ -36,6 +37,9 @@ class GraphBuilder:
     nics: list[Nic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+    tells: set[FactKind] = field(default_factory=set)
+    metadata: dict[str, str] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
     _parallel: dict[str, int] = field(default_factory=dict)
 
@@ -212,35 +216,36 @@ class GraphBuilder:
             metadata: free remarks.
             hidden: PCI bus ids of GPUs that are there and cannot be used.
         """
-        told = {
-            "path_class": classes or {},
-            "cap_bytes_per_s": caps or {},
-            "combined_bytes_per_s": both_ways or {},
-            "peer_access": peer_access or {},
-        }
-        ends = dict.fromkeys(pair for each in told.values() for pair in each)
+        told = told_pairs(
+            {
+                "path_class": classes or {},
+                "cap_bytes_per_s": caps or {},
+                "combined_bytes_per_s": both_ways or {},
+                "peer_access": peer_access or {},
+            }
+        )
+        self.pairs += told
+        self.metadata |= metadata or {}
+        bare = self.topology(name=name, origin=origin)
         return with_routes(
-            Topology(
-                name=name,
-                origin=origin,
-                devices=tuple(self.devices),
-                nics=tuple(self.nics),
-                components=tuple(self.components),
-                links=tuple(self.links),
-                pairs=tuple(_pair(each, told) for each in ends),
-                pair_fraction=dict(self.pair_fraction),
-                report=tuple(dict.fromkeys(self.report)),
-                sources=tuple(sources),
-                description=description,
-                metadata=dict(metadata or {}),
-                hidden=tuple(hidden),
-            )
+            replace(bare, sources=tuple(sources), description=description, hidden=tuple(hidden))
         )
 
-
-def _pair(ends: tuple[str, str], told: Mapping[str, Mapping[tuple[str, str], Any]]) -> Pair:
-    values = {what: of_pair[ends] for what, of_pair in told.items() if ends in of_pair}
-    return Pair(source=ends[0], target=ends[1], **values)
+    def topology(self, *, name: str, origin: str) -> Topology:
+        """What is there so far, without routes."""
+        return Topology(
+            name=name,
+            origin=origin,
+            devices=tuple(self.devices),
+            nics=tuple(self.nics),
+            components=tuple(self.components),
+            links=tuple(self.links),
+            pairs=tuple(self.pairs),
+            pair_fraction=dict(self.pair_fraction),
+            report=tuple(dict.fromkeys(self.report)),
+            metadata=dict(self.metadata),
+            tells=tuple(sorted(self.tells)),
+        )
 
 
 def _quantity(value: float | Quantity) -> Quantity:

@@ -20,6 +20,7 @@ from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
+    FactKind,
     LinkKind,
     Topology,
     Vendor,
@@ -91,7 +92,7 @@ class _Writer:
     """Writes one machine."""
 
     def __init__(self, nodes: Sequence[KfdNode]) -> None:
-        self.builder = GraphBuilder()
+        self.builder = GraphBuilder(tells={FactKind.DEVICE_LINKS})
         self.report = self.builder.report
         self.nodes = {node.number: node for node in nodes if node.is_shown}
         self.cpus = [node for node in nodes if node.is_shown and not node.is_gpu]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from toposeat.model.topology import ComponentKind, PathClass
+from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.relation import RelationMatrix
-
-
-def nvlink_lanes(matrix: RelationMatrix) -> dict[tuple[int, int], int]:
-    """Bonded lanes by GPU pair (i < j)."""
-    return {
-        pair: relation.lanes
-        for pair, relation in matrix.relations.items()
-        if relation.path_class is PathClass.NVL and pair[1] < len(matrix.gpus)
-    }
+from toposeat.topology.graph.relation import Relations
 
 
 def guess_lane(
-    matrix: RelationMatrix, lanes: dict[tuple[int, int], int]
+    relations: Relations, lanes: dict[tuple[int, int], int]
 ) -> tuple[k.DeviceLink, bool]:
     """The NVLink generation, and whether product names prove it.
 
@@ -26,24 +17,24 @@ def guess_lane(
     and bridges of 4 that join pairs only are those of GA10x boards. Fewer say nothing: 25 GB/s per
     lane.
     """
-    for name in matrix.gpu_names:
-        found = k.nvlink_of_device(name)
+    for device in relations.machine.devices:
+        found = k.nvlink_of_device(device.name)
         if found is not None:
             return found, True
     most = max(lanes.values(), default=0)
-    partners = [sum(gpu in pair for pair in lanes) for gpu in range(len(matrix.gpus))]
+    partners = [sum(gpu in pair for pair in lanes) for gpu in range(relations.gpus)]
     if most > 12:
         return k.NVLINK4, False
     if most > 6:
         return k.NVLINK3, False
     if most == 4 and max(partners) == 1:
         return k.NVLINK3_BRIDGE, False
-    if matrix.old_words and most:
+    if relations.old_words and most:
         return k.NVLINK1, False
     return k.NVLINK_UNKNOWN, False
 
 
-def add_nvlinks(builder: GraphBuilder, matrix: RelationMatrix, ids: list[str]) -> k.DeviceLink:
+def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
     """Add the NVLinks of all GPUs.
 
     Where every GPU of a group sees every other and that would need more lanes than a GPU has, the
@@ -52,14 +43,15 @@ def add_nvlinks(builder: GraphBuilder, matrix: RelationMatrix, ids: list[str]) -
     Returns:
         The generation that was taken.
     """
-    lanes = nvlink_lanes(matrix)
-    lane, certain = guess_lane(matrix, lanes)
+    ids = relations.ids
+    lanes = relations.nvlink_lanes()
+    lane, certain = guess_lane(relations, lanes)
     if lanes and not certain:
         builder.report.append(
             f"NVLink generation is not stated: {lane.data_sheet / k.GB_PER_S:g} GB/s per link and"
             f" direction assumed ({lane.name})"
         )
-    for number, group in enumerate(_groups(lanes, len(matrix.gpus))):
+    for number, group in enumerate(_groups(lanes, relations.gpus)):
         pairs = {p: n for p, n in lanes.items() if p[0] in group}
         needed = {g: sum(n for p, n in pairs.items() if g in p) for g in group}
         complete = len(pairs) == len(group) * (len(group) - 1) // 2
@@ -75,7 +67,7 @@ def add_nvlinks(builder: GraphBuilder, matrix: RelationMatrix, ids: list[str]) -
             continue
         if needed[worst] > lane.lanes_per_device:
             builder.report.append(
-                f"{matrix.gpus[worst]} would need {needed[worst]} NVLinks, more than"
+                f"{ids[worst]} would need {needed[worst]} NVLinks, more than"
                 f" {lane.lanes_per_device}: the relations are doubtful"
             )
         for (i, j), count in sorted(pairs.items()):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from toposeat.model.topology import PathClass
-from toposeat.topology.graph.relation import RelationMatrix
+from toposeat.topology.graph.relation import Relations
 
 
 class Level(IntEnum):
@@ -34,7 +34,6 @@ class PcieLevels:
     level: list[list[int]]
     affinity_is_trusted: bool
     relations_are_empty: bool  # every GPU pair SYS although affinities group them
-    report: tuple[str, ...]
 
     def clusters(self, members: list[int], level: Level) -> list[list[int]]:
         """Groups of `members` within `level` of each other, in order of their first member."""
@@ -49,36 +48,63 @@ class PcieLevels:
         return groups
 
 
-def pcie_levels(matrix: RelationMatrix) -> PcieLevels:
-    """PCIe distances of all endpoints of a relation matrix."""
-    report: list[str] = []
+def pcie_levels(relations: Relations, report: list[str]) -> PcieLevels:
+    """PCIe distances of all endpoints.
+
+    Where both the best connection and the PCIe path of a pair name a path, the former counts.
+
+    Args:
+        relations: what sources tell.
+        report: takes doubts.
+    """
+    _report_disagreement(relations, report)
     known = {
+        pair: _LEVEL[path]
+        for pair, relation in relations.best.items()
+        for path in (relation.path_class, relations.paths.get(pair))
+        if path in _LEVEL
+    }
+    known |= {
         pair: _LEVEL[relation.path_class]
-        for pair, relation in matrix.relations.items()
+        for pair, relation in relations.best.items()
         if relation.path_class in _LEVEL
     }
-    groups = _affinity_groups(matrix)
-    empty, trusted = _judge_affinity(matrix, known, groups, report)
+    groups = _affinity_groups(relations)
+    empty, trusted = _judge_affinity(relations, known, groups, report)
     if empty:
         known = {
             (i, j): level
             for (i, j), level in known.items()
-            if level is not Level.SYS or (j < len(matrix.gpus) and not _same(groups, i, j))
+            if level is not Level.SYS or (j < relations.gpus and not _same(groups, i, j))
         }
-    count = len(matrix.endpoints)
-    edges = {**known, **_assumed(matrix, known, groups if trusted else [None] * count, report)}
+    count = len(relations.ids)
+    edges = {**known, **_assumed(relations, known, groups if trusted else [None] * count, report)}
     level = _closure(count, edges)
-    _report_contradictions(matrix, known, level, report)
-    return PcieLevels(level, trusted, empty, tuple(report))
+    _report_contradictions(relations, known, level, report)
+    return PcieLevels(level, trusted, empty)
 
 
-def _affinity_groups(matrix: RelationMatrix) -> list[object]:
+def _report_disagreement(relations: Relations, report: list[str]) -> None:
+    apart = [
+        pair
+        for pair, path in relations.paths.items()
+        if path in _LEVEL
+        and relations.best[pair].path_class in _LEVEL
+        and relations.best[pair].path_class is not path
+    ]
+    if apart:
+        report.append(
+            f"best links and PCIe paths disagree on {len(apart)} pairs: the former are believed"
+        )
+
+
+def _affinity_groups(relations: Relations) -> list[object]:
     """For each endpoint what groups it by affinity; None where nothing is known (all NICs)."""
     groups: list[object] = [
-        cpus if node is None else node
-        for cpus, node in zip(matrix.cpu_affinity, matrix.numa_affinity, strict=True)
+        device.cpus if device.numa_node is None else device.numa_node
+        for device in relations.machine.devices
     ]
-    return groups + [None] * len(matrix.nics)
+    return groups + [None] * len(relations.machine.nics)
 
 
 def _same(groups: list[object], i: int, j: int) -> bool:
@@ -86,13 +112,13 @@ def _same(groups: list[object], i: int, j: int) -> bool:
 
 
 def _judge_affinity(
-    matrix: RelationMatrix,
+    relations: Relations,
     known: dict[tuple[int, int], Level],
     groups: list[object],
     report: list[str],
 ) -> tuple[bool, bool]:
     """Whether relations carry no information, and whether affinity may be used."""
-    gpus = len(matrix.gpus)
+    gpus = relations.gpus
     pairs = {pair: level for pair, level in known.items() if pair[1] < gpus}
     torn = [p for p, level in pairs.items() if level is Level.SYS and _same(groups, *p)]
     joined = [
@@ -116,7 +142,7 @@ def _judge_affinity(
             "the same affinity but are SYS apart" if torn else "different affinities but are near"
         )
         report.append(
-            f"affinity contradicts relations: {matrix.endpoints[i]} and {matrix.endpoints[j]} have"
+            f"affinity contradicts relations: {relations.ids[i]} and {relations.ids[j]} have"
             f" {what} ({len(torn or joined)} pairs); relations are trusted, memory nodes are not"
             f" used"
         )
@@ -124,19 +150,19 @@ def _judge_affinity(
 
 
 def _assumed(
-    matrix: RelationMatrix,
+    relations: Relations,
     known: dict[tuple[int, int], Level],
     groups: list[object],
     report: list[str],
 ) -> dict[tuple[int, int], Level]:
     """Levels for pairs that the known ones leave open."""
-    count = len(matrix.endpoints)
+    count = len(relations.ids)
     bound = _closure(count, known)
     informed = bool(known) or any(group is not None for group in groups)
     assumed: dict[tuple[int, int], Level] = {}
     inferred = by_affinity = guessed = 0
-    for i in range(len(matrix.gpus)):
-        for j in range(i + 1, len(matrix.gpus)):
+    for i in range(relations.gpus):
+        for j in range(i + 1, relations.gpus):
             if (i, j) in known:
                 continue
             if bound[i][j] < Level.SYS or _must_be_sys(known, count, i, j):
@@ -187,7 +213,7 @@ def _closure(count: int, edges: dict[tuple[int, int], Level]) -> list[list[int]]
 
 
 def _report_contradictions(
-    matrix: RelationMatrix,
+    relations: Relations,
     known: dict[tuple[int, int], Level],
     level: list[list[int]],
     report: list[str],
@@ -196,7 +222,7 @@ def _report_contradictions(
     if nearer:
         (i, j), found = nearer[0]
         report.append(
-            f"relations fit no tree: {matrix.endpoints[i]} and {matrix.endpoints[j]} are"
+            f"relations fit no tree: {relations.ids[i]} and {relations.ids[j]} are"
             f" {found.name}, but others between them are nearer ({len(nearer)} pairs); the nearer"
             " position is drawn, the stated relation is kept as the route's class"
         )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toposeat.model.topology import PathClass
+from toposeat.model.topology import PathClass, Topology
+
+WORDS, OLD_WORDS = "relation words", "SOC"  # in the metadata of a partial topology
 
 _TOKEN = re.compile(r"NV([1-9]\d?)", re.ASCII)
 _CLASSES = {name: PathClass(name) for name in ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")}
@@ -39,46 +42,59 @@ def relation_of_token(token: str) -> Relation | None:
     return Relation(found) if found else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RelationMatrix:
-    """Relations between all endpoints: GPUs first, then NICs, in the order of the source.
+Place = tuple[int, int]  # numbers of two endpoints, the smaller first
 
-    `relations[(i, j)]` with i < j; a missing pair is not known. Affinities are per GPU, None where
-    the source has none. `gpu_names` are product names ("" if not known).
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Relations of a partial topology by the numbers of its endpoints: devices first, then NICs.
+
+    `best` and `paths` hold each pair once, smaller number first; a missing pair is untold. `best`
+    is PCIe alone where only that is told.
     """
 
-    gpus: tuple[str, ...]
-    nics: tuple[str, ...] = ()
-    relations: dict[tuple[int, int], Relation]
-    gpu_names: tuple[str, ...] = ()
-    gpu_uuids: tuple[str | None, ...] = ()
-    gpu_pci: tuple[str | None, ...] = ()
-    nic_names: tuple[str, ...] = ()
-    nic_pci: tuple[str | None, ...] = ()
-    cpu_affinity: tuple[str | None, ...] = ()
-    numa_affinity: tuple[int | None, ...] = ()
-    old_words: bool = False  # the source says SOC: a driver that knows no NODE
-    report: tuple[str, ...] = ()
+    machine: Topology
+    best: Mapping[Place, Relation]
+    paths: Mapping[Place, PathClass]
 
-    def __post_init__(self) -> None:
-        for name in ("gpu_names", "gpu_uuids", "gpu_pci", "cpu_affinity", "numa_affinity"):
-            _fill(self, name, len(self.gpus), "" if name == "gpu_names" else None)
-        _fill(self, "nic_names", len(self.nics), "")
-        _fill(self, "nic_pci", len(self.nics), None)
+    @classmethod
+    def of(cls, machine: Topology) -> Relations:
+        """The relations that a partial topology tells."""
+        ids = [*(d.id for d in machine.devices), *(n.id for n in machine.nics)]
+        told = machine.pair_of_ends
+        found = {
+            (i, j): pair
+            for j, b in enumerate(ids)
+            for i, a in enumerate(ids[:j])
+            if (pair := told.get((a, b)) or told.get((b, a))) is not None
+        }
+        best = {
+            at: Relation(path_class, pair.lanes or 0)
+            for at, pair in found.items()
+            if (path_class := pair.path_class or pair.pcie_class) is not None
+        }
+        paths = {at: pair.pcie_class for at, pair in found.items() if pair.pcie_class is not None}
+        return cls(machine, best, paths)
 
     @property
-    def endpoints(self) -> tuple[str, ...]:
-        """Labels of all endpoints."""
-        return self.gpus + self.nics
+    def ids(self) -> list[str]:
+        """Of all endpoints."""
+        return [*(d.id for d in self.machine.devices), *(n.id for n in self.machine.nics)]
 
-    def relation(self, i: int, j: int) -> Relation:
-        """The relation of two different endpoints."""
-        return self.relations.get((min(i, j), max(i, j)), UNKNOWN)
+    @property
+    def gpus(self) -> int:
+        """How many of the endpoints are devices."""
+        return len(self.machine.devices)
 
+    @property
+    def old_words(self) -> bool:
+        """Whether the source says SOC: a driver that knows no NODE."""
+        return self.machine.metadata.get(WORDS) == OLD_WORDS
 
-def _fill(matrix: RelationMatrix, name: str, length: int, default: str | None) -> None:
-    values = getattr(matrix, name)
-    if not values:
-        object.__setattr__(matrix, name, (default,) * length)
-    elif len(values) != length:
-        raise ValueError(f"expected {length} {name}, got {len(values)}")
+    def nvlink_lanes(self) -> dict[Place, int]:
+        """Bonded lanes by pair of devices."""
+        return {
+            at: each.lanes
+            for at, each in self.best.items()
+            if each.path_class is PathClass.NVL and each.lanes and at[1] < self.gpus
+        }

@@ -13,153 +13,76 @@ All numbers are `nominal`: a relation says what kind a link is, never how fast i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from toposeat.model.topology import (
-    ComponentKind,
-    Device,
-    Nic,
-    PathClass,
-    Topology,
-    Vendor,
-)
+from toposeat.model.topology import ComponentKind, Pair, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.nvlink_fabric import add_nvlinks, nvlink_lanes
+from toposeat.topology.graph.nvlink_fabric import add_nvlinks
 from toposeat.topology.graph.pcie_levels import Level, PcieLevels, pcie_levels
-from toposeat.topology.graph.relation import RelationMatrix
-
-_PCIE_CLASSES = frozenset(
-    {PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS}
-)
+from toposeat.topology.graph.relation import WORDS, Relations
 
 
-def topology_of_relations(
-    matrix: RelationMatrix,
-    *,
-    name: str,
-    origin: str,
-    devices: Sequence[Device] | None = None,
-    pcie: RelationMatrix | None = None,
-    pcie_generation: int | None = None,
-) -> Topology:
-    """Build the link graph of one node from the relations of its GPUs and NICs.
+def draw_relations(
+    builder: GraphBuilder, machine: Topology, *, pcie_generation: int | None = None
+) -> None:
+    """Draw the link graph of one node from the relations of its GPUs and NICs.
 
     Args:
-        matrix: what the source states: the best link of each pair.
-        name: of the machine.
-        origin: what was read.
-        devices: the GPUs of the matrix, in order; by default NVIDIA's, as the matrix names them.
-        pcie: the PCIe path of each pair, which NVLinks hide in `matrix`; of the same endpoints.
+        builder: empty; takes all that is drawn, and what is left of the relations as pairs: those
+            that carry no information are untold.
+        machine: with relations, partial.
         pcie_generation: of all PCIe links, where it is known.
     """
-    builder = GraphBuilder(report=list(matrix.report))
-    levels = pcie_levels(matrix if pcie is None else _with_pcie_paths(matrix, pcie, builder.report))
-    builder.report.extend(levels.report)
-    ids = _add_endpoints(builder, matrix, levels, devices)
-    lane = add_nvlinks(builder, matrix, ids)
-    generation, known = _pcie_generation(matrix, lane)
+    relations = Relations.of(machine)
+    levels = pcie_levels(relations, builder.report)
+    trusted = levels.affinity_is_trusted
+    builder.devices += [d if trusted else replace(d, numa_node=None) for d in machine.devices]
+    builder.nics += machine.nics
+    lane = add_nvlinks(builder, relations)
+    generation, known = _pcie_generation(relations, lane)
     if pcie_generation is not None:
         generation, known = pcie_generation, True
     if not known:
         builder.report.append(f"PCIe generation is not stated: gen {generation} x16 assumed")
-    _TreeWriter(builder, matrix, levels, ids, generation).write()
-    return builder.build(
-        name=name,
-        origin=origin,
-        classes=_stated_classes(matrix, levels, ids),
-        metadata={
-            "pcie_generation": f"{generation}" if known else f"{generation} (assumed)",
-            **({"nvlink": lane.name} if nvlink_lanes(matrix) else {}),
-            **({"relations": "information-free"} if levels.relations_are_empty else {}),
-        },
-    )
+    _TreeWriter(builder, relations, levels, generation).write()
+    builder.pairs = [_judged(pair, machine, levels) for pair in machine.pairs]
+    builder.metadata = {
+        **{key: text for key, text in machine.metadata.items() if key != WORDS},
+        "pcie_generation": f"{generation}" if known else f"{generation} (assumed)",
+        **({"nvlink": lane.name} if relations.nvlink_lanes() else {}),
+        **({"relations": "information-free"} if levels.relations_are_empty else {}),
+    }
 
 
-def _with_pcie_paths(
-    matrix: RelationMatrix, pcie: RelationMatrix, report: list[str]
-) -> RelationMatrix:
-    """The matrix with PCIe paths where it names NVLinks; where both name a path, its own."""
-    relations = dict(matrix.relations)
-    apart = 0
-    for (i, j), path in pcie.relations.items():
-        if path.path_class not in _PCIE_CLASSES:
-            continue
-        own = relations.get((i, j))
-        if own is None or own.path_class not in _PCIE_CLASSES:
-            relations[i, j] = path
-        apart += own is not None and own.path_class in _PCIE_CLASSES and own != path
-    if apart:
-        report.append(
-            f"best links and PCIe paths disagree on {apart} pairs: the former are believed"
-        )
-    return replace(matrix, relations=relations)
+def _judged(pair: Pair, machine: Topology, levels: PcieLevels) -> Pair:
+    """A pair with the path class that its route has; none where the relations are all alike.
+
+    What a source states not to know is not known, however the pair is drawn.
+    """
+    path_class = pair.path_class
+    if path_class is None and pair.pcie_class is not PathClass.UNKNOWN:
+        path_class = pair.pcie_class
+    gpus = {device.id for device in machine.devices}
+    empty = levels.relations_are_empty and {pair.source, pair.target} <= gpus
+    if empty and path_class is PathClass.SYS:
+        return replace(pair, path_class=None, pcie_class=None)
+    return replace(pair, path_class=path_class)
 
 
-def _add_endpoints(
-    builder: GraphBuilder,
-    matrix: RelationMatrix,
-    levels: PcieLevels,
-    devices: Sequence[Device] | None,
-) -> list[str]:
-    if devices is not None:
-        trusted = levels.affinity_is_trusted
-        builder.devices.extend(d if trusted else replace(d, numa_node=None) for d in devices)
-    for i, label in enumerate(matrix.gpus if devices is None else ()):
-        builder.devices.append(
-            Device(
-                id=label.lower(),
-                index=int(label[3:]),
-                vendor=Vendor.NVIDIA,
-                name=matrix.gpu_names[i],
-                pci_bus_id=matrix.gpu_pci[i],
-                uuid=matrix.gpu_uuids[i],
-                numa_node=matrix.numa_affinity[i] if levels.affinity_is_trusted else None,
-                cpus=matrix.cpu_affinity[i],
-            )
-        )
-    for i, label in enumerate(matrix.nics):
-        builder.nics.append(
-            Nic(
-                id=f"nic{i}",
-                index=i,
-                name=matrix.nic_names[i] or label,
-                pci_bus_id=matrix.nic_pci[i],
-            )
-        )
-    return [d.id for d in builder.devices] + [n.id for n in builder.nics]
-
-
-def _pcie_generation(matrix: RelationMatrix, lane: k.DeviceLink) -> tuple[int, bool]:
+def _pcie_generation(relations: Relations, lane: k.DeviceLink) -> tuple[int, bool]:
     """The PCIe generation, and whether product names state it (all boards of a name share it)."""
-    found = [k.pcie_generation_of_device(name) for name in matrix.gpu_names]
+    found = [k.pcie_generation_of_device(d.name) for d in relations.machine.devices]
     stated = [generation for generation in found if generation is not None]
     if stated:
         return min(stated), True
-    lanes = nvlink_lanes(matrix)
+    lanes = relations.nvlink_lanes()
     if lane is k.NVLINK4:
         return 5, False
-    if matrix.old_words or (lanes and max(lanes.values()) < 4):
+    if relations.old_words or (lanes and max(lanes.values()) < 4):
         return 3, False
     return k.DEFAULT_PCIE_GENERATION, False
-
-
-def _stated_classes(
-    matrix: RelationMatrix, levels: PcieLevels, ids: list[str]
-) -> dict[tuple[str, str], PathClass]:
-    """The classes that the source states, except where they carry no information.
-
-    What it states not to know is not known, however the pair is drawn.
-    """
-    classes: dict[tuple[str, str], PathClass] = {}
-    for (i, j), relation in matrix.relations.items():
-        between_gpus = j < len(matrix.gpus)
-        if levels.relations_are_empty and between_gpus and relation.path_class is PathClass.SYS:
-            continue
-        classes[ids[i], ids[j]] = classes[ids[j], ids[i]] = relation.path_class
-    return classes
 
 
 class _TreeWriter:
@@ -168,15 +91,14 @@ class _TreeWriter:
     def __init__(
         self,
         builder: GraphBuilder,
-        matrix: RelationMatrix,
+        relations: Relations,
         levels: PcieLevels,
-        ids: list[str],
         generation: int,
     ) -> None:
         self.builder = builder
-        self.matrix = matrix
+        self.devices = relations.machine.devices
         self.levels = levels
-        self.ids = ids
+        self.ids = relations.ids
         self.generation = generation
         self.bytes_per_s = k.pcie_bytes_per_s(generation)
         self.bridges = 0
@@ -214,9 +136,9 @@ class _TreeWriter:
         """The memory node and CPUs that all GPUs among the members agree on."""
         if not self.levels.affinity_is_trusted:
             return None, None
-        gpus = [i for i in members if i < len(self.matrix.gpus)]
-        nodes = {self.matrix.numa_affinity[i] for i in gpus}
-        cpus = {self.matrix.cpu_affinity[i] for i in gpus}
+        gpus = [self.devices[i] for i in members if i < len(self.devices)]
+        nodes = {device.numa_node for device in gpus}
+        cpus = {device.cpus for device in gpus}
         return (nodes.pop() if len(nodes) == 1 else None), (cpus.pop() if len(cpus) == 1 else None)
 
     def _host_bridge(self, members: list[int], node: int | None) -> tuple[str, int]:

@@ -44,17 +44,22 @@ def with_routes(topology: Topology) -> Topology:
     Raises:
         ValueError: the topology contradicts itself (`Topology.check`).
     """
+    return with_staged_routes(with_direct_routes(topology))
+
+
+def with_direct_routes(topology: Topology) -> Topology:
+    """The topology with routes as if every pair had peer access; see `with_routes`."""
     bare = replace(topology, routes=())
     bare.check()
     routes, unrouted = shortest_routes(bare)
     report = topology.report
-    if unrouted:
+    if unrouted and topology.links:
         doubt = (
             f"no route known between {len(unrouted)} pairs, e.g. {unrouted[0][0]} and"
             f" {unrouted[0][1]}"
         )
         report = tuple(dict.fromkeys([*report, doubt]))
-    return with_staged_routes(replace(bare, routes=tuple(routes), report=report))
+    return replace(bare, routes=tuple(routes), report=report)
 
 
 def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:

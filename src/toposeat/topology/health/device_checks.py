@@ -130,7 +130,7 @@ def _pcie_states(topology: Topology) -> Iterator[tuple[str, PcieState]]:
     for device in topology.devices:
         if device.pcie is None or (device.parent and device.parent in seen):
             continue
-        seen.add(device.parent)
+        seen.add(device.parent or "")
         yield device_name(topology, device), device.pcie
     for nic in topology.nics:
         if nic.pcie is not None:

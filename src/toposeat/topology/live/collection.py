@@ -23,7 +23,7 @@ class Collection:
     @property
     def next_index(self) -> int:
         """The display number after the highest so far."""
-        return max((d.index + 1 for d in self.builder.devices), default=0)
+        return max((d.number + 1 for d in self.builder.devices), default=0)
 
     def add_gpu(
         self,
@@ -42,7 +42,7 @@ class Collection:
             function: the PCI function behind it, where that is not the one of its bus id.
         """
         self.builder.devices.append(device)
-        bus = device.pci_bus_id or device.parent
+        bus = device.pci_bus_id or device.parent or ""
         function = function or self.machine.pci.get(bus)
         if function is None:
             self.builder.report.append(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import UnavailableError
-from toposeat.model.topology import Topology
+from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_NVIDIA
 from toposeat.topology.graph.nics import add_nics
@@ -113,6 +113,23 @@ def _origin(
     return "discovered: " + " and ".join(tellers)
 
 
+def _tells(builder: GraphBuilder, snapshot: NvmlSnapshot | None) -> set[FactKind]:
+    """NVML and KFD list device links, sysfs does not tell which Intel cards are joined.
+
+    NVML does so only where it says of each link what is at its other end.
+    """
+    tells = {FactKind.NICS}
+    vendors = {device.vendor for device in builder.devices}
+    links = [link for gpu in snapshot.devices for link in gpu.links] if snapshot else []
+    ends_are_known = all(link.remote_pci or link.to_switch or link.to_cpu for link in links)
+    are_asked = Vendor.NVIDIA not in vendors or snapshot is not None
+    if vendors <= {Vendor.NVIDIA, Vendor.AMD} and are_asked and ends_are_known:
+        tells.add(FactKind.DEVICE_LINKS)
+    if all(device.numa_node is not None for device in builder.devices):
+        tells.add(FactKind.AFFINITY)
+    return tells
+
+
 def _finish(
     found: Collection, snapshot: NvmlSnapshot | None, ids: DeviceIds, origin: str
 ) -> Topology:
@@ -122,6 +139,7 @@ def _finish(
     if snapshot is not None and snapshot.virtual:
         metadata["virtual"] = snapshot.virtual
     builder = found.builder
+    builder.tells = _tells(builder, snapshot)
     built = builder.build(
         name=re.sub(r"[^\w.-]", "-", builder.host),
         origin=origin,

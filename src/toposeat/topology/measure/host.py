@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toposeat.topology.facts import BANDWIDTH, LATENCY, HostNumbers
+from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.topology import HostNumbers
 from toposeat.topology.measure.pairs import Copiers
 from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, SMALL_BYTES
 
@@ -30,11 +31,14 @@ def measure_host(workers: Copiers) -> list[HostNumbers]:
             continue
         numbers += [
             HostNumbers(
-                what=BANDWIDTH, device=device, to_device=_slope(into), from_device=_slope(out)
+                what=BANDWIDTH,
+                device=f"GPU{device}",
+                to_device=_slope(into),
+                from_device=_slope(out),
             ),
             HostNumbers(
                 what=LATENCY,
-                device=device,
+                device=f"GPU{device}",
                 to_device=into[LATENCY_BYTES],
                 from_device=out[LATENCY_BYTES],
             ),

@@ -8,28 +8,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     ComponentKind,
     Device,
+    HostNumbers,
     Link,
     LinkKind,
+    PairNumbers,
     PathClass,
     Topology,
     Vendor,
-)
-from toposeat.topology.facts import (
-    BANDWIDTH,
-    LATENCY,
-    DeviceFact,
-    HostNumbers,
-    MachineFacts,
-    PairNumbers,
 )
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.measure.results import PairResults
 from toposeat.topology.measure.sharing import SharedLink
 from toposeat.topology.merge import merge_topologies
+from toposeat.topology.told import told_machine
 
 _DRIFT = 0.1  # of an earlier measurement
 _FULL = 0.9  # of both directions' capacities together: neither hinders the other
@@ -42,7 +38,7 @@ def facts_of_measurement(
     protocol: str,
     host: Sequence[HostNumbers] = (),
     ordinals: Sequence[int] | None = None,
-) -> MachineFacts:
+) -> Topology:
     """The numbers of `toposeat measure`.
 
     Pairs that could not copy by the protocol went through host memory: theirs are of "staged".
@@ -55,19 +51,17 @@ def facts_of_measurement(
         ordinals: number of each GPU on this node; None if not known.
     """
     bandwidth, latency = pair_numbers(results, protocol)
-    return MachineFacts(
+    return told_machine(
         origin="toposeat measure",
         devices=tuple(
-            DeviceFact(
-                label=f"GPU{i}", index=None if ordinals is None else ordinals[i], pci_bus_id=each
-            )
+            Device(id=f"GPU{i}", index=None if ordinals is None else ordinals[i], pci_bus_id=each)
             for i, each in enumerate(pci)
         ),
-        pairs=(
+        numbers=(
             PairNumbers(what=BANDWIDTH, values=bandwidth, engine="ce"),
             PairNumbers(what=LATENCY, values=latency, engine="ce"),
         ),
-        host=tuple(host),
+        host_copies=host,
     )
 
 
@@ -90,12 +84,12 @@ def device_ids(topology: Topology, pci: Sequence[str | None]) -> list[str]:
     return ids if len(ids) == len(pci) else [d.id for d in topology.devices][: len(pci)]
 
 
-def _without_far_limits(facts: MachineFacts, base: Topology | None) -> MachineFacts:
+def _without_far_limits(facts: Topology, base: Topology | None) -> Topology:
     """Leave out host copies that are slower than the same GPU's copies over PCIe to peers.
 
     Their limit lies beyond the GPU's own link, to which a merge would give it.
     """
-    rates = np.array(facts.pairs[0].values)
+    rates = np.array(facts.numbers[0].values)
     if base is not None:
         number = {
             id: i for i, id in enumerate(device_ids(base, [d.pci_bus_id for d in facts.devices]))
@@ -104,22 +98,23 @@ def _without_far_limits(facts: MachineFacts, base: Topology | None) -> MachineFa
             if route.path_class is PathClass.NVL and a in number and b in number:
                 rates[number[a], number[b]] = np.nan
     rates = np.nan_to_num(rates)
+    place = {device.id: i for i, device in enumerate(facts.devices)}
     kept = [
         each
-        for each in facts.host
+        for each in facts.host_copies
         if each.what != BANDWIDTH
         or (
-            (each.from_device or 0.0) > _SAME * rates[each.device].max()
-            and (each.to_device or 0.0) > _SAME * rates[:, each.device].max()
+            (each.from_device or 0.0) > _SAME * rates[place[each.device]].max()
+            and (each.to_device or 0.0) > _SAME * rates[:, place[each.device]].max()
         )
     ]
-    return replace(facts, host=tuple(kept))
+    return replace(facts, host_copies=tuple(kept))
 
 
-def _without_old(base: Topology, facts: MachineFacts) -> Topology:
+def _without_old(base: Topology, facts: Topology) -> Topology:
     """The machine without earlier measurements of pairs that have been measured again."""
     number = {id: i for i, id in enumerate(device_ids(base, [d.pci_bus_id for d in facts.devices]))}
-    rates = facts.pairs[0].values
+    rates = facts.numbers[0].values
     routes = []
     for route in base.routes:
         i, j = number.get(route.source), number.get(route.target)
@@ -135,9 +130,7 @@ def _without_old(base: Topology, facts: MachineFacts) -> Topology:
     return replace(base, routes=tuple(routes))
 
 
-def measured_topology(
-    base: Topology, facts: MachineFacts, shared: Sequence[SharedLink]
-) -> Topology:
+def measured_topology(base: Topology, facts: Topology, shared: Sequence[SharedLink]) -> Topology:
     """A known machine with measured pairs and measured capacities of its shared links.
 
     A shared link of the measurement is the link of the graph that the same GPUs' traffic to all
@@ -158,7 +151,7 @@ def measured_topology(
             )
         else:
             links[found[0]] = _with_capacity(links[found[0]], each, forward_out=found[1])
-    ports = np.nan_to_num(facts.pairs[0].values)
+    ports = np.nan_to_num(facts.numbers[0].values)
     for i in range(len(ids)):
         found = of_set.get(frozenset({i}))
         if found is not None:
@@ -234,9 +227,7 @@ def drift(before: Topology, after: Topology) -> list[str]:
     ]
 
 
-def topology_of_measurement(
-    name: str, facts: MachineFacts, shared: Sequence[SharedLink]
-) -> Topology:
+def topology_of_measurement(name: str, facts: Topology, shared: Sequence[SharedLink]) -> Topology:
     """A machine known from measurements only: a tree of the sets that share a link.
 
     Raises:
@@ -244,14 +235,14 @@ def topology_of_measurement(
     """
     facts = _without_far_limits(facts, None)
     builder = GraphBuilder()
-    rates = np.nan_to_num(facts.pairs[0].values)
+    rates = np.nan_to_num(facts.numbers[0].values)
     for i, fact in enumerate(facts.devices):
         builder.devices.append(
             Device(id=f"gpu{i}", index=i, vendor=Vendor.UNKNOWN, pci_bus_id=fact.pci_bus_id)
         )
     root = builder.component(ComponentKind.NUMA, "host")
     sets = sorted(shared, key=lambda each: len(each.inside))
-    latency = float(np.nanmin(facts.pairs[1].values)) / 4
+    latency = float(np.nanmin(facts.numbers[1].values)) / 4
     vertex = {each.inside: f"shared{k}" for k, each in enumerate(sets)}
     for each in sets:
         builder.component(ComponentKind.SWITCH, vertex[each.inside])

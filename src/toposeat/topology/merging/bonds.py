@@ -10,13 +10,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
+from toposeat.model.topology import (
+    Bond,
+    Component,
+    ComponentKind,
+    Device,
+    LaneState,
+    Link,
+    LinkKind,
+    Topology,
+)
 from toposeat.topology import constants as k
-from toposeat.topology.facts import LaneState, LinkFact, MachineFacts
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.nvlink_fabric import add_nvlinks, nvlink_lanes
-from toposeat.topology.merging.draft import Draft, is_bond
+from toposeat.topology.graph.nvlink_fabric import add_nvlinks
+from toposeat.topology.graph.relation import Relations
+from toposeat.topology.graph.routes import DEVICE_LINKS
+from toposeat.topology.merging.renamed import with_ends
+from toposeat.topology.told import tells_bonds
 
 _SHOWN = 3
 _LANE_NAMES = {LinkKind.NVLINK: "NVLink", LinkKind.XGMI: "xGMI", LinkKind.XELINK: "Xe Link"}
@@ -46,90 +57,98 @@ class Bonds:
         return counts
 
 
-def bonds_of_topology(topology: Topology, id_of: Mapping[str, str]) -> Bonds | None:
-    """The bonds of a graph; None if it has none.
+def bonds_of(part: Topology, devices: Sequence[Device]) -> Bonds | None:
+    """The bonds that a source draws or lists; None if it has none.
 
     Args:
-        topology: one source.
-        id_of: ids of the merged machine by its own.
+        part: with the ids of the merged machine.
+        devices: of the merged machine, with all that is known of them.
     """
-    switches = [c for c in topology.components if c.kind is ComponentKind.NVSWITCH]
-    inner = {d.id for d in topology.devices} | {c.id for c in switches}
-    links = [link for link in topology.links if is_bond(link, inner)]
-    if not links:
-        return None
-    numa = {c.id: c.numa_node for c in topology.components if c.kind is ComponentKind.NUMA}
-    return Bonds(
-        origin=topology.origin,
-        components=tuple(switches),
-        links=tuple(_renamed(link, id_of) for link in links),
-        numa_of={c: node for c, node in numa.items() if any(c in link.ends for link in links)},
-    )
-
-
-def _renamed(link: Link, id_of: Mapping[str, str]) -> Link:
-    a, b = (id_of.get(end, end) for end in link.ends)
-    if (a, b) == link.ends:
-        return link
-    return replace(link, id=f"{link.kind.value}:{a}-{b}", ends=(a, b))
-
-
-def bonds_of_facts(facts: MachineFacts, devices: Sequence[Device]) -> Bonds | None:
-    """The bonds that facts state, at link level, lane by lane or as relations; None without any.
-
-    Args:
-        facts: of the merged machine's devices; relations are of their own GPUs, in order.
-        devices: of the merged machine, in order.
-    """
+    if part.links:
+        return _drawn_bonds(part)
     builder = GraphBuilder(devices=list(devices))
-    if facts.links:
-        _draw_links(builder, facts, devices)
-    elif any(lane.bytes_per_s and (lane.remote_pci or lane.remote_kind) for lane in facts.lanes):
-        _draw_lanes(builder, facts.lanes, devices)
-    elif facts.relations is not None and nvlink_lanes(facts.relations):
-        matrix = replace(facts.relations, gpu_names=tuple(d.name for d in devices))
-        add_nvlinks(builder, matrix, [d.id for d in devices])
+    if tells_bonds(part):
+        _draw_listed(builder, part)
+    elif any(lane.bytes_per_s and (lane.remote_pci or lane.remote_kind) for lane in part.lanes):
+        _draw_lanes(builder, part.lanes, devices)
+    else:
+        own = {device.id for device in part.devices}
+        known = replace(part, devices=tuple(each for each in devices if each.id in own))
+        relations = Relations.of(known)
+        if relations.nvlink_lanes():
+            add_nvlinks(builder, relations)
     if not builder.links:
         return None
     return Bonds(
-        origin=facts.origin,
+        origin=part.origin,
         components=tuple(builder.components),
         links=tuple(builder.links),
         report=tuple(builder.report),
     )
 
 
-def _draw_links(builder: GraphBuilder, facts: MachineFacts, devices: Sequence[Device]) -> None:
+def _drawn_bonds(graph: Topology) -> Bonds | None:
+    switches = [c for c in graph.components if c.kind is ComponentKind.NVSWITCH]
+    inner = {d.id for d in graph.devices} | {c.id for c in switches}
+    links = [link for link in graph.links if is_bond(link, inner)]
+    if not links:
+        return None
+    numa = {c.id: c.numa_node for c in graph.components if c.kind is ComponentKind.NUMA}
+    return Bonds(
+        origin=graph.origin,
+        components=tuple(switches),
+        links=tuple(links),
+        numa_of={c: node for c, node in numa.items() if any(c in link.ends for link in links)},
+    )
+
+
+def is_bond(link: Link, inner: set[str]) -> bool:
+    """Whether a link is one of devices among themselves, their switches or the CPU's own NVLink.
+
+    Args:
+        link: any.
+        inner: ids of devices and of switches of device links.
+    """
+    return link.kind in DEVICE_LINKS or (link.kind is LinkKind.C2C and set(link.ends) <= inner)
+
+
+def _draw_listed(builder: GraphBuilder, part: Topology) -> None:
     assumed: Counter[str] = Counter()
-    for link in facts.links:
-        a, b = devices[link.i], devices[link.j]
-        lane = lane_of_device(a)
-        if not link.forward_bytes_per_s:
+    device_of = {device.id: device for device in builder.devices}
+    drawn: set[tuple[str, str]] = set()
+    for (a, b), pair in part.pair_of_ends.items():
+        bond = pair.bond
+        if bond is None or (b, a) in drawn:
+            continue
+        drawn.add((a, b))
+        lane = lane_of_device(device_of[a])
+        if not bond.bytes_per_s:
             assumed[f"{lane.data_sheet / k.GB_PER_S:g} GB/s each assumed ({lane.name})"] += 1
-        forward = link.forward_bytes_per_s or lane.data_sheet * link.count
+        forward = bond.bytes_per_s or lane.data_sheet * bond.count
+        back = part.pair_of_ends.get((b, a))
         builder.link(
-            link.kind,
-            a.id,
-            b.id,
+            bond.kind,
+            a,
+            b,
             bytes_per_s=forward,
-            backward_bytes_per_s=link.backward_bytes_per_s,
-            flow_bytes_per_s=forward * _flow_fraction(link, lane),
-            latency_s=k.LATENCY_XGMI if link.kind is LinkKind.XGMI else k.LATENCY_NVLINK,
-            count=link.count,
-            name=link.name
-            or (lane.name if link.kind is lane.kind else _LANE_NAMES.get(link.kind, "")),
+            backward_bytes_per_s=back.bond.bytes_per_s if back and back.bond else None,
+            flow_bytes_per_s=forward * _flow_fraction(bond, lane),
+            latency_s=k.LATENCY_XGMI if bond.kind is LinkKind.XGMI else k.LATENCY_NVLINK,
+            count=bond.count,
+            name=bond.name
+            or (lane.name if bond.kind is lane.kind else _LANE_NAMES.get(bond.kind, "")),
         )
     for what, count in assumed.items():
         builder.report.append(
-            f"{facts.origin} does not state the bandwidth of {count} device links: {what}"
+            f"{part.origin} does not state the bandwidth of {count} device links: {what}"
         )
 
 
-def _flow_fraction(link: LinkFact, lane: k.DeviceLink) -> float:
+def _flow_fraction(bond: Bond, lane: k.DeviceLink) -> float:
     """What one copy reaches of a bond's capacity."""
-    if link.kind is not lane.kind:
+    if bond.kind is not lane.kind:
         return 1.0
-    return k.flow_of_bond(lane, link.count) / (lane.data_sheet * link.count)
+    return k.flow_of_bond(lane, bond.count) / (lane.data_sheet * bond.count)
 
 
 def _draw_lanes(
@@ -139,7 +158,7 @@ def _draw_lanes(
     direct: dict[tuple[str, str], Counter[str]] = {}
     ports: dict[str, Counter[str]] = {}
     for lane in lanes:
-        here = devices[lane.device].id
+        here = lane.device
         there = id_of_bus.get(lane.remote_pci or "")
         if lane.bytes_per_s is None or there == here:
             continue
@@ -198,27 +217,25 @@ def choose_bonds(drawings: Sequence[Bonds], report: list[str]) -> Bonds | None:
     return taken
 
 
-def redraw_bonds(draft: Draft, bonds: Bonds) -> None:
-    """Put these bonds in the place of those that the draft has."""
-    switches = draft.used_by([ComponentKind.NVSWITCH])
-    inner = {d.id for d in draft.devices} | switches
-    rest = [link for link in draft.links.values() if not is_bond(link, inner)]
+def redraw_bonds(builder: GraphBuilder, bonds: Bonds) -> None:
+    """Put these bonds in the place of those that are drawn."""
+    switches = {c.id for c in builder.components if c.kind is ComponentKind.NVSWITCH}
+    inner = {d.id for d in builder.devices} | switches
+    rest = [link for link in builder.links if not is_bond(link, inner)]
     still = {end for link in rest for end in link.ends}
-    numa = {c.numa_node: c.id for c in draft.components if c.kind is ComponentKind.NUMA}
+    numa = {c.numa_node: c.id for c in builder.components if c.kind is ComponentKind.NUMA}
     ends = {c: numa[node] for c, node in bonds.numa_of.items() if node is not None and node in numa}
     lost = set(bonds.numa_of) - set(ends)
-    builder = draft.builder()
-    builder.components = [c for c in draft.components if c.id not in switches or c.id in still]
+    builder.components = [c for c in builder.components if c.id not in switches or c.id in still]
     builder.components += [replace(c, host=builder.host) for c in bonds.components]
     builder.links = rest
     for link in bonds.links:
-        if lost.intersection(link.ends):
-            continue
-        builder.links.append(_renamed(link, ends))
+        if not lost.intersection(link.ends):
+            a, b = (ends.get(end, end) for end in link.ends)
+            builder.links.append(replace(with_ends(link, a, b), told_by=bonds.origin))
     if lost:
         builder.report.append(
             f"{bonds.origin}: device links to {len(lost)} NUMA nodes that are not in the graph are"
             " left out"
         )
-    draft.reroute(builder)
-    draft.report.extend(bonds.report)
+    builder.report.extend(bonds.report)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import Device, PcieState, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.facts import DeviceFact
 
 # What NCCL and RCCL know of a product: its instruction set.
 _NO_NAME = re.compile(r"(sm_\d+|gfx[0-9a-f]+)?", re.ASCII)
@@ -23,35 +22,62 @@ class Told:
     """A device as one source tells of it."""
 
     origin: str
-    device: DeviceFact
+    label: str
+    device: Device
+
+    def teller(self, field: str) -> str:
+        """Who told a field first: a merged machine passes on what others told it."""
+        return (self.device.told_by or {}).get(field, self.origin)
 
 
-def merged_device(told: Sequence[Told], contradictions: Contradictions) -> DeviceFact:
+_PCIE = {
+    f"pcie_{member}": member for member in ("generation", "width", "max_generation", "max_width")
+}
+_FIELDS = (
+    *("index", "vendor", "pci_bus_id", "uuid", "numa_node", "cpus", "memory_bytes", "forwards"),
+    *("inactive_lanes", "parent", "copy_bytes_per_s", "copy_latency_s", *_PCIE),
+)
+
+
+def _value(device: Device, field: str) -> object:
+    """What a source states; None for what it does not."""
+    if field in _PCIE:
+        return None if device.pcie is None else getattr(device.pcie, _PCIE[field])
+    value = getattr(device, field)
+    return None if value in (Vendor.UNKNOWN, "") else value
+
+
+def merged_device(told: Sequence[Told], contradictions: Contradictions) -> Device:
     """One device from all that sources tell of it, the most trusted first.
 
     Args:
-        told: by at least one source; the first names the label.
+        told: by at least one source; the first names its host.
         contradictions: takes what sources disagree on.
     """
     first = told[0].device
-    names = [t.device.name for t in told if not _NO_NAME.fullmatch(t.device.name)]
-    values: dict[str, object] = {"label": first.label, "name": (names or [first.name])[0]}
+    named = [t for t in told if not _NO_NAME.fullmatch(t.device.name)] or [told[0]]
+    values: dict[str, Any] = {}
+    told_by = {"name": named[0].teller("name")} if named[0].device.name else {}
     _note_names(told, contradictions)
-    for field in fields(DeviceFact):
-        if field.name in ("label", "name"):
+    for field in _FIELDS:
+        tellers = [t for t in told if _value(t.device, field) is not None]
+        if not tellers:
             continue
-        stated = [
-            (t.origin, value)
-            for t in told
-            if (value := getattr(t.device, field.name)) not in (None, Vendor.UNKNOWN)
-        ]
-        if not stated:
-            continue
-        values[field.name] = stated[0][1]
-        for origin, value in stated[1:]:
-            if _disagree(field.name, stated[0][1], value):
-                contradictions.add(field.name, first.label, stated[0], (origin, value))
-    return DeviceFact(**values)  # type: ignore[arg-type]
+        stated = [(t.origin, _value(t.device, field)) for t in tellers]
+        values[field] = stated[0][1]
+        if not field.startswith("copy"):  # a number that says itself where it is from
+            told_by[field] = tellers[0].teller(field)
+        for other in stated[1:]:
+            if _disagree(field, stated[0][1], other[1]):
+                contradictions.add(field, told[0].label, stated[0], other)
+    state = {member: values.pop(field) for field, member in _PCIE.items() if field in values}
+    return replace(
+        first,
+        name=named[0].device.name,
+        pcie=PcieState(**state) if state else None,
+        told_by=told_by if len({t.origin for t in told}) > 1 else first.told_by,
+        **values,
+    )
 
 
 def _note_names(told: Sequence[Told], contradictions: Contradictions) -> None:
@@ -59,7 +85,7 @@ def _note_names(told: Sequence[Told], contradictions: Contradictions) -> None:
     named = [(t.origin, t.device.name) for t in told if k.nvlink_of_device(t.device.name)]
     for origin, name in named[1:]:
         if k.nvlink_of_device(name) is not k.nvlink_of_device(named[0][1]):
-            contradictions.add("name", told[0].device.label, named[0], (origin, name))
+            contradictions.add("name", told[0].label, named[0], (origin, name))
 
 
 def _disagree(field: str, taken: object, other: object) -> bool:
@@ -68,7 +94,7 @@ def _disagree(field: str, taken: object, other: object) -> bool:
         return not (mine <= theirs or theirs <= mine)
     if field == "uuid":
         return str(taken).lower() != str(other).lower()
-    if field in ("pcie_generation", "parent", "memory_bytes"):
+    if field in ("pcie_generation", "parent", "memory_bytes", "inactive_lanes") or "copy" in field:
         return False  # idle links slow down, tools name parents and round sizes in their own way
     return taken != other
 
@@ -107,32 +133,3 @@ class Contradictions:
             f" ({'; '.join(cases[:_SHOWN])}{'; ...' if len(cases) > _SHOWN else ''})"
             for (words, taken, other), cases in self._found.items()
         ]
-
-
-def overlaid(device: Device, fact: DeviceFact) -> Device:
-    """A device with the merged fields; its id and index stay those of the graph."""
-    state = PcieState(
-        generation=fact.pcie_generation,
-        width=fact.pcie_width,
-        max_generation=fact.pcie_max_generation,
-        max_width=fact.pcie_max_width,
-    )
-    return replace(
-        device,
-        vendor=fact.vendor,
-        name=fact.name,
-        pci_bus_id=fact.pci_bus_id,
-        uuid=fact.uuid,
-        numa_node=fact.numa_node,
-        cpus=fact.cpus,
-        memory_bytes=fact.memory_bytes,
-        pcie=state if state != PcieState() else device.pcie,
-        parent=fact.parent or device.parent,
-        forwards=device.forwards if fact.forwards is None else fact.forwards,
-    )
-
-
-def device_of_fact(fact: DeviceFact, *, index: int, host: str) -> Device:
-    """A device of the topology from facts alone."""
-    bare = Device(id=f"gpu{index}", index=index, host=host)
-    return overlaid(bare, fact)

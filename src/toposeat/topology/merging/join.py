@@ -5,86 +5,87 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor
-from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.model.topology import Device, Topology, Vendor
 
 _HINT = "give files of one and the same machine, and at least one that lists the PCI bus ids"
 
 
-def join_devices(
-    known: Sequence[DeviceFact], origin: str, part: MachineFacts, report: list[str]
-) -> tuple[int, ...]:
-    """The place of each device of a part among the known ones.
+def identity_of(device: Device, origin: str) -> str:
+    """What a device is known by in a merge: its bus id or UUID, else its name in its source."""
+    return device.pci_bus_id or device.uuid or f"{origin}:{device.id}"
 
-    A device that is none of the known ones gets a place behind them.
+
+def join_devices(
+    known: Sequence[Device], origin: str, part: Topology, report: list[str]
+) -> dict[str, str]:
+    """The id of each device of a part among the known ones; an identity of its own for a new one.
 
     Args:
         known: devices found so far.
         origin: where they are from, for messages.
-        part: the facts to join.
+        part: the source to join.
         report: takes how devices were joined where no identity proves it.
 
     Raises:
         InputError: nothing in common, devices without identity in another number, or two vendors
             for one device.
     """
-    place: dict[int, int] = {}
+    id_of: dict[str, str] = {}
     for identity in (_pci, _uuid):
-        _join_by(identity, known, part.devices, place)
-    left = [i for i in range(len(part.devices)) if i not in place]
-    free = [k for k in range(len(known)) if k not in place.values()]
-    strangers = [i for i in left if _is_other(part.devices[i], [known[k] for k in free])]
-    unnamed = [i for i in left if i not in strangers]
-    if strangers and not place:
+        _join_by(identity, known, part.devices, id_of)
+    left = [device for device in part.devices if device.id not in id_of]
+    free = [each for each in known if each.id not in id_of.values()]
+    strangers = [device for device in left if _is_other(device, free)]
+    unnamed = [device for device in left if device not in strangers]
+    if strangers and not id_of:
         raise InputError(
             f"no GPU of {part.origin} is one of {origin}: no PCI bus id or UUID in common",
             hint=_HINT,
         )
     if unnamed:
-        if not _has_known_indices(known, part, unnamed, free):
+        if not _has_known_indices(unnamed, free):
             _check_counts(len(unnamed), len(free), part.origin, origin)
-        how = _join_by_index(known, part, (unnamed, free), place)
+        how = _join_by_index(unnamed, free, id_of)
         if part.origin != origin:
             some = "" if len(unnamed) == len(free) else f" of {len(free)}"
             report.append(
                 f"{part.origin} and {origin} have no PCI bus ids in common: their {len(unnamed)}"
                 f"{some} GPUs are joined by {how}"
             )
-    for number, i in enumerate(strangers):
-        place[i] = len(known) + number
+    id_of |= {device.id: identity_of(device, part.origin) for device in strangers}
     if strangers:
-        names = ", ".join(part.devices[i].label for i in strangers)
+        names = ", ".join(device.id for device in strangers)
         report.append(
             f"{part.origin} lists {len(strangers)} GPUs more ({names}): added, their place in the"
             " PCIe tree is not known"
         )
-    _check_vendors(known, origin, part, place)
-    return tuple(place[i] for i in range(len(part.devices)))
+    _check_vendors(known, origin, part, id_of)
+    return id_of
 
 
-def _pci(device: DeviceFact) -> str | None:
+def _pci(device: Device) -> str | None:
     return device.pci_bus_id
 
 
-def _uuid(device: DeviceFact) -> str | None:
+def _uuid(device: Device) -> str | None:
     return device.uuid and device.uuid.lower()
 
 
 def _join_by(
-    identity: Callable[[DeviceFact], str | None],
-    known: Sequence[DeviceFact],
-    devices: Sequence[DeviceFact],
-    place: dict[int, int],
+    identity: Callable[[Device], str | None],
+    known: Sequence[Device],
+    devices: Sequence[Device],
+    id_of: dict[str, str],
 ) -> None:
-    taken = set(place.values())
-    at = {found: k for k, each in enumerate(known) if k not in taken and (found := identity(each))}
-    for i, device in enumerate(devices):
+    taken = set(id_of.values())
+    at = {found: each.id for each in known if each.id not in taken and (found := identity(each))}
+    for device in devices:
         found = identity(device)
-        if i not in place and found in at:
-            place[i] = at[found]
+        if device.id not in id_of and found in at:
+            id_of[device.id] = at[found]
 
 
-def _is_other(device: DeviceFact, free: Sequence[DeviceFact]) -> bool:
+def _is_other(device: Device, free: Sequence[Device]) -> bool:
     """Whether an identity proves that the device is none of those left: they have one too."""
     return any(
         identity(device) is not None and all(identity(each) is not None for each in free)
@@ -101,38 +102,30 @@ def _check_counts(mine: int, theirs: int, part: str, origin: str) -> None:
         )
 
 
-def _has_known_indices(
-    known: Sequence[DeviceFact], part: MachineFacts, mine: list[int], theirs: list[int]
-) -> bool:
+def _has_known_indices(mine: Sequence[Device], theirs: Sequence[Device]) -> bool:
     """Whether every device has an index that one of the others has: they may be some of them."""
-    indices = {part.devices[i].index for i in mine}
-    return None not in indices and indices <= {known[k].index for k in theirs}
+    indices = {device.index for device in mine}
+    return None not in indices and indices <= {device.index for device in theirs}
 
 
-def _join_by_index(
-    known: Sequence[DeviceFact],
-    part: MachineFacts,
-    left: tuple[list[int], list[int]],
-    place: dict[int, int],
-) -> str:
-    mine, theirs = left
-    index_of_place = {known[k].index: k for k in theirs}
-    if _has_known_indices(known, part, mine, theirs):
-        place.update({i: index_of_place[part.devices[i].index] for i in mine})
+def _join_by_index(mine: Sequence[Device], theirs: Sequence[Device], id_of: dict[str, str]) -> str:
+    if _has_known_indices(mine, theirs):
+        of_index = {device.index: device.id for device in theirs}
+        id_of |= {device.id: of_index[device.index] for device in mine}
         return "index"
-    place.update(dict(zip(mine, theirs, strict=True)))
+    id_of |= {device.id: each.id for device, each in zip(mine, theirs, strict=True)}
     return "order"
 
 
 def _check_vendors(
-    known: Sequence[DeviceFact], origin: str, part: MachineFacts, place: dict[int, int]
+    known: Sequence[Device], origin: str, part: Topology, id_of: dict[str, str]
 ) -> None:
-    for i, k in place.items():
-        mine = part.devices[i]
-        vendors = {mine.vendor, known[k].vendor if k < len(known) else mine.vendor}
-        if len(vendors - {Vendor.UNKNOWN}) > 1:
+    of_id = {device.id: device for device in known}
+    for mine in part.devices:
+        theirs = of_id.get(id_of[mine.id], mine)
+        if len({mine.vendor, theirs.vendor} - {Vendor.UNKNOWN}) > 1:
             raise InputError(
-                f"{mine.label} is a GPU of {mine.vendor.value} in {part.origin}, of"
-                f" {known[k].vendor.value} in {origin}",
+                f"{mine.id} is a GPU of {mine.vendor.value} in {part.origin}, of"
+                f" {theirs.vendor.value} in {origin}",
                 hint=_HINT,
             )

@@ -1,4 +1,4 @@
-"""NICs of several sources: joined where they are the same, laid onto the graph where they are not.
+"""NICs of several sources: joined where they are the same, drawn where they are not.
 
 A NIC that the graph lacks gets a PCIe link to the vertex that its relation to the nearest device
 names: PIX the switch above that device, PHB its host bridge, NODE its NUMA node. Nothing is drawn
@@ -9,18 +9,21 @@ name: the report names them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from toposeat.model.topology import ComponentKind, Device, LinkKind, Nic, PathClass
+from toposeat.model.topology import ComponentKind, Device, LinkKind, Nic, PathClass, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.facts import NicFact
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.merging.draft import Draft
-from toposeat.topology.merging.part import Part
+from toposeat.topology.told import path_of
 
 # How near a NIC is to a device, best first, and what joins them.
 _NEARNESS = (PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE)
+_FIELDS: dict[str, Any] = {
+    **{"name": "", "pci_bus_id": None, "numa_node": None},
+    **{"pcie": None, "bytes_per_s": None, "active": None},
+}
 _SHOWN = 3  # NICs named in one sentence
 
 
@@ -32,80 +35,64 @@ class Place:
     stated: str  # "" where the vertex is exactly what the source says
 
 
-def lay_nics(draft: Draft, sources: Sequence[tuple[Part, Sequence[int]]]) -> None:
-    """Give the draft's NICs what other sources know of them, and add those that it lacks.
+def join_nics(parts: Sequence[Topology]) -> list[dict[str, str]]:
+    """Common ids of the NICs of each part: those of the same bus id, else of the same name.
 
     Args:
-        draft: with its devices.
-        sources: all but the draft's own, most trusted first; each with the place among the draft's
-            devices of each device of its own.
+        parts: the most trusted first, but the one whose NICs are to be kept before all.
     """
-    before: list[Nic] | None = None
-    while draft.nics != before:  # a NIC that one source adds may be what another calls otherwise
-        before = list(draft.nics)
-        lost = [(part, _lay_source(draft, part, position)) for part, position in sources]
-    for part, facts in lost:
-        _report_lost(draft, part.origin, facts)
+    known: list[Nic] = []
+    own: dict[tuple[str, Nic], str] = {}
+    for part in parts:
+        for nic in part.nics:
+            if (part.origin, nic) not in own:
+                label = f"{part.origin}:{nic.id}"
+                others = sum(each.partition("#")[0] == label for each in own.values())
+                own[part.origin, nic] = f"{label}#{others + 1}" if others else label
+    for _ in range(2):  # a NIC that one source names may be what another one places
+        found = [_join(known, part, own) for part in parts]
+    return found
 
 
-def _lay_source(draft: Draft, part: Part, position: Sequence[int]) -> list[NicFact]:
-    """Lay one source's NICs over the draft's, and return those that have no place in it."""
-    strangers = overlay_nics(draft.nics, part.facts.nics)
-    there = list(draft.nics)
-    lost = []
-    for fact in strangers:
-        surely_new = all(_is_other(nic, fact) for nic in there)
-        place = _place(draft, part, position, fact) if surely_new else None
-        if place is None:
-            lost.append(fact)
+def _join(known: list[Nic], part: Topology, own_id: dict[tuple[str, Nic], str]) -> dict[str, str]:
+    id_of: dict[str, str] = {}
+    for nic in part.nics:
+        own = own_id[part.origin, nic]
+        same = next((i for i, each in enumerate(known) if each.id == own), None)
+        for rule in (_by_pci, _by_name):
+            taken = set(id_of.values())
+            fits = (i for i, each in enumerate(known) if rule(each, nic) and each.id not in taken)
+            same = next(fits, None) if same is None else same
+        if same is None:
+            known.append(replace(nic, id=own))
+            id_of[nic.id] = own
         else:
-            _add(draft, part, fact, place)
-    return lost
+            known[same] = merged_nic([known[same], nic])
+            id_of[nic.id] = known[same].id
+    return id_of
 
 
-def overlay_nics(nics: list[Nic], told: Iterable[NicFact]) -> list[NicFact]:
-    """Lay what another source knows over NICs, joined by PCI bus id, else by name.
-
-    Args:
-        nics: of the graph; changed.
-        told: by the other source.
-
-    Returns:
-        Those that are none of `nics`.
-    """
-    others = []
-    for fact in told:
-        at = _find(nics, fact, _by_pci)
-        at = _find(nics, fact, _by_name) if at is None else at
-        if at is None:
-            others.append(fact)
-            continue
-        nic = nics[at]
-        nics[at] = replace(
-            nic,
-            name=nic.name or fact.name,
-            pci_bus_id=nic.pci_bus_id or fact.pci_bus_id,
-            numa_node=fact.numa_node if nic.numa_node is None else nic.numa_node,
-        )
-    return others
+def merged_nic(told: Sequence[Nic]) -> Nic:
+    """One NIC from all that sources tell of it, the most trusted first."""
+    values = {
+        field: next((v for nic in told if (v := getattr(nic, field)) not in (None, "")), default)
+        for field, default in _FIELDS.items()
+    }
+    return replace(told[0], **values)
 
 
-def _find(nics: Sequence[Nic], fact: NicFact, same: Callable[[Nic, NicFact], bool]) -> int | None:
-    return next((i for i, nic in enumerate(nics) if same(nic, fact)), None)
-
-
-def _by_pci(nic: Nic, fact: NicFact) -> bool:
+def _by_pci(nic: Nic, fact: Nic) -> bool:
     """Ports of one adapter share its bus id: then the name decides."""
     same = fact.pci_bus_id is not None and nic.pci_bus_id == fact.pci_bus_id
     return same and (nic.name == fact.name or "" in (nic.name, fact.name))
 
 
-def _by_name(nic: Nic, fact: NicFact) -> bool:
+def _by_name(nic: Nic, fact: Nic) -> bool:
     known = None not in (nic.pci_bus_id, fact.pci_bus_id)
     return bool(fact.name) and nic.name == fact.name and not known
 
 
-def _is_other(nic: Nic, fact: NicFact) -> bool:
+def _is_other(nic: Nic, fact: Nic) -> bool:
     """Whether a NIC that was not joined is surely another one.
 
     One adapter has several names (`mlx5_0`, `ib0`): without bus ids, names tell NICs apart only
@@ -120,66 +107,70 @@ def _driver(name: str) -> str:
     return re.sub(r"\d+", "#", name)
 
 
-def _report_lost(draft: Draft, origin: str, facts: Sequence[NicFact]) -> None:
-    if not facts:
-        return
-    names = [fact.name or fact.pci_bus_id or fact.label for fact in facts]
-    draft.report.append(
-        f"{len(facts)} NICs of {origin} are left out: where they are is not known, or they are in"
-        f" the graph under other names ({', '.join(names[:_SHOWN])}"
-        f"{', ...' if len(names) > _SHOWN else ''})"
-    )
+def draw_nics(builder: GraphBuilder, known: Topology) -> dict[str, str]:
+    """Draw the NICs that the graph lacks where their place is known.
+
+    Args:
+        builder: with the graph.
+        known: all that is told; its NICs name who tells of them.
+
+    Returns:
+        The ids of those that are drawn, by their ids in `known`.
+    """
+    drawn: dict[str, str] = {}
+    lost: dict[str, list[Nic]] = {}
+    there = {nic.id for nic in builder.nics}
+    for nic in known.nics:
+        if nic.id in there:
+            continue
+        origin = (nic.told_by or {}).get("id", known.origin)
+        surely_new = all(_is_other(each, nic) for each in builder.nics)
+        place = _place(builder, known, nic) if surely_new else None
+        if place is None:
+            lost.setdefault(origin, []).append(nic)
+        else:
+            drawn[nic.id] = _add(builder, origin, nic, place)
+    for origin, nics in lost.items():
+        names = [nic.name or nic.pci_bus_id or nic.id.rpartition(":")[2] for nic in nics]
+        builder.report.append(
+            f"{len(nics)} NICs of {origin} are left out: where they are is not known, or they are"
+            f" in the graph under other names ({', '.join(names[:_SHOWN])}"
+            f"{', ...' if len(names) > _SHOWN else ''})"
+        )
+    return drawn
 
 
 # ---- the place of a NIC
 
 
-def _place(draft: Draft, part: Part, position: Sequence[int], fact: NicFact) -> Place | None:
-    """The vertex of the graph that a source's NIC hangs below; None if nothing tells."""
-    way_up = _PcieTree(draft)
-    relations = _relations(part, fact)
+def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> Place | None:
+    """The vertex of the graph that a NIC hangs below; None if nothing tells."""
+    way_up = _PcieTree(builder)
+    told = known.pair_of_ends
     for nearness in _NEARNESS:
-        for device, path_class in sorted(relations.items()):
-            if path_class is nearness:
-                place = way_up.place(draft.devices[position[device]], nearness)
+        for device in builder.devices:
+            pair = told.get((device.id, nic.id))
+            if pair is not None and path_of(pair) is nearness:
+                place = way_up.place(device, nearness)
                 if place is not None:
                     return place
-    node = way_up.node(fact.numa_node)
+    node = way_up.node(nic.numa_node)
     return None if node is None else Place(node, "its NUMA node alone")
-
-
-def _relations(part: Part, fact: NicFact) -> Mapping[int, PathClass]:
-    """How near a source says a NIC is to its devices, by their position in it."""
-    if part.topology is not None:
-        return {
-            i: route.path_class
-            for i, device in enumerate(part.topology.devices)
-            if (route := part.topology.route_of_pair.get((device.id, fact.label)))
-        }
-    number = part.facts.nics.index(fact)
-    count = len(part.facts.devices)
-    matrices = (part.facts.pcie_relations, part.facts.relations)
-    return {
-        i: matrix.relation(i, count + number).path_class
-        for matrix in matrices
-        if matrix is not None
-        for i in range(count)
-    }
 
 
 class _PcieTree:
     """The way up from each device: switches, host bridge, NUMA node."""
 
-    def __init__(self, draft: Draft) -> None:
-        self._kinds = {c.id: c.kind for c in draft.components}
+    def __init__(self, builder: GraphBuilder) -> None:
+        self._kinds = {c.id: c.kind for c in builder.components}
         self._above = {
             link.ends[0]: link.ends[1]
-            for link in draft.links.values()
+            for link in builder.links
             if link.kind is LinkKind.PCIE and link.ends[1] in self._kinds
         }
         self._nodes = {
             c.numa_node: c.id
-            for c in draft.components
+            for c in builder.components
             if c.kind is ComponentKind.NUMA and c.numa_node is not None
         }
 
@@ -215,11 +206,19 @@ class _PcieTree:
 # ---- a NIC into the graph
 
 
-def _add(draft: Draft, part: Part, fact: NicFact, place: Place) -> None:
-    builder = draft.builder()
-    nic = _new_nic(builder, part, fact)
-    numa = {c.id: c.numa_node for c in draft.components}[place.vertex]
-    nic = replace(nic, numa_node=numa if nic.numa_node is None else nic.numa_node)
+def _add(builder: GraphBuilder, origin: str, told: Nic, place: Place) -> str:
+    taken = {nic.number for nic in builder.nics} | {
+        int(nic.id[3:]) for nic in builder.nics if re.fullmatch(r"nic\d+", nic.id, re.ASCII)
+    }
+    index = max(taken, default=-1) + 1
+    numa = {c.id: c.numa_node for c in builder.components}[place.vertex]
+    nic = replace(
+        told,
+        id=f"nic{index}",
+        index=index,
+        host=builder.host,
+        numa_node=numa if told.numa_node is None else told.numa_node,
+    )
     builder.nics.append(nic)
     state = nic.pcie
     generation = (state.max_generation or state.generation) if state else None
@@ -231,24 +230,10 @@ def _add(draft: Draft, part: Part, fact: NicFact, place: Place) -> None:
         ),
         latency_s=k.LATENCY_PCIE_ENDPOINT,
     )
-    inexact = f"; {part.origin} says {place.stated}" if place.stated else ""
-    draft.report.append(
-        f"{nic.id} ({nic.name or nic.pci_bus_id or fact.label}) is from {part.origin}: drawn below"
+    inexact = f"; {origin} says {place.stated}" if place.stated else ""
+    label = told.id.rpartition(":")[2]
+    builder.report.append(
+        f"{nic.id} ({nic.name or nic.pci_bus_id or label}) is from {origin}: drawn below"
         f" {place.vertex}{inexact}"
     )
-    draft.reroute(builder)
-
-
-def _new_nic(builder: GraphBuilder, part: Part, fact: NicFact) -> Nic:
-    """A NIC of another source with an id and index of its own."""
-    taken = {nic.index for nic in builder.nics} | {
-        int(nic.id[3:]) for nic in builder.nics if re.fullmatch(r"nic\d+", nic.id, re.ASCII)
-    }
-    index = max(taken, default=-1) + 1
-    known = part.topology.nics if part.topology is not None else ()
-    whole = next((nic for nic in known if nic.id == fact.label), None)
-    if whole is None:
-        whole = Nic(
-            id="", index=0, name=fact.name, pci_bus_id=fact.pci_bus_id, numa_node=fact.numa_node
-        )
-    return replace(whole, id=f"nic{index}", index=index, host=builder.host)
+    return nic.id

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Device, Route
-from toposeat.topology.facts import PairNumbers
+from toposeat.model.topology import Device, PairNumbers, Route
 
 _ENGINES = ("", "ce", "sm")
 _OPERATIONS = ("", "write", "read")
@@ -25,7 +24,7 @@ _DOUBT = 0.10  # two measurements further apart are reported
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One matrix of a source, in the positions of the merged machine."""
+    """One matrix of a source, of all devices of the merged machine in their order."""
 
     origin: str
     numbers: PairNumbers

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import (
     MEASURED_PORTS,
     Component,
     ComponentKind,
     Device,
+    HostNumbers,
     Link,
     LinkKind,
     PathClass,
     Route,
+    Topology,
     Vendor,
 )
 from toposeat.topology import constants as k
-from toposeat.topology.facts import BANDWIDTH, LATENCY, HostNumbers
 from toposeat.topology.graph.routes import DEVICE_LINKS
-from toposeat.topology.merging.draft import Draft, is_bond
+from toposeat.topology.merging.bonds import is_bond
 from toposeat.topology.merging.numbers import (
     Matrix,
     PairTable,
@@ -52,54 +54,127 @@ class HostMatrix:
     numbers: tuple[HostNumbers, ...]
 
 
-def lay_pair_numbers(draft: Draft, matrices: Sequence[Matrix]) -> None:
+@dataclass
+class Numbered:
+    """A routed machine whose links and routes take numbers."""
+
+    first: Topology
+    devices: list[Device]
+    components: list[Component]
+    links: dict[str, Link]
+    routes: dict[tuple[str, str], Route]
+    report: list[str]
+
+    @classmethod
+    def of(cls, topology: Topology) -> Numbered:
+        """A machine that equals `topology`."""
+        return cls(
+            first=topology,
+            devices=list(topology.devices),
+            components=list(topology.components),
+            links=dict(topology.link_of_id),
+            routes=dict(topology.route_of_pair),
+            report=list(topology.report),
+        )
+
+    def topology(self) -> Topology:
+        """The machine as it is now."""
+        return replace(
+            self.first,
+            devices=tuple(self.devices),
+            components=tuple(self.components),
+            links=tuple(self.links.values()),
+            routes=tuple(self.routes.values()),
+            report=tuple(dict.fromkeys(self.report)),
+        )
+
+    def walk(self, route: Route) -> Iterator[tuple[Link, bool]]:
+        """Links of a route in order, each with whether it is walked from `ends[1]` to `ends[0]`."""
+        here = route.source
+        for id in route.links:
+            link = self.links[id]
+            backward = here == link.ends[1]
+            here = link.ends[0] if backward else link.ends[1]
+            yield link, backward
+
+    def capacity(self, route: Route) -> float:
+        """The narrowest link of a route in its direction, bytes/s."""
+        return min(
+            (link.backward_bytes_per_s if backward else link.forward_bytes_per_s).value
+            for link, backward in self.walk(route)
+        )
+
+    def set_capacity(self, link: Link, rate: Quantity, *, backward: bool) -> None:
+        """Give one direction another capacity; the limit on both together changes in proportion."""
+        if backward:
+            link = replace(link, backward_bytes_per_s=rate)
+        else:
+            link = replace(link, forward_bytes_per_s=rate)
+        first = self.first.link_of_id.get(link.id, link)
+        combined = first.combined_bytes_per_s
+        if combined is not None and _fastest(first) not in (0, _fastest(link)):
+            both = combined.value * _fastest(link) / _fastest(first)
+            combined = nominal(both)  # even where it was measured: with other capacities
+        self.links[link.id] = replace(link, combined_bytes_per_s=combined)
+
+    def inner(self) -> set[str]:
+        """Ids of devices and of the switches of device links."""
+        switches = {c.id for c in self.components if c.kind is ComponentKind.NVSWITCH}
+        return {d.id for d in self.devices} | switches
+
+
+def _fastest(link: Link) -> float:
+    return max(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value)
+
+
+def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
     """Give routes the measured numbers of their pairs.
 
     A measured flow proves that the links of its route carry as much: nominal capacities below are
     raised to it. A flow that is far too fast for its route has another one, over ports.
 
     Args:
-        draft: with peer access and staged routes.
-        matrices: in order of trust, by position of the draft's devices.
+        machine: with peer access and staged routes.
+        matrices: in order of trust, by position of the machine's devices.
     """
-    place = {device.id: i for i, device in enumerate(draft.devices)}
+    place = {device.id: i for i, device in enumerate(machine.devices)}
     pairs = [
         (place[r.source], place[r.target], r)
-        for r in draft.routes.values()
+        for r in machine.routes.values()
         if r.source in place and r.target in place
     ]
     peer = peer_matrix(len(place), [(i, j, r.peer_access) for i, j, r in pairs])
-    rate = best_numbers(matrices, peer, draft.report, what=BANDWIDTH)
-    both = best_numbers(matrices, peer, draft.report, what=BANDWIDTH, both_ways=True)
-    latency = best_numbers(matrices, peer, draft.report, what=LATENCY)
+    rate = best_numbers(matrices, peer, machine.report, what=BANDWIDTH)
+    both = best_numbers(matrices, peer, machine.report, what=BANDWIDTH, both_ways=True)
+    latency = best_numbers(matrices, peer, machine.report, what=LATENCY)
     if matrices:
-        report_unmeasured(rate, draft.report, what=BANDWIDTH)
-        report_unmeasured(latency, draft.report, what=LATENCY)
-    _measured_ports(draft, rate, pairs)
+        report_unmeasured(rate, machine.report, what=BANDWIDTH)
+        report_unmeasured(latency, machine.report, what=LATENCY)
+    _measured_ports(machine, rate, pairs)
     tables = PairTables(rate, both, latency)
-    for pair, route in draft.routes.items():
+    for pair, route in machine.routes.items():
         if route.target in place:
             i, j = place[route.source], place[route.target]
-            draft.routes[pair] = tables.on_route(route, i, j)
-    for i, device in enumerate(draft.devices):
-        draft.devices[i] = tables.on_device(device, i)
-    _raise_capacities(draft)
+            machine.routes[pair] = tables.on_route(route, i, j)
+    for i, device in enumerate(machine.devices):
+        machine.devices[i] = tables.on_device(device, i)
+    _raise_capacities(machine)
 
 
-def _raise_capacities(draft: Draft) -> None:
+def _raise_capacities(machine: Numbered) -> None:
     raised: set[str] = set()
-    for route in list(draft.routes.values()):
+    for route in list(machine.routes.values()):
         cap = route.cap_bytes_per_s
         if cap is None or cap.source is Source.NOMINAL:
             continue
-        for link, backward in draft.walk(route):
+        for link, backward in machine.walk(route):
             capacity = link.backward_bytes_per_s if backward else link.forward_bytes_per_s
             if capacity.value < cap.value:
-                draft.set_capacity(draft.links[link.id], cap, backward=backward)
+                machine.set_capacity(machine.links[link.id], cap, backward=backward)
                 raised.add(link.id)
     if raised:
         names = ", ".join(sorted(raised)[:3])
-        draft.report.append(
+        machine.report.append(
             f"{len(raised)} links carry more than their nominal capacity, as measured: raised"
             f" ({names}{', ...' if len(raised) > 3 else ''})"
         )
@@ -108,51 +183,53 @@ def _raise_capacities(draft: Draft) -> None:
 # ---- pairs that no drawn route explains
 
 
-def _measured_ports(draft: Draft, rate: PairTable, pairs: Sequence[tuple[int, int, Route]]) -> None:
+def _measured_ports(
+    machine: Numbered, rate: PairTable, pairs: Sequence[tuple[int, int, Route]]
+) -> None:
     """Ports of devices for pairs without a route, or with one that cannot be theirs."""
-    count = len(draft.devices)
-    inner = {d.id for d in draft.devices} | draft.used_by([ComponentKind.NVSWITCH])
-    if any(is_bond(link, inner) for link in draft.links.values()):
+    count = len(machine.devices)
+    inner = machine.inner()
+    if any(is_bond(link, inner) for link in machine.links.values()):
         return  # the device links are known: the other pairs are only faster than assumed
     wanted = ~np.isnan(rate.values)
     np.fill_diagonal(wanted, val=False)
     for i, j, route in pairs:
-        if rate.values[i, j] <= _OTHER_WAY * draft.capacity(route):
+        if rate.values[i, j] <= _OTHER_WAY * machine.capacity(route):
             wanted[i, j] = False
-    if not draft.routes and wanted.any():
+    if not machine.routes and wanted.any():
         guessed = np.isnan(rate.values)  # a pair that nobody measured, of a machine without graph
         np.fill_diagonal(guessed, val=False)
         least = float(np.nanmin(np.where(np.eye(count, dtype=bool), np.nan, rate.values)))
-        _add_ports(draft, rate, wanted)
-        _guess_rest(draft, guessed, least)
+        _add_ports(machine, rate, wanted)
+        _guess_rest(machine, guessed, least)
     elif wanted.any():
-        _add_ports(draft, rate, wanted)
+        _add_ports(machine, rate, wanted)
         most = float(np.max(rate.values, where=wanted, initial=0.0))
-        draft.report.append(
+        machine.report.append(
             f"{int(wanted.sum())} pairs are measured at up to {most / k.GB_PER_S:.1f} GB/s, more"
             f" than {_OTHER_WAY:g} times what their PCIe path can carry: no source lists the links"
             " between them, so each device has one port for them"
         )
 
 
-def _add_ports(draft: Draft, rate: PairTable, wanted: NDArray[np.bool_]) -> None:
+def _add_ports(machine: Numbered, rate: PairTable, wanted: NDArray[np.bool_]) -> None:
     """One crossbar, and for each device a port as wide as the fastest flow through it."""
-    host = draft.devices[0].host
-    draft.components.append(
+    host = machine.devices[0].host
+    machine.components.append(
         Component(
             id=MEASURED_PORTS, kind=ComponentKind.NVSWITCH, host=host, name="links not listed"
         )
     )
     rates = np.where(wanted, rate.values, 0.0)
     ports: dict[int, Link] = {}
-    for i, device in enumerate(draft.devices):
+    for i, device in enumerate(machine.devices):
         out, into = float(rates[i].max()), float(rates[:, i].max())
         if not out and not into:
             continue
         ports[i] = _port(device, out or into, into or out)
-        draft.links[ports[i].id] = ports[i]
+        machine.links[ports[i].id] = ports[i]
     for i, j in np.argwhere(wanted):
-        _add_port_route(draft, int(i), int(j), None)
+        _add_port_route(machine, int(i), int(j), None)
 
 
 def _port(device: Device, out: float, into: float) -> Link:
@@ -171,10 +248,10 @@ def _port(device: Device, out: float, into: float) -> Link:
     )
 
 
-def _add_port_route(draft: Draft, i: int, j: int, cap: Quantity | None) -> None:
-    a, b = draft.devices[i].id, draft.devices[j].id
-    before = draft.routes.get((a, b))
-    draft.routes[a, b] = Route(
+def _add_port_route(machine: Numbered, i: int, j: int, cap: Quantity | None) -> None:
+    a, b = machine.devices[i].id, machine.devices[j].id
+    before = machine.routes.get((a, b))
+    machine.routes[a, b] = Route(
         source=a,
         target=b,
         links=(f"port:{a}", f"port:{b}"),
@@ -184,28 +261,28 @@ def _add_port_route(draft: Draft, i: int, j: int, cap: Quantity | None) -> None:
     )
 
 
-def _guess_rest(draft: Draft, missing: NDArray[np.bool_], least: float) -> None:
+def _guess_rest(machine: Numbered, missing: NDArray[np.bool_], least: float) -> None:
     """Pairs that nobody measured are as slow as the slowest that was, which is nominal."""
     added = 0
     for i, j in np.argwhere(missing):
-        ids = [f"port:{draft.devices[int(e)].id}" for e in (i, j)]
-        if all(id in draft.links for id in ids):
-            _add_port_route(draft, int(i), int(j), Quantity(least))
+        ids = [f"port:{machine.devices[int(e)].id}" for e in (i, j)]
+        if all(id in machine.links for id in ids):
+            _add_port_route(machine, int(i), int(j), Quantity(least))
             added += 1
     if added:
-        draft.report.append(
+        machine.report.append(
             f"{added} pairs were not measured: taken to be as slow as the slowest that was,"
             f" {least / k.GB_PER_S:.1f} GB/s"
         )
-    alone = [d.id for d in draft.devices if f"port:{d.id}" not in draft.links]
+    alone = [d.id for d in machine.devices if f"port:{d.id}" not in machine.links]
     if alone:
-        draft.report.append(f"no number of {', '.join(alone)} was measured: it has no route")
+        machine.report.append(f"no number of {', '.join(alone)} was measured: it has no route")
 
 
 # ---- host and device
 
 
-def lay_host_numbers(draft: Draft, matrices: Sequence[HostMatrix]) -> None:
+def lay_host_numbers(machine: Numbered, matrices: Sequence[HostMatrix]) -> None:
     """Give the link above each device the rate of copies from and to its near memory.
 
     Numbers of far memory say nothing of that link alone and are left out.
@@ -214,37 +291,39 @@ def lay_host_numbers(draft: Draft, matrices: Sequence[HostMatrix]) -> None:
     far = 0
     for matrix in matrices:
         for numbers in matrix.numbers:
-            device = draft.devices[numbers.device]
+            device = next(each for each in machine.devices if each.id == numbers.device)
             if numbers.what != BANDWIDTH:
                 continue
             near = device.numa_node is None or numbers.numa_node in (None, device.numa_node)
             far += not near
-            link = _link_above(draft, device)
+            link = _link_above(machine, device)
             if near and link is not None:
-                _lay_host(draft, device, link, numbers, done)
+                _lay_host(machine, device, link, numbers, done)
     if far:
-        draft.report.append(
+        machine.report.append(
             f"{far} host-to-device numbers are of far memory: no link of the graph is theirs alone"
         )
 
 
 def _lay_host(
-    draft: Draft, device: Device, link: Link, numbers: HostNumbers, done: set[tuple[str, bool]]
+    machine: Numbered, device: Device, link: Link, numbers: HostNumbers, done: set[tuple[str, bool]]
 ) -> None:
     for rate, down in ((numbers.to_device, True), (numbers.from_device, False)):
         if not rate or (device.id, down) in done:
             continue
         done.add((device.id, down))
         backward = (link.ends[0] == device.id) is down
-        draft.set_capacity(draft.links[link.id], Quantity(rate, numbers.source), backward=backward)
+        machine.set_capacity(
+            machine.links[link.id], Quantity(rate, numbers.source), backward=backward
+        )
 
 
-def _link_above(draft: Draft, device: Device) -> Link | None:
+def _link_above(machine: Numbered, device: Device) -> Link | None:
     """The one link between a device and the host; None if there are several or none."""
-    inner = {d.id for d in draft.devices} | draft.used_by([ComponentKind.NVSWITCH])
+    inner = machine.inner()
     above = [
         link
-        for link in draft.links.values()
+        for link in machine.links.values()
         if device.id in link.ends and not set(link.ends) <= inner
     ]
     return above[0] if len(above) == 1 else None

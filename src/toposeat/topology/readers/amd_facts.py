@@ -16,13 +16,14 @@ from typing import TypeVar
 
 from toposeat.errors import InputError
 from toposeat.model.number_checks import check_pair_number
-from toposeat.model.topology import PathClass, canonical_pci
-from toposeat.topology.facts import BANDWIDTH, DeviceFact, LinkFact, MachineFacts
-from toposeat.topology.graph.relation import Relation, RelationMatrix
+from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.topology import Bond, Device, FactKind, PathClass, Topology, canonical_pci
+from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
 from toposeat.topology.readers.file_text import Place, line_at
 from toposeat.topology.readers.tables import WORD, Line, Table, TableSpec, find_table, sections
 from toposeat.topology.readers.words import WordAt, unknown_pairs, words_of
+from toposeat.topology.told import told_machine
 
 _RELAYED_WEIGHTS = (30, 45, 60)  # several xGMI hops, over other GPUs
 _SAME_NODE_WEIGHT = 40
@@ -106,13 +107,13 @@ class AmdPairs:
     origin: str
     path: Path
     hint: str
-    devices: list[DeviceFact]
+    devices: list[Device]
     tables: dict[str, dict[tuple[int, int], Cell]] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
 
     def add(self, kind: str, table: Table) -> None:
         """Take in a table; its labels must be those of the devices, in any order."""
-        labels = [device.label for device in self.devices]
+        labels = [device.id for device in self.devices]
         if sorted(table.columns) != sorted(labels):
             raise InputError(
                 f"the {kind} table has other devices than the table before",
@@ -127,7 +128,7 @@ class AmdPairs:
             pair: Cell(at.word, at.place) for pair, at in words_of(table, labels).items()
         }
 
-    def facts(self) -> MachineFacts:
+    def facts(self) -> Topology:
         """What the tables state together.
 
         Raises:
@@ -144,13 +145,14 @@ class AmdPairs:
         self._check_weights(types, weights)
         links = self._links(xgmi, weights, bandwidths)
         self._report_gaps(xgmi, types, weights, bandwidths)
-        return MachineFacts(
+        return told_machine(
             origin=self.origin,
-            devices=tuple(self.devices),
+            devices=self.devices,
             pcie_relations=self._pcie(weights, types, xgmi),
             peer_access=self._pairs("access", self._access),
-            links=tuple(links),
-            report=tuple(self.report),
+            bonds=links,
+            tells={FactKind.DEVICE_LINKS} if types else set(),
+            report=self.report,
         )
 
     def _types(self) -> dict[tuple[int, int], str]:
@@ -160,7 +162,7 @@ class AmdPairs:
         unknown_pairs(
             words,
             _is_type,
-            lambda i: self.devices[i].label,
+            lambda i: self.devices[i].id,
             self.report,
             path=self.path,
             hint=self.hint,
@@ -172,13 +174,13 @@ class AmdPairs:
         xgmi: set[tuple[int, int]],
         weights: Mapping[tuple[int, int], int],
         bandwidths: Mapping[tuple[int, int], tuple[float, float]],
-    ) -> list[LinkFact]:
+    ) -> dict[tuple[int, int], Bond]:
         """Direct xGMI bonds; also tells partitions of one package, and who relays for others."""
         package = packages(len(self.devices), weights, [d.parent for d in self.devices])
         links, far = xgmi_links(sorted(xgmi), weights, bandwidths, package)
         parts = [i for i, first in enumerate(package) if package.count(first) > 1]
         for i in parts:
-            parent = self.devices[i].parent or f"package of {self.devices[package[i]].label}"
+            parent = self.devices[i].parent or f"package of {self.devices[package[i]].id}"
             self.devices[i] = replace(self.devices[i], parent=parent, forwards=True)
         if parts:
             self.report.append(
@@ -212,27 +214,20 @@ class AmdPairs:
         weights: Mapping[tuple[int, int], int],
         types: Mapping[tuple[int, int], str],
         xgmi: set[tuple[int, int]],
-    ) -> RelationMatrix | None:
+    ) -> dict[tuple[int, int], Relation]:
         """PCIe distances: beyond 40 the way crosses memory nodes; what is below is not shown.
 
-        None where xGMI hides them all.
+        Nothing where xGMI hides them all.
         """
         relations = {
             pair: Relation(PathClass.SYS)
             for pair, weight in weights.items()
             if pair[0] < pair[1] and types.get(pair) == "PCIE" and weight > _SAME_NODE_WEIGHT
         }
-        if not relations and xgmi:
-            return None
-        return RelationMatrix(
-            gpus=tuple(device.label for device in self.devices),
-            relations=relations,
-            gpu_names=tuple(device.name for device in self.devices),
-            gpu_uuids=tuple(device.uuid for device in self.devices),
-            gpu_pci=tuple(device.pci_bus_id for device in self.devices),
-            cpu_affinity=tuple(device.cpus for device in self.devices),
-            numa_affinity=tuple(device.numa_node for device in self.devices),
-        )
+        if not relations and not xgmi and not types:
+            count = len(self.devices)
+            return {(i, j): UNKNOWN for j in range(count) for i in range(j)}
+        return relations
 
     def _report_gaps(
         self,
@@ -335,4 +330,4 @@ class AmdPairs:
         return InputError(message, path=self.path, line=cell.line, hint=self.hint)
 
     def _name(self, pair: tuple[int, int]) -> str:
-        return f"{self.devices[pair[0]].label} to {self.devices[pair[1]].label}"
+        return f"{self.devices[pair[0]].id} to {self.devices[pair[1]].id}"

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from toposeat.model.topology import LinkKind
+from toposeat.model.topology import Bond, LinkKind
 from toposeat.topology import constants as k
-from toposeat.topology.facts import LinkFact
 
 DIRECT_WEIGHT = 15
 PACKAGE_WEIGHT = 13
@@ -41,7 +40,7 @@ def packages(count: int, weights: Mapping[Pair, int], stated: Sequence[str | Non
 
 def xgmi_links(
     pairs: Sequence[Pair], weights: Mapping[Pair, int], ranges: Ranges, package: Sequence[int]
-) -> tuple[list[LinkFact], list[Pair]]:
+) -> tuple[dict[Pair, Bond], list[Pair]]:
     """Direct bonds, and the pairs that have none.
 
     Args:
@@ -50,7 +49,7 @@ def xgmi_links(
         ranges: of bandwidths, where stated.
         package: see `packages`.
     """
-    links: list[LinkFact] = []
+    links: dict[Pair, Bond] = {}
     far: list[Pair] = []
     joined: set[Pair] = set()
     for pair in pairs:
@@ -59,12 +58,12 @@ def xgmi_links(
         if weight == BETWEEN_PACKAGES_WEIGHT and _partitioned(ends, package):
             if ends not in joined:
                 joined.add(ends)
-                links.append(_link(ends, ranges, pair, k.XGMI_MI300.data_sheet))
+                links |= _link(ends, ranges, pair, k.XGMI_MI300.data_sheet)
         elif weight > DIRECT_WEIGHT:
             far.append(pair)
         else:
             inside = ends[0] == ends[1]
-            links.append(_link(pair, ranges, pair, k.XGMI_IN_PACKAGE if inside else None))
+            links |= _link(pair, ranges, pair, k.XGMI_IN_PACKAGE if inside else None)
     return links, far
 
 
@@ -72,14 +71,11 @@ def _partitioned(ends: Pair, package: Sequence[int]) -> bool:
     return ends[0] != ends[1] and all(package.count(end) > 1 for end in ends)
 
 
-def _link(ends: Pair, ranges: Ranges, pair: Pair, default: float | None) -> LinkFact:
+def _link(ends: Pair, ranges: Ranges, pair: Pair, default: float | None) -> dict[Pair, Bond]:
     least, most = ranges.get(pair, (0.0, 0.0))
     back = ranges.get((pair[1], pair[0]), (0.0, 0.0))[1]
-    return LinkFact(
-        kind=LinkKind.XGMI,
-        i=ends[0],
-        j=ends[1],
-        count=max(1, min(_MOST_LANES, round(most / least))) if least else 1,
-        forward_bytes_per_s=most or default,
-        backward_bytes_per_s=back or default,
-    )
+    count = max(1, min(_MOST_LANES, round(most / least))) if least else 1
+    return {
+        ends: Bond(kind=LinkKind.XGMI, count=count, bytes_per_s=most or default),
+        (ends[1], ends[0]): Bond(kind=LinkKind.XGMI, count=count, bytes_per_s=back or default),
+    }

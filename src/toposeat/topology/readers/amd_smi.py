@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor, canonical_pci
-from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.model.topology import Device, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.amd_facts import AmdPairs, Cell, read_tables
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import line_of, parse_json_after_words, place_of
@@ -47,7 +46,7 @@ def heading_of(text: str) -> bool:
     return _TITLE.match(text) is not None
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read the tables.
 
     Raises:
@@ -61,7 +60,7 @@ def _is_json(file: FileText) -> bool:
     return re.search(r'"links"\s*:', head) is not None and re.search(r'"bdf"\s*:', head) is not None
 
 
-def _parse_text(file: FileText) -> MachineFacts:
+def _parse_text(file: FileText) -> Topology:
     tables = read_tables(clean_lines(file.text), _TITLES, file.path, _SAVE)
     if not tables:
         raise InputError("no table of amd-smi topology found", path=file.path, hint=_SAVE)
@@ -72,14 +71,14 @@ def _parse_text(file: FileText) -> MachineFacts:
     return _finish(pairs)
 
 
-def _device(index: int, label: str) -> DeviceFact:
+def _device(index: int, label: str) -> Device:
     """A row; `amd-smi` numbers devices in the order in which it prints them."""
     if label.startswith("GPU"):
-        return DeviceFact(label=label, index=int(label[3:]), vendor=Vendor.AMD)
-    return DeviceFact(label=label, index=index, vendor=Vendor.AMD, pci_bus_id=label)
+        return Device(id=label, index=int(label[3:]), vendor=Vendor.AMD)
+    return Device(id=label, index=index, vendor=Vendor.AMD, pci_bus_id=label)
 
 
-def _finish(pairs: AmdPairs) -> MachineFacts:
+def _finish(pairs: AmdPairs) -> Topology:
     shared = Counter(_package(device) for device in pairs.devices)
     for i, device in enumerate(pairs.devices):
         if shared[_package(device)] > 1:
@@ -87,11 +86,11 @@ def _finish(pairs: AmdPairs) -> MachineFacts:
     return pairs.facts()
 
 
-def _package(device: DeviceFact) -> str:
-    return (device.pci_bus_id or device.label).rpartition(".")[0] or device.label
+def _package(device: Device) -> str:
+    return (device.pci_bus_id or device.id).rpartition(".")[0] or device.id
 
 
-def _parse_json(file: FileText) -> MachineFacts:
+def _parse_json(file: FileText) -> Topology:
     """`[{"gpu": 0, "bdf": "0000:0c:00.0", "links": [{"gpu": 1, "bdf": ..., "weight": 15}]}]`."""
     root = parse_json_after_words(file, _SAVE)
     steps: _Steps = ()
@@ -100,11 +99,11 @@ def _parse_json(file: FileText) -> MachineFacts:
         rows, steps = root.get("topology"), ("topology",)
     if not isinstance(rows, list) or not rows or len(rows) > MAX_ENDPOINTS:
         raise _refusal("the JSON is no list of GPUs with links", file, steps)
-    devices: list[DeviceFact] = []
+    devices: list[Device] = []
     position: dict[str, int] = {}
     for i, row in enumerate(rows):
         devices.append(_json_device(row, file, (*steps, i)))
-        if position.setdefault(devices[i].label, i) != i:
+        if position.setdefault(devices[i].id, i) != i:
             raise _refusal("a GPU is listed twice", file, (*steps, i))
         if any(devices[i].index == other.index for other in devices[:i]):
             raise _refusal(f"index {devices[i].index} appears twice", file, (*steps, i, "gpu"))
@@ -112,23 +111,23 @@ def _parse_json(file: FileText) -> MachineFacts:
     for i, row in enumerate(rows):
         links, at = row.get("links"), (*steps, i, "links")
         if not isinstance(links, list):
-            raise _refusal(f"{devices[i].label} has no list of links", file, at)
+            raise _refusal(f"{devices[i].id} has no list of links", file, at)
         seen = [
             _json_link(pairs, i, link, position, file, steps=(*at, number))
             for number, link in enumerate(links)
         ]
         if sorted(set(seen) | {i}) != list(range(len(devices))):
             raise _refusal(
-                f"{devices[i].label} has links to {len(set(seen))} of {len(devices)} GPUs", file, at
+                f"{devices[i].id} has links to {len(set(seen))} of {len(devices)} GPUs", file, at
             )
     return _finish(pairs)
 
 
-def _json_device(row: Any, file: FileText, steps: _Steps) -> DeviceFact:
+def _json_device(row: Any, file: FileText, steps: _Steps) -> Device:
     bus, number = _bus(row, file, steps), row.get("gpu")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 100_000:
         raise _refusal(f"the number of {bus} is {number!r:.40}", file, (*steps, "gpu"))
-    return DeviceFact(label=bus, index=number, vendor=Vendor.AMD, pci_bus_id=bus)
+    return Device(id=bus, index=number, vendor=Vendor.AMD, pci_bus_id=bus)
 
 
 def _json_link(
@@ -143,7 +142,7 @@ def _json_link(
     j = position.get(_bus(link, file, steps))
     if j is None:
         raise _refusal(
-            f"{pairs.devices[i].label} has a link to a GPU that is not listed",
+            f"{pairs.devices[i].id} has a link to a GPU that is not listed",
             file,
             (*steps, "bdf"),
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.number_checks import check_pair_number
-from toposeat.topology.facts import BANDWIDTH
+from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.topology.graph.kfd_node import KfdNode
 
 SAVE = "save the tree again: tar chf FILE.tar /sys/class/kfd/kfd/topology"

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.model.number_checks import check_pair_number
-from toposeat.topology.facts import BANDWIDTH, HostNumbers
+from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.topology import HostNumbers
 from toposeat.topology.readers.tables import Table, TableSpec
 
 GB_PER_S = 1e9  # every tool divides bytes by 1e9
@@ -95,6 +96,7 @@ def _value(cell: str) -> float:
 def host_numbers(
     to_device: NDArray[np.float64],
     from_device: NDArray[np.float64],
+    devices: Sequence[str],
     nodes: Sequence[int | None] = (None,),
 ) -> tuple[HostNumbers, ...]:
     """Copies of each memory node and device where either direction was measured.
@@ -102,6 +104,7 @@ def host_numbers(
     Args:
         to_device: bytes/s by memory node and device; 0, which no copy has, and NaN are not known.
         from_device: the same of the other direction.
+        devices: the id of each column's device.
         nodes: the number of each row's memory node, None for the near one.
     """
 
@@ -113,12 +116,12 @@ def host_numbers(
             what=BANDWIDTH,
             device=device,
             numa_node=node,
-            to_device=known(to_device[row, device]),
-            from_device=known(from_device[row, device]),
+            to_device=known(to_device[row, column]),
+            from_device=known(from_device[row, column]),
         )
-        for device in range(to_device.shape[1])
+        for column, device in enumerate(devices)
         for row, node in enumerate(nodes)
-        if known(to_device[row, device]) or known(from_device[row, device])
+        if known(to_device[row, column]) or known(from_device[row, column])
     )
 
 

@@ -16,8 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor, canonical_pci
-from toposeat.topology.facts import BANDWIDTH, DeviceFact, HostNumbers, MachineFacts, PairNumbers
+from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.topology import (
+    Device,
+    HostNumbers,
+    PairNumbers,
+    Topology,
+    Vendor,
+    canonical_pci,
+)
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import GB_PER_S, host_numbers, report_asymmetry
 from toposeat.topology.readers.nvbandwidth_output import (
@@ -30,6 +37,7 @@ from toposeat.topology.readers.nvbandwidth_output import (
 )
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
 from toposeat.topology.readers.tables import without_marks
+from toposeat.topology.told import told_machine
 
 _ORIGIN = "nvbandwidth output"
 _PAIRS = re.compile(
@@ -53,7 +61,7 @@ def heading_of(text: str) -> bool:
     return "nvbandwidth Version" in text or begins_test(text)
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read what nvbandwidth measured.
 
     Raises:
@@ -65,7 +73,7 @@ def parse(file: FileText) -> MachineFacts:
     count = _count(tests, listed, file)
     devices = _devices(listed, count, report)
     pairs, access = _pairs(tests, report)
-    host = _host(tests, count)
+    host = _host(tests, [device.id for device in devices])
     _report_unused(tests, report)
     if not pairs and not host:
         raise InputError(
@@ -73,13 +81,13 @@ def parse(file: FileText) -> MachineFacts:
             path=file.path,
             hint="run at least: nvbandwidth -t device_to_device_memcpy_write_ce",
         )
-    return MachineFacts(
+    return told_machine(
         origin=_ORIGIN,
         devices=devices,
         peer_access=access,
-        pairs=pairs,
-        host=host,
-        report=tuple(report),
+        numbers=pairs,
+        host_copies=host,
+        report=report,
     )
 
 
@@ -115,14 +123,14 @@ def _count(tests: list[BandwidthTest], listed: dict[int, str], file: FileText) -
     return count
 
 
-def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[DeviceFact, ...]:
+def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[Device, ...]:
     devices = []
     for i in range(count):
         match = DEVICE.fullmatch(without_marks(listed[i])) if listed else None
         pci = match and match[3] and f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
         devices.append(
-            DeviceFact(
-                label=f"CUDA {i}",
+            Device(
+                id=f"CUDA {i}",
                 vendor=Vendor.NVIDIA,
                 name=match[2].strip() if match else "",
                 pci_bus_id=canonical_pci(pci) if pci else None,
@@ -181,16 +189,16 @@ def _pairs(
     return tuple(numbers), access
 
 
-def _host(tests: list[BandwidthTest], count: int) -> tuple[HostNumbers, ...]:
+def _host(tests: list[BandwidthTest], devices: list[str]) -> tuple[HostNumbers, ...]:
     """Copies to and from host memory near the device, by copy engine where both were run."""
     found: dict[str, NDArray[np.float64]] = {}
     for test in sorted(tests, key=lambda t: t.name.endswith("_sm")):
         match = _HOST.fullmatch(test.name)
         if match and test.matrices:
             found.setdefault(match["way"], test.matrices[0][0] * GB_PER_S)
-    none = np.full(count, np.nan)
+    none = np.full(len(devices), np.nan)
     to, back = (found.get(way, none) for way in ("host_to_device", "device_to_host"))
-    return host_numbers(to[None], back[None])
+    return host_numbers(to[None], back[None], devices)
 
 
 def _report_unused(tests: list[BandwidthTest], report: list[str]) -> None:

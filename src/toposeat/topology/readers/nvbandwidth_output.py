@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.model.json_text import parse_json
-from toposeat.topology.facts import BANDWIDTH
+from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.topology.readers.file_text import FileText, Place, line_at
 from toposeat.topology.readers.json_text import line_of, place_of
 from toposeat.topology.readers.numbers import (

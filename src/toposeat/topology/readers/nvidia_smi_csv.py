@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 
 from toposeat.errors import InputError
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Topology
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_fields import (
     Fields,
@@ -14,6 +14,7 @@ from toposeat.topology.readers.nvidia_smi_fields import (
     device_facts,
     word,
 )
+from toposeat.topology.told import told_machine
 
 _HINT = (
     "save it again: nvidia-smi --query-gpu=index,name,uuid,pci.bus_id,memory.total,"
@@ -62,7 +63,7 @@ def _names(line: str) -> list[str]:
     return [cell.split("[")[0].strip().lower() for cell in line.split(",")]
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read the inventory.
 
     Raises:
@@ -87,7 +88,7 @@ def parse(file: FileText) -> MachineFacts:
         report.append("neither PCI bus ids nor UUIDs are given: GPUs are known by number only")
     if not file.text.endswith(("\n", "\r")):
         report.append("the file ends without a newline: its end may be cut")
-    return MachineFacts(
+    return told_machine(
         origin="nvidia-smi --query-gpu CSV", devices=tuple(facts), report=tuple(report)
     )
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from toposeat.errors import InputError
-from toposeat.model.topology import MAX_PCIE_NUMBER, Vendor, canonical_pci
-from toposeat.topology.facts import DeviceFact
+from toposeat.model.topology import MAX_PCIE_NUMBER, Device, PcieState, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
 
 _MAX_MEMORY_BYTES = 1 << 60
@@ -60,14 +59,14 @@ def word(text: str | None) -> str:
     return "" if _NOT_KNOWN.fullmatch(text) else text
 
 
-def device_facts(gpus: Sequence[Fields], file: FileText, hint: str) -> list[DeviceFact]:
+def device_facts(gpus: Sequence[Fields], file: FileText, hint: str) -> list[Device]:
     """One fact for each GPU.
 
     Raises:
         InputError: a damaged value, or two GPUs with one name.
     """
     facts = [_fact(gpu, i, file, hint) for i, gpu in enumerate(gpus)]
-    for what in ("pci_bus_id", "uuid", "index", "label"):
+    for what in ("pci_bus_id", "uuid", "index", "id"):
         seen: dict[object, int] = {}
         for gpu, fact in zip(gpus, facts, strict=True):
             value = getattr(fact, what)
@@ -82,7 +81,7 @@ def device_facts(gpus: Sequence[Fields], file: FileText, hint: str) -> list[Devi
     return facts
 
 
-def _fact(gpu: Fields, position: int, file: FileText, hint: str) -> DeviceFact:
+def _fact(gpu: Fields, position: int, file: FileText, hint: str) -> Device:
     def read(what: str, value: str, meaning: Callable[[str], _Meaning]) -> _Meaning | None:
         try:
             return meaning(word(value)) if word(value) else None
@@ -91,18 +90,21 @@ def _fact(gpu: Fields, position: int, file: FileText, hint: str) -> DeviceFact:
                 f"damaged {what}: {value[:60]!r}", path=file.path, line=gpu.line, hint=hint
             ) from None
 
-    return DeviceFact(
-        label=f"GPU{position if gpu.index is None else gpu.index}",
+    state = PcieState(
+        generation=read("PCIe generation", gpu.generation, _count),
+        max_generation=read("PCIe generation", gpu.max_generation, _count),
+        width=read("PCIe width", gpu.width, _count),
+        max_width=read("PCIe width", gpu.max_width, _count),
+    )
+    return Device(
+        id=f"GPU{position if gpu.index is None else gpu.index}",
         index=gpu.index,
         vendor=Vendor.NVIDIA,
         name=word(gpu.name)[:120],
         pci_bus_id=read("PCI bus id", gpu.pci_bus_id, canonical_pci),
         uuid=read("UUID", gpu.uuid, _checked_uuid),
         memory_bytes=read("memory size", gpu.memory, _bytes),
-        pcie_generation=read("PCIe generation", gpu.generation, _count),
-        pcie_max_generation=read("PCIe generation", gpu.max_generation, _count),
-        pcie_width=read("PCIe width", gpu.width, _count),
-        pcie_max_width=read("PCIe width", gpu.max_width, _count),
+        pcie=None if state == PcieState() else state,
     )
 
 
@@ -127,23 +129,21 @@ def _checked_uuid(text: str) -> str:
     return text
 
 
-def describe_links(facts: Sequence[DeviceFact]) -> list[str]:
+def describe_links(devices: Sequence[Device]) -> list[str]:
     """What the PCIe links now lack of what they could be, in sentences.
 
     A generation below the possible one is normal for an idle GPU; a width is not.
     """
-    narrow = [f for f in facts if f.pcie_width and f.pcie_width < (f.pcie_max_width or 0)]
-    slow = [
-        f for f in facts if f.pcie_generation and f.pcie_generation < (f.pcie_max_generation or 0)
-    ]
+    states = [(each.id, each.pcie) for each in devices if each.pcie is not None]
+    narrow = [(id, p) for id, p in states if p.width and p.width < (p.max_width or 0)]
+    slow = [(id, p) for id, p in states if p.generation and p.generation < (p.max_generation or 0)]
     sentences = [
-        f"{f.label} has a PCIe link of x{f.pcie_width}, x{f.pcie_max_width} is possible"
-        for f in narrow
+        f"{id} has a PCIe link of x{p.width}, x{p.max_width} is possible" for id, p in narrow
     ]
     if slow:
         sentences.append(
             f"{len(slow)} GPUs run their PCIe link below its generation, as idle ones do:"
-            f" {slow[0].label} at gen {slow[0].pcie_generation} of {slow[0].pcie_max_generation}"
+            f" {slow[0][0]} at gen {slow[0][1].generation} of {slow[0][1].max_generation}"
         )
     return sentences
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor, canonical_pci
-from toposeat.topology.facts import DeviceFact, LaneState, MachineFacts
+from toposeat.model.topology import Device, LaneState, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Line, clean_lines, without_marks
+from toposeat.topology.told import told_machine
 
 GB_PER_S = 1e9  # NVML's MB/s divided by 1000
 
@@ -75,7 +75,7 @@ def heading_of(text: str) -> bool:
     return _GPU.fullmatch(without_marks(text)) is not None
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read GPUs, their MIG slices and the state of their NVLinks.
 
     Raises:
@@ -86,10 +86,10 @@ def parse(file: FileText) -> MachineFacts:
     if not gpus:
         raise InputError("no GPU with a UUID is listed", path=file.path, hint=_HINT)
     _report_gaps(gpus, file, report)
-    devices, places = _devices(gpus)
-    lanes = _lanes(gpus, places, report, file)
+    devices = _devices(gpus)
+    lanes = _lanes(gpus, report, file)
     origin = "nvidia-smi nvlink -s text" if lanes or _says_nvlink(gpus) else "nvidia-smi -L text"
-    return MachineFacts(origin=origin, devices=devices, lanes=lanes, report=tuple(report))
+    return told_machine(origin=origin, devices=devices, lanes=lanes, report=report)
 
 
 def _says_nvlink(gpus: Sequence[_Gpu]) -> bool:
@@ -173,11 +173,11 @@ def _report_gaps(gpus: Sequence[_Gpu], file: FileText, report: list[str]) -> Non
         report.append("the file ends without a newline: its end may be cut")
 
 
-def _devices(gpus: Sequence[_Gpu]) -> tuple[tuple[DeviceFact, ...], dict[int, int]]:
-    """GPUs, then their MIG slices; positions of GPUs by index."""
-    facts = [
-        DeviceFact(
-            label=f"GPU{gpu.index}",
+def _devices(gpus: Sequence[_Gpu]) -> list[Device]:
+    """GPUs, then their MIG slices."""
+    devices = [
+        Device(
+            id=f"GPU{gpu.index}",
             index=gpu.index,
             vendor=Vendor.NVIDIA,
             name=gpu.name,
@@ -185,9 +185,9 @@ def _devices(gpus: Sequence[_Gpu]) -> tuple[tuple[DeviceFact, ...], dict[int, in
         )
         for gpu in gpus
     ]
-    facts += [
-        DeviceFact(
-            label=f"GPU{gpu.index}/{number}",
+    devices += [
+        Device(
+            id=f"GPU{gpu.index}/{number}",
             vendor=Vendor.NVIDIA,
             name=f"{gpu.name} MIG {profile}",
             uuid=uuid,
@@ -196,7 +196,7 @@ def _devices(gpus: Sequence[_Gpu]) -> tuple[tuple[DeviceFact, ...], dict[int, in
         for gpu in gpus
         for profile, number, uuid in gpu.slices
     ]
-    return tuple(facts), {gpu.index: place for place, gpu in enumerate(gpus)}
+    return devices
 
 
 def _lanes_of_like(gpu: _Gpu, gpus: Sequence[_Gpu]) -> list[int]:
@@ -205,9 +205,7 @@ def _lanes_of_like(gpu: _Gpu, gpus: Sequence[_Gpu]) -> list[int]:
     return list(max(like, key=lambda g: len(g.rates)).rates)
 
 
-def _lanes(
-    gpus: Sequence[_Gpu], places: dict[int, int], report: list[str], file: FileText
-) -> tuple[LaneState, ...]:
+def _lanes(gpus: Sequence[_Gpu], report: list[str], file: FileText) -> tuple[LaneState, ...]:
     """The state of every lane.
 
     A GPU of which NVML says only that all lanes are inactive has as many as its like have.
@@ -233,7 +231,7 @@ def _lanes(
             )
         lanes += [
             LaneState(
-                device=places[gpu.index],
+                device=f"GPU{gpu.index}",
                 lane=lane,
                 bytes_per_s=rate,
                 remote_pci=gpu.remotes.get(lane),

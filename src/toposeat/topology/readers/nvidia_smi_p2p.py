@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor
-from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.model.topology import Device, FactKind, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_topo import MATRIX
 from toposeat.topology.readers.tables import Table, clean_lines, find_table
 from toposeat.topology.readers.words import unknown_pairs, words_of
+from toposeat.topology.told import told_machine
 
 MEANINGS = {
     "OK": "possible",
@@ -53,7 +53,7 @@ def looks_like(file: FileText) -> bool:
     return any(_P2P_ROW.match(line) for line in file.start[:20_000].split("\n"))
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read which pairs have peer access.
 
     Raises:
@@ -77,14 +77,14 @@ def parse(file: FileText) -> MachineFacts:
     command = next((m for x in lines if (m := _COMMAND.search(x.text))), None)
     capability = command[1] if command else ""
     access = _access(_states(table, file.path, report), table.columns, capability, report)
-    return MachineFacts(
+    return told_machine(
         origin="nvidia-smi topo -p2p text",
         devices=tuple(
-            DeviceFact(label=label, index=int(label[3:]), vendor=Vendor.NVIDIA)
-            for label in table.columns
+            Device(id=label, index=int(label[3:]), vendor=Vendor.NVIDIA) for label in table.columns
         ),
         peer_access=access,
-        report=tuple(report),
+        tells={FactKind.PEER_ACCESS},
+        report=report,
     )
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor
-from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.model.topology import Device, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_fields import (
     Fields,
@@ -23,6 +22,7 @@ from toposeat.topology.readers.nvidia_smi_fields import (
 )
 from toposeat.topology.readers.tables import clean_lines
 from toposeat.topology.readers.xml_tree import XmlElement
+from toposeat.topology.told import told_machine
 
 _HINT = "save it again: nvidia-smi -q -x > FILE"
 _LOG = re.compile(r"=+NVSMI LOG=+", re.IGNORECASE)
@@ -81,7 +81,7 @@ def heading_of(text: str) -> bool:
     return _LOG.search(text) is not None
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read the inventory.
 
     Raises:
@@ -113,7 +113,7 @@ def parse(file: FileText) -> MachineFacts:
         )
     if not any(fact.name or fact.uuid for fact in facts):
         report.append("only part of the inventory was printed (-d): PCI bus ids and no names")
-    return MachineFacts(
+    return told_machine(
         origin=origin, devices=(*facts, *_slices(facts, blocks)), report=tuple(report)
     )
 
@@ -191,15 +191,15 @@ def _take_line(block: _Block, text: str, sections: list[tuple[int, str]]) -> Non
         block.values.setdefault(path, (match[3] or "").strip())
 
 
-def _slices(facts: Sequence[DeviceFact], blocks: Sequence[_Block]) -> Iterator[DeviceFact]:
+def _slices(facts: Sequence[Device], blocks: Sequence[_Block]) -> Iterator[Device]:
     """MIG slices: neither form names their profile, only some drivers their UUID."""
     for parent, block in zip(facts, blocks, strict=True):
         for number, values in enumerate(block.slices):
             uuid = word(values.get("uuid", ""))
-            yield DeviceFact(
-                label=f"{parent.label}/{number}",
+            yield Device(
+                id=f"{parent.id}/{number}",
                 vendor=Vendor.NVIDIA,
                 name=f"{parent.name} MIG",
                 uuid=uuid if uuid.startswith("MIG-") else None,
-                parent=parent.label,
+                parent=parent.id,
             )

@@ -8,16 +8,26 @@ only hand-made markdown tables may leave the NIC rows out.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.model.topology import PathClass, Vendor, canonical_pci
-from toposeat.topology.facts import MachineFacts, facts_of_relations
+from toposeat.model.topology import (
+    Device,
+    FactKind,
+    Nic,
+    PathClass,
+    Topology,
+    Vendor,
+    canonical_pci,
+)
 from toposeat.topology.graph.relation import (
     KNOWN_TOKENS,
+    OLD_WORDS,
     UNKNOWN,
-    RelationMatrix,
+    WORDS,
+    Place,
+    Relation,
     relation_of_token,
 )
 from toposeat.topology.readers.file_text import FileText
@@ -36,6 +46,7 @@ from toposeat.topology.readers.words import (
     unknown_pairs,
     words_of,
 )
+from toposeat.topology.told import told_machine
 
 _LABEL = r"(?!NV\d)[A-Za-z][\w.\-]*\d\w*"
 MATRIX = TableSpec(  # of -p2p as well, with other words
@@ -74,23 +85,14 @@ def looks_like(file: FileText) -> bool:
     return re.search(r"\bGPU0\b", file.start) is not None or _FAILED.search(file.start) is not None
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read the text of `nvidia-smi topo -m` or `-mp`; see `parse_topo_matrix`."""
-    matrix = parse_topo_matrix(file.text, path=file.path)
-    if not _is_pcie_only(file.text, matrix):
-        return facts_of_relations(matrix, origin="nvidia-smi topo -m text", vendor=Vendor.NVIDIA)
-    facts = facts_of_relations(matrix, origin="nvidia-smi topo -mp text", vendor=Vendor.NVIDIA)
-    return replace(
-        facts,
-        relations=None,
-        pcie_relations=matrix,
-        report=(*facts.report, "topo -mp shows PCIe only: whether there is NVLink is not stated"),
-    )
+    return parse_topo_matrix(file.text, path=file.path)
 
 
-def _is_pcie_only(text: str, matrix: RelationMatrix) -> bool:
+def _is_pcie_only(text: str, relations: Mapping[Place, Relation]) -> bool:
     """Whether this is `topo -mp`: the command says so, or a legend that does not explain NV#."""
-    if any(relation.path_class is PathClass.NVL for relation in matrix.relations.values()):
+    if any(relation.path_class is PathClass.NVL for relation in relations.values()):
         return False
     command = _COMMAND.search(text)
     if command is not None:
@@ -98,8 +100,8 @@ def _is_pcie_only(text: str, matrix: RelationMatrix) -> bool:
     return _LEGEND.search(text) is not None and "NV#" not in text
 
 
-def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> RelationMatrix:
-    """Read the text of `nvidia-smi topo -m`, with whatever surrounds it.
+def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
+    """Read the text of `nvidia-smi topo -m` or `-mp`, with whatever surrounds it.
 
     Product names, UUIDs and PCI bus ids are picked up when `nvidia-smi` or `nvidia-smi -L` was
     saved in the same file.
@@ -116,42 +118,55 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> RelationM
         _refuse_without_matrix(lines, path)
         raise AssertionError("unreachable")
     report: list[str] = []
-    matrix = _matrix(table, path, report)
-    names, uuids, pci = _identities(lines, matrix.gpus)
-    nic_names = _nic_names(lines[table.end :], matrix.nics, report)
+    gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
+    nics = tuple(c for c in table.columns if c not in gpus)
+    relations = _relations(table, (*gpus, *nics), path, report)
+    cpus, nodes = _affinities(table, gpus, path, report)
+    names, uuids, pci = _identities(lines, gpus)
+    nic_names = _nic_names(lines[table.end :], nics, report)
     _report_surroundings(text, lines, table, report)
-    return replace(
-        matrix,
-        gpu_names=names,
-        gpu_uuids=uuids,
-        gpu_pci=pci,
-        nic_names=nic_names,
-        old_words=any("SOC" in row.cells for row in table.rows),
-        report=tuple(report),
+    is_pcie = _is_pcie_only(text, relations)
+    if is_pcie:
+        report.append("topo -mp shows PCIe only: whether there is NVLink is not stated")
+    tells = {FactKind.PCIE_PATHS if is_pcie else FactKind.DEVICE_LINKS, FactKind.NICS}
+    if None not in (*cpus, *nodes):
+        tells.add(FactKind.AFFINITY)
+    return told_machine(
+        origin=f"nvidia-smi topo {'-mp' if is_pcie else '-m'} text",
+        devices=[
+            Device(
+                id=label,
+                index=int(label[3:]),
+                vendor=Vendor.NVIDIA,
+                name=names[i],
+                pci_bus_id=pci[i],
+                uuid=uuids[i],
+                numa_node=nodes[i],
+                cpus=cpus[i],
+            )
+            for i, label in enumerate(gpus)
+        ],
+        nics=[Nic(id=label, name=nic_names[i]) for i, label in enumerate(nics)],
+        relations=None if is_pcie else relations,
+        pcie_relations=relations if is_pcie else None,
+        tells=tells,
+        metadata={WORDS: OLD_WORDS} if any("SOC" in row.cells for row in table.rows) else {},
+        report=report,
     )
 
 
-def _matrix(table: Table, path: str | Path | None, report: list[str]) -> RelationMatrix:
-    """The relations and affinities that a table states."""
-    gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
-    nics = tuple(c for c in table.columns if c not in gpus)
-    labels = (*gpus, *nics)
+def _relations(
+    table: Table, labels: tuple[str, ...], path: str | Path | None, report: list[str]
+) -> dict[Place, Relation]:
+    """What the table states of each pair, once."""
     if len(table.rows) < len(labels):
         report.append("the table has no rows for NICs: relations between NICs are not known")
     cells = words_of(table, labels)
     unknown_pairs(cells, MATRIX.is_cell, labels.__getitem__, report, path=path, hint=_SAVE)
     check_symmetric(cells, relation_of_token, labels.__getitem__, path=path, hint=_SAVE)
-    cpus, nodes = _affinities(table, gpus, path, report)
-    return RelationMatrix(
-        gpus=gpus,
-        nics=nics,
-        relations={
-            (min(pair), max(pair)): relation_of_token(at.word) or UNKNOWN
-            for pair, at in cells.items()
-        },
-        cpu_affinity=cpus,
-        numa_affinity=nodes,
-    )
+    return {
+        (min(pair), max(pair)): relation_of_token(at.word) or UNKNOWN for pair, at in cells.items()
+    }
 
 
 def _affinities(

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor, canonical_pci
-from toposeat.topology.facts import BANDWIDTH, LATENCY, DeviceFact, MachineFacts, PairNumbers
+from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.topology import Device, PairNumbers, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import (
     GB_PER_S,
@@ -39,6 +39,7 @@ from toposeat.topology.readers.tables import (
     sections,
     without_marks,
 )
+from toposeat.topology.told import told_machine
 
 NUMBERED_BY_CUDA = (
     "GPUs have CUDA's numbers only, whose order is taken to be that of nvidia-smi (so it is with"
@@ -92,7 +93,7 @@ def heading_of(text: str) -> bool:
     return text.startswith("[P2P (Peer-to-Peer) GPU") or bool(_TITLE.match(text))
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read what the sample measured: every matrix, with peer access on and off.
 
     Raises:
@@ -122,12 +123,12 @@ def parse(file: FileText) -> MachineFacts:
     report_cut(file.text, tables, report)
     if any(table.corner.strip().upper() == "CPU" for table in tables):
         report.append("CPU latencies (the time to queue a copy) are not used")
-    return MachineFacts(
+    return told_machine(
         origin="p2pBandwidthLatencyTest output",
         devices=devices,
         peer_access=access,
-        pairs=pairs,
-        report=tuple(report),
+        numbers=pairs,
+        report=report,
     )
 
 
@@ -168,12 +169,12 @@ def _refusal(message: str, line: Line, file: FileText) -> InputError:
 
 def _devices(
     lines: Sequence[Line], count: int, report: list[str], file: FileText
-) -> tuple[DeviceFact, ...]:
+) -> tuple[Device, ...]:
     """GPUs by CUDA's number; names and bus ids where the sample listed them.
 
     CUDA's order need not be that of nvidia-smi, so bus ids are the better name.
     """
-    found: dict[int, DeviceFact] = {}
+    found: dict[int, Device] = {}
     for line in lines:
         match = _DEVICE.search(line.text)
         if match is None:
@@ -184,8 +185,8 @@ def _devices(
                 f"device {number} is listed, but the matrices are of {count} GPUs", line, file
             )
         bus = f"{int(match[5], 16):x}".zfill(4)
-        found[number] = DeviceFact(
-            label=f"CUDA {number}",
+        found[number] = Device(
+            id=f"CUDA {number}",
             vendor=Vendor.NVIDIA,
             name=match[2].strip(),
             pci_bus_id=canonical_pci(f"{bus}:{match[3].zfill(2)}:{match[4].zfill(2)}.0"),
@@ -193,7 +194,7 @@ def _devices(
     if len(found) == count:
         return tuple(found[i] for i in range(count))
     report.append(NUMBERED_BY_CUDA)
-    return tuple(DeviceFact(label=f"CUDA {i}", vendor=Vendor.NVIDIA) for i in range(count))
+    return tuple(Device(id=f"CUDA {i}", vendor=Vendor.NVIDIA) for i in range(count))
 
 
 def _access(

@@ -16,16 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Vendor, canonical_pci
-from toposeat.topology.facts import (
-    BANDWIDTH,
-    DeviceFact,
+from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.topology import (
+    Bond,
+    Device,
+    FactKind,
     HostNumbers,
-    LinkFact,
-    MachineFacts,
+    LinkKind,
     PairNumbers,
+    PathClass,
+    Topology,
+    Vendor,
+    canonical_pci,
 )
-from toposeat.topology.graph.relation import Relation, RelationMatrix
+from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import (
@@ -44,6 +48,7 @@ from toposeat.topology.readers.tables import (
     find_tables,
     sections,
 )
+from toposeat.topology.told import told_machine
 
 _SAVE = "save the whole output again: rocm-bandwidth-test > FILE"
 _SAME_NODE_WEIGHT = 40
@@ -71,7 +76,7 @@ class _Run:
 
     file: FileText
     cpus: int
-    gpus: list[DeviceFact]
+    gpus: list[Device]
     matrices: dict[str, Table] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
 
@@ -95,7 +100,7 @@ def heading_of(text: str) -> bool:
     return first or "RocmBandwidthTest" in text
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read devices and all matrices.
 
     Raises:
@@ -167,10 +172,10 @@ def _is_gpu(parts: list[str]) -> bool:
     return len(parts) > 1 or re.fullmatch(r"GPU|.*(Radeon|Instinct|gfx\d).*", parts[0]) is not None
 
 
-def _gpu(index: int, parts: list[str]) -> DeviceFact:
+def _gpu(index: int, parts: list[str]) -> Device:
     bus = next((match for part in parts[1:] if (match := _BUS.fullmatch(part))), None)
-    return DeviceFact(
-        label=f"GPU{index}",
+    return Device(
+        id=f"GPU{index}",
         index=index,
         vendor=Vendor.AMD,
         name=parts[0] if parts[0] != "GPU" else "",
@@ -185,7 +190,7 @@ def _canonical(match: re.Match[str]) -> str:
     return canonical_pci(f"{domain or '0000'}:{bus:0>2}:{device:0>2}.{function}")
 
 
-def _facts(run: _Run) -> MachineFacts:
+def _facts(run: _Run) -> Topology:
     distance = _numbers(run, "distance")
     gpus = run.cpus + np.arange(len(run.gpus))
     if distance is not None:
@@ -198,16 +203,17 @@ def _facts(run: _Run) -> MachineFacts:
     if copies is not None:
         nodes = np.arange(run.cpus)
         to, back = copies[np.ix_(nodes, gpus)], copies[np.ix_(gpus, nodes)].T
-        host = host_numbers(to, back, range(run.cpus))
-    return MachineFacts(
+        host = host_numbers(to, back, [gpu.id for gpu in run.gpus], range(run.cpus))
+    return told_machine(
         origin="rocm-bandwidth-test",
-        devices=tuple(run.gpus),
+        devices=run.gpus,
         pcie_relations=_pcie(run, distance),
         peer_access=access,
-        pairs=tuple(_pairs(run, gpus, access)),
-        host=host,
-        links=tuple(_links(run, distance)),
-        report=tuple(run.report),
+        numbers=_pairs(run, gpus, access),
+        host_copies=host,
+        bonds=_links(run, distance),
+        tells={FactKind.DEVICE_LINKS} if "link" in run.matrices else set(),
+        report=run.report,
     )
 
 
@@ -225,7 +231,7 @@ def _place(run: _Run, distance: NDArray[np.float64]) -> None:
         if len(near) == 1:
             run.gpus[i] = replace(gpu, numa_node=near[0])
         else:
-            run.report.append(f"{gpu.label} is as near to memory nodes {near}: none is taken")
+            run.report.append(f"{gpu.id} is as near to memory nodes {near}: none is taken")
 
 
 def _access(run: _Run) -> dict[tuple[int, int], bool]:
@@ -291,13 +297,13 @@ def _pairs(
     return found
 
 
-def _links(run: _Run, distance: NDArray[np.float64] | None) -> list[LinkFact]:
+def _links(run: _Run, distance: NDArray[np.float64] | None) -> dict[tuple[int, int], Bond]:
     """Links where the link table says X and the distance is one hop, or where the distance is 15.
 
     Nothing else has that distance: PCIe between GPUs weighs 40 at least.
     """
     types = _cells(run, "link", ("X", "P", "N/A")) if "link" in run.matrices else None
-    links: list[LinkFact] = []
+    links: dict[tuple[int, int], Bond] = {}
     far = 0
     for i in range(len(run.gpus)):
         for j in range(i + 1, len(run.gpus)):
@@ -305,30 +311,23 @@ def _links(run: _Run, distance: NDArray[np.float64] | None) -> list[LinkFact]:
             step = nan if distance is None else distance[a, b]
             xgmi = types[i, j] == "X" if types is not None else step == DIRECT_WEIGHT
             if xgmi and (np.isnan(step) or step <= DIRECT_WEIGHT):
-                links.append(LinkFact(kind=LinkKind.XGMI, i=i, j=j))
+                links[i, j] = links[j, i] = Bond(kind=LinkKind.XGMI)
             far += xgmi and step > DIRECT_WEIGHT
     if far:
         run.report.append(f"{far} xGMI pairs are more than one hop apart: they have no own link")
     return links
 
 
-def _pcie(run: _Run, distance: NDArray[np.float64] | None) -> RelationMatrix | None:
+def _pcie(run: _Run, distance: NDArray[np.float64] | None) -> dict[tuple[int, int], Relation]:
     """Distances above 40 between GPUs cross memory nodes; below nothing is known of switches.
 
-    None where all pairs have xGMI.
+    Nothing where xGMI hides it.
     """
     relations: dict[tuple[int, int], Relation] = {}
     for i in range(len(run.gpus)):
         for j in range(i + 1, len(run.gpus)):
             if distance is not None and distance[run.cpus + i, run.cpus + j] > _SAME_NODE_WEIGHT:
                 relations[i, j] = Relation(PathClass.SYS)
-    if not relations and _links(run, distance):
-        return None
-    return RelationMatrix(
-        gpus=tuple(gpu.label for gpu in run.gpus),
-        relations=relations,
-        gpu_names=tuple(gpu.name for gpu in run.gpus),
-        gpu_uuids=tuple(gpu.uuid for gpu in run.gpus),
-        gpu_pci=tuple(gpu.pci_bus_id for gpu in run.gpus),
-        numa_affinity=tuple(gpu.numa_node for gpu in run.gpus),
-    )
+    if not relations and not _links(run, distance):
+        return {(i, j): UNKNOWN for j in range(len(run.gpus)) for i in range(j)}
+    return relations

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor
-from toposeat.topology.facts import DeviceFact, MachineFacts
+from toposeat.model.topology import Device, Topology, Vendor
 from toposeat.topology.readers.amd_facts import AmdPairs, Cell, read_tables
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import (
@@ -51,7 +50,7 @@ def heading_of(text: str) -> bool:
     return _TITLE.search(text) is not None
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read the tables.
 
     Raises:
@@ -64,7 +63,7 @@ def _is_json(file: FileText) -> bool:
     return "{" in file.start and _JSON_PAIR.search(file.start) is not None
 
 
-def _parse_text(file: FileText) -> MachineFacts:
+def _parse_text(file: FileText) -> Topology:
     lines = clean_lines(file.text)
     tables = read_tables(lines, _TITLES, file.path, _SAVE)
     if not tables:
@@ -94,8 +93,8 @@ def _plain_labels(labels: tuple[str, ...], file: FileText) -> tuple[str, ...]:
     return labels
 
 
-def _device(index: int) -> DeviceFact:
-    return DeviceFact(label=f"GPU{index}", index=index, vendor=Vendor.AMD)
+def _device(index: int) -> Device:
+    return Device(id=f"GPU{index}", index=index, vendor=Vendor.AMD)
 
 
 def _add_numa(pairs: AmdPairs, lines: list[Line], file: FileText) -> None:
@@ -120,14 +119,14 @@ def _set_numa(pairs: AmdPairs, node_of: dict[int, int]) -> None:
     for i, device in enumerate(pairs.devices):
         node = node_of.get(device.index if device.index is not None else -1, -1)
         if node < 0:
-            unknown.append(device.label)
+            unknown.append(device.id)
         else:
             pairs.devices[i] = replace(device, numa_node=node)
     if unknown:
         pairs.report.append(f"the memory node of {', '.join(unknown[:8])} is not stated")
 
 
-def _parse_json(file: FileText) -> MachineFacts:
+def _parse_json(file: FileText) -> Topology:
     """`{"system": {"(Topology) Weight between DRM devices 0 and 1": "15", ...}, "card0": {...}}`.
 
     Each pair stands there once, for both directions.

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from toposeat.topology.facts import MachineFacts
+from toposeat.model.topology import Topology
 from toposeat.topology.readers import (
     amd_smi,
     nvbandwidth,
@@ -31,6 +31,7 @@ from toposeat.topology.readers import (
 )
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Line, clean_lines
+from toposeat.topology.told import Ends, told_pairs
 
 MAX_OUTPUTS = 32
 MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine
@@ -139,28 +140,36 @@ def _with_command(lines: Sequence[Line], position: int) -> int:
     return position
 
 
-def without_repetitions(parts: Sequence[MachineFacts]) -> list[MachineFacts]:
+def without_repetitions(parts: Sequence[Topology]) -> list[Topology]:
     """The facts of one file's outputs, each kind once.
 
     Several capabilities of `topo -p2p` become one: peer access needs all that were asked for.
     Anything else that is there twice may be of two machines, so the first counts, and says so.
     """
-    kept: dict[str, MachineFacts] = {}
+    kept: dict[str, Topology] = {}
     for part in parts:
         first = kept.setdefault(part.origin, part)
         if first is part:
             continue
-        if first.peer_access and part.peer_access and first.devices == part.devices:
+        mine, theirs = (_access(each) for each in (first, part))
+        if mine and theirs and first.devices == part.devices:
             access = {
-                pair: first.peer_access.get(pair, True) and part.peer_access.get(pair, True)
-                for pair in {**first.peer_access, **part.peer_access}
+                pair: mine.get(pair, True) and theirs.get(pair, True) for pair in {**mine, **theirs}
             }
             kept[part.origin] = replace(
                 first,
-                peer_access=access,
+                pairs=told_pairs({"peer_access": access}),
                 report=tuple({**dict.fromkeys(first.report + part.report)}),
             )
         else:
             note = f"the file holds {part.origin} more than once: the first is used"
             kept[part.origin] = replace(first, report=(*first.report, note))
     return list(kept.values())
+
+
+def _access(part: Topology) -> dict[Ends, bool]:
+    return {
+        ends: pair.peer_access
+        for ends, pair in part.pair_of_ends.items()
+        if pair.peer_access is not None
+    }

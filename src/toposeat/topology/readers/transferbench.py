@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Vendor
-from toposeat.topology.facts import BANDWIDTH, DeviceFact, MachineFacts, PairNumbers
+from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.topology import Device, PairNumbers, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import (
     GB_PER_S,
@@ -27,6 +27,7 @@ from toposeat.topology.readers.numbers import (
     values_of,
 )
 from toposeat.topology.readers.tables import TableSpec, clean_lines, find_tables, sections
+from toposeat.topology.told import told_machine
 
 _SAVE = "save the whole output again: TransferBench p2p > FILE"
 _TITLE = re.compile(
@@ -60,7 +61,7 @@ def heading_of(text: str) -> bool:
     return text.startswith(("TransferBench v", "Bytes Per Direction")) or bool(_TITLE.search(text))
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read all matrices.
 
     A copy out of host memory ("CPU n") is driven by the CPU, one out of a GPU by that GPU.
@@ -102,17 +103,18 @@ def parse(file: FileText) -> MachineFacts:
             host = host_numbers(
                 values[np.ix_(cpus, gpus)],
                 values[np.ix_(gpus, cpus)].T,
+                [f"GPU{int(columns[i].split()[1])}" for i in gpus],
                 [int(columns[i].split()[1]) for i in cpus],
             )
     if not pairs:
         raise InputError("no matrix of the p2p preset found", path=file.path, hint=_SAVE)
     numbers = [int(columns[i].split()[1]) for i in gpus]
-    return MachineFacts(
+    return told_machine(
         origin="TransferBench p2p",
         devices=tuple(
-            DeviceFact(label=f"GPU{number}", index=number, vendor=Vendor.AMD) for number in numbers
+            Device(id=f"GPU{number}", index=number, vendor=Vendor.AMD) for number in numbers
         ),
-        pairs=tuple(pairs),
-        host=host or (),
+        numbers=pairs,
+        host_copies=host or (),
         report=("TransferBench names GPUs by number only: PCI bus ids are not known",),
     )

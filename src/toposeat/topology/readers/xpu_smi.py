@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Vendor
+from toposeat.model.topology import Bond, Device, FactKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.facts import DeviceFact, LinkFact, MachineFacts
-from toposeat.topology.graph.relation import Relation, RelationMatrix
+from toposeat.topology.graph.relation import Relation
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     Line,
@@ -35,6 +34,7 @@ from toposeat.topology.readers.words import (
     unknown_pairs,
     words_of,
 )
+from toposeat.topology.told import told_machine
 
 _SAVE = "save the whole output again: xpu-smi topology -m > FILE"
 _LABEL = re.compile(r"GPU\s?(\d{1,4})/(\d{1,2})(?![\w/])", re.ASCII)
@@ -54,7 +54,7 @@ def heading_of(text: str) -> bool:
     return header_after([Line(1, text)], 0, _TABLE) is not None
 
 
-def parse(file: FileText) -> MachineFacts:
+def parse(file: FileText) -> Topology:
     """Read the matrix.
 
     Raises:
@@ -112,13 +112,11 @@ _TABLE = TableSpec(
 )
 
 
-def _facts(
-    table: Table, cards: list[int], cpus: list[str | None], report: list[str]
-) -> MachineFacts:
+def _facts(table: Table, cards: list[int], cpus: list[str | None], report: list[str]) -> Topology:
     tiles = Counter(cards)
     devices = tuple(
-        DeviceFact(
-            label=row.label,
+        Device(
+            id=row.label,
             index=i,
             vendor=Vendor.INTEL,
             cpus=cpus[i],
@@ -127,47 +125,43 @@ def _facts(
         )
         for i, row in enumerate(table.rows)
     )
-    return MachineFacts(
+    return told_machine(
         origin="xpu-smi topology -m",
         devices=devices,
-        pcie_relations=_pcie(table.rows, cards, cpus),
-        links=tuple(_links(table.rows)),
+        pcie_relations=_pcie(table.rows, cards),
+        bonds=_links(table.rows),
+        tells={FactKind.DEVICE_LINKS},
         report=(*report, *_report(table.rows, cpus)),
     )
 
 
-def _links(rows: Sequence[Row]) -> list[LinkFact]:
+def _links(rows: Sequence[Row]) -> dict[tuple[int, int], Bond]:
     """Direct bonds; XL* is reached over them and is none."""
-    links: list[LinkFact] = []
+    links: dict[tuple[int, int], Bond] = {}
     for i, row in enumerate(rows):
         for j in range(i + 1, len(rows)):
             lanes = _lanes(row.cells[j])
             if lanes:
                 speed = lanes * k.XELINK.data_sheet
-                links.append(_link(i, j, lanes, speed, k.XELINK.name))
+                links[i, j] = links[j, i] = _link(lanes, speed, k.XELINK.name)
             elif row.cells[j] == _FABRIC:
-                links.append(_link(i, j, 1, k.MDF.data_sheet, k.MDF.name))
+                links[i, j] = links[j, i] = _link(1, k.MDF.data_sheet, k.MDF.name)
     return links
 
 
-def _link(i: int, j: int, count: int, bytes_per_s: float, name: str) -> LinkFact:
-    return LinkFact(
+def _link(count: int, bytes_per_s: float, name: str) -> Bond:
+    return Bond(
         kind=LinkKind.XELINK,
-        i=i,
-        j=j,
         count=count,
-        forward_bytes_per_s=bytes_per_s,
-        backward_bytes_per_s=bytes_per_s,
+        bytes_per_s=bytes_per_s,
         name=name,
     )
 
 
-def _pcie(
-    rows: Sequence[Row], cards: Sequence[int], cpus: Sequence[str | None]
-) -> RelationMatrix | None:
+def _pcie(rows: Sequence[Row], cards: Sequence[int]) -> dict[tuple[int, int], Relation]:
     """PCIe relations as stated; tiles of one GPU share its one PCIe link, as below a switch.
 
-    None where Xe Link hides them all.
+    Nothing where Xe Link hides them all.
     """
     relations: dict[tuple[int, int], Relation] = {}
     for i, row in enumerate(rows):
@@ -176,13 +170,7 @@ def _pcie(
                 relations[i, j] = Relation(PathClass.PIX)
             elif row.cells[j] in _PCIE:
                 relations[i, j] = Relation(_PCIE[row.cells[j]])
-    if not relations:
-        return None
-    return RelationMatrix(
-        gpus=tuple(row.label for row in rows),
-        relations=relations,
-        cpu_affinity=tuple(cpus),
-    )
+    return relations
 
 
 def _report(rows: Sequence[Row], cpus: Sequence[str | None]) -> list[str]:

@@ -1,0 +1,146 @@
+"""Several partial topologies folded into one: each fact from the most trusted source that tells it.
+
+Nothing is drawn here and nothing is derived: what is missing in all sources is missing in the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+
+from toposeat.model.topology import Device, Nic, Pair, Topology
+from toposeat.topology.merging.device_fields import Contradictions, Told, merged_device
+from toposeat.topology.merging.join import identity_of, join_devices
+from toposeat.topology.merging.nics import join_nics, merged_nic
+from toposeat.topology.merging.renamed import renamed
+from toposeat.topology.told import Ends
+
+_MEMBERS = tuple(
+    each.name for each in fields(Pair) if each.name not in ("source", "target", "told_by")
+)
+
+
+def identified(
+    base: Topology, others: Sequence[Topology], report: list[str]
+) -> tuple[Topology, list[Topology]]:
+    """The sources with common ids: bus ids or UUIDs, else what the first to tell calls a device.
+
+    Sources that give each device an identity are joined before those that do not.
+
+    Args:
+        base: whose devices come first.
+        others: of the same machine.
+        report: takes what no identity proves.
+
+    Raises:
+        InputError: two sources cannot be of one machine.
+    """
+    nics = join_nics([base, *others])
+    ids = {device.id: identity_of(device, base.origin) for device in base.devices}
+    first = renamed(base, ids | nics[0])
+    told = {device.id: [_told(base, device)] for device in base.devices}
+    told = {ids[own]: each for own, each in told.items()}
+    nics_of = {id(part): of_part for part, of_part in zip(others, nics[1:], strict=True)}
+    joined: dict[int, Topology] = {}
+    for part in sorted(others, key=lambda each: not _has_identities(each)):
+        known = [replace(_quietly(each), id=key) for key, each in told.items()]
+        id_of = join_devices(known, base.origin, part, report)
+        joined[id(part)] = renamed(part, id_of | nics_of[id(part)])
+        for device in part.devices:
+            told.setdefault(id_of[device.id], []).append(_told(part, device))
+    return first, [joined[id(part)] for part in others]
+
+
+def _told(part: Topology, device: Device) -> Told:
+    return Told(part.origin, device.id, device)
+
+
+def _quietly(told: Sequence[Told]) -> Device:
+    return merged_device(told, Contradictions())
+
+
+def _has_identities(part: Topology) -> bool:
+    return all(d.pci_bus_id or d.uuid for d in part.devices)
+
+
+def fold(parts: Sequence[Topology], labels: Iterable[tuple[str, str]] = ()) -> Topology:
+    """All that several sources with common ids tell of one machine.
+
+    A device, pair or number that only some tell is in the fold; of what several tell, the first
+    counts, and the report says what the others tell otherwise. The fold is complete in a kind of
+    fact where one of its sources is.
+
+    Args:
+        parts: at least one, the most trusted first.
+        labels: what sentences call a device, by its id.
+    """
+    first = parts[0]
+    names = dict(labels)
+    told: dict[str, list[Told]] = {}
+    for part in parts:
+        for device in part.devices:
+            name = names.get(device.id, device.id)
+            told.setdefault(device.id, []).append(Told(part.origin, name, device))
+    contradictions = Contradictions()
+    devices = tuple(merged_device(each, contradictions) for each in told.values())
+    report = [*contradictions.sentences()]
+    pairs = _folded_pairs(parts, report)
+    return replace(
+        first,
+        devices=devices,
+        nics=_folded_nics(parts),
+        pairs=pairs,
+        numbers=tuple(each for part in parts for each in part.numbers),
+        host_copies=tuple(each for part in parts for each in part.host_copies),
+        lanes=tuple(each for part in parts for each in part.lanes),
+        tells=tuple(sorted({kind for part in parts for kind in part.tells})),
+        report=tuple(report),
+    )
+
+
+def _folded_nics(parts: Sequence[Topology]) -> tuple[Nic, ...]:
+    told: dict[str, list[tuple[str, Nic]]] = {}
+    for part in parts:
+        for nic in part.nics:
+            told.setdefault(nic.id, []).append((part.origin, nic))
+    return tuple(
+        replace(
+            merged_nic([nic for _, nic in each]),
+            told_by={"id": _teller(each[0][1], "id", each[0][0])},
+        )
+        for each in told.values()
+    )
+
+
+def _teller(told: Nic | Pair, member: str, origin: str) -> str:
+    return (told.told_by or {}).get(member, origin)
+
+
+def _folded_pairs(parts: Sequence[Topology], report: list[str]) -> tuple[Pair, ...]:
+    several = len({part.origin for part in parts}) > 1 or any(p.told_by for p in parts[0].pairs)
+    found: dict[Ends, dict[str, tuple[str, object]]] = {}
+    apart: dict[tuple[str, str], int] = {}
+    for part in parts:
+        for ends, pair in part.pair_of_ends.items():
+            known = found.setdefault(ends, {})
+            for member in _MEMBERS:
+                value = getattr(pair, member)
+                if value is None:
+                    continue
+                origin = _teller(pair, member, part.origin)
+                teller, first = known.setdefault(member, (origin, value))
+                if member == "peer_access" and first is not value:
+                    apart[teller, part.origin] = apart.get((teller, part.origin), 0) + 1
+    report += [
+        f"{one} and {other} disagree on peer access of {count} pairs; {one} is believed"
+        for (one, other), count in apart.items()
+    ]
+    return tuple(
+        Pair(
+            source=source,
+            target=target,
+            told_by={member: teller for member, (teller, _) in known.items()} if several else None,
+            **{member: value for member, (_, value) in known.items()},  # type: ignore[arg-type]
+        )
+        for (source, target), known in found.items()
+    )
