@@ -8,11 +8,10 @@ import pytest
 
 from toposeat.errors import InputError
 from toposeat.topology.formats import FORMATS
-from toposeat.topology.networks.formats import NETWORK_FORMATS
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.registry import Registered
 
-REGISTERED: tuple[Registered, ...] = (*FORMATS, *NETWORK_FORMATS)
+REGISTERED: tuple[Registered, ...] = FORMATS
 
 
 def _texts(folder: Path) -> list[FileText]:

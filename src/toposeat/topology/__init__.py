@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     )
     from toposeat.topology.health import findings_of, wiring_of
     from toposeat.topology.live.discover import discover_this
-    from toposeat.topology.networks.allocation import allocated
-    from toposeat.topology.networks.source_text import is_network
-    from toposeat.topology.networks.sources import hosts_of, read_network
+    from toposeat.topology.networks.sources import (
+        allocated,
+        hosts_of,
+        is_network,
+        read_network,
+    )
     from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
 else:
     __getattr__ = door(
@@ -26,9 +29,7 @@ else:
             ".catalogue": "built_in_machines catalogue_names machine_path own_machines",
             ".health": "findings_of wiring_of",
             ".live.discover": "discover_this",
-            ".networks.allocation": "allocated",
-            ".networks.source_text": "is_network",
-            ".networks.sources": "hosts_of read_network",
+            ".networks.sources": "allocated hosts_of is_network read_network",
             ".sources": "parse_topology_text read_topologies read_topology",
         },
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 from toposeat.errors import InputError
@@ -22,8 +24,16 @@ from toposeat.model.network import (
 )
 from toposeat.model.quantity import Quantity
 
-ASSUMED_SWITCH = "(assumed top switch)"
 _FEW = 8  # names in a message
+
+
+@dataclass(frozen=True)
+class HostPath:
+    """A host and the names of the switches above it, nearest first; at a line of the file."""
+
+    host: str
+    above: tuple[str, ...]
+    line: int | None = None
 
 
 @dataclass
@@ -35,10 +45,9 @@ class NetworkBuilder:
     hosts: dict[str, list[NetworkPort]] = field(default_factory=dict)
     links: list[NetworkLink] = field(default_factory=list)
     report: list[str] = field(default_factory=list)
-    _linked: set[tuple[int, int]] = field(default_factory=set)
 
     def error(self, message: str, line: int | None, hint: str = "") -> InputError:
-        """What is wrong with the file that is being read."""
+        """What is wrong with the file."""
         return InputError(message, path=self.path, line=line, hint=hint or "correct the file")
 
     def names(self, text: str, line: int | None) -> tuple[str, ...]:
@@ -99,11 +108,57 @@ class NetworkBuilder:
             )
         )
 
-    def once(self, below: int, above: int) -> bool:
-        """Whether this is the first time that the pair is asked for."""
-        fresh = (below, above) not in self._linked
-        self._linked.add((below, above))
-        return fresh
+    def hang(self, paths: Sequence[HostPath]) -> None:
+        """Hosts below their switches, as a tree.
+
+        A name under two different switches stands for two switches (rack 1 of each row).
+
+        Raises:
+            InputError: a host twice, or a host without a switch.
+        """
+        ways = {path.above[at:]: None for path in paths for at in range(len(path.above))}
+        count = Counter(way[0] for way in ways)
+        linked: set[tuple[int, int]] = set()
+        for path in paths:
+            if path.host in self.hosts:
+                raise self.error(f"host {path.host[:60]!r} appears twice", path.line)
+            if not path.above:
+                raise self.error(f"host {path.host[:60]!r} has no switch above it", path.line)
+            switches = [
+                self.switch(
+                    name if count[name] == 1 else "/".join(path.above[at:][::-1]), path.line
+                )
+                for at, name in enumerate(path.above)
+            ]
+            self.port(path.host, switches[0], path.line)
+            for level, pair in enumerate(pairwise(switches), start=1):
+                if pair not in linked:
+                    linked.add(pair)
+                    self.link(*pair, level=level)
+
+    def link_tree(self, children: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+        """Link every switch with those below it, by name; each with its line.
+
+        Raises:
+            InputError: a switch that is not defined, or that is above itself.
+        """
+        for name, (line, below) in children.items():
+            for child in below:
+                if child not in children:
+                    raise self.error(f"switch {name} is above {child}, which is not defined", line)
+        height: dict[str, int] = {}
+        try:
+            order = TopologicalSorter({name: below for name, (_, below) in children.items()})
+            for name in order.static_order():  # those below come first
+                height[name] = 1 + max((height[child] for child in children[name][1]), default=-1)
+        except CycleError as error:
+            low, high = error.args[1][:2]
+            raise self.error(
+                f"switch {low} is above itself, by way of {high}", children[low][0]
+            ) from None
+        for name, (_, below) in children.items():
+            for child in dict.fromkeys(below):
+                self.link(self.switches[child], self.switches[name], level=height[child] + 1)
 
     def build(
         self,
@@ -124,8 +179,8 @@ class NetworkBuilder:
         """
         if not self.hosts:
             raise self.error("no host is named", None, "is the file complete?")
-        self._join_islands()
-        parents = _parents(len(self.switches), self.links)
+        islands = self._join_islands()
+        parents = _parents(len(self.switches), self.links, islands)
         hosts = tuple(NetworkHost(name=n, ports=tuple(p)) for n, p in self.hosts.items())
         if levels is None:
             levels = _tree_levels(hosts, parents) if parents is not None else ()
@@ -146,13 +201,17 @@ class NetworkBuilder:
             description=description,
         )
 
-    def _join_islands(self) -> None:
-        """Traffic between parts that the file does not join has to go somewhere: say so."""
-        islands = _islands(len(self.switches), self.links)
+    def _join_islands(self) -> int:
+        """Traffic between parts that the file does not join has to go somewhere: say so.
+
+        Returns:
+            How many parts there are then, those without hosts among them.
+        """
+        parts = _islands(len(self.switches), self.links)
         used = {port.switch for ports in self.hosts.values() for port in ports}
-        islands = [island for island in islands if used & set(island)]
+        islands = [island for island in parts if used & set(island)]
         if len(islands) < 2:
-            return
+            return len(parts)
         height = switch_levels(len(self.switches), self.links, used)
         tops = [max(island, key=lambda each: (height[each], -each)) for island in islands]
         names = list(self.switches)
@@ -160,9 +219,10 @@ class NetworkBuilder:
             f"{len(islands)} parts are not joined by what the file says"
             f" ({few([names[top] for top in tops])}): a switch above them is assumed"
         )
-        above = self.switch(ASSUMED_SWITCH)
+        above = self.switch("(assumed top switch)")
         for top in tops:
             self.link(top, above, level=height[top] + 1)
+        return len(parts) - len(islands) + 1
 
 
 def few(names: Sequence[str]) -> str:
@@ -212,23 +272,12 @@ def _islands(switches: int, links: Sequence[NetworkLink]) -> list[list[int]]:
     return islands
 
 
-def _parents(switches: int, links: Sequence[NetworkLink]) -> list[int | None] | None:
+def _parents(switches: int, links: Sequence[NetworkLink], islands: int) -> list[int | None] | None:
     """The switch above each, if links were given from below to above and make a forest."""
-    parents: list[int | None] = [None] * switches
-    for link in links:
-        below, above = link.ends
-        if parents[below] is not None:
-            return None
-        parents[below] = above
-    for switch in range(switches):  # a ring has a parent everywhere and no top
-        here = parents[switch]
-        for _ in range(switches):
-            if here is None:
-                break
-            here = parents[here]
-        else:
-            return None
-    return parents
+    above = dict(link.ends for link in links)
+    if len(above) < len(links) or len(links) != switches - islands:
+        return None
+    return [above.get(switch) for switch in range(switches)]
 
 
 def _tree_levels(

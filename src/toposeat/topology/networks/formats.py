@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.network import Network
@@ -12,11 +14,15 @@ from toposeat.topology.registry import Registered
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkFormat(Registered):
-    """One kind of file; `prefix` in front of a file name asks for it."""
+    """One kind of file, known by its `words`; `prefix` in front of a file name asks for it."""
 
     package = "toposeat.topology.networks"
 
     prefix: str
+
+    def looks_like(self, source: FileText | Path) -> bool:
+        """Whether a file is, or was meant to be, of this kind."""
+        return isinstance(source, FileText) and bool(re.search(self.words, source.start, re.M))
 
     def parse(self, file: FileText) -> Network:
         """The network that the file describes."""
@@ -31,7 +37,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="the `graph` engine of Topograph",
         tells="hosts and the switches above them; no rates",
         reader="topograph:graph",
-        words=r'"instances"',
+        words=r'\A\{\s*"instances"\s*:',
     ),
     NetworkFormat(
         name="Slurm topology.conf",
@@ -39,7 +45,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="the file beside slurm.conf, or scontrol show topology",
         tells="tree of switches, or blocks; no rates",
         reader="slurm_conf",
-        words=r"(?:Switch|Block)Name[ \t]*=",
+        words=r"^[ \t]*(?i:SwitchName|BlockName)[ \t]*=",
     ),
     NetworkFormat(
         name="Slurm topology.yaml",
@@ -47,7 +53,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="the file beside slurm.conf",
         tells="tree, blocks, rings or 3-D tori; no rates",
         reader="slurm_yaml",
-        words=r"topology[ \t]*:",
+        words=r"^[ \t]*-?[ \t]*topology[ \t]*:",
     ),
     NetworkFormat(
         name="SLURM_TOPOLOGY_ADDR of a job's nodes",
@@ -55,7 +61,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR",
         tells="the switches above each node of the job; no rates",
         reader="slurm_address",
-        words=r"SLURM_TOPOLOGY_ADDR",
+        words=r"^[ \t]*(?:\d+:[ \t]*)?(?:export[ \t]+)?SLURM_TOPOLOGY_ADDR(?:_PATTERN)?=",
     ),
     NetworkFormat(
         name="ibnetdiscover",
@@ -63,7 +69,10 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="ibnetdiscover > FILE, or ibnetdiscover --ports",
         tells="every switch, cable and adapter with its rate",
         reader="ibnetdiscover",
-        words=r"^(?:switch|sw|h?ca|rt|ib|vendid|devid|sysimg)",
+        words=r"^(?i:(?:Switch|H?Ca|Rt)[ \t]+\d{1,3}[ \t]+\"[^\"\n]+\""
+        r"|(?:SW|CA|RT)[ \t]+\d+[ \t]+\d+[ \t]+0x[0-9a-f]+[ \t]+\S+[ \t]+\S"
+        r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=)"
+        r"|\A(?:ibwarn|ibpanic|iberror|ibnetdiscover)[: \[]",
     ),
     NetworkFormat(
         name="table of levels (CSV)",
@@ -71,7 +80,8 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="written by hand: host,leaf,spine",
         tells="hosts and the switches above them; no rates",
         reader="level_table",
-        words=r"\b(?:host|node)",
+        words=r"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*"
+        r"[ \t]*\"?(?i:host|hostname|node|nodename)\"?[ \t]*[,;\t]",
     ),
     NetworkFormat(
         name="Topograph model YAML",
@@ -79,7 +89,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         command="a model file of Topograph's simulation",
         tells="tree of switches and their nodes; no rates",
         reader="topograph:model",
-        words=r"^(?:blocks|switches):",
+        words=r"^(?:blocks|switches):[ \t]*(?:#.*)?$",
     ),
 )
 PREFIXES = tuple(dict.fromkeys(each.prefix for each in NETWORK_FORMATS))

@@ -52,19 +52,6 @@ def add_torus(
     return cells
 
 
-def add_ring(
-    builder: NetworkBuilder, name: str, hosts: Sequence[str], line: int | None = None
-) -> None:
-    """Hosts around a ring, each on a router of its own."""
-    if not hosts:
-        return
-    for place, switch in add_torus(builder, name, (len(hosts),), line).items():
-        host = hosts[place[0]]
-        if host in builder.hosts:
-            raise builder.error(f"host {host} is on two rings", line)
-        builder.port(host, switch, line)
-
-
 def grid_levels(places: Sequence[Place]) -> tuple[NetworkLevel, ...]:
     """Halves of halves of the box around the places, always across its longest side.
 

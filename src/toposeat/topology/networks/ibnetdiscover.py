@@ -93,15 +93,6 @@ class _Fabric:
             self.cables[ends] = _Cable(ends, rate, line)
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether one of the first lines is a node, a link of `--ports`, or the tool's complaint."""
-    for text in file.start.split("\n", 400)[:400]:
-        line = text[:_LONGEST]
-        if _NODE.match(line) or _PORTS_LINE.match(line) or _ATTRIBUTE.match(line):
-            return True
-    return bool(re.match(r"(ibwarn|ibpanic|iberror|ibnetdiscover)[: \[]", file.start))
-
-
 def parse(file: FileText) -> Network:
     """The graph of switches with the adapters of every host. SHARP aggregation nodes are left out.
 

@@ -6,23 +6,10 @@ import csv
 import re
 
 from toposeat.model.network import Network
-from toposeat.topology.networks.builder import NetworkBuilder
-from toposeat.topology.networks.paths import HostPath, network_of_paths
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.readers.file_text import FileText
 
-ORIGIN = "table of levels"
-_HEADER = re.compile(r"\"?(host|hostname|node|nodename)\"?[ \t]{0,20}[,;\t]", re.IGNORECASE)
-_LONGEST = 2000  # characters of a line that detection looks at
 _HINT = "the first line names the columns, host first, nearest level next: host,leaf,spine"
-
-
-def looks_like(file: FileText) -> bool:
-    """Whether the first line begins with `host,`, or another word for it."""
-    for line in file.start.split("\n", 200)[:200]:
-        text = line[:_LONGEST].strip()
-        if text and not text.startswith("#"):
-            return _HEADER.match(text) is not None and len(text) < _LONGEST
-    return False
 
 
 def parse(file: FileText) -> Network:
@@ -48,7 +35,8 @@ def parse(file: FileText) -> Network:
             raise builder.error(f"{len(cells)} cells, expected {len(header)}", number, _HINT)
         hosts = builder.names(cells[0], number)
         paths += [HostPath(host, tuple(cells[1:]), number) for host in hosts]
-    return network_of_paths(builder, paths, name=file.name, origin=ORIGIN)
+    builder.hang(paths)
+    return builder.build(name=file.name, origin="table of levels")
 
 
 def _cells(builder: NetworkBuilder, line: str, separator: str, number: int) -> list[str]:

@@ -1,27 +1,26 @@
-"""What Slurm tells every node of a job: SLURM_TOPOLOGY_ADDR, `spine.leaf1.n2`, and its pattern.
+"""What Slurm tells a job of its network: SLURM_TOPOLOGY_ADDR, `spine.leaf1.n2`, and scontrol.
 
-Made with `srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > FILE`: one address per node,
-and the patterns, in any order.
+A file has one address per node, and the patterns, in any order:
+`srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > FILE` writes it.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from toposeat.errors import InputError, UnavailableError
 from toposeat.model.network import Network
-from toposeat.topology.networks.builder import NetworkBuilder
-from toposeat.topology.networks.paths import HostPath, network_of_paths
+from toposeat.topology.networks import slurm_conf
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
 from toposeat.topology.readers.file_text import FileText
 
 ORIGIN = "SLURM_TOPOLOGY_ADDR"
 _LINE = re.compile(r"^[ \t]*(?:\d+:[ \t]*)?(?:export[ \t]+)?SLURM_TOPOLOGY_ADDR(_PATTERN)?=(.*)$")
-_FIRST = re.compile(_LINE.pattern, re.MULTILINE)
 _HINT = "srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > FILE"
-
-
-def looks_like(file: FileText) -> bool:
-    """Whether a line sets the variable."""
-    return _FIRST.search(file.start) is not None
 
 
 def parse(file: FileText) -> Network:
@@ -46,13 +45,11 @@ def parse(file: FileText) -> Network:
     if not addresses:
         raise builder.error("no address", None, _HINT)
     pattern = next(iter(patterns), None)
-    paths = [address_path(builder, a, pattern, line) for a, line in addresses.items()]
-    return network_of_paths(builder, paths, name=file.name, origin=ORIGIN)
+    builder.hang([_path(builder, a, pattern, line) for a, line in addresses.items()])
+    return builder.build(name=file.name, origin=ORIGIN)
 
 
-def address_path(
-    builder: NetworkBuilder, address: str, pattern: str | None, line: int | None
-) -> HostPath:
+def _path(builder: NetworkBuilder, address: str, pattern: str | None, line: int | None) -> HostPath:
     """One address. The pattern says where the host begins, whose own name may have dots."""
     if pattern is None:
         words = address.split(".")
@@ -70,3 +67,52 @@ def address_path(
     host = words[-1]
     above = tuple(words[-2::-1]) or ("(flat network)",)
     return HostPath(host, above, line)
+
+
+def job_network(hosts: Sequence[str], environment: Mapping[str, str]) -> Network:
+    """The network above the running job: what scontrol shows of it, else this node's address.
+
+    Raises:
+        InputError: scontrol does not show all its hosts, or what it shows is damaged.
+        UnavailableError: nothing tells of all its hosts.
+    """
+    if shutil.which("scontrol"):
+        network = slurm_conf.parse(FileText(_scontrol(), Path("scontrol show topology")))
+        known = set(network.host_names)
+        missing = [host for host in hosts if host not in known]
+        if not missing:
+            return network.restricted_to(hosts)
+        raise InputError(
+            f"scontrol shows no switch above {few(missing)}", hint="give the network as a file"
+        )
+    address = environment.get("SLURM_TOPOLOGY_ADDR")
+    if address is None or len(hosts) > 1:
+        raise UnavailableError(
+            "SLURM_TOPOLOGY_ADDR tells of one node only, and there is no scontrol",
+            hint="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR > ADDR; -t ADDR",
+        )
+    builder = NetworkBuilder()
+    pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN")
+    builder.hang([_path(builder, address, pattern, None)])
+    return builder.build(name="slurm-job", origin=ORIGIN)
+
+
+def _scontrol() -> str:
+    cause = ""
+    try:
+        done = subprocess.run(
+            ["scontrol", "show", "topology"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        if done.returncode or not done.stdout.strip():
+            cause = (done.stderr.strip().splitlines() or ["it prints nothing"])[0]
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        cause = str(error)
+    if cause:
+        raise UnavailableError(
+            f"scontrol show topology: {cause[:120]}", hint="give the network as a file"
+        )
+    return done.stdout

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from toposeat.model.network import Network
-from toposeat.topology.networks.blocks import Block, network_of_blocks
+from toposeat.model.network import Network, NetworkKind
 from toposeat.topology.networks.builder import NetworkBuilder, few
 from toposeat.topology.readers.file_text import FileText
 
 ORIGIN = "Slurm topology.conf"
-_FIRST_WORD = re.compile(r"^[ \t]*(SwitchName|BlockName)[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _PAIR = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,30})[ \t]{0,99}=[ \t]*(\"[^\"]*\"|[^\s\"]*)")
-_KNOWN = frozenset(
-    [
-        "switchname",
-        "switches",
-        "nodes",
-        "linkspeed",
-        "level",
-        "blockname",
-        "blocksizes",
-        "blocksize",
-        "blockindex",
-        "switchindex",
-    ]
-)
+_KEY = re.compile(r"switchname|switches|nodes|linkspeed|level|block(name|sizes?|index)|switchindex")
 _HINT = "lines are SwitchName=NAME with Nodes=LIST or Switches=LIST, or BlockName=NAME Nodes=LIST"
-
-
-def looks_like(file: FileText) -> bool:
-    """Whether a line begins with SwitchName= or BlockName=."""
-    return _FIRST_WORD.search(file.start) is not None
 
 
 def parse(file: FileText) -> Network:
@@ -79,21 +59,16 @@ def _lines(file: FileText, builder: NetworkBuilder) -> Iterator[_Line]:
 
 
 def _line(text: str, number: int, builder: NetworkBuilder) -> _Line:
+    rest = _PAIR.sub("", text).strip()
+    if rest:
+        raise builder.error(f"expected KEY=VALUE, found {rest[:40]!r}", number, _HINT)
     values: dict[str, str] = {}
-    end = 0
-    for match in _PAIR.finditer(text):
-        if text[end : match.start()].strip():
-            break
-        end = match.end()
-        key = match.group(1).lower()
-        if key not in _KNOWN:
-            raise builder.error(f"unknown key {match.group(1)[:30]!r}", number, _HINT)
-        if key in values:
-            raise builder.error(f"{match.group(1)} twice in one line", number, _HINT)
-        values[key] = match.group(2).strip('"')
-    if text[end:].strip():
-        rest = text[end:].strip()[:40]
-        raise builder.error(f"expected KEY=VALUE, found {rest!r}", number, _HINT)
+    for key, value in _PAIR.findall(text):
+        if not _KEY.fullmatch(key.lower()):
+            raise builder.error(f"unknown key {key!r}", number, _HINT)
+        if key.lower() in values:
+            raise builder.error(f"{key} twice in one line", number, _HINT)
+        values[key.lower()] = value.strip('"')
     return _Line(number, values)
 
 
@@ -113,14 +88,14 @@ def _tree(builder: NetworkBuilder, lines: list[_Line], file: FileText) -> Networ
                 builder.report.append(f"switch {name} has neither nodes nor switches")
             children[name] = (line.number, list(builder.names(below, line.number)))
             _hosts_of_switch(builder, line, name)
-    link_tree(builder, children)
+    builder.link_tree(children)
     return builder.build(name=file.name, origin=ORIGIN)
 
 
 def _hosts_of_switch(builder: NetworkBuilder, line: _Line, switch: str) -> None:
     hosts = builder.names(line.values.get("nodes", ""), line.number)
     # scontrol prints on every switch the nodes of all levels below: only a leaf's are its own.
-    if line.values.get("switches") and int_of(line.values.get("level")) not in (None, 0):
+    if line.values.get("switches") and _int_of(line.values.get("level")) not in (None, 0):
         return
     position = builder.switches[switch]
     twice = sorted(host for host, count in Counter(hosts).items() if count > 1)
@@ -130,61 +105,9 @@ def _hosts_of_switch(builder: NetworkBuilder, line: _Line, switch: str) -> None:
         builder.port(host, position, line.number)
 
 
-def link_tree(builder: NetworkBuilder, children: dict[str, tuple[int, list[str]]]) -> None:
-    """Link every switch with those above it, by name; each with its line and what is below it.
-
-    Raises:
-        InputError: a switch that is not defined, or that is above itself.
-    """
-    for name, (number, below) in children.items():
-        for child in below:
-            if child not in children:
-                raise builder.error(f"switch {name} is above {child}, which is not defined", number)
-    _refuse_circles(builder, children)
-    heights = _heights(children)
-    for name, (_, below) in children.items():
-        for child in dict.fromkeys(below):
-            builder.link(builder.switches[child], builder.switches[name], level=heights[child] + 1)
-
-
-def int_of(text: str | None) -> int | None:
+def _int_of(text: str | None) -> int | None:
     """A small number, or None."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _refuse_circles(builder: NetworkBuilder, children: dict[str, tuple[int, list[str]]]) -> None:
-    done: set[str] = set()
-    for start in children:
-        path: dict[str, Iterator[str]] = {}
-        if start not in done:
-            path[start] = iter(children[start][1])
-        while path:
-            here = next(reversed(path))
-            child = next(path[here], None)
-            if child is None:
-                done.add(here)
-                del path[here]
-            elif child in path:
-                raise builder.error(
-                    f"switch {child} is above itself, by way of {here}", children[child][0]
-                )
-            elif child not in done:
-                path[child] = iter(children[child][1])
-
-
-def _heights(children: dict[str, tuple[int, list[str]]]) -> dict[str, int]:
-    """Levels above the leaves, without recursion; there are no circles."""
-    height: dict[str, int] = {}
-    open_ = list(children)
-    while open_:
-        name = open_[-1]
-        missing = [child for child in children[name][1] if child not in height]
-        if missing and name not in height:
-            open_.extend(missing)
-            continue
-        open_.pop()
-        height[name] = 1 + max((height[child] for child in children[name][1]), default=-1)
-    return height
 
 
 def _blocks(
@@ -193,7 +116,7 @@ def _blocks(
     sizes: list[int] = []
     for line in lines:
         for word in filter(None, line.values.get("blocksizes", "").split(",")):
-            size = int_of(word.strip())
+            size = _int_of(word.strip())
             if not size:
                 raise builder.error(f"block size {word.strip()[:20]!r} is no number", line.number)
             sizes.append(size)
@@ -205,3 +128,68 @@ def _blocks(
             continue
         found.append(Block(line.values["blockname"], hosts, line.number))
     return network_of_blocks(builder, found, sizes, name=file.name, origin=ORIGIN)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of the file: its name, hosts, and line."""
+
+    name: str
+    hosts: tuple[str, ...]
+    line: int | None
+
+
+def network_of_blocks(
+    builder: NetworkBuilder,
+    blocks: Sequence[Block],
+    sizes: Sequence[int],
+    *,
+    name: str,
+    origin: str,
+) -> Network:
+    """A switch per block; consecutive blocks are gathered as the block sizes say.
+
+    With sizes 4 and 16, four blocks lie under one switch, since 16 hosts are four times the base
+    size of 4. What is gathered last is joined by one switch.
+
+    Raises:
+        InputError: a block or host twice, sizes that are not multiples of the first.
+    """
+    if not blocks:
+        raise builder.error("no block has hosts", None)
+    for block in blocks:
+        if block.name in builder.switches:
+            raise builder.error(f"block {block.name} is defined twice", block.line)
+        switch = builder.switch(block.name, block.line)
+        for host in block.hosts:
+            if host in builder.hosts:
+                raise builder.error(f"host {host} is in two blocks", block.line)
+            builder.port(host, switch, block.line)
+    row = [builder.switches[block.name] for block in blocks]
+    ordered = sorted(set(sizes))
+    per_block = 1  # blocks below one switch of the row
+    for level, size in enumerate(ordered[1:], start=1):
+        if size % ordered[0]:
+            raise builder.error(
+                f"block size {size} is no multiple of the base size {ordered[0]}", blocks[0].line
+            )
+        gathered = size // ordered[0] // per_block
+        if gathered < 2 or len(row) < 2:
+            continue
+        per_block *= gathered
+        row = _gather(builder, row, gathered, level, f"blocks of {size} ")
+    if len(row) > 1:
+        _gather(builder, row, len(row), len(ordered[1:]) + 1, "all blocks ")
+    return builder.build(name=name, origin=origin, kind=NetworkKind.BLOCK)
+
+
+def _gather(
+    builder: NetworkBuilder, row: Sequence[int], count: int, level: int, name: str
+) -> list[int]:
+    above = []
+    for number, start in enumerate(range(0, len(row), count)):
+        switch = builder.switch(f"({name}{number})".replace(" )", ")"))
+        for below in row[start : start + count]:
+            builder.link(below, switch, level=level)
+        above.append(switch)
+    return above

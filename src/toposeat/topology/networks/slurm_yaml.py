@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from toposeat.model.network import MAX_HOSTS, Network, NetworkKind
-from toposeat.topology.networks.blocks import Block, network_of_blocks
 from toposeat.topology.networks.builder import NetworkBuilder
-from toposeat.topology.networks.grids import add_ring, add_torus, grid_levels
-from toposeat.topology.networks.slurm_conf import link_tree
+from toposeat.topology.networks.grids import add_torus, grid_levels
+from toposeat.topology.networks.slurm_conf import Block, network_of_blocks
 from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
 from toposeat.topology.readers.file_text import FileText
 
 ORIGIN = "Slurm topology.yaml"
-_FIRST = re.compile(r"^[ \t]*-?[ \t]*topology[ \t]*:", re.MULTILINE)
 _KINDS = ("tree", "block", "flat", "ring", "torus3d")
 _HINT = "each topology has a name and one of: " + ", ".join(_KINDS)
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether a `topology:` key begins a line."""
-    return not file.start.startswith(("{", "<")) and _FIRST.search(file.start) is not None
-
-
-def parse(file: FileText) -> Network:
-    """The topology that is the cluster's default, or the first; see `parse_named`."""
-    return parse_named(file, None)
-
-
-def parse_named(file: FileText, wanted: str | None) -> Network:
+def parse(file: FileText, wanted: str | None = None) -> Network:
     """One of the topologies of the file.
 
     Args:
@@ -62,14 +49,11 @@ def _chosen(
                 f"no topology {wanted[:40]!r} in the file", f"it has: {', '.join(topologies)[:200]}"
             )
         return wanted, topologies[wanted]
-    default = [n for n, e in topologies.items() if _is_true(e.get("cluster_default"))]
+    marks = {n: e.get("cluster_default") for n, e in topologies.items()}
+    default = [n for n, mark in marks.items() if mark and mark.is_true]
     named = [n for n, e in topologies.items() if e.get("flat") is None]
     name = (default or named or list(topologies))[0]
     return name, topologies[name]
-
-
-def _is_true(node: YamlNode | None) -> bool:
-    return node is not None and node.string().lower() in ("true", "yes", "on")
 
 
 def _network(name: str, entry: YamlNode) -> Network:
@@ -102,7 +86,7 @@ def _tree(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
         children[switch] = (entry.line, list(_hosts(builder, entry.get("children"))))
         for host in _hosts(builder, entry.get("nodes")):
             builder.port(host, position, entry.line)
-    link_tree(builder, children)
+    builder.link_tree(children)
     return builder.build(name=name, origin=ORIGIN)
 
 
@@ -119,10 +103,16 @@ def _blocks(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
 
 
 def _rings(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
+    """Hosts around rings, each on a router of its own."""
     for entry in body.need("rings").sequence():
-        add_ring(
-            builder, entry.need("ring").string(), _hosts(builder, entry.get("nodes")), entry.line
-        )
+        hosts = _hosts(builder, entry.get("nodes"))
+        if not hosts:
+            continue
+        routers = add_torus(builder, entry.need("ring").string(), (len(hosts),), entry.line)
+        for host, router in zip(hosts, routers.values(), strict=True):
+            if host in builder.hosts:
+                raise entry.error(f"host {host} is on two rings")
+            builder.port(host, router, entry.line)
     return builder.build(name=name, origin=ORIGIN, kind=NetworkKind.TORUS, spread=False)
 
 

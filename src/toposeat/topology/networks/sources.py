@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +14,37 @@ from toposeat.model.files import path_exists
 from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
-from toposeat.topology.networks.formats import parse_network
-from toposeat.topology.networks.source_text import JOB, NETWORK_HINT, options_of, prefix_of
+from toposeat.topology.networks.builder import few
+from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
 from toposeat.topology.readers.file_text import read_file
 
+JOB = "slurm-job"
+NETWORK_HINT = (
+    "[slurm:|ib:|topograph:|levels:|addresses:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
+    "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
+)
+_OPTION = re.compile(r",(bandwidth|latency|taper|topology)=([^,]*)\Z")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _JOB_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
+
+
+def is_network(source: str) -> bool:
+    """Whether a source is a network: by its prefix, by name, or by what its file begins with.
+
+    A shape is one only together with a node, which the caller knows.
+    """
+    text = source.strip()
+    prefix, rest = _prefix_of(text)
+    if text == JOB or prefix is not None:
+        return True
+    path = Path(_options_of(rest)[0])
+    # A pipe can be read once only, and then by whoever reads the machine.
+    if not path_exists(path) or not path.is_file():
+        return False
+    try:
+        return network_format_of(read_file(path)) is not None
+    except InputError:  # whoever reads it as a topology says why
+        return False
 
 
 def read_network(source: str | Path) -> Network:
@@ -40,11 +66,11 @@ def read_network(source: str | Path) -> Network:
         from toposeat.topology.networks.shape_network import network_of_shape  # noqa: PLC0415
 
         return network_of_shape(text)
-    prefix, rest = prefix_of(text)
-    name, options = options_of(rest)
+    prefix, rest = _prefix_of(text)
+    name, options = _options_of(rest)
     rates = _rates(options)
     if name == JOB:
-        from toposeat.topology.networks.slurm_job import job_network  # noqa: PLC0415
+        from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415
 
         return replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
     if not name:
@@ -52,12 +78,32 @@ def read_network(source: str | Path) -> Network:
     file = read_file(Path(name))
     wanted = options.get("topology")
     if wanted is not None:
+        found = network_format_of(file, prefix)
+        if found is None or found.reader != "slurm_yaml":
+            raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=NETWORK_HINT)
         from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415
 
-        if not slurm_yaml.looks_like(file):
-            raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=NETWORK_HINT)
-        return replace(slurm_yaml.parse_named(file, wanted), rates=rates)
+        return replace(slurm_yaml.parse(file, wanted), rates=rates)
     return replace(parse_network(file, prefix), rates=rates)
+
+
+def _prefix_of(text: str) -> tuple[str | None, str]:
+    """The kind in front of a file name, if there is one, and the rest."""
+    prefix, colon, rest = text.partition(":")
+    if not colon:
+        return None, text
+    return (prefix, rest) if prefix in PREFIXES else (None, text)
+
+
+def _options_of(text: str) -> tuple[str, dict[str, str]]:
+    """The file name and what stands behind it; a name may have commas of its own."""
+    options: dict[str, str] = {}
+    while match := _OPTION.search(text):
+        if match.group(1) in options:
+            raise UsageError(f"{match.group(1)}= is given twice", hint=NETWORK_HINT)
+        options[match.group(1)] = match.group(2)
+        text = text[: match.start()]
+    return text, options
 
 
 def _rates(options: Mapping[str, str]) -> NetworkRates:
@@ -127,9 +173,43 @@ def _hosts_of_job(environment: Mapping[str, str]) -> tuple[str, ...]:
     for name in _JOB_VARIABLES:
         value = environment.get(name)
         if value:
-            is_file = name.endswith(("FILE",))
-            return _hosts_of_file(Path(value)) if is_file else expand_scheduler_list(value)
+            if name.endswith("FILE"):
+                return _hosts_of_file(Path(value))
+            return expand_scheduler_list(value)
     raise UnavailableError(
         "no job: none of " + ", ".join(_JOB_VARIABLES) + " is set",
         hint="name the hosts: --hosts n[01-16]",
     )
+
+
+def allocated(network: Network, names: Sequence[str]) -> Network:
+    """The network with these hosts only. Domains and upper case do not tell hosts apart.
+
+    Raises:
+        InputError: a host that the network does not have, or that is named twice.
+    """
+    exact = set(network.host_names)
+    loose: dict[str, str | None] = {}
+    for name in network.host_names:
+        key = _loose(name)
+        loose[key] = None if key in loose else name
+    found = [name if name in exact else loose.get(_loose(name)) for name in names]
+    missing = [name for name, host in zip(names, found, strict=True) if host is None]
+    if missing:
+        raise InputError(
+            f"the network {network.name} has no host {few(missing)}",
+            hint=f"its hosts are called like {few(network.host_names[:3])}",
+        )
+    chosen = [host for host in found if host is not None]
+    twice = sorted(host for host, count in Counter(chosen).items() if count > 1)
+    if twice:
+        raise InputError(f"host {few(twice)} is named twice", hint="name each host once")
+    part = network.restricted_to(chosen)
+    return replace(
+        part,
+        hosts=tuple(replace(host, name=name) for host, name in zip(part.hosts, names, strict=True)),
+    )
+
+
+def _loose(name: str) -> str:
+    return name.split(".", 1)[0].lower()

@@ -7,29 +7,13 @@ from typing import Any
 
 from toposeat.model.json_text import parse_json
 from toposeat.model.network import Network
-from toposeat.topology.networks.builder import NetworkBuilder, few
-from toposeat.topology.networks.paths import HostPath, network_of_paths
-from toposeat.topology.networks.slurm_conf import link_tree
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
 from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import line_of
 
-GRAPH_ORIGIN = "Topograph graph JSON"
-MODEL_ORIGIN = "Topograph model YAML"
-_INSTANCES = re.compile(r"\A\{\s*\"instances\"\s*:")
-_BLOCKS = re.compile(r"^(blocks|switches):[ \t]*(#.*)?$", re.MULTILINE)
 _DOMAIN = re.compile(r"(.*/)?(domain|nvlink|accelerator)")
 _HINT = 'ask Topograph for the graph engine: {"engine": {"name": "graph"}}'
-
-
-def looks_like_graph(file: FileText) -> bool:
-    """Whether this is JSON that begins with a list of instances."""
-    return _INSTANCES.match(file.start) is not None
-
-
-def looks_like_model(file: FileText) -> bool:
-    """Whether `switches:` or `blocks:` begins a line, as nothing else that we read does."""
-    return not file.start.startswith(("{", "<")) and _BLOCKS.search(file.start) is not None
 
 
 def parse_graph(file: FileText) -> Network:
@@ -53,7 +37,8 @@ def parse_graph(file: FileText) -> Network:
             pairs = found.items() if isinstance(found, dict) else ()
             domains |= {str(v)[:60] for k, v in pairs if _DOMAIN.fullmatch(str(k))}
     _note_domains(builder, domains)
-    return network_of_paths(builder, paths, name=file.name, origin=GRAPH_ORIGIN)
+    builder.hang(paths)
+    return builder.build(name=file.name, origin="Topograph graph JSON")
 
 
 def _instances(file: FileText, builder: NetworkBuilder) -> list[Any]:
@@ -98,8 +83,8 @@ def parse_model(file: FileText) -> Network:
             children.setdefault(child, (line, []))
             builder.switch(child, line)
     _note_domains(builder, domains)
-    link_tree(builder, children)
-    return builder.build(name=file.name, origin=MODEL_ORIGIN)
+    builder.link_tree(children)
+    return builder.build(name=file.name, origin="Topograph model YAML")
 
 
 def _add_hosts(builder: NetworkBuilder, node: YamlNode, switch: str) -> None:

@@ -43,21 +43,30 @@ class YamlNode:
 
     def mapping(self) -> dict[str, YamlNode]:
         """The entries of what must be a mapping; an empty value counts as one."""
-        if self.entries is None and not (self.text is not None and _is_null(self.text)):
+        if self.entries is None and not self._is_empty:
             raise self.error("expected keys with values here")
         return self.entries or {}
 
     def sequence(self) -> tuple[YamlNode, ...]:
         """The items of what must be a list; an empty value counts as one."""
-        if self.items is None and not (self.text is not None and _is_null(self.text)):
+        if self.items is None and not self._is_empty:
             raise self.error("expected a list here")
         return self.items or ()
+
+    @property
+    def _is_empty(self) -> bool:
+        return self.text is not None and self.text.strip() in ("", "~", "null", "Null", "NULL")
 
     def string(self) -> str:
         """The text of what must be a single value."""
         if self.text is None:
             raise self.error("expected a single value here")
         return self.text
+
+    @property
+    def is_true(self) -> bool:
+        """Whether this is a yes."""
+        return self.string().lower() in ("true", "yes", "on")
 
     def whole(self, low: int, high: int) -> int:
         """A whole number within limits."""
@@ -78,20 +87,16 @@ def parse_yaml(file: FileText) -> YamlNode:
     if len(file.text) > MAX_BYTES:
         raise InputError("larger than 8 MiB: not a topology", path=file.path, hint=_HINT)
     events = _events(file)
-    root: YamlNode | None = None
-    for event in events:
-        if isinstance(event, yaml.DocumentStartEvent):
-            if root is not None:
-                raise InputError(
-                    "a second document",
-                    path=file.path,
-                    line=event.start_mark.line + 1,
-                    hint="keep one document per file",
-                )
-            root = _node(next(events), events, file, 0)
-    if root is None:
+    roots = [
+        _node(next(events), events, file, 0)
+        for event in events
+        if isinstance(event, yaml.DocumentStartEvent)
+    ]
+    if len(roots) > 1:
+        raise roots[1].error("a second document", "keep one document per file")
+    if not roots:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
-    return root
+    return roots[0]
 
 
 def _events(file: FileText) -> Iterator[yaml.Event]:
@@ -107,17 +112,9 @@ def _events(file: FileText) -> Iterator[yaml.Event]:
         raise InputError(
             f"no valid YAML: {str(problem)[:100]}".splitlines()[0],
             path=file.path,
-            line=mark.line + 1 if mark else _line_of_character(error, file),
+            line=mark.line + 1 if mark else None,
             hint=_HINT,
         ) from None
-
-
-def _line_of_character(error: yaml.YAMLError, file: FileText) -> int | None:
-    """The line of a character that no YAML may have: the reader below the parser knows no lines."""
-    if not isinstance(error, yaml.reader.ReaderError):
-        return None
-    data = "\n".join(file.lines).encode("utf-8", "replace")
-    return data.count(b"\n", 0, error.position) + 1
 
 
 def _node(event: yaml.Event, events: Iterator[yaml.Event], file: FileText, depth: int) -> YamlNode:
@@ -145,7 +142,3 @@ def _entries(events: Iterator[yaml.Event], file: FileText, depth: int) -> dict[s
             raise key.error(f"{name[:40]!r} appears twice")
         entries[name] = _node(next(events), events, file, depth)
     return entries
-
-
-def _is_null(text: str) -> bool:
-    return text.strip() in ("", "~", "null", "Null", "NULL")
