@@ -14,11 +14,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
 
-from benchmarks.machine import describe
+from benchmarks.machine import describe, in_turns, middle, parser, ratios
 from tests.support.applications import APPLICATIONS, Application
 from tests.support.mpi import MpiToolchain, find_mpi
 
@@ -30,15 +30,20 @@ NANOSECONDS_PER_CALL = 10  # of bench_interposer, rounded up; for the estimate o
 MEMORY = Path("/dev/shm")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tool:
-    """An environment, and what the runs under it took."""
-
     name: str
     environment: Mapping[str, str]
     output: Path | None = None  # a folder that must not be empty after a run
-    wall_s: list[float] = field(default_factory=list)
-    cpu_s: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Of launcher and ranks together; `calls` are MPI calls of the busiest rank, if recorded."""
+
+    wall_s: float
+    cpu_s: float
+    calls: int
 
 
 def tools_for(folder: Path) -> list[Tool]:
@@ -67,8 +72,7 @@ def tools_for(folder: Path) -> list[Tool]:
 
 def run_once(
     application: Application, mpi: MpiToolchain, folder: Path, tool: Tool, ranks: int
-) -> int:
-    """One run, its times noted; MPI calls of the busiest rank, where they were recorded."""
+) -> Run:
     environment = {**mpi.env, "OMP_NUM_THREADS": "1", **exports(tool.environment)}
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *passed_on(tool.environment)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -82,12 +86,13 @@ def run_once(
         text=True,
         check=False,
     )
-    tool.wall_s.append(time.perf_counter() - begin)
+    wall_s = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    tool.cpu_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if done.returncode or not application.ran(folder, done.stdout):
         raise SystemExit(f"{application.name} under {tool.name} did not come to its end")
-    return 0 if tool.output is None else check_output(tool.name, tool.output)
+    calls = 0 if tool.output is None else check_output(tool.name, tool.output)
+    return Run(wall_s, cpu_s, calls)
 
 
 def exports(environment: Mapping[str, str]) -> dict[str, str]:
@@ -121,50 +126,40 @@ def bench(application: Application, mpi: MpiToolchain, options: argparse.Namespa
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
         folder = Path(name)
         application.prepare(folder, options.size)
-        tools = tools_for(folder)
-        calls = 0
-        for turn in range(options.rounds + 1):
-            for step in range(len(tools)):
-                tool = tools[(turn + step) % len(tools)]
-                calls = max(calls, run_once(application, mpi, folder, tool, options.ranks))
-        for tool in tools:  # the first round warms caches
-            tool.wall_s.pop(0)
-            tool.cpu_s.pop(0)
-        print_lines(application, tools, calls)
+        run = partial(run_once, application, mpi, folder, ranks=options.ranks)
+        runs = in_turns(
+            {tool.name: partial(run, tool=tool) for tool in tools_for(folder)}, options.rounds
+        )
+    print_lines(application, runs)
 
 
-def print_lines(application: Application, tools: list[Tool], calls: int) -> None:
-    base = tools[0]
-    for tool in tools:
+def print_lines(application: Application, runs: dict[str, list[Run]]) -> None:
+    base = runs["none"]
+    for name, own in runs.items():
         cells = []
-        for values, reference in ((tool.wall_s, base.wall_s), (tool.cpu_s, base.cpu_s)):
-            # Ratio within a round: slow drift of the machine cancels.
-            ratios = sorted(v / r - 1 for v, r in zip(values, reference, strict=True))
-            low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+        for what in ("wall_s", "cpu_s"):
+            values, reference = ([getattr(run, what) for run in each] for each in (own, base))
             extra = 100 * (min(values) / min(reference) - 1)
+            share, low, high = (100 * (r - 1) for r in middle(ratios(values, reference)))
             cells.append(
-                f"{min(values):8.3f}{extra:+8.1f}{100 * median(ratios):+8.1f}"
-                f"  [{100 * low:+.1f} {100 * high:+.1f}]".ljust(42)
+                f"{min(values):8.3f}{extra:+8.1f}{share:+8.1f}  [{low:+.1f} {high:+.1f}]".ljust(42)
             )
-        print(f"{application.name:18}{tool.name:18}{''.join(cells)}".rstrip())
-    estimate = 100 * calls * NANOSECONDS_PER_CALL * 1e-9 / min(base.wall_s)
+        print(f"{application.name:18}{name:18}{''.join(cells)}".rstrip())
+    calls = max(run.calls for each in runs.values() for run in each)
+    fastest = min(run.wall_s for run in base)
+    estimate = 100 * calls * NANOSECONDS_PER_CALL * 1e-9 / fastest
     print(
         f"{'':18}estimate, not a measurement: {calls} MPI calls of the busiest rank x"
         f" {NANOSECONDS_PER_CALL} ns = {estimate:.4f} % of the run"
     )
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--ranks", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--size", type=int, default=5, help="length of the runs (default 5)")
-    parser.add_argument("--only", help="part of an application's name")
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = parse()
+    arguments = parser(__doc__, rounds=7)
+    arguments.add_argument("--ranks", type=int, default=min(2, os.cpu_count() or 1))
+    arguments.add_argument("--size", type=int, default=5, help="length of the runs (default 5)")
+    arguments.add_argument("--only", help="part of an application's name")
+    options = arguments.parse_args()
     print(describe())
     mpi = find_mpi("debian-openmpi")
     if isinstance(mpi, str):
@@ -172,8 +167,8 @@ def main() -> None:
         return
     print(
         f"applications on {mpi.name}, {options.ranks} ranks, {options.rounds} interleaved rounds"
-        " (first one dropped): seconds (best run), extra of the best run, median and quartiles of"
-        " the extra per round, in % of `none`"
+        " (and one that is not counted): seconds (best run), extra of the best run, median and"
+        " quartiles of the extra per round, in % of `none`"
     )
     head = f"{'s':>8}{'best %':>8}{'med %':>8}  [quartiles]".ljust(42)
     print(f"{'application':18}{'tool':18}{'wall' + head[4:]}{'CPU' + head[3:]}".rstrip())

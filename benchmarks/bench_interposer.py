@@ -13,11 +13,12 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from benchmarks.machine import describe
+from benchmarks.machine import describe, in_turns, middle
 from tests.support.interposed import library
 from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
 
@@ -86,44 +87,6 @@ def monitoring(folder: Path) -> Tool:
     return Tool("monitoring", options, check)
 
 
-def clock_reads(folder: Path) -> Tool:
-    """The two reads of the clock alone that timing a call takes."""
-    path, output = folder / "libfloor.so", folder / "floor"
-    source = ROOT / "benchmarks" / "interposer_floor.c"
-    line = ["gcc", "-O2", "-shared", "-fPIC", "-o", str(path), str(source), "-ldl"]
-    subprocess.run(line, check=True)
-
-    def check(_: str) -> None:
-        if int(output.read_text()) != DONE:
-            raise SystemExit("the clock was not read around every call")
-        output.unlink()
-
-    environment = {"LD_PRELOAD": str(path), "TOPOSEAT_BENCH_FLOOR": str(output)}
-    return Tool("two clock reads", environment, check, cases=("null",))
-
-
-def peer_profilers(folder: Path) -> Iterator[Tool | str]:
-    """mpiP and IPM where TOPOSEAT_BENCH_MPIP and TOPOSEAT_BENCH_IPM name their libraries."""
-    outputs = {
-        "MPIP": ("MPIP", f"-f {folder} -k 0", "*.mpiP"),
-        "IPM": ("IPM_LOGDIR", folder, "*.xml"),
-    }
-    for name, (variable, value, pattern) in outputs.items():
-        path = os.environ.get(f"TOPOSEAT_BENCH_{name}")
-        if path is None:
-            yield f"{name}: absent (TOPOSEAT_BENCH_{name} names no library)"
-            continue
-
-        def check(_: str, name: str = name, pattern: str = pattern) -> None:
-            found = [f for f in folder.glob(pattern) if f.stat().st_size > 0]
-            if not found:
-                raise SystemExit(f"{name} left no output")
-            for each in found:
-                each.unlink()
-
-        yield Tool(name, {"LD_PRELOAD": path, variable: str(value)}, check)
-
-
 def fake_runtime(folder: Path) -> Path:
     path = folder / "libcuda.so.1"
     source = ROOT / "tests" / "interposer" / "programs" / "fake_gpu.c"
@@ -145,20 +108,23 @@ def run(program: Path, mpi: MpiToolchain, tool: Tool, case: str, calls: int = CA
     return done.stdout.split()
 
 
+def call_ns(program: Path, mpi: MpiToolchain, tool: Tool, case: str) -> float:
+    taken = float(run(program, mpi, tool, case)[0])
+    tool.check(case)
+    return taken
+
+
 def bench_calls(mpi: MpiToolchain, program: Path, tools: list[Tool]) -> dict[str, float]:
     """Prints the table; returns the nanoseconds of one exchange by tool."""
     best = {}
     for case, calls in CASES.items():
         chosen = [tool for tool in tools if case in tool.cases]
-        taken: dict[str, list[float]] = {tool.name: [] for tool in chosen}
-        for _ in range(ROUNDS):
-            for tool in chosen:
-                taken[tool.name].append(float(run(program, mpi, tool, case)[0]))
-                tool.check(case)
+        turns = {tool.name: partial(call_ns, program, mpi, tool, case) for tool in chosen}
+        taken = in_turns(turns, ROUNDS, warm=0)
         base = min(taken["none"])
         for name, values in taken.items():
             extra = (min(values) - base) / calls
-            spread = (sorted(values)[len(values) // 2] - min(values)) / calls
+            spread = (middle(values)[0] - min(values)) / calls
             print(f"{mpi.name:16}{case:10}{name:22}{min(values):8.1f}{extra:12.1f}{spread:13.1f}")
             if case == "exchange":
                 best[name] = min(values)
@@ -167,22 +133,21 @@ def bench_calls(mpi: MpiToolchain, program: Path, tools: list[Tool]) -> dict[str
 
 def bench_start(mpi: MpiToolchain, program: Path, tools: list[Tool]) -> None:
     """CPU time of a whole run without communication, and resident memory, per rank."""
-    seconds: dict[str, list[float]] = {tool.name: [] for tool in tools}
-    memory: dict[str, int] = {}
-    for _ in range(STARTS):
-        for tool in tools:
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            memory[tool.name] = int(run(program, mpi, tool, "start")[1])
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
-            seconds[tool.name].append(user + system)
-            for folder in (tool.environment.get("TOPOSEAT_PROFILE_DIR"),):
-                for each in Path(folder).iterdir() if folder else ():
-                    each.unlink()
-    base = min(seconds["none"])
-    for name, values in seconds.items():
-        extra = (min(values) - base) * 1e3
-        print(f"{mpi.name:16}{name:22}{extra:14.2f}{memory[name] - memory['none']:18}")
+
+    def start(tool: Tool) -> tuple[float, int]:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        resident = int(run(program, mpi, tool, "start")[1])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        folder = tool.environment.get("TOPOSEAT_PROFILE_DIR")
+        for each in Path(folder).iterdir() if folder else ():
+            each.unlink()
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, resident
+
+    found = in_turns({tool.name: partial(start, tool) for tool in tools}, STARTS)
+    base_s, base_kib = min(s for s, _ in found["none"]), found["none"][0][1]
+    for name, starts in found.items():
+        extra = (min(s for s, _ in starts) - base_s) * 1e3
+        print(f"{mpi.name:16}{name:22}{extra:14.2f}{starts[0][1] - base_kib:18}")
 
 
 def bench_files(mpi: MpiToolchain, program: Path, folder: Path) -> None:
@@ -226,12 +191,7 @@ def bench(mpi: MpiToolchain, folder: Path) -> None:
         recorder("toposeat untimed", mpi, folder, time="0"),
     ]
     device = recorder("toposeat, on device", mpi, folder, str(fake_runtime(folder)))
-    others = [clock_reads(folder), *([monitoring(folder)] if mpi.family == "openmpi" else [])]
-    for peer in peer_profilers(folder):
-        if isinstance(peer, str):
-            print(f"{mpi.name:16}{peer}")
-        else:
-            others.append(peer)
+    others = [monitoring(folder)] if mpi.family == "openmpi" else []
     best = bench_calls(mpi, program, [*tools, device, *others])
     query = (best[device.name] - best["toposeat"]) / QUERIES
     print(f"{mpi.name:16}cached device query (emulated runtime): {query:.1f} ns")

@@ -1,11 +1,19 @@
-"""The line every benchmark begins with: what it ran on, and how busy that was."""
+"""What every benchmark shares: the line it begins with, taking turns, medians and quartiles."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median, quantiles
+from typing import TypeVar
+
+Taken = TypeVar("Taken")
 
 
 def describe() -> str:
@@ -21,3 +29,59 @@ def describe() -> str:
         f"machine: {model}, {os.cpu_count()} CPUs, load {load}, {platform.system()}"
         f" {platform.release()}, Python {platform.python_version()}, {today}"
     )
+
+
+def parser(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+    """Options of a benchmark: `--rounds`, and what the caller adds."""
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--rounds", type=int, default=rounds, help=f"default: {rounds}")
+    return made
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], Taken]], rounds: int, *, warm: int = 1
+) -> dict[str, list[Taken]]:
+    """What each call returns, by its name; every round makes each once, in an order of its own.
+
+    The first `warm` rounds are not counted: files, byte code and memory come into caches.
+    """
+    names, shuffle = list(calls), random.Random(1).shuffle
+    taken: dict[str, list[Taken]] = {name: [] for name in names}
+    for turn in range(rounds + warm):
+        shuffle(names)
+        for name in names:
+            value = calls[name]()
+            if turn >= warm:
+                taken[name].append(value)
+    return taken
+
+
+def thread_ms(call: Callable[[], object]) -> Callable[[], float]:
+    """CPU milliseconds of this thread: other work on a busy machine counts by its caches only."""
+
+    def timed() -> float:
+        begin = time.thread_time_ns()
+        call()
+        return (time.thread_time_ns() - begin) / 1e6
+
+    return timed
+
+
+def ratios(values: Sequence[float], reference: Sequence[float]) -> list[float]:
+    """Of the same rounds: slow drift of the machine cancels."""
+    return [a / b for a, b in zip(values, reference, strict=True)]
+
+
+def differences(values: Sequence[float], reference: Sequence[float]) -> list[float]:
+    """Of the same rounds."""
+    return [a - b for a, b in zip(values, reference, strict=True)]
+
+
+def middle(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median and both quartiles."""
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    low, _, high = quantiles(values, n=4)
+    return median(values), low, high
