@@ -2,7 +2,59 @@
 
 from __future__ import annotations
 
-from toposeat.topology.health.findings import findings_of
+from collections.abc import Iterator
+
+from toposeat.model.health import Finding, Severity
+from toposeat.model.topology import Topology
+from toposeat.topology.health.device_checks import (
+    inactive_lanes,
+    link_generation,
+    link_width,
+    partitions,
+    unequal_lanes,
+)
+from toposeat.topology.health.host_checks import affinity, hidden_devices, nics, uneven_nodes
+from toposeat.topology.health.pair_checks import (
+    directions,
+    information,
+    missing_routes,
+    peer_access,
+    slow_pairs,
+)
+from toposeat.topology.health.pairs import Pairs
 from toposeat.topology.health.wiring import wiring_of
 
 __all__ = ["findings_of", "wiring_of"]
+
+_CHECKS = (
+    hidden_devices,
+    link_width,
+    inactive_lanes,
+    unequal_lanes,
+    peer_access,
+    slow_pairs,
+    directions,
+    missing_routes,
+    information,
+    affinity,
+    nics,
+    link_generation,
+    uneven_nodes,
+    partitions,
+)
+
+
+def findings_of(topology: Topology) -> tuple[Finding, ...]:
+    """Everything that the checks say of one machine, worst first, then in the order of checks."""
+    pairs = Pairs(topology)
+    found = [finding for check in _CHECKS for finding in check(topology, pairs)]
+    found += _reader_doubts(topology)
+    order = list(Severity)
+    return tuple(sorted(found, key=lambda finding: -order.index(finding.severity)))
+
+
+def _reader_doubts(topology: Topology) -> Iterator[Finding]:
+    for sentence in topology.report:
+        if topology.hidden and "are hidden from this process" in sentence:
+            continue  # a finding of its own
+        yield Finding(severity=Severity.INFO, code="reader", subject="", detail=sentence)

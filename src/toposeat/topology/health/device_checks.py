@@ -10,16 +10,15 @@ from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import PcieState, Topology
 from toposeat.topology.constants import nvlink_of_device
 from toposeat.topology.graph.routes import DEVICE_LINKS
-from toposeat.topology.health.names import device_name, few
-from toposeat.topology.health.pairs import Pairs
+from toposeat.topology.health.pairs import Pairs, few
 
 _RESEAT = "check slot, riser and bifurcation, reseat the board; a width does not change with load"
 
 
-def link_width(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def link_width(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Fewer PCIe lanes than device and slot have; a virtual machine may make numbers up."""
     virtual = topology.metadata.get("virtual")
-    for name, state in _pcie_states(topology):
+    for name, state in _pcie_states(pairs):
         if state.width is None or state.max_width is None or state.width >= state.max_width:
             continue
         yield Finding(
@@ -31,11 +30,11 @@ def link_width(topology: Topology, _: Pairs) -> Iterator[Finding]:
         )
 
 
-def link_generation(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
     """A slower PCIe generation than possible: idle devices do that, so it proves nothing."""
     slow: dict[tuple[int, int], list[str]] = defaultdict(list)
     total = 0
-    for name, state in _pcie_states(topology):
+    for name, state in _pcie_states(pairs):
         if state.generation is None or state.max_generation is None:
             continue
         total += 1
@@ -53,28 +52,29 @@ def link_generation(topology: Topology, _: Pairs) -> Iterator[Finding]:
         )
 
 
-def inactive_lanes(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Device links that are down: a fault where devices of one kind differ in it."""
     by_kind: dict[str, list[tuple[str, int]]] = defaultdict(list)
     active = _lanes(topology)
     for device in topology.devices:
         if device.inactive_lanes is not None:
             by_kind[device.name].append((device.id, device.inactive_lanes))
-    names = {d.id: device_name(topology, d) for d in topology.devices}
     for name, members in by_kind.items():
+        lane = nvlink_of_device(name)
+        most = inf if lane is None else lane.lanes_per_device  # a drawing may show more
         usual = min(count for _, count in members)
         for id, count in members:
             if not count:
                 continue
             odd = count > usual
-            total = max(count, min(_most_lanes(name), count + active[id]))
+            total = max(count, min(most, count + active[id]))
             some = active[id] > 0
             yield Finding(
                 severity=(
                     Severity.FAULT if odd and some else Severity.DOUBT if some else Severity.INFO
                 ),
                 code="lanes-inactive",
-                subject=names[id],
+                subject=pairs.name[id],
                 detail=f"{count} of {total} device-link lanes are inactive"
                 + (f" (others of its kind: {usual})" if odd else ""),
                 hint=(
@@ -85,11 +85,10 @@ def inactive_lanes(topology: Topology, _: Pairs) -> Iterator[Finding]:
             )
 
 
-def unequal_lanes(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Devices of one kind with different numbers of lanes: fewer than most is suspicious."""
     active = _lanes(topology)
     by_kind: dict[str, list[str]] = defaultdict(list)
-    names = {d.id: device_name(topology, d) for d in topology.devices}
     for device in topology.devices:
         by_kind[device.name].append(device.id)
     told = {d.id for d in topology.devices if d.inactive_lanes}
@@ -102,7 +101,7 @@ def unequal_lanes(topology: Topology, _: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.DOUBT,
             code="lanes-unequal",
-            subject=few(names[id] for id in fewer),
+            subject=few(pairs.name[id] for id in fewer),
             detail=f"{' or '.join(map(str, counts))} device-link lanes, others of its kind {most}",
             hint="a failed lane, a missing bridge, or a mesh built so: nvidia-smi nvlink -s",
         )
@@ -124,23 +123,17 @@ def partitions(topology: Topology, _: Pairs) -> Iterator[Finding]:
     )
 
 
-def _pcie_states(topology: Topology) -> Iterator[tuple[str, PcieState]]:
+def _pcie_states(pairs: Pairs) -> Iterator[tuple[str, PcieState]]:
     """Each physical link once: parts of one GPU share it."""
     seen: set[str] = set()
-    for device in topology.devices:
+    for device in pairs.devices:
         if device.pcie is None or (device.parent and device.parent in seen):
             continue
         seen.add(device.parent or "")
-        yield device_name(topology, device), device.pcie
-    for nic in topology.nics:
+        yield pairs.name[device.id], device.pcie
+    for nic in pairs.topology.nics:
         if nic.pcie is not None:
             yield nic.name or nic.id, nic.pcie
-
-
-def _most_lanes(name: str) -> float:
-    """How many lanes a device of this name has at most: a drawing may show lanes that are down."""
-    lane = nvlink_of_device(name)
-    return lane.lanes_per_device if lane is not None else inf
 
 
 def _lanes(topology: Topology) -> Counter[str]:

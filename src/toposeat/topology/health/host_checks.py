@@ -9,8 +9,7 @@ from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import Device, Nic, PathClass, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.health.names import device_name, few
-from toposeat.topology.health.pairs import NEARNESS, Pairs
+from toposeat.topology.health.pairs import NEARNESS, Pairs, few
 
 UNHIDE = (
     "ask the job for all GPUs of the node (Slurm: --gpus-per-node=N --gpu-bind=none); containers:"
@@ -41,7 +40,7 @@ def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     for i, j in pairs.all:
         a, b = topology.devices[i], topology.devices[j]
         found = pairs.pcie_classes.get((i, j)) or pairs.path_class(i, j)
-        name = f"{device_name(topology, a)}-{device_name(topology, b)}"
+        name = f"{pairs.name[a.id]}-{pairs.name[b.id]}"
         if a.host != b.host:
             continue
         if found is PathClass.SYS and _same_cpus(a, b):
@@ -95,7 +94,7 @@ def uneven_nodes(topology: Topology, _: Pairs) -> Iterator[Finding]:
             )
 
 
-def nics(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def nics(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """NICs that are down, slower than their ports, or far from the devices they serve."""
     down = [nic.name or nic.id for nic in topology.nics if nic.active is False]
     if down:
@@ -108,7 +107,7 @@ def nics(topology: Topology, _: Pairs) -> Iterator[Finding]:
         )
     for nic in topology.nics:
         yield from _throttled(nic)
-    far = [device_name(topology, d) for d in topology.devices if _nic_is_far(topology, d)]
+    far = [pairs.name[d.id] for d in topology.devices if _nic_is_far(topology, d)]
     if far:
         yield Finding(
             severity=Severity.DOUBT,

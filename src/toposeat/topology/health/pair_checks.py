@@ -9,8 +9,7 @@ from statistics import median
 from toposeat.model.health import Finding, Severity
 from toposeat.model.quantity import Source
 from toposeat.model.topology import PathClass, Route, Topology
-from toposeat.topology.health.names import device_name, few
-from toposeat.topology.health.pairs import Pairs, rate_of
+from toposeat.topology.health.pairs import Pairs, few, rate_of
 from toposeat.topology.health.wiring import says_nothing
 
 _SLOW = 0.7  # of the median of its class: published machines stay within 10 to 25 %
@@ -28,7 +27,7 @@ def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             continue
         if part[route.source] or part[route.target]:
             continue  # `partitions` says so
-        off[route.path_class is PathClass.NVL].append(_pair_name(topology, route))
+        off[route.path_class is PathClass.NVL].append(_pair_name(pairs, route))
     for linked, names in off.items():
         yield Finding(
             severity=Severity.FAULT if linked else Severity.DOUBT,
@@ -45,7 +44,7 @@ def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         )
 
 
-def slow_pairs(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def slow_pairs(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Measured pairs far below others of the same class and the same number of links."""
     groups: dict[tuple[PathClass, int], list[tuple[Route, float]]] = defaultdict(list)
     for route in _measured(topology):
@@ -61,14 +60,14 @@ def slow_pairs(topology: Topology, _: Pairs) -> Iterator[Finding]:
             yield Finding(
                 severity=Severity.FAULT,
                 code="pair-slow",
-                subject=few(_pair_name(topology, route) for route, _ in slow),
+                subject=few(_pair_name(pairs, route) for route, _ in slow),
                 detail=f"measured down to {least / 1e9:.3g} GB/s, the median of {path_class.value}"
                 f" pairs is {usual / 1e9:.3g} GB/s",
                 hint="measure again; then look for a degraded link on the way",
             )
 
 
-def directions(topology: Topology, _: Pairs) -> Iterator[Finding]:
+def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Measured pairs whose directions differ by more than machines usually do."""
     rates = {(r.source, r.target): (r, rate_of(topology, r)) for r in _measured(topology)}
     odd = [
@@ -80,7 +79,7 @@ def directions(topology: Topology, _: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.DOUBT,
             code="direction-asymmetric",
-            subject=few(_pair_name(topology, route) for route in odd),
+            subject=few(_pair_name(pairs, route) for route in odd),
             detail=f"{len(odd)} measured pairs are 30 % slower in this direction than back",
             hint="measure again on an idle machine",
         )
@@ -91,7 +90,7 @@ def missing_routes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     missing = [(i, j) for i, j in pairs.all if pairs.route(i, j) is None]
     if missing:
         i, j = missing[0]
-        names = [device_name(topology, topology.devices[k]) for k in (i, j)]
+        names = [pairs.name[topology.devices[k].id] for k in (i, j)]
         yield Finding(
             severity=Severity.DOUBT,
             code="route-missing",
@@ -121,6 +120,5 @@ def _measured(topology: Topology) -> Iterator[Route]:
             yield route
 
 
-def _pair_name(topology: Topology, route: Route) -> str:
-    names = {d.id: device_name(topology, d) for d in topology.devices}
-    return f"{names[route.source]}-{names[route.target]}"
+def _pair_name(pairs: Pairs, route: Route) -> str:
+    return f"{pairs.name[route.source]}-{pairs.name[route.target]}"

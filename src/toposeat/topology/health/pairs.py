@@ -1,40 +1,36 @@
-"""What is known of pairs of devices, in the form that verdicts need."""
+"""What is known of devices and their pairs, in the form and with the names that verdicts need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.quantity import Source
-from toposeat.model.topology import (
-    ComponentKind,
-    Device,
-    Link,
-    PathClass,
-    Route,
-    Topology,
-)
-from toposeat.topology.graph.routes import DEVICE_LINKS, class_of_route
+from toposeat.model.topology import ComponentKind, Device, PathClass, Route, Topology
+from toposeat.topology.graph.routes import DEVICE_LINKS, shortest_routes
 
 NEARNESS = tuple(PathClass)  # nearest first
+_MOST = 6  # names in a list
 _ALIKE = 0.01  # rates within this share of each other are one rate
 
 
 class Pairs:
-    """The device pairs of a topology: routes, rates, groups."""
+    """The device pairs of a topology: names, routes, rates, groups.
+
+    `name` has the short names of devices by id: `D3`, or `node07:D3` among several hosts.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.devices: tuple[Device, ...] = topology.devices
         self._links = topology.link_of_id
         self._kinds = {c.id: c.kind for c in topology.components}
-
-    @property
-    def all(self) -> Iterable[tuple[int, int]]:
-        """Unordered pairs of positions."""
-        return combinations(range(len(self.devices)), 2)
+        several = len(topology.hosts) > 1
+        self.name = {d.id: f"{d.host}:" * several + f"D{d.index}" for d in topology.devices}
+        self.all = list(combinations(range(len(self.devices)), 2))  # unordered, of positions
 
     def route(self, i: int, j: int) -> Route | None:
         """The route from the i-th to the j-th device."""
@@ -66,10 +62,13 @@ class Pairs:
         route = self.route(i, j)
         if route is None or route.path_class is not PathClass.NVL:
             return False
-        walk = _inner_vertices(route, self._links)
-        return all(self._kinds.get(v) is ComponentKind.NVSWITCH for v in walk) and all(
-            self._links[each].kind in DEVICE_LINKS for each in route.links
-        )
+        here = route.source
+        for link in map(self._links.__getitem__, route.links):
+            here = link.ends[1] if here == link.ends[0] else link.ends[0]
+            passes = here == route.target or self._kinds.get(here) is ComponentKind.NVSWITCH
+            if not passes or link.kind not in DEVICE_LINKS:
+                return False
+        return True
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -88,10 +87,6 @@ class Pairs:
             members.setdefault(root, []).append(position)
         return list(members.values())
 
-    def complete(self, group: Sequence[int]) -> bool:
-        """Whether device links join each two of a group directly."""
-        return all(self.joined(i, j) for i, j in combinations(group, 2))
-
     def alike(self, pairs: Iterable[tuple[int, int]]) -> bool:
         """Whether pairs have one class and one rate, both ways; over others or not, all alike."""
         classes: set[tuple[PathClass, bool]] = set()
@@ -107,21 +102,14 @@ class Pairs:
     @cached_property
     def pcie_classes(self) -> dict[tuple[int, int], PathClass]:
         """The class of each pair over PCIe alone, whatever device links there are."""
-        links = [x for x in self.topology.links if x.kind not in DEVICE_LINKS]
-        near: dict[str, list[tuple[str, Link]]] = {}
-        for link in links:
-            a, b = link.ends
-            near.setdefault(a, []).append((b, link))
-            near.setdefault(b, []).append((a, link))
-        devices = {d.id for d in self.devices} | {n.id for n in self.topology.nics}
-        found: dict[tuple[int, int], PathClass] = {}
+        links = tuple(x for x in self.topology.links if x.kind not in DEVICE_LINKS)
+        routes, _ = shortest_routes(replace(self.topology, links=links, pairs=(), routes=()))
         position = {d.id: i for i, d in enumerate(self.devices)}
-        for i, device in enumerate(self.devices):
-            for target, path in _paths_from(device.id, near, devices).items():
-                j = position.get(target)
-                if j is not None and j != i:
-                    found[i, j] = class_of_route(device.id, path, self._kinds)
-        return found
+        return {
+            (position[r.source], position[r.target]): r.path_class
+            for r in routes
+            if r.target in position
+        }
 
 
 def rate_of(topology: Topology, route: Route) -> float:
@@ -130,28 +118,9 @@ def rate_of(topology: Topology, route: Route) -> float:
     return 0.0 if rate is None else rate.value
 
 
-def _inner_vertices(route: Route, links: Mapping[str, Link]) -> list[str]:
-    walk = [route.source]
-    for id in route.links:
-        ends = links[id].ends
-        walk.append(ends[1] if walk[-1] == ends[0] else ends[0])
-    return walk[1:-1]
-
-
-def _paths_from(
-    source: str, near: dict[str, list[tuple[str, Link]]], ends: set[str]
-) -> dict[str, list[Link]]:
-    """Fewest-links paths from a device to others; devices and NICs pass nothing on."""
-    paths: dict[str, list[Link]] = {source: []}
-    front = [source]
-    while front:
-        following: list[str] = []
-        for here in front:
-            if here != source and here in ends:
-                continue
-            for there, link in near.get(here, ()):
-                if there not in paths:
-                    paths[there] = [*paths[here], link]
-                    following.append(there)
-        front = following
-    return paths
+def few(names: Iterable[str]) -> str:
+    """`D0, D1, D2`; of many the first, and how many more."""
+    each = list(names)
+    if len(each) <= _MOST:
+        return ", ".join(each)
+    return ", ".join(each[: _MOST - 1]) + f" and {len(each) - _MOST + 1} more"

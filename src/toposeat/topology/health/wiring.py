@@ -100,7 +100,11 @@ def _of_groups(pairs: Pairs) -> Wiring:
                 " together",
             )
         return Wiring(shape=Shape.PAIRED, reason=f"{kind} joins {_named(pairs, groups)}")
-    alike = all(pairs.complete(group) and pairs.alike(combinations(group, 2)) for group in groups)
+    alike = all(
+        all(pairs.joined(i, j) for i, j in combinations(group, 2))
+        and pairs.alike(combinations(group, 2))
+        for group in groups
+    )
     if alike and len(groups) > 1:
         return Wiring(
             shape=Shape.ISLANDS, reason=f"{kind} joins {_named(pairs, groups)}, alike inside"
@@ -109,7 +113,7 @@ def _of_groups(pairs: Pairs) -> Wiring:
 
 
 def _mesh_reason(pairs: Pairs, kind: str) -> str:
-    total = sum(1 for _ in pairs.all)
+    total = len(pairs.all)
     direct = [pair for pair in pairs.all if pairs.joined(*pair)]
     rates = sorted({round((pairs.rate(i, j) or 0.0) / 1e9) for i, j in direct})
     unequal = f" at {rates[0]} to {rates[-1]} GB/s" if len(rates) > 1 else ""
@@ -146,17 +150,12 @@ def _link_word(pairs: Pairs) -> str:
 
 def _named(pairs: Pairs, groups: Sequence[Sequence[int]]) -> str:
     """`D0-D2, D1-D3`, `D0..D3, D4..D7`; long lists end in a number."""
-    several = len(pairs.topology.hosts) > 1
-
-    def name(position: int) -> str:
-        device = pairs.devices[position]
-        return f"{device.host}:D{device.index}" if several else f"D{device.index}"
-
+    names = list(pairs.name.values())
     words = []
     for group in groups:
         row = len(group) > 2 and list(group) == list(range(group[0], group[-1] + 1))
-        ends = (name(group[0]), name(group[-1]))
-        words.append("..".join(ends) if row else "-".join(name(each) for each in group))
+        ends = (names[group[0]], names[group[-1]])
+        words.append("..".join(ends) if row else "-".join(names[each] for each in group))
     if len(words) > _MAX_NAMED:
         return ", ".join(words[: _MAX_NAMED - 1]) + f" and {len(words) - _MAX_NAMED + 1} more"
     return ", ".join(words)
