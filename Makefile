@@ -101,7 +101,7 @@ bench: setup-test setup-bench build ## print the tables of benchmarks/, the long
 	@python -m benchmarks.mapping.node
 	@python -m benchmarks.mapping.trees
 	@python -m benchmarks.mapping.qaplib --quick
-	@python -m benchmarks.mapping.scale --quick --svg build/growth.svg
+	@python -m benchmarks.mapping.scale --quick
 
 COUNT ?= 100000
 DEEP_COUNT ?= 2000

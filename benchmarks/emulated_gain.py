@@ -1,6 +1,6 @@
 """Gain and time by the clock on the stand-in GPU node, beside prediction and paper.
 
-Run: python -m benchmarks.emulated_gain [--repeats N] [--json | --page FILE]
+Run: python -m benchmarks.emulated_gain [--repeats N] [--page FILE]
 
 16 real ranks of a GPU-aware Open MPI on an emulated k80-16 whose links are slowed down, so that few
 cores keep pace. EMULATED: real programs, MPI and copies, but every copy takes the time of the links
@@ -16,14 +16,13 @@ messages of one byte, measured in the same runs: start-up, protocol, and ranks t
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.emulated_table import ClockedPattern, json_of, markdown_of, text_of
+from benchmarks.emulated_table import ClockedPattern, markdown_of
 from benchmarks.machine import describe
 
 from toposeat import emulation, pipeline
@@ -76,9 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=5, help="of every order (default: 5)")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="everything, every run's time included")
-    form.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
     args = parser.parse_args(arguments)
     mpi = pipeline.emulated_mpi()
     if isinstance(mpi, str):
@@ -92,12 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, pattern, paper in PATTERNS:
         print(f"{name} ...", file=sys.stderr, flush=True)
         patterns.append(clock(name, pattern, paper, mpi, args.repeats))
-    if args.page is not None:
-        args.page.write_text(markdown_of(head, where, patterns), encoding="utf-8")
-    elif args.json:
-        print(json.dumps(json_of(head, where, patterns), indent=1))
+    page = markdown_of(head, where, patterns)
+    if args.page is None:
+        print(page)
     else:
-        print(text_of(head, where, patterns))
+        args.page.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,13 @@
-"""What `benchmarks.emulated_gain` clocked, as text, JSON, and a page of the documentation."""
+"""What `benchmarks.emulated_gain` clocked, as a page of the documentation."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from toposeat.evaluation.paired import paired_gain
-from toposeat.model.bench import BenchOrder, BenchResult, Gain
+from toposeat.model.bench import BenchOrder, BenchResult
 from toposeat.pipeline import BenchPlan
-from toposeat.report import bench_json
 
 PAGE_HEAD = """\
 # Gains by the clock, on emulated GPUs
@@ -69,13 +66,6 @@ class ClockedPattern:
         (seconds,) = self.plan.predicted(devices)
         return seconds
 
-    def random_against_placed(self) -> Gain:
-        """What is saved by a random order, against the placed one of the same repeat."""
-        runs = self.result.runs
-        placed = {run.repeat: run.seconds[1] for run in runs if run.order is BenchOrder.PLACED}
-        random = {run.repeat: run.seconds[1] for run in runs if run.order is BenchOrder.RANDOM}
-        return paired_gain([placed[at] for at in random], list(random.values()))
-
 
 Row = tuple[str, ...]
 TIMES_HEAD = ("pattern", "order", "predicted", "one byte", "clocked", "spread", "clocked/predicted")
@@ -116,55 +106,18 @@ def random_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
         yield (each.name, *cells, verdict)
 
 
-def text_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
-    """Three tables for a terminal."""
-    parts = [head, where]
-    for header, rows in _tables(patterns):
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        lines = (
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (header, *rows)
-        )
-        parts.append("\n" + "\n".join(lines))
-    return "\n".join(parts)
-
-
 def markdown_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
     """The page."""
     parts = [PAGE_HEAD, f"{head};\n{where}."]
-    sections = (PAGE_TIMES, PAGE_GAINS, PAGE_RANDOM)
-    for section, (header, rows) in zip(sections, _tables(patterns), strict=True):
+    tables = (
+        (PAGE_TIMES, TIMES_HEAD, time_rows(patterns)),
+        (PAGE_GAINS, GAINS_HEAD, gain_rows(patterns)),
+        (PAGE_RANDOM, RANDOM_HEAD, random_rows(patterns)),
+    )
+    for section, header, rows in tables:
         parts += [section]
         parts += ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
     return "\n".join(parts) + "\n"
-
-
-def json_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> dict[str, Any]:
-    """Every run's times too."""
-    return {
-        "emulated": head,
-        "machine": where,
-        "patterns": [
-            {
-                "name": each.name,
-                "paper": each.paper,
-                "predicted_s": {
-                    order.value: each.predicted_s(order)
-                    for order in (BenchOrder.DEFAULT, BenchOrder.PLACED)
-                },
-                "bench": bench_json(each.result),
-            }
-            for each in patterns
-        ],
-    }
-
-
-def _tables(patterns: Sequence[ClockedPattern]) -> list[tuple[Row, list[Row]]]:
-    return [
-        (TIMES_HEAD, list(time_rows(patterns))),
-        (GAINS_HEAD, list(gain_rows(patterns))),
-        (RANDOM_HEAD, list(random_rows(patterns))),
-    ]
 
 
 def _ms(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """Large jobs: our multilevel mapper beside Scotch and SharedMap, in the same run.
 
 Run: python -m benchmarks.mapping.scale [regular] [irregular] [network] [growth] [--quick]
-     [--ranks N,N] [--seeds N] [--slow-seeds N] [--slow-ranks N] [--svg FILE]
+     [--ranks N,N] [--seeds N] [--slow-seeds N] [--slow-ranks N]
 
 `regular` and `irregular` place graphs on 4:8:m hierarchies; the latter ends with our cost over each
 peer's for every family, and the geometric mean of them.
@@ -9,10 +9,9 @@ peer's for every family, and the geometric mean of them.
 Times are CPU time of the whole process (threaded peers pay for all their threads). Costs are
 medians over seeds, `repaired` to one rank per slot and `raw` as the peer answered. `cost ratio` is
 ours / peer, against the repaired answer and, in brackets, the raw one. A/A is our own mapper run a
-second time. Peers that are not installed are skipped with a reason. `--svg FILE` draws the table
-of growth. `--quick` takes 4096 ranks, growth to 16384, and no SharedMap: two minutes. SharedMap,
-which needs minutes for irregular graphs of 16384 ranks, is run on those of 4096 only, unless
-`--slow-ranks` says more.
+second time. Peers that are not installed are skipped with a reason. `--quick` takes 4096 ranks,
+growth to 16384, and no SharedMap: two minutes. SharedMap, which needs minutes for irregular graphs
+of 16384 ranks, is run on those of 4096 only, unless `--slow-ranks` says more.
 """
 
 from __future__ import annotations
@@ -24,11 +23,9 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from benchmarks.machine import describe
-from benchmarks.mapping.growth_plot import GrowthRow, growth_svg
 from benchmarks.mapping.irregular_graphs import families, missing
 from benchmarks.mapping.scale_graphs import Graph, random_graph, rgg, shuffled, stencil
 from numpy.typing import NDArray
@@ -298,28 +295,18 @@ def _in_mib(graph: Graph) -> _core.RankTraffic:
     return Graph(graph.name, graph.ranks, graph.source, graph.target, graph.weight << 20).traffic()
 
 
-def growth(most_ranks: int, seeds: int) -> list[GrowthRow]:
+def growth(most_ranks: int, seeds: int) -> None:
     """Cost, CPU time and memory from 1k to 100k ranks on one core; medians over the seeds."""
     print("\ngrowth on hierarchy 4:8:m, costs 1:10:100; cost per rank shows how locality holds;"
           f" median of {seeds} seeds [CPU min-max]")  # fmt: skip
     print(f"  {'graph':8} {'ranks':>7} {'pairs':>8} {'default/rank':>12} {'placed/rank':>12}"
           f" {'CPU s':>7} {'':13} {'peak MiB':>9}")  # fmt: skip
-    rows = []
     for ranks in filter(lambda ranks: ranks <= most_ranks, GRIDS):
         for kind in ("rgg", "stencil"):
-            row = _grown(kind, ranks, seeds)
-            rows.append(row)
-            print(
-                f"  {kind:8} {ranks:7} {row.pairs:8} {row.default_per_rank:12.0f}"
-                f" {row.placed_per_rank:12.0f} {statistics.median(row.cpu_s):7.2f}"
-                f" [{min(row.cpu_s):.2f}-{max(row.cpu_s):.2f}]".ljust(73)
-                + f"{row.peak_mib:8.0f}",
-                flush=True,
-            )
-    return rows
+            print(_grown(kind, ranks, seeds), flush=True)
 
 
-def _grown(kind: str, ranks: int, seeds: int) -> GrowthRow:
+def _grown(kind: str, ranks: int, seeds: int) -> str:
     machine = hierarchy(ranks)
     default, placed, cpu_s = [], [], []
     for seed in range(1, seeds + 1):
@@ -332,15 +319,13 @@ def _grown(kind: str, ranks: int, seeds: int) -> GrowthRow:
         cpu_s.append(time.process_time() - begin)
         default.append(answer.default.cost / ranks)
         placed.append(answer.placed.cost / ranks)
-    return GrowthRow(
-        kind=kind,
-        ranks=ranks,
-        pairs=graph.source.size,
-        default_per_rank=statistics.median(default),
-        placed_per_rank=statistics.median(placed),
-        cpu_s=tuple(cpu_s),
-        peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    row = (
+        f"  {kind:8} {ranks:7} {graph.source.size:8} {statistics.median(default):12.0f}"
+        f" {statistics.median(placed):12.0f} {statistics.median(cpu_s):7.2f}"
+        f" [{min(cpu_s):.2f}-{max(cpu_s):.2f}]"
     )
+    return row.ljust(73) + f"{peak_mib:8.0f}"
 
 
 def main() -> None:
@@ -350,7 +335,6 @@ def main() -> None:
     )
     parser.add_argument("--ranks", default="4096,16384")
     parser.add_argument("--quick", action="store_true", help="what takes about a minute")
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw the growth table to FILE")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--slow-seeds", type=int, default=1, help="seeds for SharedMap")
     parser.add_argument(
@@ -375,10 +359,7 @@ def main() -> None:
     if "network" in tables:
         network()
     if "growth" in tables:
-        rows = growth(most_ranks, args.seeds)
-        if args.svg is not None:
-            args.svg.write_text(growth_svg(rows, describe()), encoding="utf-8")
-            print(f"\nWrote {args.svg}")
+        growth(most_ranks, args.seeds)
 
 
 if __name__ == "__main__":

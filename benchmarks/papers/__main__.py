@@ -1,6 +1,6 @@
 """Every reproducible figure of the papers this project builds on, beside the published number.
 
-Run: python -m benchmarks.papers [--json | --page FILE] [--no-smpi] [--no-measure]
+Run: python -m benchmarks.papers [--page FILE] [--no-smpi] [--no-measure]
 
 Each line is marked: exact (follows from definitions), calibrated-on (the model was fitted to this
 number: no evidence), held-out (evidence) or not reproducible, with why. Numbers that are published,
@@ -12,14 +12,13 @@ The exit code is 0 whatever differs: a difference is a result.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from benchmarks.machine import describe
 from benchmarks.papers import faraji, gemini, measured_links, nvtags, summer_school
 from benchmarks.papers.row import Paper
-from benchmarks.papers.table import json_of, markdown_of, text_of
+from benchmarks.papers.table import markdown_of, text_of
 
 from toposeat.evaluation import smpi_version, why_no_smpi
 
@@ -38,7 +37,7 @@ PAGE_HEAD = """\
 
 What the authors published, what our flow model predicts and what SimGrid simulates have columns of
 their own; nothing on this page was measured on GPUs by us. Run the command itself to add the
-SimGrid column (`libsimgrid-dev`) and the mapping time on your machine; `--json` has everything.
+SimGrid column (`libsimgrid-dev`) and the mapping time on your machine.
 """
 
 
@@ -61,9 +60,9 @@ def simulator(simulate: bool) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true")
-    form.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page, host left out")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="rewrite this page, host left out"
+    )
     parser.add_argument("--no-smpi", action="store_true", help="do not run SimGrid")
     parser.add_argument(
         "--no-measure", action="store_true", help="nothing that depends on the host"
@@ -74,13 +73,8 @@ def main() -> int:
         options.page.write_text(PAGE_HEAD + "\n".join(markdown_of(found)) + "\n")
         return 0
     found = papers(simulate=not options.no_smpi, measure=not options.no_measure)
-    setting = {"ran_on": describe(), "simulator": simulator(not options.no_smpi)}
-    if options.json:
-        print(json.dumps(json_of(found, setting)))
-    else:
-        print(setting["ran_on"])
-        print(f"simulator: {setting['simulator']}")
-        print("\n".join(text_of(found)))
+    print(f"{describe()}\nsimulator: {simulator(not options.no_smpi)}")
+    print("\n".join(text_of(found)))
     return 0
 
 

@@ -1,12 +1,10 @@
-"""The papers as text, Markdown and JSON."""
+"""The papers as text and Markdown."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from benchmarks.papers.row import Paper, Row, Status
 
@@ -90,11 +88,3 @@ def counts(papers: Sequence[Paper]) -> str:
         for status in Status
     ]
     return f"{len(rows)} figures; hold: " + ", ".join(parts)
-
-
-def json_of(papers: Sequence[Paper], setting: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "schema": "toposeat/papers/1",
-        **setting,
-        "papers": [asdict(paper) for paper in papers],
-    }
