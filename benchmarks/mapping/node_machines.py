@@ -22,6 +22,9 @@ _DGX1V_ONE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
 _HOST, _OTHER_NODE = 480.0, 800.0
 
 
+Steps = list[tuple[int, bool]]  # links of a route, and whether they are taken backwards
+
+
 @dataclass(frozen=True)
 class Machine:
     """Compiled links and the pairwise cost of a byte; `kind` groups rows of the tables."""
@@ -30,13 +33,12 @@ class Machine:
     kind: str
     network: _core.Network
     cost: NDArray[np.float64]
-    arities: tuple[int, ...] = ()  # from the leaves up, where the machine is a regular tree
 
 
-def catalogue(name: str, kind: str, arities: tuple[int, ...] = ()) -> Machine:
+def catalogue(name: str, kind: str) -> Machine:
     """A machine that `read_topology` knows, with the bandwidth metric."""
     topology = read_topology(name)
-    return Machine(name, kind, compile_network(topology), cost_matrix(topology), arities)
+    return Machine(name, kind, compile_network(topology), cost_matrix(topology))
 
 
 def direct(
@@ -55,41 +57,51 @@ def direct(
     speed += [1e12 / _OTHER_NODE * 4] * uplinks
     number = {pair: i for i, pair in enumerate(ends)}
     cost = np.zeros((devices, devices))
-    begin, used, reverse = [0], [], []
+    routes: dict[tuple[int, int], Steps] = {}
     for a in range(devices):
         for b in range(devices):
-            route: list[tuple[int, bool]] = []
-            if a != b and (min(a, b), max(a, b)) in links:
-                route = [(number[min(a, b), max(a, b)], a > b)]
+            if a == b:
+                continue
+            if (min(a, b), max(a, b)) in links:
+                routes[a, b] = [(number[min(a, b), max(a, b)], a > b)]
                 cost[a, b] = links[min(a, b), max(a, b)]
-            elif a != b:
-                route = [(number[a, a], False), (number[b, b], True)]
+            elif a // node == b // node:
+                routes[a, b] = [(number[a, a], False), (number[b, b], True)]
                 cost[a, b] = _HOST
-                if a // node != b // node:
-                    route[1:1] = [(first_uplink + a // node, False)]
-                    route[2:2] = [(first_uplink + b // node, True)]
-                    cost[a, b] = _OTHER_NODE
-            used += [link for link, _ in route]
-            reverse += [back for _, back in route]
-            begin.append(len(used))
-    cap = np.full(devices * devices, np.inf)
-    off = cost.ravel() > 0
-    cap[off] = 1e12 / cost.ravel()[off]
-    return Machine(
-        name,
-        "other 16",
-        _core.Network(
-            devices=devices,
-            forward=np.array(speed),
-            backward=np.array(speed),
-            combined=np.full(len(speed), np.inf),
-            route_begin=np.array(begin, np.uint32),
-            route_link=np.array(used, np.uint32),
-            route_reverse=np.array(reverse, np.bool_),
-            cap=cap,
-            latency=np.where(off, 2e-6, 0.0),
-        ),
-        cost,
+            else:
+                between = [(first_uplink + a // node, False), (first_uplink + b // node, True)]
+                routes[a, b] = [(number[a, a], False), *between, (number[b, b], True)]
+                cost[a, b] = _OTHER_NODE
+    cap = np.full((devices, devices), np.inf)
+    np.divide(1e12, cost, out=cap, where=cost > 0)
+    return Machine(name, "other 16", network_of(np.array(speed), routes, cost, cap=cap), cost)
+
+
+def network_of(
+    forward: NDArray[np.float64],
+    routes: Mapping[tuple[int, int], Steps],
+    cost: NDArray[np.float64],
+    *,
+    backward: NDArray[np.float64] | None = None,
+    combined: NDArray[np.float64] | None = None,
+    cap: NDArray[np.float64] | None = None,
+) -> _core.Network:
+    """Links with their bytes per second, the routes over them by pair, 2 us for every pair that
+    costs anything; where nothing else is said, links are alike both ways and pairs have no cap.
+    """
+    devices = len(cost)
+    every = [routes.get((a, b), []) for a in range(devices) for b in range(devices)]
+    steps = [step for route in every for step in route]
+    return _core.Network(
+        devices=devices,
+        forward=forward,
+        backward=forward if backward is None else backward,
+        combined=np.full(len(forward), np.inf) if combined is None else combined,
+        route_begin=np.cumsum([0, *map(len, every)]).astype(np.uint32),
+        route_link=np.array([link for link, _ in steps], np.uint32),
+        route_reverse=np.array([back for _, back in steps], np.bool_),
+        cap=np.full(cost.size, np.inf) if cap is None else cap.ravel(),
+        latency=np.where(cost.ravel() > 0, 2e-6, 0.0),
     )
 
 
@@ -152,14 +164,11 @@ def eights() -> Iterator[Machine]:
 
 
 def trees() -> Iterator[Machine]:
-    yield catalogue("k80-16-faraji", "tree 16", (2, 2, 2, 2))
-    yield catalogue("k80-16", "tree 16", (2, 2, 2, 2))
-    yield catalogue("tree:2:2:2:2,bw=12/10/8/6", "tree 16", (2, 2, 2, 2))
-    yield catalogue("tree:2:2:4", "tree 16", (4, 2, 2))
-    yield catalogue("tree:4:4", "tree 16", (4, 4))
-    yield catalogue("tree:2:8", "tree 16", (8, 2))
-    yield catalogue("tree:8:2", "tree 16", (2, 8))
-    yield catalogue("dgx-2", "tree 16", (8, 2))
+    for name in (
+        "k80-16-faraji", "k80-16", "tree:2:2:2:2,bw=12/10/8/6", "tree:2:2:4", "tree:4:4",
+        "tree:2:8", "tree:8:2", "dgx-2",
+    ):  # fmt: skip
+        yield catalogue(name, "tree 16")
 
 
 def others() -> Iterator[Machine]:

@@ -7,14 +7,12 @@ what is above it; a pair costs what its narrowest link does per byte.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from benchmarks.mapping.node_machines import Machine
-from numpy.typing import NDArray
-
-from toposeat import _core
+from benchmarks.mapping.node_machines import Machine, Steps, network_of
 
 Shape = int | tuple["Shape", ...]  # devices of one switch, or what is below one
 
@@ -82,36 +80,16 @@ def tree_machine(shape: Shape, seed: int | None = None) -> Machine:
     """Speeds by level, or (with a seed) of each link for itself."""
     links = _Links()
     devices = len(_hang(links, shape, None if seed is None else np.random.default_rng(seed)))
+    speeds = np.array(links.speed)
     cost = np.zeros((devices, devices))
-    begin, used, reverse = [0], [], []
-    for a in range(devices):
-        for b in range(devices):
-            up = [link for link in links.above[a] if link not in links.above[b]]
-            down = [link for link in reversed(links.above[b]) if link not in links.above[a]]
-            used += up + down
-            reverse += [False] * len(up) + [True] * len(down)
-            begin.append(len(used))
-            if a != b:
-                cost[a, b] = 1e9 * max(1 / links.speed[link] for link in (*up, *down))
+    routes: dict[tuple[int, int], Steps] = {}
+    for a, b in itertools.permutations(range(devices), 2):
+        up = [link for link in links.above[a] if link not in links.above[b]]
+        down = [link for link in reversed(links.above[b]) if link not in links.above[a]]
+        routes[a, b] = [*((link, False) for link in up), *((link, True) for link in down)]
+        cost[a, b] = 1e9 * max(1 / links.speed[link] for link in (*up, *down))
     name = str(shape).replace(" ", "") + ("" if seed is None else f" own {seed}")
-    return Machine(name, "tree 16", _network(links, cost, begin, used, reverse), cost)
-
-
-def _network(
-    links: _Links, cost: NDArray[np.float64], begin: list[int], used: list[int], reverse: list[bool]
-) -> _core.Network:
-    speed = np.array(links.speed)
-    return _core.Network(
-        devices=len(cost),
-        forward=speed,
-        backward=speed,
-        combined=np.full(len(speed), np.inf),
-        route_begin=np.array(begin, np.uint32),
-        route_link=np.array(used, np.uint32),
-        route_reverse=np.array(reverse, np.bool_),
-        cap=np.full(cost.size, np.inf),
-        latency=np.where(cost.ravel() > 0, 2e-6, 0.0),
-    )
+    return Machine(name, "tree 16", network_of(speeds, routes, cost), cost)
 
 
 def random_shape(rng: np.random.Generator, devices: int, depth: int = 4) -> Shape:

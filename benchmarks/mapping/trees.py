@@ -11,14 +11,11 @@ included: the least of the rounds. "refused": the optimum was predicted slower t
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable, Iterator, Mapping
 
-import numpy as np
-from benchmarks.machine import describe
+from benchmarks.machine import describe, parser
 from benchmarks.mapping import tree_machines
-from benchmarks.mapping.node import ALLOWED_MS, call
+from benchmarks.mapping.calls import ALLOWED_MS, HEAD, Outcome, outcome, summary
 from benchmarks.mapping.node_machines import Machine, trees
 from benchmarks.mapping.patterns import Bytes, patterns, random_bytes, rank_traffic
 
@@ -43,57 +40,28 @@ FAMILIES: Mapping[str, Callable[[], Iterator[Machine]]] = {
 }
 
 
-def measure(
-    machine: Machine, objective: str, problems: list[tuple[str, Bytes]], rounds: int
-) -> tuple[list[float], int]:
-    """CPU milliseconds by problem, and how many optima were refused."""
-    taken: list[float] = []
-    refused = 0
-    for _, matrix in problems:
-        solve = call(machine, rank_traffic(matrix), objective, budget_s=1.0)
-        least = np.inf
-        for _ in range(rounds):
-            begin = time.thread_time_ns()
-            answer = solve()
-            least = min(least, (time.thread_time_ns() - begin) / 1e6)
-        slower = any("slower" in note for note in answer.notes)
-        if not answer.proved and not slower:
-            raise RuntimeError(f"{machine.name}, {objective}: not proved")
-        refused += slower
-        taken.append(least)
-    return taken, refused
-
-
-def row(name: str, objective: str, taken: list[float], refused: int) -> str:
-    median, ninety, worst = np.quantile(taken, (0.5, 0.9, 1.0))
-    over = sum(each >= ALLOWED_MS for each in taken)
-    return (
-        f"{name:40} {objective:11}{len(taken):6}{median:9.3f}{ninety:9.3f}{worst:9.3f}"
-        f"{over:6}{refused:9}"
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--shapes", action="store_true", help="a row for every shape")
-    options = parser.parse_args()
+    options = parser(__doc__, rounds=3)
+    options.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
+    options.add_argument("--shapes", action="store_true", help="a row for every shape")
+    args = options.parse_args()
     print(describe())
-    print(f"least of {options.rounds} rounds, CPU ms; over: {ALLOWED_MS:g} ms or more")
-    print(f"\n{'machines':40} objective  calls   median      p90    worst  over  refused")
-    for family in options.families or list(FAMILIES):
+    print(f"least of {args.rounds} rounds, CPU ms; over: more than {ALLOWED_MS:g} ms\n\n{HEAD}")
+    for family in args.families or list(FAMILIES):
         problems = list(small_jobs() if family == "jobs" else patterns(16))
         for objective in OBJECTIVES:
-            everything: list[float] = []
-            all_refused = 0
+            everything: list[Outcome] = []
             for machine in FAMILIES[family]():
-                taken, refused = measure(machine, objective, problems, options.rounds)
-                if options.shapes:
-                    print(row(f"  {machine.name}", objective, taken, refused), flush=True)
-                everything += taken
-                all_refused += refused
-            print(row(family, objective, everything, all_refused), flush=True)
+                found = [
+                    outcome(name, machine, rank_traffic(matrix), objective, args.rounds)
+                    for name, matrix in problems
+                ]
+                if not all(each.proved or each.refused for each in found):
+                    raise SystemExit(f"{machine.name}, {objective}: not proved")
+                if args.shapes:
+                    print(summary(f"  {machine.name}", objective, found, ALLOWED_MS), flush=True)
+                everything += found
+            print(summary(family, objective, everything, ALLOWED_MS), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,79 +15,16 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import statistics
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.machine import describe
-from benchmarks.mapping.wide_problems import Problem, problems
-
-from toposeat import _core
+from benchmarks.mapping.calls import ALLOWED_MS, HEAD, Outcome, outcome, summary
+from benchmarks.mapping.wide_problems import problems
 
 OBJECTIVES = ("cost", "congestion")
 SAME = 1e-9  # relative
-
-Saved = Mapping[str, Mapping[str, object]]  # fields of an outcome, by its name
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One problem under one objective; milliseconds of the fastest and the slowest round."""
-
-    name: str
-    value: float
-    seconds: float  # predicted
-    proved: bool
-    refused: bool
-    fastest: float
-    slowest: float
-    placement: tuple[int, ...]
-
-
-def outcome(problem: Problem, objective: str, rounds: int) -> Outcome:
-    def call() -> _core.MapAnswer:
-        return _core.map_ranks(
-            _core.MapRequest(
-                problem.machine.network,
-                problem.traffic,
-                problem.machine.cost,
-                objective=objective,
-                solver="auto",
-                budget_s=1.0,
-                seed=1,
-            )
-        )
-
-    answer = call()
-    spent = []
-    for _ in range(rounds):
-        begin = time.thread_time_ns()
-        call()
-        spent.append((time.thread_time_ns() - begin) / 1e6)
-    seconds = _core.flow_time(problem.machine.network, problem.traffic, answer.device_of_rank)
-    return Outcome(
-        problem.name,
-        answer.value,
-        seconds,
-        answer.proved,
-        any("slower" in note for note in answer.notes),
-        min(spent),
-        max(spent),
-        tuple(int(device) for device in answer.device_of_rank),
-    )
-
-
-def summary(objective: str, kind: str, found: Sequence[Outcome], allowed: float) -> str:
-    if not found:
-        return f"{objective:11} {kind:8}     0"
-    times = sorted(each.fastest for each in found)
-    return (
-        f"{objective:11} {kind:8}{len(times):6}{sum(each.proved for each in found):7}"
-        f"{statistics.median(times):9.3f}{times[int(0.99 * (len(times) - 1))]:9.3f}{times[-1]:9.3f}"
-        f"{max(each.slowest for each in found):10.3f}{sum(each > allowed for each in times):6}"
-    )
 
 
 def differences(
@@ -112,7 +49,7 @@ def main() -> None:
     parser.add_argument("objectives", nargs="*", metavar="OBJECTIVE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", metavar="REGEX", help="of `machine | pattern`")
-    parser.add_argument("--allowed", type=float, default=50.0, metavar="MS")
+    parser.add_argument("--allowed", type=float, default=ALLOWED_MS, metavar="MS")
     parser.add_argument("--save", type=Path, metavar="FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE")
     parser.add_argument("--slowest", type=int, default=5, metavar="N", help="problems to list")
@@ -122,15 +59,18 @@ def main() -> None:
     print(
         f"fastest of {options.rounds} calls in thread CPU ms; over: more than {options.allowed:g}"
     )
-    print("\nobjective   problems       proved   median     99 %    worst   slowest  over")
+    print(f"\n{HEAD}")
     results = {}
     for objective in options.objectives or OBJECTIVES:
         chosen = (each for each in problems() if re.search(options.only, each.name))
-        found = [outcome(each, objective, options.rounds) for each in chosen]
+        found = [
+            outcome(each.name, each.machine, each.traffic, objective, options.rounds)
+            for each in chosen
+        ]
         results[objective] = found
-        print(summary(objective, "all", found, options.allowed))
+        print(summary("up to 8 devices", objective, found, options.allowed))
         refused = [each for each in found if each.refused]
-        print(summary(objective, "refused", refused, options.allowed))
+        print(summary("  of these refused", objective, refused, options.allowed))
         for each in sorted(found, key=lambda each: -each.fastest)[: options.slowest]:
             print(f"  {each.fastest:8.3f} {each.name}{' (refused)' if each.refused else ''}")
         if options.compare:

@@ -10,10 +10,9 @@ from heapq import heappop, heappush
 from pathlib import Path
 
 import numpy as np
-from benchmarks.mapping.node_machines import Machine, direct, eights
+from benchmarks.mapping.node_machines import Machine, Steps, direct, eights, network_of
 from tests.mapping.machines import complete_mesh, random_topology
 
-from toposeat import _core
 from toposeat.errors import ToposeatError
 from toposeat.evaluation import compile_network, cost_matrix
 from toposeat.model.topology import Topology
@@ -116,31 +115,19 @@ def _graph(extra: int, seed: int, duplex: bool) -> Machine:
     backward = forward.copy() if seed == 0 else forward * rng.uniform(0.5, 1, len(edges))
     weight = dict(zip(edges, length, strict=True))
     cost = np.zeros((8, 8))
-    begin, used, reverse = [0], [], []
+    routes: dict[Edge, Steps] = {}
     for a in range(8):
         distance, before = _shortest_paths(weight, a)
         for b in range(8):
-            steps = []
-            here = b
+            steps, here = [], b
             while here != a:
-                steps.append((before[here], here))
-                here = before[here]
-            for low, high in reversed(steps):
-                used.append(edges.index((min(low, high), max(low, high))))
-                reverse.append(low > high)
-            begin.append(len(used))
+                low, high = before[here], here
+                steps.append((edges.index((min(low, high), max(low, high))), low > high))
+                here = low
+            routes[a, b] = steps[::-1]
             cost[a, b] = distance[b] * 100
-    network = _core.Network(
-        devices=8,
-        forward=forward,
-        backward=backward,
-        combined=np.full(len(edges), np.inf) if duplex else forward * 1.2,
-        route_begin=np.array(begin, np.uint32),
-        route_link=np.array(used, np.uint32),
-        route_reverse=np.array(reverse, np.bool_),
-        cap=np.full(64, np.inf),
-        latency=np.where(cost.ravel() > 0, 2e-6, 0.0),
-    )
+    both = None if duplex else forward * 1.2
+    network = network_of(forward, routes, cost, backward=backward, combined=both)
     ways = "each way" if duplex else "both ways together"
     return Machine(f"graph +{extra}, {seed}, {ways}", "wide", network, cost)
 

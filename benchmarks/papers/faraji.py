@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
-from benchmarks.mapping.timing import interleaved
+from benchmarks.machine import in_turns, thread_ms
 from benchmarks.papers.row import Paper, Row, Status, percent, spread
 
 from toposeat import _core, pipeline
@@ -332,29 +332,33 @@ def _mapping_time_row(measure: bool) -> Row:
             note="not measured in this run (--no-measure)",
         )
     machine = read_topology("k80-16")
-    medians: dict[str, list[float]] = {"auto": [], "again": [], "scotch": []}
-    solvers = ["auto", "auto", *(["scotch"] if _core.scotch_available() else [])]
+    solver_of = {"auto": "auto", "again": "auto", "scotch": "scotch"}
+    if not _core.scotch_available():
+        del solver_of["scotch"]
+    medians: dict[str, list[float]] = {key: [] for key in solver_of}
     for pattern in PATTERNS.values():
         evaluator = Evaluator(machine, pattern_traffic(pattern))
-        calls = [
-            lambda solver=solver, e=evaluator: _core.map_ranks(
-                _core.MapRequest(
-                    e.network,
-                    e.flows,
-                    e.costs.per_byte,
-                    objective="cost",
-                    solver=solver,
-                    budget_s=1.0,
-                    seed=1,
+        calls = {
+            key: thread_ms(
+                lambda solver=solver, e=evaluator: _core.map_ranks(
+                    _core.MapRequest(
+                        e.network,
+                        e.flows,
+                        e.costs.per_byte,
+                        objective="cost",
+                        solver=solver,
+                        budget_s=1.0,
+                        seed=1,
+                    )
                 )
             )
-            for solver in solvers
-        ]
-        for key, sample in zip(medians, interleaved(calls, 5), strict=False):
-            medians[key].append(sample.median)
+            for key, solver in solver_of.items()
+        }
+        for key, taken in in_turns(calls, 5).items():
+            medians[key].append(statistics.median(taken))
     ours = statistics.median(medians["auto"])
     text = f"{ours:.2f} ms (A/A {statistics.median(medians['again']):.2f} ms"
-    if medians["scotch"]:
+    if "scotch" in medians:
         text += f", Scotch here {statistics.median(medians['scotch']):.2f} ms"
     return Row(
         figure="Sec. 5.2.2",
