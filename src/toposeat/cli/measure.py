@@ -115,10 +115,7 @@ class MeasureCommand(Command):
         else:
             write_result(measurement_text(protocols, results, tried, host))
         machine = _machine(base, facts, [each for each in tried if each.limits])
-        machine = measure.with_curves(machine, pci, results, protocols[0])
-        machine = measure.with_both_ways(machine, pci, results, protocols[0])
-        machine = measure.with_spreads(machine, pci, results, protocols[0])
-        machine = measure.with_protocols(machine, pci, results)
+        machine = measure.with_results(machine, pci, results, protocols[0])
         machine = _marked(machine)
         unseen = measure.unseen_devices(base, pci) if base is not None and not devices else []
         for line in (*unseen, *measure.fallen_back(results, protocols), *machine.report):

@@ -22,8 +22,7 @@ from toposeat.topology.measure import (
     measure_pairs,
     measured_topology,
     topology_of_measurement,
-    with_curves,
-    with_spreads,
+    with_results,
 )
 from toposeat.topology.measure.learned import drift
 from toposeat.topology.measure.results import LATENCY_BYTES
@@ -109,7 +108,7 @@ def test_pairs_without_peer_access_have_the_numbers_of_staging() -> None:
     workers, results = measured(real, denied=frozenset({(0, 8), (8, 0)}))
     facts = facts_of_measurement(workers.pci, results, "get")
     assert not np.isnan(facts.numbers[0].values[0, 8])
-    machine = with_curves(measured_topology(real, facts, []), workers.pci, results, "get")
+    machine = with_results(measured_topology(real, facts, []), workers.pci, results, "get")
     assert machine.route_of_pair["gpu0", "gpu8"].curve is not None
     assert machine.route_of_pair["gpu0", "gpu1"].curve is not None
 
@@ -164,8 +163,7 @@ def test_measured_numbers_keep_how_far_repeats_were_apart() -> None:
         times = (best, best * (1 + apart), best * (1 + 2 * apart))
         results.of[i, j, protocol, size] = replace(each, seconds=times)
     facts = facts_of_measurement(workers.pci, results, "get")
-    machine = with_curves(measured_topology(base, facts, []), workers.pci, results, "get")
-    machine = with_spreads(machine, workers.pci, results, "get")
+    machine = with_results(measured_topology(base, facts, []), workers.pci, results, "get")
     assert float(machine.metadata[SPREAD_KEY]) == pytest.approx(0.02)
     for route in machine.routes:
         if route.source.startswith("gpu") and route.target.startswith("gpu"):

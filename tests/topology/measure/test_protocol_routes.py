@@ -12,7 +12,7 @@ from toposeat.errors import InputError
 from toposeat.model.part_error import PartError
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
 from toposeat.topology import read_topology
-from toposeat.topology.measure import PairResults, measure_pairs, with_protocols
+from toposeat.topology.measure import PairResults, measure_pairs, with_results
 from toposeat.topology.measure.results import Transfers
 from toposeat.topology.topology_file import load_topology, save_topology
 
@@ -22,7 +22,7 @@ def measured(protocols: list[str], base: Topology | None = None) -> Topology:
     workers = FakeWorkers(machine, denied=frozenset({(0, 8)}))
     results = PairResults(workers.count)
     measure_pairs(workers, protocols, 0.0, results, lambda *_: None)
-    return with_protocols(base or machine, workers.pci, results)
+    return with_results(base or machine, workers.pci, results, protocols[0])
 
 
 def names(machine: Topology, *pair: str) -> list[str]:
@@ -74,9 +74,8 @@ def test_what_both_directions_reach_is_kept_for_each_protocol() -> None:
         seconds = (2 * (4 << 20) / results.bandwidth("get")[source, target],)
         each = Transfers(source, target, "get", 4 << 20, seconds, at_once=True)
         results.add(each)
-    get, put = (
-        with_protocols(machine, workers.pci, results).route_of_pair["gpu0", "gpu1"].protocols or ()
-    )
+    learned = with_results(machine, workers.pci, results, "get")
+    get, put = learned.route_of_pair["gpu0", "gpu1"].protocols or ()
     assert get.combined_bytes_per_s is not None
     alone = results.bandwidth("get")[0, 1]
     assert get.combined_bytes_per_s.value == pytest.approx(alone, rel=1e-6)

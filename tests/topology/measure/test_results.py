@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.topology.measure.fake_node import FakeWorkers
 from toposeat.model.quantity import Source
 from toposeat.topology import read_topology
-from toposeat.topology.measure import PairResults, measure_both_ways, measure_pairs, with_both_ways
+from toposeat.topology.measure import PairResults, measure_both_ways, measure_pairs, with_results
 from toposeat.topology.measure.results import SIZES, Transfers
 
 
@@ -73,7 +73,7 @@ def test_both_directions_of_a_pair_share_what_its_links_carry_together() -> None
     both, alone = results.both_ways("get"), results.bandwidth("get")
     assert both == pytest.approx(both.T, nan_ok=True)
     assert np.nanmin(results.both_ways_ratio("get")) == 1.0
-    learned = with_both_ways(machine, workers.pci, results, "get")
+    learned = with_results(machine, workers.pci, results, "get")
     for (a, b), route in learned.route_of_pair.items():
         i, j = (int(name.removeprefix("gpu")) for name in (a, b))
         shared = uplink.id in route.links

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.evaluation.route_numbers import walk
 from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
@@ -22,7 +23,7 @@ from toposeat.model.topology import (
     Vendor,
 )
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.measure.results import PairResults
+from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.measure.sharing import SharedLink
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.told import told_machine
@@ -173,13 +174,9 @@ def _links_by_set(topology: Topology, ids: Sequence[str]) -> dict[frozenset[int]
     for route in topology.routes:
         if route.source not in number or route.target not in number:
             continue
-        here = route.source
-        for link_id in route.links:
-            link = topology.link_of_id[link_id]
-            forward = here == link.ends[0]
-            here = link.ends[1] if forward else link.ends[0]
+        for link, is_reverse in walk(topology, route):
             pair = (number[route.source], number[route.target])
-            crossing.setdefault((link_id, forward), set()).add(pair)
+            crossing.setdefault((link.id, not is_reverse), set()).add(pair)
     found: dict[frozenset[int], tuple[str, bool]] = {}
     for (link_id, forward), pairs in crossing.items():
         inside = frozenset(a for a, _ in pairs)
@@ -295,3 +292,49 @@ def _caps(rates: NDArray[np.float64]) -> dict[tuple[str, str], Quantity]:
 
 def _list(numbers: frozenset[int]) -> str:
     return ", ".join(str(i) for i in sorted(numbers))
+
+
+def check_machine(base: Topology, pci: Sequence[str], ordinals: Sequence[int]) -> None:
+    """Refuse GPUs that are not those of the known machine: before anything is measured.
+
+    Raises:
+        InputError: there is no telling which is which.
+    """
+    merge_topologies(
+        [base, facts_of_measurement(pci, PairResults(len(pci)), PROTOCOLS[0], (), ordinals)],
+        base.name,
+    )
+
+
+def unseen_devices(base: Topology, pci: Sequence[str]) -> list[str]:
+    """One sentence if the known machine has GPUs that no process could take."""
+    unseen = [
+        f"{device.id} ({device.pci_bus_id})"
+        for device in base.devices
+        if device.pci_bus_id is not None and device.pci_bus_id not in pci
+    ]
+    if not unseen:
+        return []
+    names = ", ".join(unseen[:4]) + (f" and {len(unseen) - 4} more" if len(unseen) > 4 else "")
+    return [
+        f"{base.name} has {len(base.devices)} GPUs, {len(pci)} were measured; not visible here:"
+        f" {names}. A container, cgroup or CUDA_VISIBLE_DEVICES may hide them; their pairs keep the"
+        " numbers that they had"
+    ]
+
+
+def fallen_back(results: PairResults, protocols: Sequence[str]) -> list[str]:
+    """One sentence for each protocol that some pairs could not use."""
+    said = []
+    staged = ~np.isnan(results.bandwidth("staged"))
+    for name in protocols:
+        missing = np.isnan(results.bandwidth(name)) & staged
+        pairs = [pair for pair in results.pairs() if missing[pair]]
+        if name != "staged" and pairs:
+            a, b = pairs[0]
+            said.append(
+                f"{name} is not possible for {len(pairs)} pairs, GPU {a} to {b} first: the driver"
+                " allows no direct access between them. They went through host memory, and their"
+                " numbers are of that (staged)"
+            )
+    return said

@@ -1,4 +1,4 @@
-"""Every ordered pair of GPUs alone, in the rounds of a tournament and within a budget of time."""
+"""Every pair of GPUs alone, in the rounds of a tournament and within a budget; copies of hosts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.topology import HostNumbers
 from toposeat.topology.measure.results import (
     LARGE_BYTES,
     LARGER_SIZES,
+    LATENCY_BYTES,
     LATENCY_SIZES,
     PROTOCOLS,
     SIZES,
@@ -22,6 +25,7 @@ from toposeat.topology.measure.results import (
 _LEAST_REPEATS = 3
 _LATENCY_REPEATS = 20
 _BOTH_REPEATS = 3
+_HOST_REPEATS = 5
 _AGREED = 0.001  # of the time: two fastest transfers that are this near are believed
 _LEAD_S = 0.02  # between the order and the common start
 
@@ -222,3 +226,53 @@ def _doubt(results: PairResults, source: int, target: int, protocol: str) -> flo
             fastest = sorted(each.seconds)[:2]
             found = max(found, fastest[1] / fastest[0] - 1 if len(fastest) == 2 else 1.0)
     return found
+
+
+def measure_host(workers: Copiers) -> list[HostNumbers]:
+    """Bandwidth (by the slope between two sizes) and latency, both ways.
+
+    GPUs whose driver refuses to pin host memory are left out: copies of pageable memory say what
+    the driver's own staging reaches, not what the link does.
+
+    Args:
+        workers: with memory for `LARGE_BYTES`.
+
+    Raises:
+        MeasureError: a worker failed or stopped answering.
+    """
+    numbers = []
+    for device in range(workers.count):
+        into = _host_times(workers, device, 0)
+        out = _host_times(workers, device, 1)
+        if into is None or out is None:
+            continue
+        numbers += [
+            HostNumbers(
+                what=BANDWIDTH,
+                device=f"GPU{device}",
+                to_device=_slope(into),
+                from_device=_slope(out),
+            ),
+            HostNumbers(
+                what=LATENCY,
+                device=f"GPU{device}",
+                to_device=into[LATENCY_BYTES],
+                from_device=out[LATENCY_BYTES],
+            ),
+        ]
+    return numbers
+
+
+def _host_times(workers: Copiers, device: int, direction: int) -> dict[int, float] | None:
+    found = {}
+    for size in (LATENCY_BYTES, SMALL_BYTES, LARGE_BYTES):
+        words = workers.ask({device: f"host {direction} {size} {_HOST_REPEATS} 0"})[device]
+        if words[0] != "pinned":
+            return None
+        found[size] = min(map(float, words[1:]))
+    return found
+
+
+def _slope(seconds: dict[int, float]) -> float | None:
+    more = seconds[LARGE_BYTES] - seconds[SMALL_BYTES]
+    return (LARGE_BYTES - SMALL_BYTES) / more if more > 0 else None

@@ -1,4 +1,4 @@
-"""Measured numbers of pairs that a topology's routes keep: curves, both directions, spreads."""
+"""Measured numbers that a topology's routes keep: curves by protocol, both directions, spreads."""
 
 from __future__ import annotations
 
@@ -7,86 +7,82 @@ from dataclasses import replace
 
 import numpy as np
 
+from toposeat.evaluation.route_numbers import walk
 from toposeat.evaluation.spread import SPREAD_KEY
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Route, Topology
+from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, Route, Topology
+from toposeat.topology.graph.staged_routes import ways_to_memory
 from toposeat.topology.measure.learned import device_ids
-from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, PairResults
+from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, PROTOCOLS, PairResults
 
+# Where host memory may be, the likeliest first.
+_MEMORY = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
 _HINDERED = 0.9  # both directions at once reach less than this share of what they reach alone
 
 
-def with_curves(
+def with_results(
     topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
 ) -> Topology:
-    """Latency and bandwidth by message size on every route that was measured."""
-    ids = device_ids(topology, pci)
-    curves = {
-        (ids[i], ids[j]): results.curve(i, j, protocol) or results.curve(i, j, "staged")
-        for i, j in results.pairs()
-    }
-    routes = [
-        replace(route, curve=curves.get((route.source, route.target)) or route.curve)
-        for route in topology.routes
-    ]
-    return replace(topology, routes=tuple(routes))
+    """The machine whose routes keep what was measured of them.
 
+    That is: the curve of every protocol, and of earlier measured ones that were not measured now;
+    what the two directions of a pair reach together where they hinder each other; how far repeats
+    were apart (of 4 MiB for a bandwidth, of 8 bytes for a latency). Capacities that were concluded
+    from several pairs have the machine's spread, the median over all large transfers. Staged copies
+    use the links to the host memory near the receiver and down from there, where the graph shows
+    that way.
 
-def with_both_ways(
-    topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
-) -> Topology:
-    """What a pair's two directions reach together, on routes where they hinder each other.
-
-    Where they do not, a route states no such limit.
-    """
-    ids = device_ids(topology, pci)
-    limits = {(ids[i], ids[j]): rate for (i, j), rate in both_ways_limits(results, protocol)}
-    routes = [
-        replace(route, combined_bytes_per_s=limits[route.source, route.target])
-        if (route.source, route.target) in limits
-        else route
-        for route in topology.routes
-    ]
-    return replace(topology, routes=tuple(routes))
-
-
-def with_spreads(
-    topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
-) -> Topology:
-    """How far repeats were apart: on the numbers of every measured route, and of the whole machine.
-
-    A bandwidth has the spread of transfers of 4 MiB, a latency that of 8 bytes, either of the
-    protocol that the route's number is of. Capacities that were concluded from several pairs have
-    the machine's, which is the median over all large transfers.
+    Args:
+        topology: whose routes take them.
+        pci: bus id of each GPU of `results`.
+        results: of pairs alone and of both directions.
+        protocol: that the routes' own numbers are of; "staged" where a pair has no other.
     """
     number = {id: i for i, id in enumerate(device_ids(topology, pci))}
     used = results.bandwidth(protocol)
+    limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}
+    kinds = {component.kind for component in topology.components}
+    memory = next((kind for kind in _MEMORY if kind in kinds), ComponentKind.NUMA)
+    ways = ways_to_memory(topology, memory)
 
-    def spread(route: Route) -> Route:
+    def measured(route: Route) -> Route:
         i, j = number.get(route.source), number.get(route.target)
         if i is None or j is None or i == j:
             return route
-        way = protocol if not np.isnan(used[i, j]) else "staged"
-        both = [results.spread_of(*ends, way, LARGE_BYTES, at_once=True) for ends in _ways(i, j)]
+        curves = {name: results.curve(i, j, name) for name in PROTOCOLS}
+        protocols = {each.protocol: each for each in route.protocols or ()}
+        for name, curve in curves.items():
+            if curve is not None:
+                way = tuple(ways.get((route.source, route.target), ())) if name == "staged" else ()
+                protocols[CopyProtocol(name)] = ProtocolRoute(
+                    protocol=CopyProtocol(name),
+                    curve=curve,
+                    links=way or None,
+                    combined_bytes_per_s=limits[name].get((i, j)),
+                )
+        own = protocol if not np.isnan(used[i, j]) else "staged"
+        both = [
+            results.spread_of(*ends, own, LARGE_BYTES, at_once=True) for ends in ((i, j), (j, i))
+        ]
         return replace(
             route,
+            curve=curves[protocol] or curves["staged"] or route.curve,
             cap_bytes_per_s=_spread_by(
-                route.cap_bytes_per_s, results.spread_of(i, j, way, LARGE_BYTES)
+                route.cap_bytes_per_s, results.spread_of(i, j, own, LARGE_BYTES)
             ),
-            latency_s=_spread_by(route.latency_s, results.spread_of(i, j, way, LATENCY_BYTES)),
+            latency_s=_spread_by(route.latency_s, results.spread_of(i, j, own, LATENCY_BYTES)),
             combined_bytes_per_s=_spread_by(
-                route.combined_bytes_per_s, max((s for s in both if s is not None), default=None)
+                limits[protocol].get((i, j), route.combined_bytes_per_s),
+                max((s for s in both if s is not None), default=None),
             ),
+            protocols=tuple(protocols[each] for each in CopyProtocol if each in protocols) or None,
         )
 
     metadata = {name: text for name, text in topology.metadata.items() if name != SPREAD_KEY}
     if not np.isnan(typical := results.spread()):
         metadata[SPREAD_KEY] = f"{typical:.4g}"
-    return replace(topology, routes=tuple(map(spread, topology.routes)), metadata=metadata)
-
-
-def _ways(i: int, j: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (i, j), (j, i)
+    routes = tuple(map(measured, topology.routes))
+    return _carrying(replace(topology, routes=routes, metadata=metadata))
 
 
 def _spread_by(number: Quantity | None, spread: float | None) -> Quantity | None:
@@ -105,3 +101,32 @@ def both_ways_limits(
         if not np.isnan(both[i, j]):
             hindered = both[i, j] < _HINDERED * (alone[i, j] + alone[j, i])
             yield (i, j), Quantity(float(both[i, j]), Source.MEASURED) if hindered else None
+
+
+def _carrying(topology: Topology) -> Topology:
+    """Measured capacities of links, raised to what a single flow over them was measured to reach.
+
+    A link's capacity is learnt from one protocol, whose pairs may all be slower than the link.
+    """
+    least: dict[tuple[str, bool], float] = {}
+    for route in topology.routes:
+        for way in route.protocols or ():
+            taken = route if way.links is None else replace(route, links=way.links)
+            for link, is_reverse in walk(topology, taken):
+                step = (link.id, not is_reverse)
+                least[step] = max(least.get(step, 0.0), way.curve.most_bytes_per_s)
+    links = [
+        replace(
+            link,
+            forward_bytes_per_s=_raised(link.forward_bytes_per_s, least.get((link.id, True))),
+            backward_bytes_per_s=_raised(link.backward_bytes_per_s, least.get((link.id, False))),
+        )
+        for link in topology.links
+    ]
+    return replace(topology, links=tuple(links))
+
+
+def _raised(capacity: Quantity, least: float | None) -> Quantity:
+    if least is None or capacity.source is not Source.MEASURED or capacity.value >= least:
+        return capacity
+    return replace(capacity, value=least)
