@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toposeat.model.topology import Topology
-from toposeat.topology.measure import PROTOCOLS
+from toposeat.topology.measure import PROTOCOLS, SharedLink, try_sets
 
 Flow = tuple[int, int]
 _LATENCY_S = 30e-6
@@ -104,3 +107,8 @@ class FakeWorkers:
             f"{(_LATENCY_S + seconds) * (1 + self._noise * self._random.random()):.9f}"
             for _ in range(repeats)
         ]
+
+
+def shared_links(workers: FakeWorkers, bandwidth: NDArray[np.float64]) -> list[SharedLink]:
+    """The sets whose transfers to the outside hinder each other, as the command takes them."""
+    return [x for x in try_sets(workers, bandwidth, "get", lambda *_: None) if x.limits]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.topology.measure.fake_node import FakeWorkers, fair_rates
+from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
 from toposeat.evaluation.spread import SPREAD_KEY, SpreadMachine
 from toposeat.model.files import decode_json, encode_json
 from toposeat.model.quantity import Quantity, Source
@@ -17,7 +17,6 @@ from toposeat.topology.measure import (
     PairResults,
     SharedLink,
     facts_of_measurement,
-    find_shared_links,
     measure_host,
     measure_pairs,
     measured_topology,
@@ -60,7 +59,7 @@ def test_a_known_machine_takes_the_measured_capacities() -> None:
     base = read_topology("k80-16")
     real = slower(base, 0.7)
     workers, results = measured(real)
-    shared = find_shared_links(workers, results.bandwidth("get"), "get", lambda *_: None)
+    shared = shared_links(workers, results.bandwidth("get"))
     facts = facts_of_measurement(workers.pci, results, "get", measure_host(workers))
     machine = measured_topology(base, facts, shared)
     for pair, route in machine.route_of_pair.items():
@@ -86,7 +85,7 @@ def test_a_known_machine_takes_the_measured_capacities() -> None:
 def test_a_machine_of_measurements_alone_predicts_sets_at_once() -> None:
     real = read_topology("k80-16")
     workers, results = measured(real)
-    shared = find_shared_links(workers, results.bandwidth("get"), "get", lambda *_: None)
+    shared = shared_links(workers, results.bandwidth("get"))
     facts = facts_of_measurement(workers.pci, results, "get")
     learned = topology_of_measurement("node", facts, shared)
     assert any("measurements only" in line for line in learned.report)

@@ -48,22 +48,22 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ("{", "not JSON"),
-        ("[]", "not an object"),
-        ("[" * 100000, "recursion"),
-        ("{}", "not the fields"),
-        (json.dumps({**GOOD, "more": 1}), "not the fields"),
-        (json.dumps({**GOOD, "at_once": 1}), "not the fields"),
-        (json.dumps({**GOOD, "source": 2}), "2 is not a whole number"),
-        (json.dumps({**GOOD, "source": True}), "True is not a whole number"),
-        (json.dumps({**GOOD, "target": 0}), "to itself"),
-        (json.dumps({**GOOD, "protocol": ["get"]}), "no protocol"),
-        (json.dumps({**GOOD, "bytes": -1}), "-1 is not"),
-        (json.dumps({**GOOD, "seconds": []}), "positive times"),
-        (json.dumps({**GOOD, "seconds": [0]}), "positive times"),
-        (json.dumps({**GOOD, "seconds": [float("nan")]}), "positive times"),
-        (json.dumps({**GOOD, "seconds": [1e999]}), "positive times"),
-        (json.dumps({**GOOD, "seconds": "abc"}), "positive times"),
+        ("{", "truncated"),
+        ("[]", "Expected `object`"),
+        ("[" * 100000, "Expected `object`"),
+        ("{}", "missing required field `source`"),
+        (json.dumps({**GOOD, "more": 1}), "unknown field `more`"),
+        (json.dumps({**GOOD, "at_once": 1}), "$.at_once"),
+        (json.dumps({**GOOD, "source": 2}), "no transfer between 2 GPUs: 2 to 1"),
+        (json.dumps({**GOOD, "source": True}), "$.source"),
+        (json.dumps({**GOOD, "target": 0}), "0 to 0"),
+        (json.dumps({**GOOD, "protocol": ["get"]}), "$.protocol"),
+        (json.dumps({**GOOD, "bytes": -1}), "$.bytes"),
+        (json.dumps({**GOOD, "seconds": []}), "length >= 1"),
+        (json.dumps({**GOOD, "seconds": [0]}), "`float` > 0.0"),
+        (json.dumps({**GOOD, "seconds": [float("nan")]}), "malformed"),
+        (json.dumps({**GOOD, "seconds": [1e999]}), "malformed"),
+        (json.dumps({**GOOD, "seconds": "abc"}), "$.seconds"),
     ],
 )
 def test_a_damaged_line_is_named_and_the_file_left_alone(
@@ -85,7 +85,7 @@ def test_a_damaged_line_is_named_and_the_file_left_alone(
     [
         (HEAD.replace("raw/1", "raw/2"), "raw/2"),
         (HEAD.replace("02:00", "03:00"), "other GPUs"),
-        (json.dumps(GOOD), "schema 'None'"),
+        (json.dumps(GOOD), "schema ''"),
     ],
 )
 def test_a_file_of_another_version_or_machine_is_refused(

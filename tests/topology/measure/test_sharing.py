@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.topology.measure.fake_node import FakeWorkers, fair_rates
+from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
-from toposeat.topology.measure import find_shared_links, try_sets
+from toposeat.topology.measure import try_sets
 from toposeat.topology.measure.sharing import clusters, crossing_flows
 
 
@@ -105,9 +105,8 @@ def test_shared_links_of_the_sixteen_gpu_node(noise: float) -> None:
     machine = read_topology("k80-16")
     rates = alone(machine)
     done: list[tuple[int, int]] = []
-    found = find_shared_links(
-        FakeWorkers(machine, noise), rates, "get", lambda *at: done.append(at)
-    )
+    tried = try_sets(FakeWorkers(machine, noise), rates, "get", lambda *at: done.append(at))
+    found = [each for each in tried if each.limits]
     assert [set(each.inside) for each in found][:12] == K80_SETS[:12]
     for each in found:
         flows = crossing_flows(each.inside, rates)
@@ -125,7 +124,7 @@ def test_shared_links_of_the_sixteen_gpu_node(noise: float) -> None:
 
 def test_gpus_with_private_ports_share_nothing() -> None:
     machine = read_topology("dgx-a100")
-    assert find_shared_links(FakeWorkers(machine), alone(machine), "get", lambda *_: None) == []
+    assert shared_links(FakeWorkers(machine), alone(machine)) == []
 
 
 def test_what_cannot_be_filled_is_no_constraint() -> None:

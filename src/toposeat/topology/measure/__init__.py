@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toposeat.topology.measure.raw_results import raw_file
     from toposeat.topology.measure.results import PROTOCOLS, PairResults
     from toposeat.topology.measure.route_numbers import with_results
-    from toposeat.topology.measure.sharing import SharedLink, find_shared_links, try_sets
+    from toposeat.topology.measure.sharing import SharedLink, try_sets
     from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 else:
     __getattr__ = door(
@@ -38,7 +38,7 @@ else:
             ".raw_results": "raw_file",
             ".results": "PROTOCOLS PairResults",
             ".route_numbers": "with_results",
-            ".sharing": "SharedLink find_shared_links try_sets",
+            ".sharing": "SharedLink try_sets",
             ".workers": "Copying MeasureError Workers",
         },
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,11 +79,13 @@ def pair_numbers(
     )
 
 
-def device_ids(topology: Topology, pci: Sequence[str | None]) -> list[str]:
-    """The devices of bus ids; in the order of both where some are not known."""
+def numbers_of(topology: Topology, pci: Sequence[str | None]) -> dict[str, int]:
+    """The number of each measured device; in the order of both where a bus id is not known."""
     order = {d.pci_bus_id: d.id for d in topology.devices}
     ids = [order[each] for each in pci if each is not None and each in order]
-    return ids if len(ids) == len(pci) else [d.id for d in topology.devices][: len(pci)]
+    if len(ids) < len(pci):
+        ids = [d.id for d in topology.devices][: len(pci)]
+    return {id: i for i, id in enumerate(ids)}
 
 
 def _without_far_limits(facts: Topology, base: Topology | None) -> Topology:
@@ -92,9 +95,7 @@ def _without_far_limits(facts: Topology, base: Topology | None) -> Topology:
     """
     rates = np.array(facts.numbers[0].values)
     if base is not None:
-        number = {
-            id: i for i, id in enumerate(device_ids(base, [d.pci_bus_id for d in facts.devices]))
-        }
+        number = numbers_of(base, [d.pci_bus_id for d in facts.devices])
         for (a, b), route in base.route_of_pair.items():
             if route.path_class is PathClass.NVL and a in number and b in number:
                 rates[number[a], number[b]] = np.nan
@@ -114,7 +115,7 @@ def _without_far_limits(facts: Topology, base: Topology | None) -> Topology:
 
 def _without_old(base: Topology, facts: Topology) -> Topology:
     """The machine without earlier measurements of pairs that have been measured again."""
-    number = {id: i for i, id in enumerate(device_ids(base, [d.pci_bus_id for d in facts.devices]))}
+    number = numbers_of(base, [d.pci_bus_id for d in facts.devices])
     rates = facts.numbers[0].values
     routes = []
     for route in base.routes:
@@ -139,8 +140,8 @@ def measured_topology(base: Topology, facts: Topology, shared: Sequence[SharedLi
     """
     facts = _without_far_limits(facts, base)
     merged = merge_topologies([_without_old(base, facts), facts], base.name)
-    ids = device_ids(merged, [d.pci_bus_id for d in facts.devices])
-    of_set = _links_by_set(merged, ids)
+    number = numbers_of(merged, [d.pci_bus_id for d in facts.devices])
+    of_set = _links_by_set(merged, number)
     links = {link.id: link for link in merged.links}
     report = list(merged.report)
     for each in shared:
@@ -153,12 +154,10 @@ def measured_topology(base: Topology, facts: Topology, shared: Sequence[SharedLi
         else:
             links[found[0]] = _with_capacity(links[found[0]], each, forward_out=found[1])
     ports = np.nan_to_num(facts.numbers[0].values)
-    for i in range(len(ids)):
+    for i in range(len(number)):
         found = of_set.get(frozenset({i}))
         if found is not None:
-            port = SharedLink(
-                frozenset({i}), float(ports[i].max()), float(ports[:, i].max()), float("inf")
-            )
+            port = _port(ports, i)
             links[found[0]] = _with_capacity(links[found[0]], port, forward_out=found[1])
     return replace(
         merged,
@@ -167,9 +166,15 @@ def measured_topology(base: Topology, facts: Topology, shared: Sequence[SharedLi
     )
 
 
-def _links_by_set(topology: Topology, ids: Sequence[str]) -> dict[frozenset[int], tuple[str, bool]]:
+def _port(rates: NDArray[np.float64], i: int) -> SharedLink:
+    """What joins one GPU to all others: it carries what its fastest pair reaches."""
+    return SharedLink(frozenset({i}), float(rates[i].max()), float(rates[:, i].max()), inf)
+
+
+def _links_by_set(
+    topology: Topology, number: Mapping[str, int]
+) -> dict[frozenset[int], tuple[str, bool]]:
     """Links by the GPUs whose traffic to all others crosses them: id, and if forward is out."""
-    number = {id: i for i, id in enumerate(ids)}
     crossing: dict[tuple[str, bool], set[tuple[int, int]]] = {}
     for route in topology.routes:
         if route.source not in number or route.target not in number:
@@ -180,7 +185,7 @@ def _links_by_set(topology: Topology, ids: Sequence[str]) -> dict[frozenset[int]
     found: dict[frozenset[int], tuple[str, bool]] = {}
     for (link_id, forward), pairs in crossing.items():
         inside = frozenset(a for a, _ in pairs)
-        outside = frozenset(range(len(ids))) - inside
+        outside = frozenset(range(len(number))) - inside
         if outside and pairs == {(a, b) for a in inside for b in outside}:
             found.setdefault(inside, (link_id, forward))
     return found
@@ -243,35 +248,31 @@ def topology_of_measurement(name: str, facts: Topology, shared: Sequence[SharedL
     vertex = {each.inside: f"shared{k}" for k, each in enumerate(sets)}
     for each in sets:
         builder.component(ComponentKind.SWITCH, vertex[each.inside])
+
+    def link(below: str, above: str, each: SharedLink) -> None:
+        limit = (
+            Quantity(each.both_bytes_per_s, Source.MEASURED) if each.has_combined_limit else None
+        )
+        builder.link(
+            LinkKind.PCIE,
+            below,
+            above,
+            bytes_per_s=Quantity(each.out_bytes_per_s, Source.MEASURED),
+            backward_bytes_per_s=Quantity(each.in_bytes_per_s, Source.MEASURED),
+            combined_bytes_per_s=limit,
+            latency_s=latency,
+        )
+
     for k, each in enumerate(sets):
-        parents = [other for other in sets[k + 1 :] if other.inside & each.inside]
-        parent = parents[0] if parents else None
+        parent = next((other for other in sets[k + 1 :] if other.inside & each.inside), None)
         if parent is not None and not each.inside < parent.inside:
             raise ValueError(
                 f"GPUs {_list(each.inside)} and GPUs {_list(parent.inside)} overlap in their links"
             )
-        above = root if parent is None else vertex[parent.inside]
-        both = each.both_bytes_per_s
-        limited = each.has_combined_limit
-        builder.link(
-            LinkKind.PCIE,
-            vertex[each.inside],
-            above,
-            bytes_per_s=Quantity(each.out_bytes_per_s, Source.MEASURED),
-            backward_bytes_per_s=Quantity(each.in_bytes_per_s, Source.MEASURED),
-            combined_bytes_per_s=Quantity(both, Source.MEASURED) if limited else None,
-            latency_s=latency,
-        )
+        link(vertex[each.inside], root if parent is None else vertex[parent.inside], each)
     for i in range(len(facts.devices)):
         home = next((vertex[each.inside] for each in sets if i in each.inside), root)
-        builder.link(
-            LinkKind.PCIE,
-            f"gpu{i}",
-            home,
-            bytes_per_s=Quantity(float(rates[i].max()), Source.MEASURED),
-            backward_bytes_per_s=Quantity(float(rates[:, i].max()), Source.MEASURED),
-            latency_s=latency,
-        )
+        link(f"gpu{i}", home, _port(rates, i))
     learned = builder.build(name=name, origin="toposeat measure", caps=_caps(rates))
     routes = [replace(route, path_class=PathClass.UNKNOWN) for route in learned.routes]
     doubt = "known from measurements only: kinds of links and their latencies are not known"

@@ -6,20 +6,35 @@ line is one `Transfers`. A last line without its end is what an interruption lef
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from toposeat.errors import InputError
 from toposeat.model.files import read_text
-from toposeat.topology.measure.results import PROTOCOLS, PairResults, Transfers
+from toposeat.model.route import CopyProtocol
+from toposeat.topology.measure.results import PairResults, Transfers
 
 SCHEMA = "toposeat/measurement-raw/1"
-_MOST_SECONDS = 3600.0
-_MOST_BYTES = 1 << 40
 _HINT = "give another file, or remove this one to begin anew"
+_Time = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
+    devices: list[str] = []
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    source: Annotated[int, msgspec.Meta(ge=0)]
+    target: Annotated[int, msgspec.Meta(ge=0)]
+    protocol: CopyProtocol
+    bytes: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+    seconds: Annotated[tuple[_Time, ...], msgspec.Meta(min_length=1)]
+    at_once: bool = False
 
 
 @contextmanager
@@ -63,55 +78,27 @@ def raw_file(path: str | Path, pci: Sequence[str]) -> Iterator[PairResults]:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    return msgspec.json.encode(value) + b"\n"
 
 
 def _read(text: str, path: Path, pci: Sequence[str], results: PairResults) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            found = json.loads(line)
-            if not isinstance(found, dict):
-                raise ValueError("not an object")
-            if number == 1:
-                _check_head(found, pci)
-            else:
-                results.add(_transfers(found, len(pci)))
+            if number > 1:
+                results.add(_transfers(line, len(pci)))
+                continue
+            head = msgspec.json.decode(line, type=_Head)
+            if head.schema != SCHEMA:
+                raise ValueError(f"schema {head.schema[:60]!r}, not {SCHEMA!r}")
+            if head.devices != list(pci):
+                raise ValueError(f"measured on other GPUs than these: {', '.join(pci)[:200]}")
         except (ValueError, RecursionError) as error:
-            cause = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
-            raise InputError(cause, path=path, line=number, hint=_HINT) from error
+            raise InputError(str(error)[:300], path=path, line=number, hint=_HINT) from error
 
 
-def _check_head(head: dict[str, Any], pci: Sequence[str]) -> None:
-    schema = str(head.get("schema"))
-    if schema != SCHEMA:
-        raise ValueError(f"schema {schema[:60]!r}, not {SCHEMA!r}")
-    if head.get("devices") != list(pci):
-        raise ValueError(f"measured on other GPUs than these: {', '.join(pci)[:200]}")
-
-
-def _transfers(found: dict[str, Any], count: int) -> Transfers:
-    at_once = found.pop("at_once", False)
-    if set(found) != {"source", "target", "protocol", "bytes", "seconds"} or (
-        type(at_once) is not bool
-    ):
-        raise ValueError("not the fields of a transfer")
-    source, target = _whole(found["source"], count - 1), _whole(found["target"], count - 1)
-    if source == target:
-        raise ValueError("a transfer from a GPU to itself")
-    if found["protocol"] not in PROTOCOLS:
-        raise ValueError(f"no protocol {str(found['protocol'])[:40]!r}")
-    seconds = found["seconds"]
-    if not isinstance(seconds, list) or not seconds or not all(map(_is_time, seconds)):
-        raise ValueError("seconds are not a list of positive times")
-    size = _whole(found["bytes"], _MOST_BYTES)
-    return Transfers(source, target, found["protocol"], size, tuple(map(float, seconds)), at_once)
-
-
-def _whole(value: object, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{str(value)[:40]} is not a whole number of 0 to {most}")
-    return value
-
-
-def _is_time(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value <= _MOST_SECONDS  # type: ignore[operator]
+def _transfers(line: str, count: int) -> Transfers:
+    found = msgspec.json.decode(line, type=_Line)
+    if found.source == found.target or max(found.source, found.target) >= count:
+        raise ValueError(f"no transfer between {count} GPUs: {found.source} to {found.target}")
+    fields = msgspec.structs.asdict(found)
+    return Transfers(**{**fields, "protocol": found.protocol.value})

@@ -12,7 +12,7 @@ from toposeat.evaluation.spread import SPREAD_KEY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.topology.graph.staged_routes import ways_to_memory
-from toposeat.topology.measure.learned import device_ids
+from toposeat.topology.measure.learned import numbers_of
 from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, PROTOCOLS, PairResults
 
 # Where host memory may be, the likeliest first.
@@ -38,7 +38,7 @@ def with_results(
         results: of pairs alone and of both directions.
         protocol: that the routes' own numbers are of; "staged" where a pair has no other.
     """
-    number = {id: i for i, id in enumerate(device_ids(topology, pci))}
+    number = numbers_of(topology, pci)
     used = results.bandwidth(protocol)
     limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}
     kinds = {component.kind for component in topology.components}

@@ -58,27 +58,13 @@ def clusters(bandwidth: NDArray[np.float64]) -> list[frozenset[int]]:
     levels = sorted({both[i, j] for i in range(n) for j in range(i)}, reverse=True)
     found: list[frozenset[int]] = []
     for level in levels:
-        for members in _components(both >= level * _SAME_LEVEL):
-            inside = frozenset(members)
+        reach = (both >= level * _SAME_LEVEL) | np.eye(n, dtype=bool)
+        for _ in range(n.bit_length()):  # paths of twice the length each time
+            reach = reach.astype(np.float32) @ reach > 0
+        for inside in {frozenset(np.flatnonzero(row).tolist()) for row in reach}:
             if 1 < len(inside) < n and inside not in found and _is_compact(both, inside):
                 found.append(inside)
     return sorted(found, key=lambda each: (len(each), sorted(each)))
-
-
-def _components(joined: NDArray[np.bool_]) -> list[list[int]]:
-    left = set(range(len(joined)))
-    groups = []
-    while left:
-        group, pending = [], [min(left)]
-        left.discard(pending[0])
-        while pending:
-            here = pending.pop()
-            group.append(here)
-            near = {j for j in left if joined[here, j]}
-            left -= near
-            pending.extend(near)
-        groups.append(sorted(group))
-    return groups
 
 
 def _is_compact(both: NDArray[np.float64], inside: frozenset[int]) -> bool:
@@ -106,16 +92,6 @@ def _together(workers: Copiers, flows: Sequence[tuple[int, int]], protocol: str)
     """Bytes/s of all flows at once: the sum of their medians, the first of each left out."""
     done = transfer(workers, flows, protocol, LARGE_BYTES, _REPEATS)
     return sum(LARGE_BYTES / statistics.median(each.seconds[1:]) for each in done)
-
-
-def find_shared_links(
-    workers: Copiers,
-    bandwidth: NDArray[np.float64],
-    protocol: str,
-    advance: Callable[[int, int], None],
-) -> list[SharedLink]:
-    """The sets whose transfers to the outside hinder each other; see `try_sets`."""
-    return [each for each in try_sets(workers, bandwidth, protocol, advance) if each.limits]
 
 
 def try_sets(
