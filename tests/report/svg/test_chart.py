@@ -7,7 +7,7 @@ from tests.report import samples
 from tests.report.markup import Page
 from toposeat.model.traffic import PairTable
 from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
-from toposeat.report.svg.chart import paired_bars
+from toposeat.report.svg.chart import congestion_bars
 from toposeat.report.svg.heat_map import heat_map
 
 
@@ -16,7 +16,7 @@ def widths(page: Page, name: str) -> list[float]:
 
 
 def test_bars_share_one_scale() -> None:
-    page = Page(paired_bars([(0, "a", 4.0, 1.0), (1, "b", 2.0, 0.0)]))
+    page = Page(congestion_bars([(0, "a", (4.0, 1.0)), (1, "b", (2.0, 0.0))], "default", "placed"))
     before, after = widths(page, "fill-before"), widths(page, "fill-after")
     assert before[0] == 2 * before[1] == 4 * after[0]
     assert after[1] == 0
@@ -25,7 +25,7 @@ def test_bars_share_one_scale() -> None:
 
 
 def test_bars_of_a_kept_default_are_single() -> None:
-    page = Page(paired_bars([(0, "a", 4.0, 4.0)], both=False))
+    page = Page(congestion_bars([(0, "a", (4.0,))], "default"))
     assert page.classes("fill-before") == 1
     assert page.classes("fill-after") == 0
 

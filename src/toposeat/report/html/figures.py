@@ -8,7 +8,7 @@ from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.html import tables
-from toposeat.report.svg.chart import paired_bars
+from toposeat.report.svg import chart
 from toposeat.report.svg.element import Markup, number
 from toposeat.report.svg.heat_map import heat_legend, heat_map
 from toposeat.report.svg.layout import Layout, lay_out_machine
@@ -88,19 +88,21 @@ def congestion_bars(result: MappingResult, topology: Topology) -> View | None:
     index = {link.id: number for number, link in enumerate(topology.links)}
     rows = sorted(
         (
-            (index.get(name, -1), link_words(topology, name), b, after.get(name, 0.0))
+            (index.get(name, -1), link_words(topology, name), (b, after.get(name, 0.0)))
             for name, b in {**dict.fromkeys(after, 0.0), **before}.items()
         ),
-        key=lambda row: (-max(row[2], row[3]), row[0]),
+        key=lambda row: (-max(row[2]), row[0]),
     )
-    rows = [row for row in rows if max(row[2], row[3]) > 0]
+    rows = [row for row in rows if max(row[2]) > 0]
     if not rows:
         return None
     both = not is_default_kept(result)
     left = len(rows) - _MOST_BARS
+    names = ("default", "placed")[: 1 + both]
+    shown = [(at, link, seconds[: len(names)]) for at, link, seconds in rows[:_MOST_BARS]]
     return {
         "both": both,
-        "chart": paired_bars(rows[:_MOST_BARS], both=both),
+        "chart": chart.congestion_bars(shown, *names),
         "more": f"and {plural(left, 'less busy link')}: see the table" if left > 0 else "",
         "table": tables.links(result, topology),
     }

@@ -18,8 +18,7 @@ from toposeat.report.html.figures import View
 from toposeat.report.html.profile_parts import profile_parts
 from toposeat.report.html.scale_parts import machine_words, scale_parts
 from toposeat.report.html.templates import asset, render
-from toposeat.report.svg.element import Markup
-from toposeat.report.svg.machine import style_sheet
+from toposeat.report.svg.element import Markup, style_sheet
 from toposeat.report.text.run import verification_words
 from toposeat.report.units import format_seconds, plural
 from toposeat.report.words import (

@@ -6,8 +6,7 @@ from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.report.html.figures import View
 from toposeat.report.html.tables import Table
-from toposeat.report.svg.chart import paired_bars
-from toposeat.report.svg.scale import used_levels
+from toposeat.report.svg.scale import level_bars
 from toposeat.report.text.scale import figure_rows, level_rows, mapping_words, scale_verdict
 from toposeat.report.units import format_bytes, format_seconds, plural
 
@@ -40,7 +39,7 @@ def scale_parts(result: ScaleResult) -> View:
             name="compare",
             caption="Predicted (nothing here was measured)",
         ),
-        "bars": paired_bars(used_levels(result), both=not result.kept_default),
+        "bars": level_bars(shown),
         "levels": Table(
             ("level", "links", "default, worst / mean", "placed, worst / mean"),
             level_rows([result.default, result.placed]),

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toposeat.report.svg.element import Attributes, Child, Markup, element, fitted, joined, number
-from toposeat.report.units import (
-    format_seconds,
-)
+from toposeat.report.units import format_seconds
 
-_ROW = 34.0
-_PITCH = 24.0
 _NAMES = 300.0
 _BARS = 600.0
 _VALUES = 84.0
@@ -32,42 +28,34 @@ def chart_svg(width: float, height: float, label: str, *children: Child, name: s
     )
 
 
-def single_bars(rows: Sequence[tuple[int, str, float]], *, placed: bool) -> Markup:
-    """Congestion per link of one placement, the default or the placed: one bar per row."""
-    top = max((seconds for _, _, seconds in rows), default=0.0)
-    name = "placed" if placed else "default"
-    parts = []
-    for line, (index, link, seconds) in enumerate(rows):
-        y = line * _PITCH + 4
-        bar = _bar(y, seconds, top, "after" if placed else "before")
-        words = f"{link}: {name} {format_seconds(seconds)}"
-        parts.append(_bar_row(index, link, words, y, _PITCH, [bar]))
-    label = f"predicted congestion per link, {name}"
-    height = len(rows) * _PITCH + 6
-    return chart_svg(_NAMES + _BARS + _VALUES, height, label, *parts, name="bars")
-
-
-def paired_bars(rows: Sequence[tuple[int, str, float, float]], *, both: bool = True) -> Markup:
-    """Congestion per link: one row per link with a bar for default and one for placed.
+def congestion_bars(rows: Sequence[tuple[int, str, Sequence[float]]], *names: str) -> Markup:
+    """Congestion per link: one row per link with a bar for each placement.
 
     Args:
-        rows: (number of the link, its name, seconds before, seconds after), in drawing order.
-        both: False draws only the first bar (the default was kept).
+        rows: (number of the link, its name, seconds of each placement), in drawing order.
+        names: `default`, `placed` or both, in the order of the seconds.
     """
-    top = max((max(before, after) for _, _, before, after in rows), default=0.0)
-    pitch = _ROW if both else _PITCH
+    top = max((max(seconds) for _, _, seconds in rows), default=0.0)
+    pitch = bar_pitch(len(names))
     parts = []
-    for line, (index, name, before, after) in enumerate(rows):
+    for line, (index, link, seconds) in enumerate(rows):
         y = line * pitch + 4
-        words = f"{name}: default {format_seconds(before)}"
-        bars = [_bar(y, before, top, "before")]
-        if both:
-            words += f", placed {format_seconds(after)}"
-            bars.append(_bar(y + 13, after, top, "after"))
-        parts.append(_bar_row(index, name, words, y, pitch, bars))
-    label = "predicted congestion per link, default and placed"
+        words = [
+            f"{name} {format_seconds(each)}" for name, each in zip(names, seconds, strict=True)
+        ]
+        bars = [
+            _bar(y + 13 * at, each, top, "after" if name == "placed" else "before")
+            for at, (name, each) in enumerate(zip(names, seconds, strict=True))
+        ]
+        parts.append(_bar_row(index, link, f"{link}: {', '.join(words)}", y, pitch, bars))
+    label = f"predicted congestion per link, {' and '.join(names)}"
     height = len(rows) * pitch + 6
     return chart_svg(_NAMES + _BARS + _VALUES, height, label, *parts, name="bars")
+
+
+def bar_pitch(bars: int) -> float:
+    """How many pixels a link of so many bars takes."""
+    return 34.0 if bars > 1 else 24.0
 
 
 def _bar_row(  # noqa: PLR0917

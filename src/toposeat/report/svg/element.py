@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 
 from toposeat.report.units import clean
 
@@ -67,6 +68,37 @@ def _attribute(name: str, value: Attribute) -> str:
     if isinstance(value, float):
         value = number(value)
     return f' {name}="{escape(clean(str(value)), quote=True)}"'
+
+
+def style_sheet() -> str:
+    """The CSS that machine drawings and charts need, light and dark."""
+    return files("toposeat.report.svg").joinpath("figure.css").read_text(encoding="utf-8")
+
+
+def standalone_svg(look: str, size: tuple[float, float], label: str, *parts: Child) -> str:
+    """An SVG file of (width, height) pixels that needs nothing but itself."""
+    width, height = size
+    pixels: Attributes = {"width": round(width), "height": round(height)}
+    svg = element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "class": f"{look} standalone",
+            "viewBox": f"0 0 {width:.0f} {height:.0f}",
+            **pixels,
+            "role": "img",
+            "aria-label": label,
+        },
+        element("style", {}, Markup(style_sheet())),
+        element("rect", {"class": "paper", **pixels}),
+        *parts,
+    )
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{svg}\n'
+
+
+def text_line(x: float, y: float, words: str, look: str = "") -> Markup:
+    """One line of text at (x, y)."""
+    return element("text", {"class": look or None, "x": x, "y": y}, words)
 
 
 def number(value: float) -> str:

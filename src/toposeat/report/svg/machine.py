@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
@@ -17,6 +16,7 @@ from toposeat.report.svg.element import (
     fitted,
     joined,
     markup,
+    standalone_svg,
     text_width,
 )
 from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
@@ -55,33 +55,14 @@ class Seating:
     top_s: float
 
 
-def style_sheet() -> str:
-    """The CSS that machine drawings and charts need, light and dark."""
-    return files("toposeat.report.svg").joinpath("figure.css").read_text(encoding="utf-8")
-
-
 def topology_svg(topology: Topology) -> str:
     """A standalone SVG file of the machine, links coloured by kind, with a legend."""
     drawing = lay_out_machine(topology)
     legend, height = _kind_legend(topology, drawing)
     width, total = max(drawing.width, 360.0), drawing.height + height
-    svg = element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "class": "machine standalone",
-            "viewBox": f"0 0 {width:.0f} {total:.0f}",
-            "width": round(width),
-            "height": round(total),
-            "role": "img",
-            "aria-label": f"machine {topology.name}",
-        },
-        element("style", {}, Markup(style_sheet())),
-        element("rect", {"class": "paper", "width": round(width), "height": round(total)}),
-        _drawing(topology, drawing, None),
-        legend,
-    )
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + svg + "\n"
+    name = f"machine {topology.name}"
+    drawn = _drawing(topology, drawing, None)
+    return standalone_svg("machine", (width, total), name, drawn, legend)
 
 
 def machine_svg(

@@ -10,9 +10,15 @@ import re
 
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.profile_words import histogram_series
-from toposeat.report.svg.element import Attributes, Child, Markup, element
+from toposeat.report.svg.element import (
+    Attributes,
+    Child,
+    Markup,
+    element,
+    standalone_svg,
+    text_line,
+)
 from toposeat.report.svg.heat_map import heat_map
-from toposeat.report.svg.machine import style_sheet
 from toposeat.report.svg.profile_chart import (
     fill_class,
     part_class,
@@ -33,20 +39,20 @@ Legend = list[tuple[str, str]]  # CSS classes, words
 def traffic_svg(traffic: Traffic) -> str:
     """A standalone SVG file of a profile."""
     y = _MARGIN + 14
-    parts: list[Child] = [_text(y, traffic_sentence(traffic), "title")]
+    parts: list[Child] = [text_line(_MARGIN, y, traffic_sentence(traffic), "title")]
     pattern = traffic.metadata.get("pattern", "")
     for words in (pattern, gain_words(traffic)):
         if words:
             y += 18
-            parts.append(_text(y, words))
+            parts.append(text_line(_MARGIN, y, words))
     width = 660.0
     for heading, legend, charts in _figures(traffic):
         y += _HEAD + 12
-        parts.append(_text(y, heading, "title"))
+        parts.append(text_line(_MARGIN, y, heading, "title"))
         for look, words in legend:
             y += 16
             swatch: Attributes = {"class": look, "x": _MARGIN, "y": y - 9, "width": 14}
-            parts += [element("rect", {**swatch, "height": 10}), _text(y, words, x=_MARGIN + 22)]
+            parts += [element("rect", {**swatch, "height": 10}), text_line(_MARGIN + 22, y, words)]
         x, tallest = _MARGIN, 0.0
         for chart in charts:
             chart_width, chart_height = _size(chart)
@@ -56,26 +62,7 @@ def traffic_svg(traffic: Traffic) -> str:
     height = y + _MARGIN
     longest = max(map(len, (traffic_sentence(traffic), pattern, gain_words(traffic))))
     width = max(width, 2 * _MARGIN + 6.4 * longest)
-    svg = element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "class": "chart standalone",
-            "viewBox": f"0 0 {width:.0f} {height:.0f}",
-            "width": round(width),
-            "height": round(height),
-            "role": "img",
-            "aria-label": f"profile {traffic.origin}",
-        },
-        element("style", {}, Markup(style_sheet())),
-        element("rect", {"class": "paper", "width": round(width), "height": round(height)}),
-        *parts,
-    )
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + svg + "\n"
-
-
-def _text(y: float, words: str, look: str = "", *, x: float = _MARGIN) -> Markup:
-    return element("text", {"class": look or None, "x": x, "y": y}, words)
+    return standalone_svg("chart", (width, height), f"profile {traffic.origin}", *parts)
 
 
 def _size(chart: Markup) -> tuple[float, float]:
