@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, TracebackType
-from typing import IO, Any
+from types import FrameType
+from typing import IO, Any, Self
 
 from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError
 
@@ -50,52 +50,40 @@ def run_child(
     return 128 - code if code < 0 else code
 
 
-class _Handlers:
-    """Signal handlers of a while, put back at its end.
+class _Handling:
+    """Handles signals for a while and puts the former handlers back.
 
-    Outside of the main thread, where Python receives no signals, it does nothing.
+    A signal that is ignored, as under nohup, can be left so. Outside of the main thread, where
+    Python receives no signals, it does nothing.
     """
 
-    def __init__(self) -> None:
-        self.previous: dict[int, Any] = {}
+    def __init__(self, numbers: Sequence[int], handler: _Handler, *, keep_ignored: bool) -> None:
+        self._wanted, self._handler, self._keep_ignored = numbers, handler, keep_ignored
+        self._previous: dict[int, Any] = {}
 
-    def install(self, numbers: Sequence[int], handler: _Handler, *, keep_ignored: bool) -> None:
-        """Set `handler`; a signal that is ignored, as under nohup, can be left so."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in numbers:
-            if not keep_ignored or signal.getsignal(number) is not signal.SIG_IGN:
-                self.previous[number] = signal.signal(number, handler)
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in self._wanted:
+                if not self._keep_ignored or signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._handler)
+        return self
 
-    def restore(self) -> None:
-        for number, handler in self.previous.items():
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
 
-class StopSignals:
+class StopSignals(_Handling):
     """While several children run one after the other, SIGINT, SIGTERM or SIGHUP ends them all.
 
     A child that runs gets the signal from `run_child` as ever, and whatever it makes of it, `check`
     raises afterwards; between two children, or while one runs that `run_child` did not start, the
-    signal raises at once. One may be within another. Outside of the main thread,
-    where Python receives no signals, it does nothing.
+    signal raises at once. One may be within another.
     """
 
     def __init__(self) -> None:
+        super().__init__(_STOPPING, self._raise, keep_ignored=True)
         self._received: int | None = None
-        self._handlers = _Handlers()
-
-    def __enter__(self) -> StopSignals:
-        self._handlers.install(_STOPPING, self._raise, keep_ignored=True)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._handlers.restore()
 
     def receive(self, number: int) -> None:
         """Keep a signal that went to the child, for `check`."""
@@ -128,26 +116,14 @@ def _reads_terminal() -> bool:
         return False
 
 
-class _Forwarder:
+class _Forwarder(_Handling):
     """Passes signals on while a child runs, those that came before it was there included."""
 
     def __init__(self, own_group: bool) -> None:
+        super().__init__(_FORWARDED, self._receive, keep_ignored=False)
         self._own_group = own_group
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
-        self._handlers = _Handlers()
-
-    def __enter__(self) -> _Forwarder:
-        self._handlers.install(_FORWARDED, self._receive, keep_ignored=False)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._handlers.restore()
 
     def attach(self, child: subprocess.Popen[bytes]) -> None:
         self._child = child
@@ -156,7 +132,7 @@ class _Forwarder:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
-        outer = getattr(self._handlers.previous.get(number), "__self__", None)
+        outer = getattr(self._previous.get(number), "__self__", None)
         if isinstance(outer, StopSignals):
             outer.receive(number)
         if self._child is None:

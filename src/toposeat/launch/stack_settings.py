@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from toposeat.model.protocol import Setting, StackKind, rule_of
 from toposeat.model.route import CopyProtocol
 
-_GET, _PUT, _STAGED = CopyProtocol.GET, CopyProtocol.PUT, CopyProtocol.STAGED
+_READS = "receiver reads", CopyProtocol.GET
+_WRITES = "sender writes", CopyProtocol.PUT
+_HOST = "through the host", CopyProtocol.STAGED
+_DIRECT = "direct", CopyProtocol.GET  # of Cray MPICH, which does not say which side copies
 
 UCX_TLS, UCX_SCHEME = "UCX_TLS", "UCX_RNDV_SCHEME"
 UCX_GET = "UCX_CUDA_IPC_ENABLE_GET_ZCOPY"
@@ -63,9 +66,13 @@ def settings_of(
     return _cray(crossing_bytes)
 
 
+def _names(tls: str) -> list[str]:
+    return [each.strip() for each in tls.lstrip("^").split(",") if each.strip()]
+
+
 def has_cuda_ipc(tls: str) -> bool:
     """Whether UCX_TLS leaves the transport `cuda_ipc` in."""
-    names = [each.strip() for each in tls.lstrip("^").split(",") if each.strip()]
+    names = _names(tls)
     named = bool({"cuda_ipc", "cuda"} & set(names))
     return not named if tls.startswith("^") else named or "all" in names or not names
 
@@ -74,7 +81,7 @@ def with_cuda_ipc(tls: str) -> str:
     """UCX_TLS as it is, with `cuda_ipc` in it."""
     if has_cuda_ipc(tls):
         return tls
-    names = [each.strip() for each in tls.lstrip("^").split(",") if each.strip()]
+    names = _names(tls)
     if tls.startswith("^"):
         left = [each for each in names if each not in ("cuda_ipc", "cuda")]
         return f"^{','.join(left)}" if left else "all"
@@ -85,7 +92,7 @@ def without_cuda_ipc(tls: str) -> str:
     """UCX_TLS as it is, without `cuda_ipc`; `cuda` stands for `cuda_copy` and `cuda_ipc`."""
     if not has_cuda_ipc(tls):
         return tls
-    names = [each.strip() for each in tls.lstrip("^").split(",") if each.strip()]
+    names = _names(tls)
     if tls.startswith("^"):
         return f"^{','.join([*names, 'cuda_ipc'])}"
     if "all" in names or not names:
@@ -97,112 +104,66 @@ def without_cuda_ipc(tls: str) -> str:
 def _ucx(variables: Mapping[str, str]) -> tuple[Setting, ...]:
     tls = variables.get(UCX_TLS, "all")
     direct = {} if has_cuda_ipc(tls) else {UCX_TLS: with_cuda_ipc(tls)}
-    found = [
-        Setting(
-            name="receiver reads",
-            variables={UCX_SCHEME: "get_zcopy", UCX_GET: "on", **direct},
-            rule=rule_of(_GET),
-            source=UCX_SOURCE,
+    return (
+        _setting(
+            *(UCX_SOURCE, _READS, {UCX_SCHEME: "get_zcopy", UCX_GET: "on", **direct}),
             caution=f"without {UCX_GET} a node without NVLink falls back to eager copies",
         ),
-        Setting(
-            name="sender writes",
-            variables={UCX_SCHEME: "put_zcopy", **direct},
-            rule=rule_of(_PUT),
-            source=UCX_SOURCE,
-        ),
-        Setting(
-            name="through the host",
-            variables={UCX_SCHEME: "auto", UCX_TLS: without_cuda_ipc(tls)},
-            rule=rule_of(_STAGED),
-            source=UCX_SOURCE,
+        _setting(UCX_SOURCE, _WRITES, {UCX_SCHEME: "put_zcopy", **direct}),
+        _setting(
+            *(UCX_SOURCE, _HOST, {UCX_SCHEME: "auto", UCX_TLS: without_cuda_ipc(tls)}),
             caution=f"{UCX_SCHEME} must be auto: put_zcopy without cuda_ipc means eager copies",
-        ),
-    ]
-    return tuple(found)
-
-
-def _ob1() -> tuple[Setting, ...]:
-    return (
-        Setting(
-            name="receiver reads",
-            variables={OMPI_IPC: "1"},
-            rule=rule_of(_GET),
-            source=OMPI_SOURCE,
-            caution="smcuda compares device numbers: not with --visibility mask or rotate",
-        ),
-        Setting(
-            name="through the host",
-            variables={OMPI_IPC: "0"},
-            rule=rule_of(_STAGED),
-            source=OMPI_SOURCE,
         ),
     )
 
 
+def _ob1() -> tuple[Setting, ...]:
+    caution = "smcuda compares device numbers: not with --visibility mask or rotate"
+    return (
+        _setting(OMPI_SOURCE, _READS, {OMPI_IPC: "1"}, caution=caution),
+        _setting(OMPI_SOURCE, _HOST, {OMPI_IPC: "0"}),
+    )
+
+
 def _mpich(crossing_bytes: int | None) -> tuple[Setting, ...]:
-    always = {MPICH_THRESHOLD: "1"}
-    found = [
-        Setting(
-            name="receiver reads",
-            variables={**always, MPICH_DIRECTION: "read"},
-            rule=rule_of(_GET),
-            source=MPICH_SOURCE,
-            caution=_BLIND,
-        ),
-        Setting(
-            name="sender writes",
-            variables={**always, MPICH_DIRECTION: "write"},
-            rule=rule_of(_PUT),
-            source=MPICH_SOURCE,
-            caution=f"{_VISIBLE}; {_BLIND}",
-        ),
-        Setting(
-            name="through the host",
-            variables={MPICH_THRESHOLD: _NEVER, MPICH_REPEAT: "0"},
-            rule=rule_of(_STAGED),
-            source=MPICH_SOURCE,
-        ),
-    ]
-    if crossing_bytes:
-        found.append(
-            Setting(
-                name=f"receiver reads from {crossing_bytes} bytes on",
-                variables={
-                    MPICH_THRESHOLD: str(crossing_bytes),
-                    MPICH_REPEAT: "0",
-                    MPICH_DIRECTION: "read",
-                },
-                rule=rule_of(_GET, threshold_bytes=crossing_bytes),
-                source=MPICH_SOURCE,
-                caution=_BLIND,
-            )
-        )
-    return tuple(found)
+    always, never = {MPICH_THRESHOLD: "1"}, {MPICH_THRESHOLD: _NEVER, MPICH_REPEAT: "0"}
+    reads, writes = {MPICH_DIRECTION: "read"}, {MPICH_DIRECTION: "write"}
+    found = (
+        _setting(MPICH_SOURCE, _READS, always | reads, caution=_BLIND),
+        _setting(MPICH_SOURCE, _WRITES, always | writes, caution=f"{_VISIBLE}; {_BLIND}"),
+        _setting(MPICH_SOURCE, _HOST, never),
+    )
+    if not crossing_bytes:
+        return found
+    some = {MPICH_THRESHOLD: str(crossing_bytes), MPICH_REPEAT: "0", **reads}
+    return (*found, _setting(MPICH_SOURCE, _READS, some, crossing_bytes, caution=_BLIND))
 
 
 def _cray(crossing_bytes: int | None) -> tuple[Setting, ...]:
-    found = [
-        Setting(
-            name="direct",
-            variables={CRAY_IPC: "1", CRAY_THRESHOLD: "1"},
-            rule=rule_of(_GET),
-            source=CRAY_SOURCE,
-        ),
-        Setting(
-            name="through the host",
-            variables={CRAY_IPC: "0"},
-            rule=rule_of(_STAGED),
-            source=CRAY_SOURCE,
-        ),
-    ]
-    if crossing_bytes:
-        found.append(
-            Setting(
-                name=f"direct from {crossing_bytes} bytes on",
-                variables={CRAY_IPC: "1", CRAY_THRESHOLD: str(crossing_bytes)},
-                rule=rule_of(_GET, threshold_bytes=crossing_bytes),
-                source=CRAY_SOURCE,
-            )
-        )
-    return tuple(found)
+    on = {CRAY_IPC: "1"}
+    found = (
+        _setting(CRAY_SOURCE, _DIRECT, {**on, CRAY_THRESHOLD: "1"}),
+        _setting(CRAY_SOURCE, _HOST, {CRAY_IPC: "0"}),
+    )
+    if not crossing_bytes:
+        return found
+    some = {**on, CRAY_THRESHOLD: str(crossing_bytes)}
+    return (*found, _setting(CRAY_SOURCE, _DIRECT, some, crossing_bytes))
+
+
+def _setting(
+    source: str,
+    what: tuple[str, CopyProtocol],
+    variables: Mapping[str, str],
+    from_bytes: int = 0,
+    *,
+    caution: str = "",
+) -> Setting:
+    name, protocol = what
+    return Setting(
+        name=f"{name} from {from_bytes} bytes on" if from_bytes else name,
+        variables=variables,
+        rule=rule_of(protocol, threshold_bytes=from_bytes),
+        source=source,
+        caution=caution,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toposeat.errors import UsageError
 from toposeat.launch.export.job import Export, ExportFile, Job, hex_mask, natural_key
-from toposeat.launch.export.script import NAME, seat_script
+from toposeat.launch.export.script import program_of
 
 _ORDER = "MPICH_RANK_ORDER"
 
@@ -53,19 +53,14 @@ def _export(
     if hosts and order != list(range(job.ranks)):
         files += (_order_file(job, hosts),)
         environment = {"MPICH_RANK_REORDER_METHOD": "3", "MPICH_RANK_REORDER_FILE": _ORDER}
-    variables = {} if launcher == "cray" else job.device_variables()  # srun sets its own
-    program: tuple[str, ...] = (job.program,)
-    by_script = job.has_cpus and not is_bound
-    if by_script or (job.device_lists() and not variables):
-        files += (seat_script(job, cpus=by_script),)
-        program = (f"./{NAME}", job.program)
-    else:
-        environment |= variables
+    program, scripts, variables = program_of(
+        job, cpus=job.has_cpus and not is_bound, by_variables=launcher != "cray"
+    )  # srun sets variables of its own
     return Export(
         launcher=launcher,
-        files=files,
+        files=(*files, *scripts),
         command=(*words, *program),
-        environment=environment,
+        environment={**environment, **variables},
         notes=job.device_notes,
     )
 

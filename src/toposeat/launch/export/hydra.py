@@ -5,7 +5,7 @@ from __future__ import annotations
 from toposeat.errors import UsageError
 from toposeat.launch.apply import NO_BINDING
 from toposeat.launch.export.job import Export, ExportFile, Job, hex_mask, plus_list
-from toposeat.launch.export.script import NAME, seat_script
+from toposeat.launch.export.script import program_of
 from toposeat.launch.launchers import LauncherKind
 
 
@@ -48,9 +48,8 @@ def intel(job: Job) -> Export:
     cpus = job.cpus_alike()
     by_script = job.has_cpus and cpus is None
     if cpus is not None:
-        masks = ",".join(
-            map(hex_mask, cpus)
-        )  # without 0x, 2021.18 refuses them and binds its own way
+        # Without 0x, 2021.18 refuses them and binds its own way.
+        masks = ",".join(map(hex_mask, cpus))
         words += ["-genv", "I_MPI_PIN_DOMAIN", f"[{masks}]"]
     elif by_script:
         words += NO_BINDING[LauncherKind.INTEL]
@@ -67,16 +66,14 @@ def _with_devices(
     cpus_by_script: bool,
 ) -> Export:
     """Variables for all ranks if one device list serves, else the script."""
-    variables = job.device_variables()
-    program: tuple[str, ...] = (job.program,)
-    if cpus_by_script or (job.device_lists() and not variables):
-        files.append(seat_script(job, cpus=cpus_by_script))
-        program = (f"./{NAME}", job.program)
-    else:
-        for name, value in variables.items():
-            words += ["-genv", name, value]
+    program, scripts, variables = program_of(job, cpus=cpus_by_script)
+    for name, value in variables.items():
+        words += ["-genv", name, value]
     return Export(
-        launcher=launcher, files=tuple(files), command=(*words, *program), notes=tuple(notes)
+        launcher=launcher,
+        files=(*files, *scripts),
+        command=(*words, *program),
+        notes=tuple(notes),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toposeat.launch.apply import NO_BINDING
 from toposeat.launch.export.job import Export, ExportFile, Job
-from toposeat.launch.export.script import NAME, seat_script
+from toposeat.launch.export.script import NAME, program_of
 from toposeat.launch.launchers import LauncherKind
 
 _RANKFILE = "rankfile"
@@ -24,15 +24,13 @@ def openmpi4(job: Job) -> Export:
         if job.hosts:
             files = (ExportFile(name="hostfile", text="".join(f"{host}\n" for host in hosts)),)
             words += ["--mca", "rmaps", "seq", "--hostfile", "hostfile"]
-    variables = job.device_variables()
-    if variables or not job.device_lists():
-        words += [word for name, each in variables.items() for word in ("-x", f"{name}={each}")]
-        program: tuple[str, ...] = (job.program,)
-    else:
-        files += (seat_script(job, cpus=False),)
-        program = (f"./{NAME}", job.program)
+    program, scripts, variables = program_of(job, cpus=False)
+    words += [word for name, each in variables.items() for word in ("-x", f"{name}={each}")]
     return Export(
-        launcher="openmpi4", files=files, command=(*words, *program), notes=job.device_notes
+        launcher="openmpi4",
+        files=(*files, *scripts),
+        command=(*words, *program),
+        notes=job.device_notes,
     )
 
 
@@ -44,15 +42,8 @@ def prrte(job: Job) -> Export:
     hosts = job.host_of_rank()
     words = ["mpirun", "-n", str(job.ranks), "--map-by", f"rankfile:file={_RANKFILE}"]
     words += NO_BINDING[LauncherKind.OPENMPI]
-    variables = job.device_variables()
-    needs_script = job.has_cpus or (bool(job.device_lists()) and not variables)
-    files = [_rankfile(hosts, ["0"] * job.ranks)]
-    if needs_script:
-        files.append(seat_script(job))
-        program: tuple[str, ...] = (f"./{NAME}", job.program)
-    else:
-        words += [word for name, each in variables.items() for word in ("-x", f"{name}={each}")]
-        program = (job.program,)
+    program, scripts, variables = program_of(job, cpus=job.has_cpus)
+    words += [word for name, each in variables.items() for word in ("-x", f"{name}={each}")]
     bound = (
         (f"the rankfile orders hosts; {NAME} binds CPUs: rankfiles of PRRTE count logical cores",)
         if job.has_cpus
@@ -60,7 +51,7 @@ def prrte(job: Job) -> Export:
     )
     return Export(
         launcher="openmpi",
-        files=tuple(files),
+        files=(_rankfile(hosts, ["0"] * job.ranks), *scripts),
         command=(*words, *program),
         notes=(*bound, *job.device_notes),
     )

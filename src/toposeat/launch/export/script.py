@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from toposeat.launch.export.job import Export, ExportFile, Job
 from toposeat.model.topology import ANY_HOST
@@ -20,6 +21,20 @@ _CPU_LINES = (
     "fi",
 )
 _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
+
+
+def program_of(
+    job: Job, *, cpus: bool, by_variables: bool = True
+) -> tuple[tuple[str, ...], tuple[ExportFile, ...], Mapping[str, str]]:
+    """The program, the script in front of it where it is needed, and variables where it is not.
+
+    The script is needed to bind CPUs (`cpus`), and for devices unless one list serves all ranks and
+    the launcher keeps variables (`by_variables`).
+    """
+    variables = job.device_variables() if by_variables else {}
+    if cpus or (job.device_lists() and not variables):
+        return (f"./{NAME}", job.program), (seat_script(job, cpus=cpus),), {}
+    return (job.program,), (), variables
 
 
 def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> ExportFile:
