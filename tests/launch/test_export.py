@@ -103,6 +103,15 @@ def test_flux_lists_by_local_rank() -> None:
     assert "gpu-affinity=map:2;0" in masked.command
 
 
+def test_flux_masks_devices_of_amd_by_the_script() -> None:
+    """Flux's own map sets CUDA_VISIBLE_DEVICES only."""
+    amd = placement(["n1", "n1"], [2, 0], ["0-3", "4-7"], vendor="amd")
+    export = export_placement(amd, "flux", visibility="mask")
+    assert export.command[-4:] == ("-o", "gpu-affinity=off", "./seat.sh", "./app")
+    assert "n1:0) devices=2 ;;" in file_of(export, "seat.sh")
+    assert "export ROCR_VISIBLE_DEVICES=$devices" in file_of(export, "seat.sh")
+
+
 def test_intel_masks_are_hexadecimal() -> None:
     export = export_placement(BLOCKS, "intel")
     assert value_of(export, "I_MPI_PIN_DOMAIN") == "[0xf,0xf0]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toposeat.launch.apply import NO_BINDING
 from toposeat.launch.export.job import Export, ExportFile, Job, hex_mask
-from toposeat.launch.export.script import NAME, seat_script
+from toposeat.launch.export.script import NAME, program_of, seat_script
 from toposeat.launch.launchers import LauncherKind
 
 _HOSTFILE = "hostfile"
@@ -69,20 +69,23 @@ def flux(job: Job) -> Export:
         words += ["-o", "cpu-affinity=map:" + ";".join(cpus)]
     elif cpus_by_script:
         words += ["-o", "cpu-affinity=off"]
-    variables = job.device_variables()
-    own = job.own_devices_alike() if job.visibility == "mask" and job.device_lists() else None
-    program: tuple[str, ...] = (job.program,)
-    if own is not None and job.placement.vendor == "nvidia":
+    own = None
+    if job.visibility == "mask" and job.placement.vendor == "nvidia":  # flux sets CUDA's variable
+        own = job.own_devices_alike()
+    if own is not None:
         words += ["-o", "gpu-affinity=map:" + ";".join(own)]
     elif job.device_lists():
         words += ["-o", "gpu-affinity=off"]
-    if cpus_by_script or (job.device_lists() and not variables and own is None):
-        files.append(seat_script(job, cpus=cpus_by_script))
-        program = (f"./{NAME}", job.program)
-    elif own is None:
-        words += [f"--env={name}={value}" for name, value in variables.items()]
+    is_set = own is not None and not cpus_by_script  # without variables and without a script
+    program, scripts, variables = (
+        ((job.program,), (), {}) if is_set else program_of(job, cpus=cpus_by_script)
+    )
+    words += [f"--env={name}={value}" for name, value in variables.items()]
     return Export(
-        launcher="flux", files=tuple(files), command=(*words, *program), notes=job.device_notes
+        launcher="flux",
+        files=(*files, *scripts),
+        command=(*words, *program),
+        notes=job.device_notes,
     )
 
 
