@@ -9,20 +9,23 @@ from toposeat.door import door
 if TYPE_CHECKING:
     from toposeat.report.html.notebook import notebook_html
     from toposeat.report.html.page import Section, html_page
-    from toposeat.report.json.advice import advice_json, joint_json
-    from toposeat.report.json.bench import bench_json, clocked_json
-    from toposeat.report.json.health import health_json
-    from toposeat.report.json.network import network_json
-    from toposeat.report.json.nouns import (
+    from toposeat.report.json_form import (
+        advice_json,
+        bench_json,
+        clocked_json,
         comparison_json,
+        health_json,
+        joint_json,
         json_text,
         mapping_json,
+        network_json,
         placement_json,
         profile_json,
         run_json,
+        scale_comparison_json,
+        scale_json,
         topology_json,
     )
-    from toposeat.report.json.scale import scale_comparison_json, scale_json
     from toposeat.report.matrix_form import matrix_file
     from toposeat.report.svg.machine import topology_svg
     from toposeat.report.svg.profile import traffic_svg
@@ -50,13 +53,9 @@ else:
         {
             ".html.notebook": "notebook_html",
             ".html.page": "Section html_page",
-            ".json.advice": "advice_json joint_json",
-            ".json.bench": "bench_json clocked_json",
-            ".json.health": "health_json",
-            ".json.network": "network_json",
-            ".json.nouns": "comparison_json json_text mapping_json placement_json profile_json"
-            " run_json topology_json",
-            ".json.scale": "scale_comparison_json scale_json",
+            ".json_form": "advice_json bench_json clocked_json comparison_json health_json"
+            " joint_json json_text mapping_json network_json placement_json profile_json run_json"
+            " scale_comparison_json scale_json topology_json",
             ".matrix_form": "matrix_file",
             ".svg.machine": "topology_svg",
             ".svg.profile": "traffic_svg",

@@ -1,1 +1,0 @@
-"""JSON of the nouns and of results, each with its schema."""

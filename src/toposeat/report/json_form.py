@@ -1,0 +1,423 @@
+"""JSON forms of nouns and results, as `--json` prints them. Never NaN or Infinity: those are null.
+
+Where a noun also has a file form (topology, mapping, run), the JSON is that file's schema plus
+`version` and what the design asks for, so redirected output can be read back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toposeat.installed import VERSION
+from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
+from toposeat.model.scale_file import SCALE_SCHEMA
+from toposeat.model.traffic import PairTable, TableKey, Traffic
+from toposeat.report.time_words import gain_share, is_timed, time_parts
+from toposeat.report.words import mpi_share
+
+if TYPE_CHECKING:
+    from toposeat.model.bench import BenchResult
+    from toposeat.model.clocked import ClockedResult
+    from toposeat.model.evaluation import Evaluation, MappingResult
+    from toposeat.model.health import Health
+    from toposeat.model.network import Network
+    from toposeat.model.placement import Placement
+    from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting
+    from toposeat.model.quantity import Quantity
+    from toposeat.model.run_record import RunRecord
+    from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
+    from toposeat.model.topology import Topology
+
+DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)
+
+Json = dict[str, Any]
+
+
+def json_text(form: Mapping[str, Any]) -> str:
+    """`form` as printed: UTF-8, indented two blanks, lists of scalars on one line each."""
+    return _write(form, 0) + "\n"
+
+
+def _write(value: object, depth: int) -> str:
+    pad, end = "  " * (depth + 1), "  " * depth
+    if isinstance(value, Mapping) and value:
+        rows = [f"{pad}{json.dumps(str(k))}: {_write(v, depth + 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{end}}}"
+    if isinstance(value, list) and any(isinstance(v, list | Mapping) for v in value):
+        rows = [pad + _write(v, depth + 1) for v in value]
+        return "[\n" + ",\n".join(rows) + f"\n{end}]"
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def _head(schema: str) -> Json:
+    return {"schema": schema, "version": VERSION}
+
+
+def _plain(noun: object) -> Any:
+    """Dicts, lists and scalars of a noun, None kept, numbers finite or None."""
+    return _finite(msgspec.to_builtins(noun, str_keys=True))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def topology_json(document: Mapping[str, Any]) -> Json:
+    """The topology file's content (`devices`, `links`, `nics`, `report` ...), as it is saved."""
+    members = {name: member for name, member in document.items() if name != "schema"}
+    return {**_head(document["schema"]), **_finite(members)}
+
+
+def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) -> Json:
+    """`map --json`: device positions, predictions before and after, certificate, solver."""
+    return {
+        **_head(MAPPING_SCHEMA),
+        "topology": topology.name,
+        "traffic": traffic.origin,
+        "ranks": traffic.ranks,
+        "objective": result.objective,
+        "metric": result.metric,
+        "device_of_rank": list(result.device_of_rank),
+        "device_ids": [topology.devices[d].id for d in result.device_of_rank],
+        "default": _plain(result.default),
+        "placed": _plain(result.placed),
+        "certificate": {**_plain(result.certificate), "word": result.certificate.word},
+        "solver": result.solver,
+        "solve_seconds": _finite(result.solve_seconds),
+        "seed": result.seed,
+        "uniform": result.uniform,
+        "notes": list(result.notes),
+        "explanation": _plain(result.explanation),
+    }
+
+
+def _pairs(table: PairTable, ranks: int) -> Json:
+    if ranks <= DENSE_RANKS:
+        return {
+            "form": "dense",
+            "bytes": table.dense_bytes(ranks).tolist(),
+            "messages": table.dense_messages(ranks).tolist(),
+        }
+    ends = (table.source.tolist(), table.target.tolist())
+    return {
+        "form": "sparse",
+        "bytes": [list(t) for t in zip(*ends, table.bytes.tolist(), strict=True)],
+        "messages": [list(t) for t in zip(*ends, table.messages.tolist(), strict=True)],
+    }
+
+
+def profile_json(traffic: Traffic) -> Json:
+    """`report PROFILE --json`: `traffic[kind][space]` has `bytes` and `messages`, row = sender.
+
+    Above 256 ranks they are lists of [source, target, value] instead (`form` says which).
+    """
+    tables = _tables(traffic.tables, traffic.ranks)
+    for (kind, space), histogram in traffic.histograms.items():
+        of_kind = tables.setdefault(kind.value, {})
+        entry = of_kind.setdefault(space.value, _pairs(PairTable.empty(), traffic.ranks))
+        entry["message_size_histogram"] = histogram.tolist()
+    mapped = traffic.mapped_space
+    return {
+        **_head("toposeat/traffic/1"),
+        "origin": traffic.origin,
+        "ranks": traffic.ranks,
+        "mapped_space": None if mapped is None else mapped.value,
+        "traffic": tables,
+        "time": {
+            "timed": is_timed(traffic),
+            "mpi_share": _finite(mpi_share(traffic)),
+            "gain_share": _finite(gain_share(traffic)),
+            "parts": _plain(time_parts(traffic)),
+            "ranks": _plain(traffic.rank_info),
+        },
+        "device_choice": traffic.device_choice.value,
+        "phases": [
+            {
+                **_plain({k: getattr(phase, k) for k in ("index", "label", "begin_s", "end_s")}),
+                "mpi_s": _finite(phase.mpi_s),
+                "active_s": _finite(phase.active_s),
+                "traffic": _tables(phase.tables, traffic.ranks),
+            }
+            for phase in traffic.phases
+        ],
+        "worlds": [
+            {
+                "id": world.id,
+                "name": world.name,
+                "ranks": world.ranks,
+                "parent": world.parent,
+                "traffic": _tables(world.tables, world.ranks),
+                "flows": _plain(world.flows),
+            }
+            for world in traffic.worlds
+        ],
+        "communicators": _plain(traffic.communicators),
+        "collectives": _plain(traffic.collectives),
+        "collective_model": traffic.collective_model,
+        "metadata": dict(traffic.metadata),
+        "report": list(traffic.report),
+    }
+
+
+def _tables(tables: Mapping[TableKey, PairTable], ranks: int) -> Json:
+    form: Json = {}
+    for (kind, space), table in sorted(tables.items()):
+        entry = _pairs(table, ranks)
+        entry["message_size_histogram"] = None
+        form.setdefault(kind.value, {})[space.value] = entry
+    return form
+
+
+def placement_json(placement: Placement) -> Json:
+    """Seats in rank order and every host's devices."""
+    return {
+        **_head("toposeat/placement/1"),
+        "ranks": placement.ranks,
+        **_plain(placement),
+    }
+
+
+def run_json(record: RunRecord) -> Json:
+    """One run: what was started, what each rank got, measured wall time."""
+    return {**_head(RUN_SCHEMA), **_plain(record)}
+
+
+def comparison_json(
+    evaluations: Sequence[tuple[str, Evaluation]],
+    topology: Topology,
+    traffic: Traffic,
+    *,
+    metric: str = "bandwidth",
+) -> Json:
+    """Several placements side by side, all predicted; `metric` is that of their pairwise cost."""
+    return {
+        **_head("toposeat/comparison/1"),
+        "topology": topology.name,
+        "traffic": traffic.origin,
+        "ranks": traffic.ranks,
+        "metric": metric,
+        "predicted": [{"name": name, **_plain(e)} for name, e in evaluations],
+    }
+
+
+def scale_json(result: ScaleResult, traffic: Traffic) -> Json:
+    """`map -t SHAPE --json`. Slot s is device s % slots_per_host of host s // slots_per_host.
+
+    `levels` are those of the machine, `links` its busiest few: the others are too many to list.
+    """
+    return {
+        **_head(SCALE_SCHEMA),
+        "topology": result.shape,
+        "traffic": traffic.origin,
+        "ranks": result.ranks,
+        **{each: getattr(result, each) for each in ("slots", "slots_per_host")},
+        "hosts": list(result.hosts),
+        "objective": result.objective,
+        "device_of_rank": result.slot_of_rank.tolist(),
+        **{each: _plain(getattr(result, each)) for each in ("default", "placed", "candidates")},
+        "certificate": {"proved": False, "lower_bound": None, "gap": None, "word": "heuristic"},
+        "kept_default": result.kept_default,
+        "solver": result.solver,
+        "solve_seconds": result.solve_seconds,
+        "peak_memory_bytes": result.peak_memory_bytes,
+        "seed": result.seed,
+        "notes": list(result.notes),
+        "explanation": _plain(result.explanation),
+    }
+
+
+def scale_comparison_json(
+    evaluations: Sequence[tuple[str, ScaleEvaluation]],
+    machine: str,
+    traffic: Traffic,
+    *,
+    notes: Sequence[str] = (),
+) -> Json:
+    """Several placements on a large machine side by side, all predicted."""
+    return {
+        **_head("toposeat/scale-comparison/1"),
+        "topology": machine,
+        "traffic": traffic.origin,
+        "ranks": traffic.ranks,
+        "predicted": [{**_plain(each), "name": name} for name, each in evaluations],
+        "notes": list(notes),
+    }
+
+
+def bench_json(result: BenchResult) -> Json:
+    """Every row and every run; `source` says what the seconds are (measured, simulated, predicted).
+
+    `rows[].predicted` is the flow model's gain whatever the source.
+    """
+    document = _plain(result)
+    for row, noun in zip(document["rows"], result.rows, strict=True):
+        row["is_noise"] = noun.is_noise
+    return {**_head("toposeat/bench/1"), **document}
+
+
+def clocked_json(result: ClockedResult) -> Json:
+    """Every run; seconds are clocked (`emulated` names the stand-in machine), never predicted."""
+    document: Json = _plain(result)
+    for order, noun in zip(document["orders"], result.orders, strict=True):
+        order["is_noise"] = result.is_noise(noun)
+    return document
+
+
+def health_json(topology: Topology | None, health: Health) -> Json:
+    """The verdict; `machine` and `wiring` are null where there is no GPU. Gains are predicted.
+
+    For fleets: codes and severities do not change.
+    """
+    return {
+        "schema": "toposeat/doctor/2",
+        "healthy": health.healthy,
+        "machine": None
+        if topology is None
+        else {
+            "name": topology.name,
+            "origin": topology.origin,
+            "hosts": list(topology.hosts),
+            "devices": len(topology.devices),
+        },
+        "wiring": _plain(health.wiring),
+        "gains": [
+            {
+                "pattern": gain.pattern,
+                "default_s": gain.default_s,
+                "placed_s": gain.placed_s,
+                "gain_share": gain.share,
+                "gain_share_bound": gain.share_bound,
+                "proved": gain.proved,
+            }
+            for gain in health.gains
+        ],
+        "findings": _plain([*health.findings, *health.node]),
+    }
+
+
+def network_json(network: Network) -> Json:
+    """`discover -t NETWORK --json`. Switches are numbered; rates are bytes/s per direction."""
+    return {
+        **_head("toposeat/network/1"),
+        "name": network.name,
+        "origin": network.origin,
+        "kind": network.kind.value,
+        "description": network.description,
+        "devices_per_host": network.devices_per_host,
+        "switches": list(network.switches),
+        "hosts": [
+            {
+                "name": host.name,
+                "ports": [
+                    {
+                        "switch": port.switch,
+                        "name": port.name,
+                        "bytes_per_s": _value(port.bytes_per_s),
+                    }
+                    for port in host.ports
+                ],
+            }
+            for host in network.hosts
+        ],
+        "links": [
+            {
+                "ends": list(link.ends),
+                "level": link.level,
+                "count": link.count,
+                "bytes_per_s": _value(link.bytes_per_s),
+                "latency_s": _value(link.latency_s),
+            }
+            for link in network.links
+        ],
+        "levels": _plain(network.levels),
+        "sources": list(network.sources),
+        "report": list(network.report),
+    }
+
+
+def _value(quantity: Quantity | None) -> float | None:
+    return None if quantity is None else quantity.value
+
+
+def advice_json(advice: Advice) -> Json:
+    """Everything that was predicted and, apart from it, clocked.
+
+    `recommended` is null unless runs have verified it; `emulated` names the stand-in machine where
+    they were on one, and then it holds for that stand-in alone.
+    """
+    stack = advice.stack
+    clocked = advice.clocked
+    return {
+        **_head("toposeat/advice/1"),
+        "stack": {
+            "kind": stack.kind.value,
+            "version": stack.version,
+            "transport": stack.transport,
+            "variables": dict(stack.variables),
+            "rule": _rule(stack.rule),
+            "statements": _plain(stack.statements),
+        },
+        "present": {"predicted_s": advice.present.predicted_s, "lacking": advice.present.lacking},
+        "candidates": [
+            {
+                **_setting(each.setting),
+                "predicted_s": each.predicted_s,
+                "predicted_gain": each.gain,
+                "lacking": each.lacking,
+            }
+            for each in advice.candidates
+        ],
+        "envelope_s": advice.envelope_s,
+        "pairs": _plain(advice.pairs),
+        "tried": list(advice.tried),
+        "clocked": None if clocked is None else clocked_json(clocked),
+        "emulated": "" if clocked is None else clocked.emulated,
+        "recommended": None if advice.recommended is None else _setting(advice.recommended),
+        "notes": list(advice.notes),
+    }
+
+
+def joint_json(choice: JointChoice) -> Json:
+    """All options with their predictions; `chosen` is the name of the one that was taken."""
+    return {
+        "stack": choice.stack,
+        "chosen": choice.chosen.setting.name,
+        "verified": False,
+        "options": [
+            {
+                **_setting(each.setting),
+                "lacking": each.lacking,
+                "device_of_rank": None if each.result is None else list(each.result.device_of_rank),
+                "default_s": None if each.result is None else each.result.default.predicted_s,
+                "placed_s": None if each.result is None else each.result.placed.predicted_s,
+            }
+            for each in choice.options
+        ],
+    }
+
+
+def _setting(setting: Setting) -> Json:
+    """A setting with its variables and its rule."""
+    return {
+        "name": setting.name,
+        "variables": dict(setting.variables),
+        "rule": _rule(setting.rule),
+        "source": setting.source,
+        "caution": setting.caution,
+    }
+
+
+def _rule(rule: ProtocolRule) -> list[Json]:
+    """Pieces of a rule: from which size on which protocol."""
+    return [{"from_bytes": first, "protocol": protocol.value} for first, protocol in rule.pieces]
