@@ -9,7 +9,6 @@ from math import inf
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import PcieState, Topology
 from toposeat.topology.constants import nvlink_of_device
-from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.health.pairs import Pairs, few
 
 _RESEAT = "check slot, riser and bifurcation, reseat the board; a width does not change with load"
@@ -55,7 +54,6 @@ def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
 def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Device links that are down: a fault where devices of one kind differ in it."""
     by_kind: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    active = _lanes(topology)
     for device in topology.devices:
         if device.inactive_lanes is not None:
             by_kind[device.name].append((device.id, device.inactive_lanes))
@@ -67,8 +65,8 @@ def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             if not count:
                 continue
             odd = count > usual
-            total = max(count, min(most, count + active[id]))
-            some = active[id] > 0
+            total = max(count, min(most, count + pairs.lanes[id]))
+            some = pairs.lanes[id] > 0
             yield Finding(
                 severity=(
                     Severity.FAULT if odd and some else Severity.DOUBT if some else Severity.INFO
@@ -87,17 +85,16 @@ def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
 
 def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Devices of one kind with different numbers of lanes: fewer than most is suspicious."""
-    active = _lanes(topology)
     by_kind: dict[str, list[str]] = defaultdict(list)
     for device in topology.devices:
         by_kind[device.name].append(device.id)
     told = {d.id for d in topology.devices if d.inactive_lanes}
     for members in by_kind.values():
-        most = max(active[id] for id in members)
-        fewer = [id for id in members if active[id] < most and id not in told]
+        most = max(pairs.lanes[id] for id in members)
+        fewer = [id for id in members if pairs.lanes[id] < most and id not in told]
         if not fewer or 2 * len(fewer) >= len(members):
             continue  # as many have fewer as have more: that is how it was built
-        counts = sorted({active[id] for id in fewer})
+        counts = sorted({pairs.lanes[id] for id in fewer})
         yield Finding(
             severity=Severity.DOUBT,
             code="lanes-unequal",
@@ -134,13 +131,3 @@ def _pcie_states(pairs: Pairs) -> Iterator[tuple[str, PcieState]]:
     for nic in pairs.topology.nics:
         if nic.pcie is not None:
             yield nic.name or nic.id, nic.pcie
-
-
-def _lanes(topology: Topology) -> Counter[str]:
-    """Active device-link lanes of each device by id."""
-    lanes: Counter[str] = Counter()
-    for link in topology.links:
-        if link.kind in DEVICE_LINKS:
-            for end in link.ends:
-                lanes[end] += link.count
-    return lanes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -69,6 +70,15 @@ class Pairs:
             if not passes or link.kind not in DEVICE_LINKS:
                 return False
         return True
+
+    @cached_property
+    def lanes(self) -> Counter[str]:
+        """Active lanes of the device links of each device by id."""
+        lanes: Counter[str] = Counter()
+        for link in self.topology.links:
+            if link.kind in DEVICE_LINKS:
+                lanes.update(dict.fromkeys(link.ends, link.count))
+        return lanes
 
     @cached_property
     def groups(self) -> list[list[int]]:

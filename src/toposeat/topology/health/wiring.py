@@ -128,12 +128,9 @@ def crosses(pairs: Pairs, i: int, j: int) -> bool:
     here = classes.get((i, j))
     if here is None:
         return False
-    limit = NEARNESS.index(here)
-    others = (k for k in range(len(pairs.devices)) if k not in (i, j))
+    nearer = NEARNESS[: NEARNESS.index(here)]
     return any(
-        (between := classes.get((end, k))) is not None and NEARNESS.index(between) < limit
-        for k in others
-        for end in (i, j)
+        found in nearer for (a, b), found in classes.items() if a in (i, j) and b not in (i, j)
     )
 
 

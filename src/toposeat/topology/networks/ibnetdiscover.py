@@ -50,6 +50,7 @@ _HINT = "save it again as root or with read access to /dev/infiniband: ibnetdisc
 
 
 _End = tuple[str, int]  # of a cable: a node's GUID or id, and its port
+_Ends = tuple[_End, _End]
 
 
 @dataclass
@@ -62,20 +63,12 @@ class _Node:
     described: bool = True  # false: only seen from the other end
 
 
-@dataclass(frozen=True)
-class _Cable:
-    """One cable; its ends are (node, port), the smaller first, so that it counts once."""
-
-    ends: tuple[_End, _End]
-    bytes_per_s: float | None
-    line: int
-
-
 @dataclass
 class _Fabric:
     nodes: dict[str, _Node] = field(default_factory=dict)
-    cables: dict[tuple[_End, _End], _Cable] = field(default_factory=dict)
-    cable_of_port: dict[_End, tuple[_End, _End]] = field(default_factory=dict)
+    # Bytes/s and line of each cable, by its ends, the smaller first, so that it counts once.
+    cables: dict[_Ends, tuple[float | None, int]] = field(default_factory=dict)
+    cable_of_port: dict[_End, _Ends] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)  # ports with two cables
 
     def add(self, a: _End, b: _End, rate: float | None, line: int) -> None:
@@ -86,11 +79,11 @@ class _Fabric:
             if other != ends:
                 self.doubts.append(
                     f"line {line}: port {port[1]} of {port[0][:40]} has another cable in line"
-                    f" {self.cables[other].line}"
+                    f" {self.cables[other][1]}"
                 )
         known = self.cables.get(ends)
-        if known is None or (known.bytes_per_s is None and rate is not None):
-            self.cables[ends] = _Cable(ends, rate, line)
+        if known is None or (known[0] is None and rate is not None):
+            self.cables[ends] = (rate, line)
 
 
 def parse(file: FileText) -> Network:
@@ -161,19 +154,15 @@ def _declare(fabric: _Fabric, key: str, is_switch: bool, name: str, line: int) -
     return node
 
 
-def _ports_line(fabric: _Fabric, match: re.Match[str], number: int) -> None:
-    kind, _, port, guid, width, speed = match.groups()[:6]
-    other_kind, _, other_port, other_guid, name, other_name = match.groups()[6:]
-    _declare(fabric, guid.lower(), kind.upper() != "CA", name or "", number)
-    if other_guid is None:  # a port without a cable
-        return
-    _declare(fabric, other_guid.lower(), other_kind.upper() != "CA", other_name or "", number)
-    fabric.add(
-        (guid.lower(), int(port)),
-        (other_guid.lower(), int(other_port)),
-        _rate(width + speed),
-        number,
-    )
+def _ports_line(fabric: _Fabric, match: re.Match[str], line: int) -> None:
+    """One line of `--ports`: an end, and the other end where a cable is plugged in."""
+    kind, _, port, guid, width, speed, *other, name, other_name = match.groups()
+    _declare(fabric, guid.lower(), kind.upper() != "CA", name or "", line)
+    if other[0] is not None:
+        far_kind, _, far_port, far_guid = other
+        _declare(fabric, far_guid.lower(), far_kind.upper() != "CA", other_name or "", line)
+        ends = (guid.lower(), int(port)), (far_guid.lower(), int(far_port))
+        fabric.add(*ends, _rate(width + speed), line)
 
 
 def _rate(text: str) -> float | None:
@@ -189,16 +178,16 @@ def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Networ
         builder.switch(name)
     trunks: dict[tuple[int, int], list[float | None]] = {}
     skipped: Counter[str] = Counter()
-    for cable in fabric.cables.values():
-        for key, _ in cable.ends:
+    for ends, (rate, line) in fabric.cables.items():
+        for key, _ in ends:
             if key not in fabric.nodes:
-                raise builder.error(f"{key[:40]} is not described", cable.line, _HINT)
-        inner = [key for key, _ in cable.ends if fabric.nodes[key].is_switch]
+                raise builder.error(f"{key[:40]} is not described", line, _HINT)
+        inner = [key for key, _ in ends if fabric.nodes[key].is_switch]
         if len(inner) == 2 and inner[0] != inner[1]:
             pair = sorted(builder.switches[switches[key]] for key in inner)
-            trunks.setdefault((pair[0], pair[1]), []).append(cable.bytes_per_s)
+            trunks.setdefault((pair[0], pair[1]), []).append(rate)
         elif len(inner) == 1:
-            (key,) = (key for key, _ in cable.ends if not fabric.nodes[key].is_switch)
+            (key,) = (key for key, _ in ends if not fabric.nodes[key].is_switch)
             owner = _host_of_adapter(fabric, key)
             if owner is None:
                 skipped["SHARP aggregation node"] += 1
@@ -206,8 +195,8 @@ def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Networ
             builder.port(
                 owner[0],
                 builder.switches[switches[inner[0]]],
-                cable.line,
-                bytes_per_s=_stated(cable.bytes_per_s),
+                line,
+                bytes_per_s=_stated(rate),
                 name=owner[1],
             )
         else:

@@ -43,12 +43,12 @@ def network_of_shape(text: str) -> Network:
     network = _KINDS[shape.kind](shape)
     shape.options.pop("costs", None)
     shape.finish()
+    network = replace(network, name=text)
     known = known_shape(text)
     if known is None:
-        return network if network.name == text else replace(network, name=text)
+        return network
     return replace(
         network,
-        name=text,
         origin="catalogue",
         description=known.description,
         sources=known.sources,
@@ -84,17 +84,12 @@ def _nested(shape: ShapeText) -> Network:
     count = len(sizes)
     given = shape.bandwidths("bandwidth", count, []) if "bandwidth" in shape.options else []
     latencies = shape.latencies(count, []) if "latency" in shape.options else []
-    row = [
-        builder.switch(f"level {len(levels) - 1} switch {n}" if len(levels) > 1 else "switch")
-        for n in range(1)
-    ]
+    row = [builder.switch(f"level {len(levels) - 1} switch 0" if len(levels) > 1 else "switch")]
     for level in range(len(levels) - 1, 0, -1):
         below = []
-        for number, above in enumerate(row):
-            for child in range(levels[level]):
-                name = f"level {level - 1} switch {number * levels[level] + child}"
-                below.append(builder.switch(name))
-                builder.link(below[-1], above, level=level)
+        for number in range(len(row) * levels[level]):
+            below.append(builder.switch(f"level {level - 1} switch {number}"))
+            builder.link(below[-1], row[number // levels[level]], level=level)
         row = below
     attached = [switch for switch in row for _ in range(levels[0])]
     _hosts(builder, shape.hosts(hosts), attached, None)
