@@ -101,20 +101,20 @@ def parse_yaml(file: FileText) -> YamlNode:
 
 def _events(file: FileText) -> Iterator[yaml.Event]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = "\n".join(file.lines)
     try:
-        for number, event in enumerate(yaml.parse("\n".join(file.lines), Loader=loader)):
+        for number, event in enumerate(yaml.parse(text, Loader=loader)):
             if number > MAX_NODES:
                 raise InputError("more values than a topology has", path=file.path, hint=_HINT)
             yield event
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "damaged"
-        raise InputError(
-            f"no valid YAML: {str(problem)[:100]}".splitlines()[0],
-            path=file.path,
-            line=mark.line + 1 if mark else None,
-            hint=_HINT,
-        ) from None
+        line = mark.line + 1 if mark else None
+        if isinstance(error, yaml.reader.ReaderError):  # of a character that no YAML may have
+            line = text.encode("utf-8", "replace").count(b"\n", 0, error.position) + 1
+        cause = f"no valid YAML: {str(problem)[:100]}".splitlines()[0]
+        raise InputError(cause, path=file.path, line=line, hint=_HINT) from None
 
 
 def _node(event: yaml.Event, events: Iterator[yaml.Event], file: FileText, depth: int) -> YamlNode:
