@@ -25,8 +25,7 @@ from typing import Any
 import benchmarks.driver_conformance.memory
 import benchmarks.driver_conformance.sharing  # noqa: F401 - both hold questions
 from benchmarks.driver_conformance.calls import Calls
-from benchmarks.driver_conformance.compare import print_differences
-from benchmarks.driver_conformance.record import ask_all, question
+from benchmarks.driver_conformance.record import NOT_ASKED, ask_all, question
 
 from toposeat.emulation import emulated_machine, emulated_node
 from toposeat.topology import read_topology
@@ -100,8 +99,29 @@ def _read(path: Path) -> dict[str, Any]:
 def _compared(one: tuple[str, dict[str, Any]], two: tuple[str, dict[str, Any]]) -> int:
     labels = (f"{one[0]}: {one[1]['driver']}", f"{two[0]}: {two[1]['driver']}")
     print(f"{labels[0]}  |  {labels[1]}")
-    found = print_differences((one[0], two[0]), one[1]["answers"], two[1]["answers"])
+    found = _print_differences((one[0], two[0]), one[1]["answers"], two[1]["answers"])
     return 1 if found else 0
+
+
+def _differences(one: dict[str, Any], two: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Questions that both were asked and answered differently, or that one does not have."""
+    names = list(dict.fromkeys([*one, *two]))
+    pairs = [
+        (name, one.get(name, "no such question"), two.get(name, "no such question"))
+        for name in names
+    ]
+    return [(name, a, b) for name, a, b in pairs if NOT_ASKED not in (a, b) and a != b]
+
+
+def _print_differences(labels: tuple[str, str], one: dict[str, Any], two: dict[str, Any]) -> int:
+    """A table; how many differ."""
+    found = _differences(one, two)
+    both = [name for name in one if NOT_ASKED not in (one[name], two.get(name, NOT_ASKED))]
+    left_out = len({*one, *two}) - len(both)
+    print(f"{len(both)} questions asked of both, {left_out} of one or none; {len(found)} differ")
+    for name, a, b in found:
+        print(f"\n{name}\n  {labels[0]}: {json.dumps(a)}\n  {labels[1]}: {json.dumps(b)}")
+    return len(found)
 
 
 if __name__ == "__main__":
