@@ -20,13 +20,12 @@ from toposeat.model.protocol import (
 from toposeat.model.route import CopyProtocol
 from toposeat.report.text.bench import percent
 from toposeat.report.text.clocked import render_clocked_text
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds
 
 
-def render_advice_text(advice: Advice, style: TextStyle | None = None) -> str:
+def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
     """What the stack does, what could be set, what was clocked, and what is recommended."""
-    style = style or TextStyle()
     parts: list[RenderableType] = [
         *_stack(advice.stack),
         "",
@@ -67,7 +66,7 @@ def environment_lines(variables: Mapping[str, str]) -> list[str]:
     return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
 
 
-def render_joint_text(choice: JointChoice, style: TextStyle | None = None) -> str:
+def render_joint_text(choice: JointChoice, style: TextStyle = PLAIN) -> str:
     """The placement that each protocol would have, by predicted time."""
     rows: list[list[str | Text]] = []
     for each in choice.options:
@@ -91,7 +90,7 @@ def render_joint_text(choice: JointChoice, style: TextStyle | None = None) -> st
         "",
         labelled("Protocol", f"placed for {clean(choice.chosen.setting.name)} (*); {advised}"),
     ]
-    return lay_out(parts, style or TextStyle())
+    return lay_out(parts, style)
 
 
 def _stack(stack: Stack) -> list[RenderableType]:

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from toposeat.model.bench import BenchResult, BenchRow, BenchSource, Gain
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural
 
 _TIMES = {
@@ -18,9 +18,8 @@ _TIMES = {
 }
 
 
-def render_bench_text(result: BenchResult, style: TextStyle | None = None) -> str:
+def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
     """What was compared and how often, one row per message size, and the verdict."""
-    style = style or TextStyle()
     parts: list[RenderableType] = [
         labelled("Bench", f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}"),
         labelled("Times", _TIMES[result.source]),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from toposeat.model.known_shapes import KnownShape
 from toposeat.model.topology import LinkKind, Topology
-from toposeat.report.text.console import TextStyle, lay_out
+from toposeat.report.text.console import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean
 from toposeat.report.words import LINK_WORDS, short_device_name
 
@@ -21,7 +21,7 @@ _HEADER = ("name", "devices", "links", "from", "source")
 
 def render_catalogue_text(
     machines: Sequence[tuple[Topology, Path | None]],
-    style: TextStyle | None = None,
+    style: TextStyle = PLAIN,
     networks: Sequence[KnownShape] = (),
 ) -> str:
     """Name, devices, links, and who published it or which file of the user's it is from.
@@ -31,7 +31,6 @@ def render_catalogue_text(
         style: width and colour.
         networks: built-in networks, listed after the machines.
     """
-    style = style or TextStyle()
     rows = [_HEADER, *(_row(*each) for each in machines), *map(_network_row, networks)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = []

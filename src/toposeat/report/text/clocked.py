@@ -10,11 +10,11 @@ from rich.text import Text
 
 from toposeat.model.clocked import ClockedOrder, ClockedResult
 from toposeat.report.text.bench import interval, percent, spread
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
 
-def render_clocked_text(result: ClockedResult, style: TextStyle | None = None) -> str:
+def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
     """What was run how often, one row per order, and the verdict."""
     word = "emulated" if result.emulated else "measured"
     parts: list[RenderableType] = [
@@ -28,7 +28,7 @@ def render_clocked_text(result: ClockedResult, style: TextStyle | None = None) -
         labelled("Verdict", clocked_verdict(result)),
     ]
     parts += sentences(result.notes)
-    return lay_out(parts, style or TextStyle())
+    return lay_out(parts, style)
 
 
 def clocked_verdict(result: ClockedResult) -> str:

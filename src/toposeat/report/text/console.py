@@ -26,6 +26,9 @@ class TextStyle:
     unicode: bool = True
 
 
+PLAIN = TextStyle()
+
+
 class _Stream(Protocol):
     @property
     def encoding(self) -> str: ...
@@ -83,6 +86,7 @@ def columns(
     *,
     right: Iterable[int] = (),
     fold: Iterable[int] = (),
+    only_used: bool = False,
 ) -> Table:
     """Rows under a header, two blanks apart, without lines.
 
@@ -91,18 +95,23 @@ def columns(
         rows: cells, cleaned here of what could steer a terminal.
         right: columns aligned to the right.
         fold: columns that may be broken over lines; others are cut with an ellipsis if need be.
+        only_used: columns in which every cell is empty or `-` are left out, but the first.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    right, fold = set(right), set(fold)
-    for number, name in enumerate(header):
+    right, fold, rows = set(right), set(fold), list(rows)
+    used = list(range(len(header)))
+    if only_used:
+        used = [n for n in used if n == 0 or any(str(row[n]) not in ("", "-") for row in rows)]
+    for number in used:
         table.add_column(
-            Text(name),
+            Text(header[number]),
             justify="right" if number in right else "left",
             no_wrap=number not in fold,
             overflow="fold" if number in fold else "ellipsis",
         )
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(clean(cell)) for cell in row))
+        cells = [row[number] for number in used]
+        table.add_row(*(cell if isinstance(cell, Text) else Text(clean(cell)) for cell in cells))
     return table
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
 from toposeat.model.topology import Topology
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural
 from toposeat.report.words import topology_sentence
 
@@ -25,9 +25,7 @@ _COLOURS = {
 }
 
 
-def render_health_text(
-    topology: Topology | None, health: Health, style: TextStyle | None = None
-) -> str:
+def render_health_text(topology: Topology | None, health: Health, style: TextStyle = PLAIN) -> str:
     """The verdict at a glance, then what it rests on; `topology` is None where there is none."""
     parts: list[RenderableType] = []
     if topology is not None:
@@ -43,7 +41,7 @@ def render_health_text(
     for title, members in (("", health.findings), ("This node", health.node)):
         if members:
             parts += ["", *([title] if title else []), *(_finding(each) for each in members)]
-    return lay_out(parts, style or TextStyle())
+    return lay_out(parts, style)
 
 
 def verdict_of_health(health: Health) -> str:

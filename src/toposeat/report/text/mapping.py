@@ -11,7 +11,7 @@ from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 from toposeat.report.words import (
     busiest_words,
@@ -32,10 +32,9 @@ _ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}
 
 
 def render_mapping_text(
-    result: MappingResult, topology: Topology, traffic: Traffic, style: TextStyle | None = None
+    result: MappingResult, topology: Topology, traffic: Traffic, style: TextStyle = PLAIN
 ) -> str:
     """Seats, the predicted before/after table, and what was proved."""
-    style = style or TextStyle()
     parts: list[RenderableType] = [
         labelled("Topology", topology_sentence(topology)),
         labelled("Traffic", traffic_sentence(traffic)),
@@ -114,9 +113,8 @@ def _busiest(result: MappingResult, topology: Topology) -> list[RenderableType]:
     return [Text(f"Busiest link: {before} (default), {after} (placed)")]
 
 
-def render_placement_text(placement: Placement, style: TextStyle | None = None) -> str:
+def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:
     """The placement table and its metadata; columns that hold nothing are left out."""
-    style = style or TextStyle()
     header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
     rows = [
         (
@@ -132,19 +130,13 @@ def render_placement_text(placement: Placement, style: TextStyle | None = None) 
         )
         for seat in placement.seats
     ]
-    keep = [i for i in range(len(header)) if any(row[i] not in ("-", "") for row in rows)]
     hosts = len({seat.host for seat in placement.seats})
     words = f"{plural(placement.ranks, 'rank')} on {plural(hosts, 'host')}, {placement.vendor}"
     parts: list[RenderableType] = [labelled("Placement", words)]
     parts += [
         labelled("", f"{clean(key)}: {clean(value)}") for key, value in placement.metadata.items()
     ]
-    table = columns(
-        [header[i] for i in keep],
-        [[row[i] for i in keep] for row in rows],
-        right={position for position, i in enumerate(keep) if i in (0, 2, 3, 7)},
-        fold={position for position, i in enumerate(keep) if i == 6},
-    )
+    table = columns(header, rows, right=(0, 2, 3, 7), fold=(6,), only_used=True)
     return lay_out([*parts, "", table], style)
 
 
@@ -158,7 +150,7 @@ def render_comparison_text(
     evaluations: Sequence[tuple[str, Evaluation]],
     topology: Topology,
     traffic: Traffic,
-    style: TextStyle | None = None,
+    style: TextStyle = PLAIN,
     *,
     metric: str = "bandwidth",
 ) -> str:
@@ -166,7 +158,6 @@ def render_comparison_text(
 
     `metric` is that of their pairwise cost.
     """
-    style = style or TextStyle()
     base = evaluations[0][1]
     rows = []
     for name, e in evaluations:

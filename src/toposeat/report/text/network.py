@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_rate, plural
 
 _MOST_SWITCHES = 40
@@ -18,7 +18,7 @@ _HOSTS_WIDTH = 60
 _AXES = "XYZW"
 
 
-def render_network_text(network: Network, style: TextStyle | None = None) -> str:
+def render_network_text(network: Network, style: TextStyle = PLAIN) -> str:
     """Everything a person asks of a network, at the width of the terminal."""
     kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
     parts: list[RenderableType] = [
@@ -47,7 +47,7 @@ def render_network_text(network: Network, style: TextStyle | None = None) -> str
         parts += ["", "Sources", *sentences(network.sources)]
     if network.report:
         parts += ["", "Doubts", *sentences(network.report)]
-    return lay_out(parts, style or TextStyle())
+    return lay_out(parts, style)
 
 
 def _levels(network: Network) -> list[list[str]]:

@@ -8,8 +8,8 @@ from collections import Counter
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.model.run_record import RunRecord, Verdict
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
 _STYLE_OF_VERDICT = {
@@ -19,9 +19,8 @@ _STYLE_OF_VERDICT = {
 }
 
 
-def render_run_text(record: RunRecord, style: TextStyle | None = None) -> str:
+def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     """What was run, how long it took (measured), and the verdict on every rank."""
-    style = style or TextStyle()
     repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
     parts: list[RenderableType] = [
         labelled("Run", clean(shlex.join(record.command))),
@@ -73,24 +72,17 @@ def _ranges(numbers: list[int]) -> str:
 
 def _seats(record: RunRecord) -> RenderableType:
     header = ("rank", "host", "pci", "visible devices", "cpus", "memory", "nic", "verdict")
-    rows = [_row(seat) for seat in record.seats]
-    keep = [i for i in range(len(header)) if any(str(row[i]) not in ("-", "") for row in rows)]
-    return columns(
-        [header[i] for i in keep],
-        [[row[i] for i in keep] for row in rows],
-        right=(0,),
-        fold={position for position, i in enumerate(keep) if i in (3, 4, 7)},
-    )
-
-
-def _row(seat: RealisedSeat) -> tuple[str | Text, ...]:
-    return (
-        str(seat.rank),
-        seat.host or "-",
-        seat.pci_bus_id or "-",
-        seat.visible_devices or "-",
-        seat.cpus or "-",
-        seat.memory_policy or "-",
-        seat.nic or "-",
-        Text(seat.verdict.value, style=_STYLE_OF_VERDICT[seat.verdict]),
-    )
+    rows = [
+        (
+            str(seat.rank),
+            seat.host or "-",
+            seat.pci_bus_id or "-",
+            seat.visible_devices or "-",
+            seat.cpus or "-",
+            seat.memory_policy or "-",
+            seat.nic or "-",
+            Text(seat.verdict.value, style=_STYLE_OF_VERDICT[seat.verdict]),
+        )
+        for seat in record.seats
+    ]
+    return columns(header, rows, right=(0,), fold=(3, 4, 7), only_used=True)

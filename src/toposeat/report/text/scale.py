@@ -9,7 +9,7 @@ from rich.text import Text
 
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.text.explanation import scale_explanation_parts
 from toposeat.report.units import (
     clean,
@@ -27,7 +27,7 @@ _SHOWN_NAMES = 3  # of the same placement
 _SHOWN_LINKS = 3
 
 
-def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle | None = None) -> str:
+def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle = PLAIN) -> str:
     """What was asked, the predicted before/after tables, and the candidates that were tried."""
     parts: list[RenderableType] = [
         labelled("Machine", f"{clean(result.shape)}: {plural(result.slots, 'slot')}"),
@@ -44,14 +44,14 @@ def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle | 
     if result.candidates:
         rows = _candidates(result)
         parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
-    return lay_out([*parts, *sentences(result.notes)], style or TextStyle())
+    return lay_out([*parts, *sentences(result.notes)], style)
 
 
 def render_scale_comparison_text(
     evaluations: Sequence[tuple[str, ScaleEvaluation]],
     machine: str,
     traffic: Traffic,
-    style: TextStyle | None = None,
+    style: TextStyle = PLAIN,
     *,
     notes: Sequence[str] = (),
 ) -> str:
@@ -70,7 +70,7 @@ def render_scale_comparison_text(
         *levels_and_links(evaluations),
         Text(f"relative: time over that of {clean(evaluations[0][0])}; nothing was measured"),
     ]
-    return lay_out([*parts, *sentences(notes)], style or TextStyle())
+    return lay_out([*parts, *sentences(notes)], style)
 
 
 def _figures(each: ScaleEvaluation) -> list[str]:

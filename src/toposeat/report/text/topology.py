@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Device, Link, LinkKind, PathClass, Topology
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.text.machine_tree import MAX_SINGLE_DEVICES, machine_tree
 from toposeat.report.text.pair_matrix import NOMINAL_MARK, PairCells, pair_matrix
 from toposeat.report.text.sharing import device_link_table, shared_link_table
@@ -22,9 +22,8 @@ from toposeat.report.words import (
 )
 
 
-def render_topology_text(topology: Topology, style: TextStyle | None = None) -> str:
+def render_topology_text(topology: Topology, style: TextStyle = PLAIN) -> str:
     """Everything a person asks of a machine, the overview first, doubts last."""
-    style = style or TextStyle()
     parts: list[RenderableType] = [labelled("Topology", topology_sentence(topology))]
     if topology.description:
         parts.append(labelled("", clean(topology.description)))
@@ -82,13 +81,8 @@ def _devices(topology: Topology) -> RenderableType:
     rows = [[*([d.host] if several else []), *_device_row(d)] for d in topology.devices]
     if several:
         header.insert(0, "host")
-    used = [i for i in range(len(header)) if any(row[i] not in ("", "-") for row in rows)]
-    keep = used or [0]
-    return columns(
-        [header[i] for i in keep],
-        [[row[i] for i in keep] for row in rows],
-        fold={at for at, i in enumerate(keep) if header[i] in ("name", "cpus", "uuid")},
-    )
+    fold = [at for at, name in enumerate(header) if name in ("name", "cpus", "uuid")]
+    return columns(header, rows, fold=fold, only_used=True)
 
 
 def _has_details(device: Device) -> bool:

@@ -24,7 +24,7 @@ from toposeat.report.profile_words import (
     unfinished_words,
     world_rows,
 )
-from toposeat.report.text.console import TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.time_words import NOT_TIMED, gain_words, is_timed, time_rows
 from toposeat.report.units import (
     clean,
@@ -40,9 +40,8 @@ _HEAT_STYLES = ("", "blue", "blue", "cyan", "cyan", "yellow", "yellow", "red")
 _HEAT_CELLS = 64
 
 
-def render_traffic_text(traffic: Traffic, style: TextStyle | None = None) -> str:
+def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
     """Who talks to whom, how much, in what sizes, and for how much of the time."""
-    style = style or TextStyle()
     parts: list[RenderableType] = [labelled("Traffic", traffic_sentence(traffic))]
     if traffic.metadata.get("pattern"):
         parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
