@@ -42,6 +42,40 @@ def _limited(rows: list[Row]) -> list[Row]:
     return [*rows[: _MOST_ROWS - 1], more]
 
 
+def total_rows(traffic: Traffic) -> list[Row]:
+    """Kind, memory, bytes, messages, pairs; only what has pairs."""
+    return [
+        (
+            kind.value,
+            space.value,
+            format_bytes(int(table.bytes.sum())),
+            format_count(int(table.messages.sum())),
+            format_count(len(table)),
+        )
+        for (kind, space), table in sorted(traffic.tables.items())
+        if len(table)
+    ]
+
+
+TOTAL_HEADER = ("kind", "memory", "bytes", "messages", "pairs")
+
+
+def pair_rows(traffic: Traffic, limit: int) -> list[Row]:
+    """The heaviest directed pairs of all traffic: ranks, bytes, messages, share of all bytes."""
+    table = traffic.table()
+    total = int(table.bytes.sum())
+    columns = (table.source, table.target, table.bytes, table.messages)
+    order = np.argsort(-table.bytes, kind="stable")[:limit]
+    return [
+        (f"{a} -> {b}", format_bytes(size), format_count(count), format_percent(size / total))
+        for a, b, size, count in zip(*(each[order].tolist() for each in columns), strict=True)
+        if size > 0
+    ]
+
+
+PAIR_HEADER = ("pair", "bytes", "messages", "of all")
+
+
 def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, list[int]]]:
     """Message counts per size bucket, by kind and memory; only what has messages."""
     return [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat.model.placement import Placement
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
+    ANY_HOST,
     Component,
     ComponentKind,
     Device,
@@ -30,6 +31,8 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
+
+Figure = tuple[str, str, Callable[[float], str]]  # what, its field, its form
 
 HYBRID = "hybrid"  # the metric whose costs are seconds
 
@@ -70,25 +73,39 @@ _DEVICE_LINK_PREFIX = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.XELI
 
 def device_label(topology: Topology, device: Device) -> str:
     """`device 3`, or `node07:3` when the topology has several hosts."""
-    if len(topology.hosts) > 1:
-        return f"{clean(device.host)}:{device.index}"
-    return f"device {device.index}"
+    return f"{_host_mark(topology, device) or 'device '}{device.index}"
 
 
 def device_number(topology: Topology, position: int) -> str:
     """The display number of the device at `position`: `3`, or `node07:3` among several hosts."""
     device = topology.devices[position]
-    if len(topology.hosts) > 1:
-        return f"{clean(device.host)}:{device.index}"
-    return str(device.index)
+    return f"{_host_mark(topology, device)}{device.index}"
 
 
 def device_code(topology: Topology, position: int) -> str:
     """The device as drawings and matrices call it: `D3`, or `node07:D3` among several hosts."""
     device = topology.devices[position]
-    if len(topology.hosts) > 1:
-        return f"{clean(device.host)}:D{device.index}"
-    return f"D{device.index}"
+    return f"{_host_mark(topology, device)}D{device.index}"
+
+
+def _host_mark(topology: Topology, device: Device) -> str:
+    return f"{clean(device.host)}:" if len(topology.hosts) > 1 else ""
+
+
+def device_ranges(topology: Topology, ids: Collection[str]) -> str:
+    """Devices by id, runs of the topology's order as `first..last`."""
+    positions = [at for at, device in enumerate(topology.devices) if device.id in ids]
+    runs: list[list[int]] = []
+    for at in positions:
+        if runs and at == runs[-1][-1] + 1:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    words = []
+    for run in runs:
+        names = [device_code(topology, at) for at in run]
+        words.append(f"{names[0]}..{names[-1]}" if len(names) > 2 else ", ".join(names))
+    return ", ".join(words)
 
 
 def vertex_words(topology: Topology, vertex: str) -> str:
@@ -384,35 +401,41 @@ def table_rows(
     before: Evaluation, after: Evaluation, metric: str = "bandwidth"
 ) -> list[tuple[str, str, str, str]]:
     """Rows of the before/after table: what, default, placed, change. All values are predicted."""
-
-    def seconds(name: str, b: float, a: float) -> tuple[str, str, str, str]:
-        return name, format_seconds(b), format_seconds(a), format_change(b, a)
-
-    return [
-        seconds("link time", before.predicted_s, after.predicted_s),
-        seconds("worst link congestion", before.max_congestion_s, after.max_congestion_s),
-        seconds("mean link congestion", before.mean_congestion_s, after.mean_congestion_s),
-        (
-            "hop-bytes",
-            format_bytes(before.hop_bytes),
-            format_bytes(after.hop_bytes),
-            format_change(before.hop_bytes, after.hop_bytes),
-        ),
-        (
-            cost_words(metric),
-            format_cost(metric, before.cost),
-            format_cost(metric, after.cost),
-            format_change(before.cost, after.cost),
-        ),
+    figures: list[Figure] = [
+        ("link time", "predicted_s", format_seconds),
+        ("worst link congestion", "max_congestion_s", format_seconds),
+        ("mean link congestion", "mean_congestion_s", format_seconds),
+        ("hop-bytes", "hop_bytes", format_bytes),
+        (cost_words(metric), "cost", partial(format_cost, metric)),
     ]
+    return figure_rows(before, after, figures)
 
 
-def top_pairs(traffic: Traffic, limit: int) -> list[tuple[int, int, int, int]]:
-    """The heaviest directed pairs of all traffic: source, target, bytes, messages."""
-    table = traffic.table()
-    order = np.argsort(-table.bytes, kind="stable")[:limit]
+def figure_rows(
+    before: object, after: object, figures: Sequence[Figure]
+) -> list[tuple[str, str, str, str]]:
+    """What, before, after, change; figures that are not known of both are left out."""
+    rows = []
+    for words, name, form in figures:
+        b, a = getattr(before, name), getattr(after, name)
+        if b is not None and a is not None:
+            rows.append((words, form(b), form(a), format_change(b, a)))
+    return rows
+
+
+def placement_rows(placement: Placement) -> list[tuple[str, ...]]:
+    """Rank, host, local rank, device, PCI bus id, UUID, CPUs, memory node and NIC of each seat."""
     return [
-        (int(table.source[i]), int(table.target[i]), int(table.bytes[i]), int(table.messages[i]))
-        for i in order
-        if table.bytes[i] > 0
+        (
+            str(seat.rank),
+            "any" if seat.host == ANY_HOST else seat.host,
+            str(seat.local_rank),
+            str(seat.index),
+            seat.pci_bus_id or "-",
+            seat.uuid or "-",
+            seat.cpus or "-",
+            "-" if seat.memory_node is None else str(seat.memory_node),
+            seat.nic or "-",
+        )
+        for seat in placement.seats
     ]

@@ -10,11 +10,13 @@ from toposeat.report.html.tables import Table, totals
 from toposeat.report.profile_words import (
     COLLECTIVE_HEADER,
     DEVICE_HEADER,
+    PAIR_HEADER,
     PHASE_HEADER,
     WORLD_HEADER,
     choice_words,
     collective_rows,
     device_rows,
+    pair_rows,
     phase_rows,
     unfinished_words,
     world_rows,
@@ -22,8 +24,7 @@ from toposeat.report.profile_words import (
 from toposeat.report.svg.profile import histogram_legend
 from toposeat.report.svg.profile_chart import part_class, share_bar, size_histogram, time_bars
 from toposeat.report.time_words import NOT_TIMED, gain_words, is_timed, time_parts, time_rows
-from toposeat.report.units import format_bytes, format_count, format_percent
-from toposeat.report.words import top_pairs
+from toposeat.report.units import format_percent
 
 _TOP = 8
 
@@ -34,7 +35,7 @@ def profile_parts(traffic: Traffic) -> View:
     of_a_run = not traffic.timed or bool(traffic.rank_info)
     modelled = traffic.collective_model
     tables = [
-        _pairs(traffic),
+        _table("Heaviest pairs", PAIR_HEADER, pair_rows(traffic, _TOP), (1, 2, 3)),
         _table("Collectives (all ranks)", COLLECTIVE_HEADER, collective_rows(traffic), (2, 3)),
         _table("Phases (measured)", PHASE_HEADER, phase_rows(traffic), (1, 2, 3, 4, 5)),
         _table("Devices by rank", DEVICE_HEADER, device_rows(traffic), (0, 2, 5)),
@@ -80,12 +81,3 @@ def _run_time(traffic: Traffic) -> View | None:
         "ranks": time_bars(traffic.rank_info),
         "unfinished": unfinished_words(traffic),
     }
-
-
-def _pairs(traffic: Traffic) -> Table | None:
-    total = int(traffic.table().bytes.sum())
-    rows = [
-        (f"{a} -> {b}", format_bytes(size), format_count(count), format_percent(size / total))
-        for a, b, size, count in top_pairs(traffic, _TOP)
-    ]
-    return _table("Heaviest pairs", ("pair", "bytes", "messages", "of all"), rows, (1, 2, 3))

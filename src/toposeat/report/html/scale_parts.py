@@ -7,7 +7,12 @@ from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.report.html.figures import View
 from toposeat.report.html.tables import Table
 from toposeat.report.svg.scale import level_bars
-from toposeat.report.text.scale import figure_rows, level_rows, mapping_words, scale_verdict
+from toposeat.report.text.scale import (
+    level_rows,
+    mapping_words,
+    scale_figure_rows,
+    scale_verdict,
+)
 from toposeat.report.units import format_bytes, format_seconds, plural
 
 _MOST_HOSTS = 256
@@ -34,7 +39,7 @@ def scale_parts(result: ScaleResult) -> View:
         "remarks": [mapping_words(result), *result.notes],
         "figures": Table(
             ("", "default", "placed", "change"),
-            figure_rows(result),
+            scale_figure_rows(result),
             numbers=(1, 2, 3),
             name="compare",
             caption="Predicted (nothing here was measured)",

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord
-from toposeat.model.topology import ANY_HOST, Topology
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.report.profile_words import TOTAL_HEADER, total_rows
+from toposeat.report.text.run import seat_cells
 from toposeat.report.units import format_bytes, format_count, format_rate, format_seconds
 from toposeat.report.words import (
     LINK_WORDS,
@@ -18,6 +20,7 @@ from toposeat.report.words import (
     is_default_kept,
     link_words,
     moved_ranks,
+    placement_rows,
     quantity_counts,
     table_rows,
 )
@@ -170,19 +173,8 @@ def link_list(topology: Topology) -> Table:
 
 def totals(traffic: Traffic) -> Table:
     """Bytes and messages per kind and memory space."""
-    rows = [
-        [
-            kind.value,
-            space.value,
-            format_bytes(int(pairs.bytes.sum())),
-            format_count(int(pairs.messages.sum())),
-            format_count(len(pairs)),
-        ]
-        for (kind, space), pairs in sorted(traffic.tables.items())
-        if len(pairs)
-    ]
-    header = ("kind", "memory", "bytes", "messages", "pairs")
-    return Table(header, rows, numbers=(2, 3, 4), caption="Traffic by kind and memory")
+    caption = "Traffic by kind and memory"
+    return Table(TOTAL_HEADER, total_rows(traffic), numbers=(2, 3, 4), caption=caption)
 
 
 def count_sentence(topology: Topology) -> str:
@@ -195,20 +187,7 @@ def count_sentence(topology: Topology) -> str:
 def placement_table(placement: Placement) -> Table:
     """Seats; columns that hold nothing are left out."""
     header = ["rank", "host", "local rank", "device", "PCI bus id", "UUID", "CPUs", "memory", "NIC"]
-    rows = [
-        [
-            str(s.rank),
-            "any" if s.host == ANY_HOST else s.host,
-            str(s.local_rank),
-            str(s.index),
-            s.pci_bus_id or "-",
-            s.uuid or "-",
-            s.cpus or "-",
-            "-" if s.memory_node is None else str(s.memory_node),
-            s.nic or "-",
-        ]
-        for s in placement.seats
-    ]
+    rows = placement_rows(placement)
     keep = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
     return Table(
         [header[i] for i in keep], [[row[i] for i in keep] for row in rows], caption="Placement"
@@ -220,13 +199,7 @@ def verification(record: RunRecord) -> Table:
     header = ("rank", "host", "PCI bus id", "visible devices", "CPUs", "memory", "NIC", "verdict")
     rows: list[list[str | Cell]] = [
         [
-            str(seat.rank),
-            seat.host or "-",
-            seat.pci_bus_id or "-",
-            seat.visible_devices or "-",
-            seat.cpus or "-",
-            seat.memory_policy or "-",
-            seat.nic or "-",
+            *seat_cells(seat),
             Cell(
                 "; ".join((seat.verdict.value, *seat.differences)),
                 f"verdict {seat.verdict.name.lower().replace('_', '-')}",

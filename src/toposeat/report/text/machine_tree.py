@@ -9,11 +9,16 @@ from rich.text import Text
 
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Component, ComponentKind, Device, Nic, PcieState, Topology
-from toposeat.report.device_ranges import device_ranges
 from toposeat.report.forest import Node, build_forest
 from toposeat.report.text.console import TextStyle
 from toposeat.report.units import clean, format_rate
-from toposeat.report.words import component_words, device_code, link_medium, short_device_name
+from toposeat.report.words import (
+    component_words,
+    device_code,
+    device_ranges,
+    link_medium,
+    short_device_name,
+)
 
 MAX_SINGLE_DEVICES = 16  # up to so many every device has a line; beyond, likes are drawn once
 _LEAST_LIKES = 3

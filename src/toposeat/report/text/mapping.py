@@ -9,7 +9,7 @@ from rich.text import Text
 
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
-from toposeat.model.topology import ANY_HOST, Topology
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
@@ -21,6 +21,7 @@ from toposeat.report.words import (
     is_default_kept,
     moved_ranks,
     moved_words,
+    placement_rows,
     run_share_words,
     table_rows,
     topology_sentence,
@@ -116,27 +117,15 @@ def _busiest(result: MappingResult, topology: Topology) -> list[RenderableType]:
 def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:
     """The placement table and its metadata; columns that hold nothing are left out."""
     header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
-    rows = [
-        (
-            str(seat.rank),
-            "any" if seat.host == ANY_HOST else seat.host,
-            str(seat.local_rank),
-            str(seat.index),
-            seat.pci_bus_id or "-",
-            seat.uuid or "-",
-            seat.cpus or "-",
-            "-" if seat.memory_node is None else str(seat.memory_node),
-            seat.nic or "-",
-        )
-        for seat in placement.seats
-    ]
     hosts = len({seat.host for seat in placement.seats})
     words = f"{plural(placement.ranks, 'rank')} on {plural(hosts, 'host')}, {placement.vendor}"
     parts: list[RenderableType] = [labelled("Placement", words)]
     parts += [
         labelled("", f"{clean(key)}: {clean(value)}") for key, value in placement.metadata.items()
     ]
-    table = columns(header, rows, right=(0, 2, 3, 7), fold=(6,), only_used=True)
+    table = columns(
+        header, placement_rows(placement), right=(0, 2, 3, 7), fold=(6,), only_used=True
+    )
     return lay_out([*parts, "", table], style)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.run_record import RunRecord, Verdict
+from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
@@ -72,17 +72,14 @@ def _ranges(numbers: list[int]) -> str:
 
 def _seats(record: RunRecord) -> RenderableType:
     header = ("rank", "host", "pci", "visible devices", "cpus", "memory", "nic", "verdict")
-    rows = [
-        (
-            str(seat.rank),
-            seat.host or "-",
-            seat.pci_bus_id or "-",
-            seat.visible_devices or "-",
-            seat.cpus or "-",
-            seat.memory_policy or "-",
-            seat.nic or "-",
-            Text(seat.verdict.value, style=_STYLE_OF_VERDICT[seat.verdict]),
-        )
+    rows: list[list[str | Text]] = [
+        [*seat_cells(seat), Text(seat.verdict.value, style=_STYLE_OF_VERDICT[seat.verdict])]
         for seat in record.seats
     ]
     return columns(header, rows, right=(0,), fold=(3, 4, 7), only_used=True)
+
+
+def seat_cells(seat: RealisedSeat) -> list[str]:
+    """Rank, host, PCI bus id, visible devices, CPUs, memory and NIC; `-` for what is not known."""
+    known = (seat.host, seat.pci_bus_id, seat.visible_devices, seat.cpus, seat.memory_policy)
+    return [str(seat.rank), *(each or "-" for each in (*known, seat.nic))]

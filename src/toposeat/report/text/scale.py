@@ -14,13 +14,12 @@ from toposeat.report.text.explanation import scale_explanation_parts
 from toposeat.report.units import (
     clean,
     format_bytes,
-    format_change,
     format_count,
     format_seconds,
     plural,
     three_digits,
 )
-from toposeat.report.words import traffic_sentence
+from toposeat.report.words import Figure, figure_rows, traffic_sentence
 
 _SHOWN_CANDIDATES = 8
 _SHOWN_NAMES = 3  # of the same placement
@@ -29,12 +28,13 @@ _SHOWN_LINKS = 3
 
 def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle = PLAIN) -> str:
     """What was asked, the predicted before/after tables, and the candidates that were tried."""
+    header = ("predicted", "default", "placed", "change")
     parts: list[RenderableType] = [
         labelled("Machine", f"{clean(result.shape)}: {plural(result.slots, 'slot')}"),
         labelled("Traffic", traffic_sentence(traffic)),
         labelled("Mapping", mapping_words(result)),
         "",
-        columns(("predicted", "default", "placed", "change"), figure_rows(result), right=(1, 2, 3)),
+        columns(header, scale_figure_rows(result), right=(1, 2, 3)),
         *levels_and_links([("default", result.default), ("placed", result.placed)]),
         "",
         labelled("Verdict", scale_verdict(result)),
@@ -135,22 +135,16 @@ def mapping_words(result: ScaleResult) -> str:
     )
 
 
-def figure_rows(result: ScaleResult) -> list[list[str]]:
+def scale_figure_rows(result: ScaleResult) -> list[tuple[str, str, str, str]]:
     """Figures of the whole machine: name, default, placed, change."""
-    rows = [
+    figures: list[Figure] = [
         ("time", "predicted_s", format_seconds),
         ("worst link congestion", "max_congestion_s", format_seconds),
         ("mean link congestion", "mean_congestion_s", format_seconds),
         ("hop-bytes", "hop_bytes", format_bytes),
         ("cost (bytes x distance)", "cost", format_bytes),
     ]
-    table = []
-    for words, name, form in rows:
-        before, after = getattr(result.default, name), getattr(result.placed, name)
-        if before is None or after is None:
-            continue
-        table.append([words, form(before), form(after), format_change(before, after)])
-    return table
+    return figure_rows(result.default, result.placed, figures)
 
 
 def scale_verdict(result: ScaleResult) -> str:

@@ -12,7 +12,9 @@ from toposeat.report.heat import block_matrix, heat_scale
 from toposeat.report.profile_words import (
     COLLECTIVE_HEADER,
     DEVICE_HEADER,
+    PAIR_HEADER,
     PHASE_HEADER,
+    TOTAL_HEADER,
     WORLD_HEADER,
     bucket_words,
     choice_words,
@@ -20,7 +22,9 @@ from toposeat.report.profile_words import (
     collective_size_counts,
     device_rows,
     histogram_series,
+    pair_rows,
     phase_rows,
+    total_rows,
     unfinished_words,
     world_rows,
 )
@@ -33,7 +37,7 @@ from toposeat.report.units import (
     format_percent,
     format_seconds,
 )
-from toposeat.report.words import mpi_share, top_pairs, traffic_sentence
+from toposeat.report.words import mpi_share, traffic_sentence
 
 _SHADES = (" .:-=+*#", " ░░▒▒▓▓█")
 _HEAT_STYLES = ("", "blue", "blue", "cyan", "cyan", "yellow", "yellow", "red")
@@ -47,10 +51,7 @@ def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
         parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
     if traffic.rank_info or not traffic.timed:  # there is no run behind a pattern
         parts.append(labelled("Verdict", gain_words(traffic)))
-    rows = _totals(traffic)
-    if rows:
-        header = ("kind", "memory", "bytes", "messages", "pairs")
-        parts += ["", columns(header, rows, right=(2, 3, 4))]
+    parts += _table(TOTAL_HEADER, total_rows(traffic), right=(2, 3, 4))
     if traffic.collective_model:
         note = f"Collective bytes are modelled edges: {clean(traffic.collective_model)}"
         parts += sentences([note], mark="")
@@ -67,31 +68,8 @@ def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
     return lay_out(parts, style)
 
 
-def _totals(traffic: Traffic) -> list[tuple[str, ...]]:
-    return [
-        (
-            kind.value,
-            space.value,
-            format_bytes(int(table.bytes.sum())),
-            format_count(int(table.messages.sum())),
-            format_count(len(table)),
-        )
-        for (kind, space), table in sorted(traffic.tables.items())
-        if len(table)
-    ]
-
-
 def _heaviest(traffic: Traffic) -> list[RenderableType]:
-    pairs = top_pairs(traffic, 5)
-    if not pairs:
-        return []
-    total = int(traffic.table().bytes.sum())
-    rows = [
-        (f"{a} -> {b}", format_bytes(size), format_count(count), format_percent(size / total))
-        for a, b, size, count in pairs
-    ]
-    header = ("heaviest pairs", "bytes", "messages", "of all")
-    return ["", columns(header, rows, right=(1, 2, 3))]
+    return _table(("heaviest pairs", *PAIR_HEADER[1:]), pair_rows(traffic, 5), right=(1, 2, 3))
 
 
 def _heat(traffic: Traffic, style: TextStyle) -> list[RenderableType]:
