@@ -7,7 +7,7 @@ import shlex
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.bench import BenchResult, BenchRow, BenchSource, Gain
+from toposeat.model.bench import BenchResult, BenchSource, Gain
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural
 
@@ -109,7 +109,7 @@ def _table(result: BenchResult) -> RenderableType:
             format_bytes(row.bytes),
             format_seconds(row.default_s),
             format_seconds(row.placed_s),
-            _gain_cell(row),
+            gain_cell(row.placed.mean, is_noise=row.is_noise),
         ]
         cells += [interval(row.placed)] if has_interval else []
         cells += [spread(row.control)] if has_control else []
@@ -123,9 +123,9 @@ def _table(result: BenchResult) -> RenderableType:
     return columns(header, rows, right=range(len(header)))
 
 
-def _gain_cell(row: BenchRow) -> Text:
-    gain = row.placed.mean
-    if row.is_noise:
+def gain_cell(gain: float, *, is_noise: bool) -> Text:
+    """A gain as percent, green or red; `?` where it is not told apart from noise."""
+    if is_noise:
         return Text(f"{percent(gain)} ?", style="yellow")
     return Text(percent(gain), style="green" if gain > 0 else "red" if gain < 0 else "")
 

@@ -8,8 +8,8 @@ import statistics
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.clocked import ClockedOrder, ClockedResult
-from toposeat.report.text.bench import interval, percent, spread
+from toposeat.model.clocked import ClockedResult
+from toposeat.report.text.bench import gain_cell, interval, percent, spread
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
@@ -73,7 +73,7 @@ def _table(result: ClockedResult, word: str) -> RenderableType:
         [
             clean(order.name),
             format_seconds(statistics.median(order.seconds)),
-            _gain_cell(result, order),
+            gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
             interval(order.gain),
             percent(order.predicted),
         ]
@@ -85,10 +85,3 @@ def _table(result: ClockedResult, word: str) -> RenderableType:
         for row, seconds, predicted in zip(rows, clocked, result.predicted_s, strict=True):
             row += [format_seconds(predicted), f"{statistics.median(seconds) / predicted:.2f}"]
     return columns(header, rows, right=range(1, len(header)))
-
-
-def _gain_cell(result: ClockedResult, order: ClockedOrder) -> Text:
-    gain = order.gain.mean
-    if result.is_noise(order):
-        return Text(f"{percent(gain)} ?", style="yellow")
-    return Text(percent(gain), style="green" if gain > 0 else "red")

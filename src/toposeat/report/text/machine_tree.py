@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Component, ComponentKind, Device, Nic, PcieState, Topology
+from toposeat.model.topology import Component, ComponentKind, Device, Link, Nic, PcieState, Topology
 from toposeat.report.forest import Node, build_forest
 from toposeat.report.text.console import TextStyle
 from toposeat.report.units import clean, format_rate
@@ -31,6 +31,12 @@ def rate_words(rate: Quantity) -> str:
     """`~12.0 GB/s` for what only the kind of link tells, `11.3 GB/s` for what was measured."""
     mark = _NOMINAL if rate.source is Source.NOMINAL else ""
     return f"{mark}{format_rate(rate.value)}"
+
+
+def each_way(link: Link) -> str:
+    """The rate of each direction, once if they are the same."""
+    both = (link.forward_bytes_per_s, link.backward_bytes_per_s)
+    return " / ".join(dict.fromkeys(map(rate_words, both)))
 
 
 def machine_tree(topology: Topology, style: TextStyle) -> list[Text]:

@@ -8,6 +8,7 @@ from collections import Counter
 from rich.console import RenderableType
 from rich.text import Text
 
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
@@ -53,21 +54,11 @@ def _differences(record: RunRecord) -> list[str]:
     for seat in record.seats:
         for difference in seat.differences:
             ranks_of.setdefault(difference, []).append(seat.rank)
-    return [
-        f"{'rank' if len(ranks) == 1 else 'ranks'} {_ranges(ranks)}: {difference}"
-        for difference, ranks in ranks_of.items()
-    ]
-
-
-def _ranges(numbers: list[int]) -> str:
-    """`0-3, 7`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+    said = []
+    for difference, ranks in ranks_of.items():
+        who = "rank" if len(ranks) == 1 else "ranks"
+        said.append(f"{who} {format_cpu_list(ranks).replace(',', ', ')}: {difference}")
+    return said
 
 
 def _seats(record: RunRecord) -> RenderableType:

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
 from toposeat.report.text.console import columns
-from toposeat.report.text.machine_tree import rate_words
+from toposeat.report.text.machine_tree import each_way, rate_words
 from toposeat.report.words import (
     component_words,
     device_code,
@@ -40,10 +40,7 @@ def device_link_table(topology: Topology) -> RenderableType | None:
     for link in topology.links:
         if link.kind in _DEVICE_LINKS and devices & set(link.ends):
             lanes = f" x{link.count}" if link.count > 1 else ""
-            way = rate_words(link.forward_bytes_per_s)
-            if link.forward_bytes_per_s != link.backward_bytes_per_s:
-                way = f"{way} / {rate_words(link.backward_bytes_per_s)}"
-            groups[f"{link_medium(link)}{lanes}", way].append(link)
+            groups[f"{link_medium(link)}{lanes}", each_way(link)].append(link)
     rows = [
         (medium, way, _joined_words(topology, links, devices))
         for (medium, way), links in groups.items()
@@ -101,17 +98,13 @@ def _shared_rows(topology: Topology) -> list[tuple[str, str, str, str]]:
         if not users.is_shared or "on-die" in users.link.name:
             continue
         link = users.link
-        forward, backward = link.forward_bytes_per_s, link.backward_bytes_per_s
-        way = rate_words(forward)
-        if forward != backward:
-            way = f"{way} / {rate_words(backward)}"
         both = link.combined_bytes_per_s
         below = _lower_end(components, link)
         rows.append(
             (
                 f"uplink of {component_words(below)}" if below else _ends_words(topology, link),
                 _users_words(topology, users, below),
-                way,
+                each_way(link),
                 rate_words(both) if both is not None else "-",
             )
         )
