@@ -35,6 +35,14 @@ void tps__comm_renew(void) {
   tps__unlock();
 }
 
+/* Under the lock. A thread whose session is not the only one may come here before the thread that
+ * opened the first one has renewed the world. */
+static bool know_world(void) {
+  if (!has_world)
+    has_world = tps__world_group(&world_group);
+  return has_world;
+}
+
 /* World ranks, or the worlds, of all members of `group`; NULL on failure. The caller frees. */
 static int *translate(abi_handle group, int size) {
   int *from = malloc(sizeof *from * ((size_t)size + 1));
@@ -43,8 +51,8 @@ static int *translate(abi_handle group, int size) {
   if (done) {
     for (int i = 0; i < size; ++i)
       from[i] = i;
-    done = size == 0 ||
-           (has_world && tps__mpi.Group_translate_ranks(group, size, from, world_group, to) == 0);
+    done = size == 0 || (know_world() &&
+                         tps__mpi.Group_translate_ranks(group, size, from, world_group, to) == 0);
   }
   free(from);
   if (!done) {
