@@ -57,7 +57,7 @@ def _differences(record: RunRecord) -> list[str]:
     said = []
     for difference, ranks in ranks_of.items():
         who = "rank" if len(ranks) == 1 else "ranks"
-        said.append(f"{who} {format_cpu_list(ranks).replace(',', ', ')}: {difference}")
+        said.append(f"{who} {format_cpu_list(sorted(ranks)).replace(',', ', ')}: {difference}")
     return said
 
 
