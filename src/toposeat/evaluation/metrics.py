@@ -127,7 +127,7 @@ def _bandwidth(topology: Topology, route: Route) -> float:
     back = topology.route_of_pair.get((route.target, route.source))
     limits = [pair_limit(each) for each in (route, back) if each is not None]
     narrowest = min(route_cap(route), *limits)  # either may state the limit of both
-    for link, is_reverse in walk(topology, route):
+    for link, is_reverse in walk(topology.link_of_id, route):
         forward, backward, combined = link_capacities(link)
         both = route.links.count(link.id)  # a staged route may use a link in both directions
         capacity = min(backward if is_reverse else forward, combined / both)

@@ -113,7 +113,7 @@ def network_arrays(topology: Topology) -> NetworkArrays:
             cap.append(own_copy_rate(device))
             latency.append(own_copy_latency(device))
             continue
-        for link, is_reverse in walk(topology, route):
+        for link, is_reverse in walk(topology.link_of_id, route):
             pairs.append(pair)
             links.append(number[link.id])
             reverse.append(is_reverse)

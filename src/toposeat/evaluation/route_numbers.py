@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf, isnan, nan
 
 from toposeat.errors import InputError
@@ -31,11 +31,16 @@ def device_routes(topology: Topology) -> Iterator[Route | None]:
             yield route
 
 
-def walk(topology: Topology, route: Route) -> Iterator[tuple[Link, bool]]:
-    """Links of a route in order, each with whether it is walked from `ends[1]` to `ends[0]`."""
+def walk(links: Mapping[str, Link], route: Route) -> Iterator[tuple[Link, bool]]:
+    """Links of a route in order, each with whether it is walked from `ends[1]` to `ends[0]`.
+
+    Args:
+        links: by id, those of the route at least.
+        route: where to start and which links to take.
+    """
     here = route.source
     for link_id in route.links:
-        link = topology.link_of_id[link_id]
+        link = links[link_id]
         is_reverse = here == link.ends[1]
         here = link.ends[0] if is_reverse else link.ends[1]
         yield link, is_reverse

@@ -315,11 +315,13 @@ def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
     cost = (pace + pace.T) / 2
     links = _NodeLinks.of(node)
     within = [
-        [] if a.id == b.id else links.used(list(walk(node, node.route_of_pair[a.id, b.id])))
+        []
+        if a.id == b.id
+        else links.used(list(walk(node.link_of_id, node.route_of_pair[a.id, b.id])))
         for a in node.devices
         for b in node.devices
     ]
-    out = [[] if r is None else list(walk(node, r)) for r in plan.nic_of_device]
+    out = [[] if r is None else list(walk(node.link_of_id, r)) for r in plan.nic_of_device]
     latency = arrays.latency().reshape(n, n)
     np.fill_diagonal(latency, 0)
     return _core.NodeModel(

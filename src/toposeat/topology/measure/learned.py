@@ -179,7 +179,7 @@ def _links_by_set(
     for route in topology.routes:
         if route.source not in number or route.target not in number:
             continue
-        for link, is_reverse in walk(topology, route):
+        for link, is_reverse in walk(topology.link_of_id, route):
             pair = (number[route.source], number[route.target])
             crossing.setdefault((link.id, not is_reverse), set()).add(pair)
     found: dict[frozenset[int], tuple[str, bool]] = {}

@@ -112,7 +112,7 @@ def _carrying(topology: Topology) -> Topology:
     for route in topology.routes:
         for way in route.protocols or ():
             taken = route if way.links is None else replace(route, links=way.links)
-            for link, is_reverse in walk(topology, taken):
+            for link, is_reverse in walk(topology.link_of_id, taken):
                 step = (link.id, not is_reverse)
                 least[step] = max(least.get(step, 0.0), way.curve.most_bytes_per_s)
     links = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.evaluation.route_numbers import walk
 from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import (
@@ -88,20 +89,11 @@ class Numbered:
             report=tuple(dict.fromkeys(self.report)),
         )
 
-    def walk(self, route: Route) -> Iterator[tuple[Link, bool]]:
-        """Links of a route in order, each with whether it is walked from `ends[1]` to `ends[0]`."""
-        here = route.source
-        for id in route.links:
-            link = self.links[id]
-            backward = here == link.ends[1]
-            here = link.ends[0] if backward else link.ends[1]
-            yield link, backward
-
     def capacity(self, route: Route) -> float:
         """The narrowest link of a route in its direction, bytes/s."""
         return min(
             (link.backward_bytes_per_s if backward else link.forward_bytes_per_s).value
-            for link, backward in self.walk(route)
+            for link, backward in walk(self.links, route)
         )
 
     def set_capacity(self, link: Link, rate: Quantity, *, backward: bool) -> None:
@@ -167,7 +159,7 @@ def _raise_capacities(machine: Numbered) -> None:
         cap = route.cap_bytes_per_s
         if cap is None or cap.source is Source.NOMINAL:
             continue
-        for link, backward in machine.walk(route):
+        for link, backward in walk(machine.links, route):
             capacity = link.backward_bytes_per_s if backward else link.forward_bytes_per_s
             if capacity.value < cap.value:
                 machine.set_capacity(machine.links[link.id], cap, backward=backward)
