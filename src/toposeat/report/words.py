@@ -397,6 +397,9 @@ def _change_words(name: str, before: float, after: float) -> str:
     return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
 
 
+ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`
+
+
 def table_rows(
     before: Evaluation, after: Evaluation, metric: str = "bandwidth"
 ) -> list[tuple[str, str, str, str]]:

@@ -15,6 +15,7 @@ from toposeat.report.text.run import seat_cells
 from toposeat.report.units import format_bytes, format_count, format_rate, format_seconds
 from toposeat.report.words import (
     LINK_WORDS,
+    ROW_OF_OBJECTIVE,
     busiest_words,
     device_code,
     is_default_kept,
@@ -26,7 +27,6 @@ from toposeat.report.words import (
 )
 
 _SEATS_PER_LINE = 8
-_ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def before_after(result: MappingResult) -> Table:
     for number, (name, before, after, change) in enumerate(
         table_rows(result.default, result.placed, result.metric)
     ):
-        is_goal = _ROW_OF_OBJECTIVE.get(result.objective) == number
+        is_goal = ROW_OF_OBJECTIVE.get(result.objective) == number
         look = "better" if change.startswith("-") and len(change) > 1 else ""
         look = "worse" if change.startswith(("+", "x")) else look
         label = Cell(name, mark="objective" if is_goal else "")

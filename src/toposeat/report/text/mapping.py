@@ -14,6 +14,7 @@ from toposeat.model.traffic import Traffic
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 from toposeat.report.words import (
+    ROW_OF_OBJECTIVE,
     busiest_words,
     certificate_words,
     device_number,
@@ -28,8 +29,6 @@ from toposeat.report.words import (
     traffic_sentence,
     verdict_words,
 )
-
-_ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}
 
 
 def render_mapping_text(
@@ -100,7 +99,7 @@ def _before_after(result: MappingResult) -> RenderableType:
     ):
         sign = "green" if change.startswith("-") and len(change) > 1 else ""
         sign = "red" if change.startswith(("+", "x")) else sign
-        goal = "<- objective" if _ROW_OF_OBJECTIVE.get(result.objective) == number else ""
+        goal = "<- objective" if ROW_OF_OBJECTIVE.get(result.objective) == number else ""
         rows.append((name, before, after, Text(change, style=sign), goal))
     return columns(("predicted", "default", "placed", "change", ""), rows, right=(1, 2, 3))
 
