@@ -14,6 +14,7 @@ from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
+from toposeat.topology.graph.relation import UNKNOWN
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
 
@@ -331,7 +332,6 @@ def test_second_matrix_is_reported() -> None:
         ("\tGPU0\tGPU0\nGPU0\tX\tPIX\nGPU0\tPIX\tX\n", 1, "column GPU0 appears twice"),
         ("\tGPU0\nGPU0\tX\nGPU1\tPIX\tX\n", 3, "row GPU1 has no column"),
         ("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU2\tPIX\tX\n", 3, "row GPU2 has no column"),
-        ("\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tPIX\t0-3\nGPU1\tPIX\tX\n", 3, "ends before its"),
         ("\tGPU0\tGPU1\nGPU0\tX\tPIX\t0-3\nGPU1\tPIX\tX\t0-3\n", 2, "more cells than"),
         ("\tGPU0\tCPU Affinity\nGPU0\tX\t7-3\n", 2, "CPU affinity of GPU0 is damaged"),
         ("hello GPU0 world\n", None, "no matrix of nvidia-smi topo -m found"),
@@ -342,3 +342,78 @@ def test_refuses(text: str, line: int | None, words: str) -> None:
         parse_topo_matrix(text, path="f.txt")
     assert caught.value.line == line
     assert caught.value.hint
+
+
+HEADER = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+
+
+@pytest.mark.parametrize(
+    ("rests", "cpus", "nodes"),
+    [
+        (("\t0\t\tN/A", "0-15\t1\t\tN/A"), [None, "0-15"], [0, 1]),
+        (("\t\tN/A\t\tN/A", "\t1\t\tN/A"), [None, None], [None, 1]),
+        (("0-7\t\tN/A\t\tN/A", "8-15\t\t\t"), ["0-7", "8-15"], [None, None]),
+        (("0-71\t0,3-9\t\t2", "72-143\t1,11-17\t\t10"), ["0-71", "72-143"], [0, 1]),
+        (("0-71\t0,2-9\t\tN/A", "0-71\t0-8\t\t1"), ["0-71", "0-71"], [0, 0]),
+        (("0-31\t0-1\t\tN/A", "0-31\t0,2\t\tN/A"), ["0-31", "0-31"], [None, None]),
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "    "])
+def test_empty_cells_between_tabs_are_untold_and_shift_nothing(
+    mark: str, rests: tuple[str, str], cpus: list[str | None], nodes: list[int | None]
+) -> None:
+    """CPU lists are empty where a job may use none of them; Grace lists its GPUs' own nodes too."""
+    rows = f"{mark}GPU0\t X \tNV4\t{rests[0]}\n{mark}GPU1\tNV4\t X \t{rests[1]}\n"
+    matrix = parse_topo_matrix(mark + HEADER + rows)
+    assert [d.cpus for d in matrix.devices] == cpus
+    assert [d.numa_node for d in matrix.devices] == nodes
+    untold = None in cpus or "\t\t\t" in rests[1]
+    assert any("affinity cells are empty" in line for line in matrix.report) == untold
+
+
+def test_an_empty_cell_among_blanks_leaves_the_whole_row_untold() -> None:
+    text = (
+        "        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
+        "GPU0     X      SYS                     0               N/A\n"
+        "GPU1    SYS      X      16-31           1               N/A\n"
+    )
+    matrix = parse_topo_matrix(text)
+    assert [(d.cpus, d.numa_node) for d in matrix.devices] == [(None, None), ("16-31", 1)]
+    assert any("affinity cells are empty" in line for line in matrix.report)
+
+
+def test_an_empty_cell_of_a_pair_is_told_by_the_other_half_or_not_at_all() -> None:
+    head = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\t\nGPU1\t\tX\tSYS\n"
+    matrix = parse_topo_matrix(head + "GPU2\tPHB\tSYS\tX\n")
+    assert [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")] == ["NV4", "PHB"]
+    assert not matrix.report
+    matrix = parse_topo_matrix(head + "GPU2\t\tSYS\tX\n")
+    assert relation(matrix, 0, 2) == UNKNOWN
+    assert merge_topologies([matrix], "untold").route_of_pair["gpu0", "gpu1"].path_class == "NVL"
+    assert "1 pairs have empty cells, first GPU0 - GPU2" in doubts(matrix)
+
+
+def test_gpus_of_a_table_that_is_cut_in_the_rows_of_nics() -> None:
+    text = (
+        "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\n"
+        "GPU0\t X \tPIX\tPIX\tSYS\t0-7\nGPU1\tPIX\t X \tPHB\tSYS\t0-7\n"
+        "NIC0\tPIX\tPHB\t X \tSYS\t\nNIC1\tSYS\tSY"
+    )
+    matrix = parse_topo_matrix(text)
+    assert [token(matrix, "GPU0", name) for name in ("GPU1", "NIC0", "NIC1")] == [
+        "PIX", "PIX", "SYS",
+    ]  # fmt: skip
+    assert "1 of 2 rows of NICs are missing or cut" in doubts(matrix)
+
+
+@pytest.mark.parametrize("glued", ["NV12NV4", "NV12 NV4", "NV12\tNV4"])
+def test_known_words_that_ran_together_are_cut_apart(glued: str) -> None:
+    text = (
+        "      GPU0 GPU1 GPU2 GPU3 CPU Affinity\n"
+        f"GPU0   X  {glued} SYS 0-7\nGPU1 NV12 X SYSNODE 0-7\n"
+        "GPU2 NV4SYS X PIX 0-7\nGPU3 SYS NODE PIXX 0-7\n"
+    )
+    matrix = parse_topo_matrix(text)
+    words = [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")]
+    assert words + [token(matrix, "GPU1", "GPU3")] == ["NV12", "NV4", "NODE"]
+    assert [d.cpus for d in matrix.devices] == ["0-7"] * 4

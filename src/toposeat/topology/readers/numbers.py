@@ -23,7 +23,7 @@ NUMBER_CELLS = "a number or N/A"
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?(?:E[+-]?\d{1,3})?", re.ASCII)
 _COLLIDED = re.compile(r"(?:\d{1,9}\.\d\d){2,}", re.ASCII)
-_NOT_KNOWN = frozenset({"N/A", "[N/A]", "NAN", "-NAN", "INF", "-"})
+_NOT_KNOWN = frozenset({"", "N/A", "[N/A]", "NAN", "-NAN", "INF", "-"})
 
 
 def is_number(cell: str) -> bool:

@@ -118,7 +118,9 @@ def _access(
     for state, count in sorted(Counter(found.values()).items()):
         if state != "OK":
             report.append(f"peer access is {MEANINGS[state]} ({state}) for {count} ordered pairs")
-    torn = [(i, j) for (i, j), state in found.items() if i < j and found[j, i] != state]
+    torn = [
+        (i, j) for (i, j), state in found.items() if i < j and found.get((j, i), state) != state
+    ]
     if torn:
         i, j = torn[0]
         report.append(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.topology import (
     Device,
     FactKind,
@@ -71,6 +72,7 @@ _FAILED = re.compile(
     re.IGNORECASE,
 )
 _COMMAND = re.compile(r"\btopo\s+(-mp?|--matrix(?:_pci)?)\b")
+_OWN_NODES = (7, 8)  # memory nodes of one Grace GPU: eight, or those after its own NUMA id
 _PCIE_ONLY = ("-mp", "--matrix_pci")
 _LEGEND = re.compile(r"^\W*PIX\s*=\s*Connection", re.MULTILINE)
 _NIC_LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*", re.ASCII)
@@ -120,7 +122,7 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
     report: list[str] = []
     gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
     nics = tuple(c for c in table.columns if c not in gpus)
-    relations = _relations(table, (*gpus, *nics), path, report)
+    relations = _relations(table, (*gpus, *nics), len(gpus), path, report)
     cpus, nodes = _affinities(table, gpus, path, report)
     names, uuids, pci = _identities(lines, gpus)
     nic_names = _nic_names(lines[table.end :], nics, report)
@@ -128,7 +130,9 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
     is_pcie = _is_pcie_only(text, relations)
     if is_pcie:
         report.append("topo -mp shows PCIe only: whether there is NVLink is not stated")
-    tells = {FactKind.PCIE_PATHS if is_pcie else FactKind.DEVICE_LINKS, FactKind.NICS}
+    tells = {FactKind.NICS}
+    if all((i, j) in relations for j in range(len(gpus)) for i in range(j)):
+        tells.add(FactKind.PCIE_PATHS if is_pcie else FactKind.DEVICE_LINKS)
     if None not in (*cpus, *nodes):
         tells.add(FactKind.AFFINITY)
     return told_machine(
@@ -156,17 +160,31 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
 
 
 def _relations(
-    table: Table, labels: tuple[str, ...], path: str | Path | None, report: list[str]
+    table: Table, labels: tuple[str, ...], gpus: int, path: str | Path | None, report: list[str]
 ) -> dict[Place, Relation]:
     """What the table states of each pair, once."""
-    if len(table.rows) < len(labels):
+    cut, nics = len(labels) - len(table.rows), len(labels) - gpus
+    if cut == nics > 0:
         report.append("the table has no rows for NICs: relations between NICs are not known")
+    elif cut:
+        report.append(
+            f"{cut} of {nics} rows of NICs are missing or cut: relations between NICs are not all"
+            " known"
+        )
     cells = words_of(table, labels)
     unknown_pairs(cells, MATRIX.is_cell, labels.__getitem__, report, path=path, hint=_SAVE)
     check_symmetric(cells, relation_of_token, labels.__getitem__, path=path, hint=_SAVE)
-    return {
+    told = {
         (min(pair), max(pair)): relation_of_token(at.word) or UNKNOWN for pair, at in cells.items()
     }
+    untold = [(i, j) for j in range(len(labels)) for i in range(min(j, gpus)) if (i, j) not in told]
+    if untold:
+        i, j = untold[0]
+        report.append(
+            f"{len(untold)} pairs have empty cells, first {labels[i]} - {labels[j]}: nothing is"
+            " concluded from them"
+        )
+    return told
 
 
 def _affinities(
@@ -174,35 +192,40 @@ def _affinities(
 ) -> tuple[tuple[str | None, ...], tuple[int | None, ...]]:
     """CPU list and NUMA node of each GPU."""
     rows = {row.label: row for row in table.rows}
-    most = max(len(rows[gpu].rest) for gpu in gpus)
-    cpus: list[str | None] = []
-    nodes: list[int | None] = []
-    for gpu in gpus:
-        row = rows[gpu]
-        if len(row.rest) < most:
-            raise _refusal(
-                f"row {gpu} ends before its affinities: the table is truncated", row, path
-            )
-        cells = dict(zip(table.extras, row.rest, strict=False))
-        cpus.append(cpu_affinity(cells.get("cpu", "N/A"), row, path=path, hint=_SAVE))
-        nodes.append(_numa_affinity(cells.get("numa", "N/A"), row, path))
-    if most < len(table.extras):
-        report.append("the affinity cells are empty or incomplete: CPU affinity is not fully known")
+    told = {gpu: dict(zip(table.extras, rows[gpu].rest, strict=True)) for gpu in gpus}
+    cpus = [cpu_affinity(told[g].get("cpu", ""), rows[g], path=path, hint=_SAVE) for g in gpus]
+    nodes = [_numa_affinity(told[g], rows[g], path) for g in gpus]
+    if table.extras and not all(told[gpu].get(kind) for gpu in gpus for kind in table.extras):
+        report.append("affinity cells are empty or missing: CPU affinity is not fully known")
     if "numa" in table.extras and all(n is None for n in nodes):
         report.append("NUMA affinity is N/A: memory nodes are not known")
     return tuple(cpus), tuple(nodes)
 
 
-def _numa_affinity(cell: str, row: Row, path: str | Path | None) -> int | None:
-    if re.fullmatch(r"\d{1,4}", cell, re.ASCII):
-        return int(cell)
-    if cell != "N/A" and not re.fullmatch(r"\d{1,4}([,-]\d{1,4})+", cell, re.ASCII):
-        raise _refusal(f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}", row, path)
-    return None  # N/A, or several nodes: none of them is *the* near one
+def _numa_affinity(told: Mapping[str, str], row: Row, path: str | Path | None) -> int | None:
+    """The memory node near a GPU; None where none is told, or several are near.
 
-
-def _refusal(message: str, row: Row, path: str | Path | None) -> InputError:
-    return InputError(message, path=path, line=row.line, hint=_SAVE)
+    Grace's GPUs have memory nodes of their own, which are listed too and numbered after those of
+    processors: "0,3-9" beside the GPU's own NUMA id 2.
+    """
+    cell, own = told.get("numa", ""), told.get("gpu", "")
+    if cell in ("", "N/A"):
+        return None
+    try:
+        near = parse_cpu_list(cell)
+    except ValueError:
+        raise InputError(
+            f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}",
+            path=path,
+            line=row.line,
+            hint=_SAVE,
+        ) from None
+    if len(near) > 1:
+        run = parse_cpu_list(format_cpu_list(near).rpartition(",")[2])
+        first = run[0] if len(run) in _OWN_NODES else 0
+        first = int(own) if re.fullmatch(r"\d{1,4}", own, re.ASCII) else first
+        near = tuple(node for node in near if node < first)
+    return near[0] if len(near) == 1 else None
 
 
 def _refuse_without_matrix(lines: list[Line], path: str | Path | None) -> None:

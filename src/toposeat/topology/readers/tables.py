@@ -3,8 +3,9 @@ r"""One engine for the tables that tools print: a reader says what its table loo
     GPU0  GPU1  mlx5_0  CPU Affinity        corner, columns, what else each row says
     GPU0   X    NV4     0-15                label of the row, cells, the rest
 
-Terminal escapes, web pastes, markdown and lines that a terminal wrapped are understood. What is
-cut, shifted or of strange cells is refused with its line. What cells mean is the readers' subject.
+Terminal escapes, web pastes, markdown and lines that a terminal wrapped are understood. Tabs and
+bars separate cells where there are any, and an empty cell tells nothing. What is cut, shifted or of
+strange cells is refused with its line; what follows the complete rows of all devices may be cut.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _MARKS = re.compile(r"^[\s#>*|]+")
 _RULE = re.compile(r"[\s|:\-+=]*")
 _REST_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
 WORD = re.compile(r"[A-Z][A-Z0-9?*+_-]{0,15}", re.ASCII)  # what a tool may print for a pair
+_LONGEST = 16  # word that may be two of them
 _BLANK = "\0"  # inside a label, until labels and cells are told apart
 
 _Title = TypeVar("_Title")
@@ -52,7 +54,8 @@ class TableSpec:
         counted: columns are called 0, 1, 2, ...; rows come in that order.
         is_cell: whether a word, in upper case, is known to stand for a pair.
         cells: what such words are, for messages.
-        learns: the tool may print words that are not known yet; they look like words, and count.
+        learns: the tool prints words, and may print some that are not known yet: they look like
+            words, and count. Two known ones that ran together are cut apart.
         mark: the word of the diagonal, and of nothing else; "" where it is like the rest.
         arrow: the word behind the name of those rows that count.
         extras: columns behind (or before) the cells, with the kind of each.
@@ -86,8 +89,17 @@ class TableSpec:
             text = text.replace(",", " ")
         if not self.counted:
             text = self.label.sub(self._word, text)
+        split = self.split or (self._apart if self.learns else None)
         words = text.split()
-        return [part for word in words for part in self.split(word)] if self.split else words
+        return [part for word in words for part in split(word)] if split else words
+
+    def _apart(self, word: str) -> list[str]:
+        """Two known words that ran together, each."""
+        if self.holds(word):
+            return [word]
+        ways = [(word[:cut], word[cut:]) for cut in range(1, min(len(word), _LONGEST))]
+        known = [way for way in ways if all(map(self.holds, way))]
+        return list(known[0]) if len(known) == 1 else [word]
 
     def _word(self, match: re.Match[str]) -> str:
         return re.sub(r"\s+", _BLANK, self.name(match) if self.name else match[0])
@@ -101,10 +113,23 @@ class TableSpec:
         """Whether a token in the place of a cell is one."""
         return self.holds(token) or (self.learns and WORD.fullmatch(token) is not None)
 
+    def is_needed(self, label: str) -> bool:
+        """Whether a table without the row of this label is cut: of NICs the columns tell most."""
+        return self.counted or not self.square or re.match(self.first, label) is not None
+
+    def cells_between(self, text: str, separator: str) -> list[str] | None:
+        """The cells of a line, "" for empty ones; None where two words have no separator."""
+        if separator == "|":
+            text = text.strip().removeprefix("|").removesuffix("|")
+        else:
+            text = _MARKS.sub("", text)
+        cells = [self.tokens(cell) for cell in text.split(separator)]
+        return None if any(len(cell) > 1 for cell in cells) else ["".join(cell) for cell in cells]
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its cells in column order, then what else it says."""
+    """One row: its cells in column order, then one for each further column; "" is untold."""
 
     label: str
     cells: tuple[str, ...]
@@ -122,7 +147,6 @@ class Table:
     rows: tuple[Row, ...]
     line: int
     end: int
-    markdown: bool
 
 
 def clean_lines(text: str) -> list[Line]:
@@ -192,6 +216,12 @@ def header_after(lines: Sequence[Line], position: int, spec: TableSpec) -> int |
     finder = _Finder(lines, spec, None)
     here = range(position, len(lines))
     return next((lines[i].number for i in here if finder.is_header(lines[i].text)), None)
+
+
+def _padding(cells: Sequence[str]) -> int:
+    """Which empty cell aligns the next one, as nvidia-smi does before N/A; else the last one."""
+    empty = [i for i, cell in enumerate(cells) if not cell]
+    return next((i for i in reversed(empty) if any(cells[i + 1 : i + 2])), empty[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,23 +338,18 @@ class _Finder:
             )
         read = self._counted_rows if self.spec.counted else self._named_rows
         rows, end = read(header, len(line.text))
-        markdown = "|" in line.text
         if rows and self.spec.square:
-            rows = self._whole(columns, rows, end, markdown=markdown)
-        return Table(header.corner, columns, header.extras, tuple(rows), line.number, end, markdown)
+            rows = self._whole(columns, rows, end)
+        return Table(header.corner, columns, header.extras, tuple(rows), line.number, end)
 
-    def _whole(
-        self, columns: tuple[str, ...], rows: list[Row], end: int, *, markdown: bool
-    ) -> list[Row]:
-        """The rows in the order of the columns; hand-made tables may lack those of NICs."""
+    def _whole(self, columns: tuple[str, ...], rows: list[Row], end: int) -> list[Row]:
+        """The rows in the order of the columns; those of NICs may be missing."""
         row_of: dict[str, Row] = {}
         for row in rows:
             if row_of.setdefault(row.label, row) is not row:
                 self.refuse(f"row {row.label} appears twice", row.line)
         missing = [column for column in columns if column not in row_of]
-        if markdown and not any(re.match(self.spec.first, column) for column in missing):
-            missing = []
-        if missing:
+        if any(map(self.spec.is_needed, missing)):
             after = columns[columns.index(missing[0]) :]
             later = (row.line for row in rows if row.label in after)
             what = "the row of {} is" if len(missing) == 1 else "the rows of {} are"
@@ -375,9 +400,18 @@ class _Finder:
                 here += 1
                 continue
             taken, row = self._row(here, header, width)
-            rows.append(row)
+            if len(row.cells) == len(header.columns):
+                rows.append(row)
+            elif self._needs(row, header, rows):
+                self._refuse_length(row.label, len(row.cells), len(header.columns), row.line)
             here = end = here + taken
         return rows, end
+
+    def _needs(self, row: Row, header: _Header, rows: list[Row]) -> bool:
+        """Whether a row that is cut makes a difference: not behind all rows of devices."""
+        names = [column.replace(_BLANK, " ") for column in header.columns]
+        needed = set(filter(self.spec.is_needed, names))
+        return row.label in needed or not needed <= {each.label for each in rows}
 
     def _place(self, tokens: Sequence[str], header: _Header) -> int | None:
         """Where the row's label stands: first, or behind leading affinities."""
@@ -441,6 +475,10 @@ class _Finder:
         return tokens[:start], tokens[start + bool(self.spec.arrow) :]
 
     def _row_of(self, text: str, header: _Header, line: int) -> Row:
+        """A row by its separators where it has them, else by its words; cut ones lack cells."""
+        found = self._separated(text, header)
+        if found is not None:
+            return Row(found[0], found[1], found[2], line)
         (*leading, name), behind = self._behind_label(text, header)
         label, count = name.replace(_BLANK, " "), len(header.columns)
         cells = [token.upper() for token in behind[:count]]
@@ -448,8 +486,8 @@ class _Finder:
         if good < len(cells) and not _REST_CELL.fullmatch(cells[good]):
             self._refuse_cell(cells[good], line, f" ({label}, {header.columns[good]})")
         if good < count:
-            self._refuse_length(label, good, count, line)
-        marks = [c for c, cell in zip(header.columns, cells, strict=True) if cell == self.spec.mark]
+            return Row(label, tuple(cells[:good]), (), line)
+        marks = self._marks(cells, header)
         if self.spec.mark and marks != [name]:
             where = f"in the columns of {', '.join(marks)}" if marks else "nowhere"
             where = where.replace(_BLANK, " ")
@@ -457,7 +495,38 @@ class _Finder:
         rest = (*leading, *behind[count:])
         if len(rest) > len(header.extras):
             self.refuse(f"row {label} has more cells than the header has columns", line)
-        return Row(label, tuple(cells), rest, line)
+        # With fewer nobody knows which: an empty cell before them looks like blanks.
+        told = rest if len(rest) == len(header.extras) else ("",) * len(header.extras)
+        return Row(label, tuple(cells), told, line)
+
+    def _separated(
+        self, text: str, header: _Header
+    ) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+        """Label, cells and the rest of a row whose cells have separators; None if that fits not."""
+        separator = next((mark for mark in "|\t" if mark in text), None)
+        words = self.spec.cells_between(text, separator) if separator else None
+        place = None if words is None else self._place(words, header)
+        if words is None or place is None:
+            return None
+        start, count = place + 1 + bool(self.spec.arrow), len(header.columns)
+        cells = [word.upper() for word in words[start : start + count]]
+        fits = len(cells) == count and all(not c or self.spec.may_hold(c) for c in cells)
+        if not fits or (self.spec.mark and self._marks(cells, header) != [words[place]]):
+            return None
+        behind = words[start + count :]
+        most = len(header.extras) - place
+        while len(behind) > most and "" in behind:
+            del behind[_padding(behind)]
+        rest = (*words[:place], *behind)
+        if len(rest) > len(header.extras):
+            return None
+        told = (*rest, *[""] * (len(header.extras) - len(rest)))
+        return words[place].replace(_BLANK, " "), tuple(cells), told
+
+    def _marks(self, cells: Sequence[str], header: _Header) -> list[str]:
+        """The columns in which a row has the mark of the diagonal."""
+        named = zip(header.columns, cells, strict=True)
+        return [column for column, cell in named if cell == self.spec.mark]
 
     def _refuse_cell(self, cell: str, line: int, where: str = "") -> NoReturn:
         where = where.replace(_BLANK, " ")

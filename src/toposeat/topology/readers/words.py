@@ -34,13 +34,13 @@ class WordAt:
 
 
 def words_of(table: Table, labels: Sequence[str]) -> dict[Pair, WordAt]:
-    """The cells of ordered pairs of different devices, by their positions in `labels`."""
+    """The cells that say something of two different devices, by their positions in `labels`."""
     position = {label: i for i, label in enumerate(labels)}
     return {
         (position[row.label], position[column]): WordAt(cell, row.line)
         for row in table.rows
         for column, cell in zip(table.columns, row.cells, strict=True)
-        if row.label != column
+        if row.label != column and cell
     }
 
 
@@ -113,7 +113,7 @@ def check_symmetric(
 
 def cpu_affinity(cell: str, row: Row, *, path: str | Path | None, hint: str) -> str | None:
     """The CPUs near a device; None where they are not stated."""
-    if cell == "N/A":
+    if cell in ("", "N/A"):
         return None
     try:
         parse_cpu_list(cell)

@@ -84,9 +84,7 @@ def parse(file: FileText) -> Topology:
                 line=at.line,
                 hint=_SAVE,
             )
-    cpus = [
-        cpu_affinity((*row.rest, "N/A")[0], row, path=file.path, hint=_SAVE) for row in table.rows
-    ]
+    cpus = [cpu_affinity("".join(row.rest), row, path=file.path, hint=_SAVE) for row in table.rows]
     return _facts(table, cards, cpus, report)
 
 
