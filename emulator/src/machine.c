@@ -84,6 +84,12 @@ static void read_both(struct reader *reader) {
   machine->way[emu_pair(machine, to, from)].direct.both_bytes_per_ns = bytes_per_ns;
 }
 
+/* What a copy reaches that the target drives. */
+static void read_reads(struct reader *reader) {
+  struct emu_way *way = &reader->machine->way[pair_number(reader)];
+  way->read_bytes_per_ns = rate(reader, 1);
+}
+
 enum stage { DIRECT, UP, DOWN };
 
 static void read_way(struct reader *reader, enum stage stage) {
@@ -169,6 +175,8 @@ static void read_line(struct reader *reader, const char *what) {
     read_way(reader, DOWN);
   else if (strcmp(what, "both") == 0)
     read_both(reader);
+  else if (strcmp(what, "reads") == 0)
+    read_reads(reader);
   else if (strcmp(what, "peer") == 0)
     machine->way[pair_number(reader)].peer = true;
   else if (strcmp(what, "ancestor") == 0) {

@@ -47,6 +47,7 @@ struct emu_device {
 struct emu_way {
   bool peer;
   struct emu_path direct;               /* used with peer access */
+  double read_bytes_per_ns;             /* limit of a copy that the target drives; 0: as `direct` */
   struct emu_path stage_up, stage_down; /* used without */
 };
 

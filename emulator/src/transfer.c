@@ -21,6 +21,14 @@ static void go(struct emu_sent *way, const struct emu_path *path, unsigned engin
   way->engine[way->stages++] = engine;
 }
 
+/* The direct way, for the device that drives the copy: a read may be slower than a write. */
+static struct emu_path driven_by(const struct emu_way *way, bool is_read) {
+  struct emu_path path = way->direct;
+  if (is_read && way->read_bytes_per_ns > 0)
+    path.cap_bytes_per_ns = way->read_bytes_per_ns;
+  return path;
+}
+
 static struct emu_path within(unsigned device) {
   const struct emu_machine *machine = emu_driver.machine;
   return (struct emu_path){.cap_bytes_per_ns = machine->device[device].copy_bytes_per_ns,
@@ -39,7 +47,8 @@ static void choose_paths(struct transfer *transfer, unsigned device) {
   } else if (from->on_device && to->on_device) {
     const struct emu_way *way = emu_way(machine, from->physical, to->physical);
     if (goes_direct(&transfer->copy, way)) {
-      go(sent, &way->direct, device);
+      const struct emu_path direct = driven_by(way, device == to->physical);
+      go(sent, &direct, device);
     } else {
       go(sent, &way->stage_up, from->physical);
       go(sent, &way->stage_down, to->physical);

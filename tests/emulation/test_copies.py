@@ -326,3 +326,34 @@ def test_one_engine_drives_one_copy_at_a_time(tmp_path: Path) -> None:
     assert any_number > 1.2 * port
     with pytest.raises(UsageError, match="9 copy engines"):
         machine_text(machine, engines=9)
+
+
+def test_reads_slower_than_writes(tmp_path: Path) -> None:
+    text = machine_text(read_topology("k80-16"), scale=0.02, reads=0.25)
+    # of one pair alone: the source drives a push, the target a pull
+    roles: list[tuple[int, int, bool | None]] = [(0, 1, True), (1, 0, None)]
+    written = together(roles, text, tmp_path)
+    (tmp_path / "machine.state").unlink()
+    read = together([(0, 1, None), (1, 0, False)], text, tmp_path)
+    limit = 0.02 * 10e9
+    assert 0.5 * limit < written <= 1.05 * limit
+    assert read <= 0.25 * 1.05 * limit
+    with pytest.raises(UsageError, match="reads at 2"):
+        machine_text(read_topology("k80-16"), reads=2)
+
+
+def test_the_truth_paces_and_the_drivers_say_something_else() -> None:
+    told, truth = read_topology("dgx-1v"), read_topology("l40s-8")
+
+    def lines(text: str, *words: str) -> list[str]:
+        return [line for line in text.splitlines() if line.startswith(words)]
+
+    both = machine_text(told, truth=truth)
+    said = ("device", "ancestor", "nvlink", "peer")
+    paced = ("channel", "direct", "stage-", "both", "to-host", "from-host")
+    copied = [line.split()[:8] for line in lines(both, "device")]  # a copy within is the truth's
+    assert copied == [line.split()[:8] for line in lines(machine_text(told), "device")]
+    assert lines(both, *said[1:]) == lines(machine_text(told), *said[1:])
+    assert lines(both, *paced) == lines(machine_text(truth), *paced)
+    with pytest.raises(InputError, match="k80-16 has 16 devices, dgx-1v has 8"):
+        machine_text(told, truth=read_topology("k80-16"))

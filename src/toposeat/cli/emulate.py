@@ -19,6 +19,12 @@ class EmulateCommand(Command):
         """Declare this verb's options."""
         add_topology_option(parser)
         parser.add_argument(
+            "--truth",
+            metavar="SRC",
+            help="the machine that paces the copies, where it differs from what the drivers say"
+            " (default: that of -t)",
+        )
+        parser.add_argument(
             "--scale",
             metavar="X",
             type=float,
@@ -31,6 +37,14 @@ class EmulateCommand(Command):
             type=int,
             default=0,
             help="copy engines per GPU; each drives one copy at a time (default: 0, no limit)",
+        )
+        parser.add_argument(
+            "--reads",
+            metavar="X",
+            type=float,
+            default=1.0,
+            help="what a copy reaches that the target drives, as a share of one that the source"
+            " drives (default: 1)",
         )
         parser.add_argument(
             "--hide",
@@ -48,13 +62,24 @@ class EmulateCommand(Command):
         from toposeat.launch import run_child  # noqa: PLC0415
 
         machine = topology.read_topology(args.topology)
+        truth = None if args.truth is None else topology.read_topology(args.truth)
         if args.dry_run:
-            write_result(emulation.machine_text(machine, scale=args.scale, engines=args.engines))
+            write_result(
+                emulation.machine_text(
+                    machine, truth=truth, scale=args.scale, engines=args.engines, reads=args.reads
+                )
+            )
             return 0
         command = require_launch(args, self.name)
-        with emulation.emulated_node(machine, scale=args.scale, engines=args.engines) as node:
+        with emulation.emulated_node(
+            machine, truth=truth, scale=args.scale, engines=args.engines, reads=args.reads
+        ) as node:
             environment = node.environment(os.environ)
             if args.hide:
                 environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide
-            tell(f"Emulating {machine.name}: every time below is of the stand-in, not of a GPU")
+            paced = "" if truth is None else f", paced as {truth.name}"
+            tell(
+                f"Emulating {machine.name}{paced}: every time below is of the stand-in, not of a"
+                " GPU"
+            )
             return run_child(command, environment)

@@ -58,30 +58,50 @@ _Hops = list[tuple[Link, bool]]
 
 
 def machine_text(
-    topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S, engines: int = 0
+    topology: Topology,
+    *,
+    truth: Topology | None = None,
+    scale: float = 1.0,
+    ipc_open_s: float = IPC_OPEN_S,
+    engines: int = 0,
+    reads: float = 1.0,
 ) -> str:
     """The machine file of a topology of one node.
 
     Args:
-        topology: what to emulate. Pairs whose peer access is not known are taken to have it.
+        topology: what the drivers say. Pairs whose peer access is not known are taken to have it.
+        truth: the machine whose links pace the copies, if another one; its devices are those of
+            `topology`, in their order.
         scale: factor on every bandwidth; far below 1 so that real copies on the CPU keep pace.
         ipc_open_s: what opening another process's memory takes.
         engines: copy engines of a device; each drives one copy at a time. 0: no limit.
+        reads: what a copy that the target drives reaches of what one that the source drives does.
 
     Raises:
-        InputError: several hosts, devices that reach no host memory, or too many parts.
-        UsageError: a scale that is not positive, or a wrong number of engines.
+        InputError: several hosts, devices that reach no host memory, or too many parts; a truth
+            with another number of devices.
+        UsageError: a scale or a share that is not positive, or a wrong number of engines.
     """
     if not 0 < scale < 1e6:
         raise UsageError(f"a scale of {scale:g} is not above 0", hint="for example --scale 0.01")
+    if not 0 < reads <= 1:
+        raise UsageError(f"reads at {reads:g} of writes", hint="above 0, at most 1")
     if not 0 <= engines <= MAX_ENGINES:
         raise UsageError(f"{engines} copy engines", hint=f"1 to {MAX_ENGINES}, or 0 for no limit")
-    if len(topology.hosts) > 1:
+    paced = topology if truth is None else truth
+    for machine in (topology, paced):
+        if len(machine.hosts) > 1:
+            raise InputError(
+                f"{machine.name} has {len(machine.hosts)} hosts; the stand-in is one node",
+                hint="give the topology of one node",
+            )
+    if len(paced.devices) != len(topology.devices):
         raise InputError(
-            f"{topology.name} has {len(topology.hosts)} hosts; the stand-in is one node",
-            hint="give the topology of one node",
+            f"{paced.name} has {len(paced.devices)} devices, {topology.name} has"
+            f" {len(topology.devices)}",
+            hint="the truth and what the drivers say are of the same devices",
         )
-    writer = _Writer(topology, scale)
+    writer = _Writer(topology, paced, scale, reads)
     if not 1 <= len(topology.devices) <= MAX_DEVICES or writer.channels > MAX_CHANNELS:
         raise InputError(
             f"{topology.name} is too large to emulate: {len(topology.devices)} devices,"
@@ -102,13 +122,17 @@ def machine_text(
 
 
 class _Writer:
-    def __init__(self, topology: Topology, scale: float) -> None:
+    """`topology` is what the drivers say, `paced` what the copies take their time from."""
+
+    def __init__(self, topology: Topology, paced: Topology, scale: float, reads: float) -> None:
         self.topology = topology
+        self.paced = paced
         self.scale = scale
-        self.host = HostPaths(topology)
+        self.reads = reads
+        self.host = HostPaths(paced)
         self.channel_of: dict[tuple[str, str], int] = {}
         self.rates: list[float] = []
-        for link in topology.links:
+        for link in paced.links:
             self._add(link.id, "forward", link.forward_bytes_per_s.value)
             self._add(link.id, "backward", link.backward_bytes_per_s.value)
             if link.combined_bytes_per_s is not None:
@@ -129,20 +153,22 @@ class _Writer:
     def lines(self) -> Iterator[str]:
         for number, rate in enumerate(self.rates):
             yield f"channel {number} {rate:.17g}"
-        homes = {d.id: self.host.home(d) for d in self.topology.devices}
+        homes = {d.id: self.host.home(d) for d in self.paced.devices}
         for i, device in enumerate(self.topology.devices):
             yield self._device(i, device)
-            home = homes[device.id]
-            yield f"to-host {i} {self._path(self.host.links(device.id, home), None)}"
-            yield f"from-host {i} {self._path(self.host.links(home, device.id), None)}"
-        for i, a in enumerate(self.topology.devices):
-            for j, b in enumerate(self.topology.devices):
+            paced = self.paced.devices[i].id
+            home = homes[paced]
+            yield f"to-host {i} {self._path(self.host.links(paced, home), None)}"
+            yield f"from-host {i} {self._path(self.host.links(home, paced), None)}"
+        for i, a in enumerate(self.paced.devices):
+            for j, b in enumerate(self.paced.devices):
                 if i != j:
-                    yield from self._pair(i, j, a, b, homes)
+                    yield from self._ways(i, j, a, b, homes)
+                    yield from self._told(i, j)
 
     def _device(self, number: int, device: Device) -> str:
         pcie = device.pcie
-        copy = device.copy_bytes_per_s
+        copy = self.paced.devices[number].copy_bytes_per_s
         words = (
             device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
             device.uuid
@@ -157,30 +183,36 @@ class _Writer:
         )
         return f"device {number} {' '.join(map(str, words))}"
 
-    def _pair(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
-        route = self.topology.route_of_pair.get((a.id, b.id))
-        if route is None:
-            raise InputError(
-                f"no route from {a.id} to {b.id} in {self.topology.name}",
-                hint="emulate a topology whose devices are all connected",
-            )
+    def _ways(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
+        """What copies from one device to another occupy."""
+        route = _route(self.paced, a, b)
         up, down = self._stages(route, a, b, homes)
         cap = route.cap_bytes_per_s.value if route.cap_bytes_per_s else None
         yield f"direct {i} {j} {self._path(self._hops(route), cap)}"
         if route.combined_bytes_per_s is not None:  # the smaller of two routes' counts
-            back = self.topology.route_of_pair.get((b.id, a.id))
+            back = self.paced.route_of_pair.get((b.id, a.id))
             other = back.combined_bytes_per_s if back else None
             both = min(x.value for x in (route.combined_bytes_per_s, other) if x is not None)
             yield f"both {i} {j} {both * self.scale:.17g}"
         yield f"stage-up {i} {j} {self._path(up, cap)}"
         yield f"stage-down {i} {j} {self._path(down, None)}"
+        if self.reads < 1:
+            alone = min(self.rates[channel] for channel in self._channels(self._hops(route)))
+            limit = alone if cap is None else min(alone, cap * self.scale)
+            yield f"reads {i} {j} {limit * self.reads:.17g}"
+
+    def _told(self, i: int, j: int) -> Iterator[str]:
+        """What the drivers say of a pair."""
+        a, b = self.topology.devices[i], self.topology.devices[j]
+        route = _route(self.topology, a, b)
         if route.peer_access is not False and not route.staged:
             yield f"peer {i} {j}"
         yield f"ancestor {i} {j} {_ANCESTOR.get(route.path_class, 50)}"
         lanes = [
-            link.count
-            for link, _ in self._hops(route)
-            if link.kind is LinkKind.NVLINK and {*link.ends} == {a.id, b.id}
+            self.topology.link_of_id[link].count
+            for link in route.links
+            if self.topology.link_of_id[link].kind is LinkKind.NVLINK
+            and {*self.topology.link_of_id[link].ends} == {a.id, b.id}
         ]
         if lanes:
             yield f"nvlink {i} {j} {min(sum(lanes), 18)}"
@@ -189,7 +221,7 @@ class _Writer:
         self, route: Route, a: Device, b: Device, homes: dict[str, str]
     ) -> tuple[_Hops, _Hops]:
         """The two halves of a copy through host memory near the source."""
-        kinds = {c.id: c.kind for c in self.topology.components}
+        kinds = {c.id: c.kind for c in self.paced.components}
         hops = self._hops(route)
         here = route.source
         for number, (link, backward) in enumerate(hops, 1):
@@ -203,7 +235,7 @@ class _Writer:
         here = route.source
         hops: _Hops = []
         for link_id in route.links:
-            link = self.topology.link_of_id[link_id]
+            link = self.paced.link_of_id[link_id]
             backward = here != link.ends[0]
             hops.append((link, backward))
             here = link.ends[0] if backward else link.ends[1]
@@ -225,3 +257,13 @@ class _Writer:
             yield self.channel_of[link.id, "backward" if backward else "forward"]
             if (link.id, "combined") in self.channel_of:
                 yield self.channel_of[link.id, "combined"]
+
+
+def _route(machine: Topology, source: Device, target: Device) -> Route:
+    route = machine.route_of_pair.get((source.id, target.id))
+    if route is None:
+        raise InputError(
+            f"no route from {source.id} to {target.id} in {machine.name}",
+            hint="emulate a topology whose devices are all connected",
+        )
+    return route

@@ -40,16 +40,24 @@ class EmulatedNode:
 
 @contextmanager
 def emulated_node(
-    topology: Topology, *, scale: float = 1.0, ipc_open_s: float = IPC_OPEN_S, engines: int = 0
+    topology: Topology,
+    *,
+    truth: Topology | None = None,
+    scale: float = 1.0,
+    ipc_open_s: float = IPC_OPEN_S,
+    engines: int = 0,
+    reads: float = 1.0,
 ) -> Iterator[EmulatedNode]:
-    """An emulated node that exists as long as the block.
+    """An emulated node that exists as long as the block; arguments as of `machine_text`.
 
     Raises:
         InputError: the topology cannot be emulated.
-        UsageError: a scale that is not positive, or a wrong number of engines.
+        UsageError: a number that is out of range.
         UnavailableError: this package was built without the stand-in.
     """
-    text = machine_text(topology, scale=scale, ipc_open_s=ipc_open_s, engines=engines)
+    text = machine_text(
+        topology, truth=truth, scale=scale, ipc_open_s=ipc_open_s, engines=engines, reads=reads
+    )
     libraries = native_path("emulator/libcuda.so.1").parent
     _remove_leftovers()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_shared_memory()))
