@@ -118,6 +118,10 @@ papers: ## rewrite docs/explanation/papers.md: published figures beside ours
 emulated-gains: setup-bench build ## clock 16 ranks on emulated GPUs anew, rewrite docs/explanation/emulated-gains.md
 	@python -m benchmarks.emulated_gain --page docs/explanation/emulated-gains.md
 
+.PHONY: regret
+regret: setup-bench build ## clock placements whose premises are false, rewrite docs/explanation/regret.md (an hour)
+	@python -m benchmarks.regret --page docs/explanation/regret.md
+
 .PHONY: clean
 clean: ## remove what was built, keep .venv
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
