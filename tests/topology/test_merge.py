@@ -154,7 +154,9 @@ def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
         passed = {end for id in each.links for end in topology.link_of_id[id].ends}
         assert "numa0" in passed
         assert each.cap_bytes_per_s is not None
-        assert each.cap_bytes_per_s.source is Source.NOMINAL
+        assert each.cap_bytes_per_s.source is Source.ASSUMED
+        assert set(each.cap_bytes_per_s.premises) <= {p.what for p in topology.premises}
+        assert "staged copies" in each.cap_bytes_per_s.premises
     assert there.links == back.links[::-1]
 
 

@@ -114,7 +114,7 @@ class MeasureCommand(Command):
             print_json(measurement_document(pci, protocols, results, tried, host))
         else:
             write_result(measurement_text(protocols, results, tried, host))
-        machine = _machine(base, facts, [each for each in tried if each.limits])
+        machine = _machine(base, facts, tried)
         machine = measure.with_results(machine, pci, results, protocols[0])
         machine = _marked(machine)
         unseen = measure.unseen_devices(base, pci) if base is not None and not devices else []
@@ -129,12 +129,13 @@ class MeasureCommand(Command):
         return 0
 
 
-def _machine(base: Topology | None, facts: Topology, shared: Sequence[SharedLink]) -> Topology:
+def _machine(base: Topology | None, facts: Topology, tried: Sequence[SharedLink]) -> Topology:
     from toposeat.topology import measure  # noqa: PLC0415
 
     if base is not None:
-        return measure.measured_topology(base, facts, shared)
+        return measure.measured_topology(base, facts, tried)
     try:
+        shared = [each for each in tried if each.limits]
         return measure.topology_of_measurement("measured", facts, shared)
     except ValueError as error:
         raise measure.MeasureError(

@@ -14,7 +14,6 @@ from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import OBJECTIVES, MapOptions
-from toposeat.model.quantity import Source
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
@@ -188,7 +187,7 @@ def _number_notes(topology: Topology) -> list[str]:
     ids = {device.id for device in topology.devices}
     routes = [r for r in topology.routes if r.source in ids and r.target in ids]
     known = sum(
-        r.cap_bytes_per_s is not None and r.cap_bytes_per_s.source is not Source.NOMINAL
+        r.cap_bytes_per_s is not None and r.cap_bytes_per_s.source.is_of_this_machine
         for r in routes
     )
     notes = []

@@ -151,7 +151,7 @@ def encode_json(value: object, *, schema: str) -> str:
 
 
 def builtins_of(value: object) -> Any:
-    """Plain dicts, lists and scalars of a noun; members that are None are left out.
+    """Plain dicts, lists and scalars of a noun; None is left out, and so are no `premises`.
 
     Names that were no UTF-8 (Python holds their bytes as lone surrogates) are written with escapes,
     because no JSON reader would take them back.
@@ -166,7 +166,7 @@ def _without_none(value: Any) -> Any:
         return {
             _without_none(key): _without_none(item)
             for key, item in value.items()
-            if item is not None
+            if item is not None and (item or key != "premises")
         }
     if isinstance(value, list | tuple):
         return [_without_none(item) for item in value]

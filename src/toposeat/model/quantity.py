@@ -12,6 +12,12 @@ class Source(StrEnum):
     NOMINAL = "nominal"  # from the kind of a link: a data sheet or a table of constants
     MEASURED = "measured"  # by a benchmark on this machine, or published for this very machine
     USER = "user"  # stated by the user
+    ASSUMED = "assumed"  # stated by nobody: a default with an interval (`model.premise`)
+
+    @property
+    def is_of_this_machine(self) -> bool:
+        """Whether somebody measured or stated it for the very machine."""
+        return self in (Source.MEASURED, Source.USER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +25,13 @@ class Quantity:
     """A non-negative number and its source; the unit is in the name of the field that holds it.
 
     `spread`, where it is known, is how far repeated measurements were apart, relative to `value`.
+    `premises` names what an assumed number is proportional to: premises of its topology.
     """
 
     value: float
     source: Source = Source.NOMINAL
     spread: float | None = None
+    premises: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.value < float("inf"):

@@ -24,6 +24,7 @@ from toposeat.model.number_checks import (
 from toposeat.model.pair import Bond, LinkKind, Pair
 from toposeat.model.pair_numbers import HostNumbers, LaneState, PairNumbers
 from toposeat.model.part_error import PartError
+from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity
 from toposeat.model.route import (
     CopyProtocol,
@@ -289,7 +290,7 @@ class Topology(Shown):
     (cgroup, container): they are no devices. `pairs` is what is told of pairs of vertices,
     `pair_fraction` what a single flow reaches of the PCIe links it uses, by path class (all of it
     where a class is missing). `routes` follow from links, pairs and fractions
-    (`topology.graph.routes.with_routes`).
+    (`topology.graph.routes.with_routes`). `premises` are what its assumed numbers depend on.
     The order of `devices` is the default order: rank i of the default placement gets `devices[i]`.
     Nothing is checked before `check` is called: by what derives the routes, and by what loads.
     """
@@ -312,6 +313,7 @@ class Topology(Shown):
     numbers: tuple[PairNumbers, ...] = ()
     host_copies: tuple[HostNumbers, ...] = ()
     lanes: tuple[LaneState, ...] = ()
+    premises: tuple[Premise, ...] = ()
 
     def check(self) -> None:
         """Refuse members that contradict each other.
@@ -335,6 +337,7 @@ class Topology(Shown):
             (_on_host(d, d.pci_bus_id) for d in self.devices),
         )
         _check_unique("link", "links", (link.id for link in self.links))
+        _check_unique("premise", "premises", (premise.what for premise in self.premises))
         known: set[str] = set()
         for member, vertices in (
             ("devices", self.devices),

@@ -9,6 +9,7 @@ from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.placement import Placement
+from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,
@@ -190,12 +191,20 @@ def quantity_counts(topology: Topology) -> dict[Source, int]:
     return {source: counts[source] for source in Source}
 
 
+def premise_words(premise: Premise) -> str:
+    """`capacity between sockets 26.8 GB/s (11 to 144)`."""
+    return (
+        f"{clean(premise.what)} {premise.nominal:.4g} {clean(premise.unit)}"
+        f" ({premise.low:.4g} to {premise.high:.4g})"
+    )
+
+
 def link_source_words(topology: Topology) -> str:
     """`12 links measured, 3 nominal`, by the source of their capacities."""
     counts = Counter(link.forward_bytes_per_s.source for link in topology.links)
     parts = [
         f"{counts[s]} {s.value}"
-        for s in (Source.MEASURED, Source.USER, Source.NOMINAL)
+        for s in (Source.MEASURED, Source.USER, Source.NOMINAL, Source.ASSUMED)
         if counts[s]
     ]
     if not parts:

@@ -93,6 +93,7 @@ class _Merge:
         """The whole machine."""
         builder = draw(self.base, self.known)
         builder.report += self.doubts
+        builder.premises += [each for part in self.trust for each in part.premises]
         drawn = draw_nics(builder, self.known)
         self._draw_bonds(builder)
         builder.pairs = self._pairs(builder, drawn)

@@ -23,6 +23,7 @@ from toposeat.errors import UsageError
 from toposeat.model.topology import ComponentKind, Device, FactKind, LinkKind, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.premises import without_premises
 
 MAX_DEVICES = 256
 _MAX_TEXT = 300  # messages quote parts of it
@@ -84,11 +85,12 @@ def synthetic_topology(text: str) -> Topology:
     for i in range(count):
         builder.devices.append(Device(id=f"gpu{i}", index=i, forwards=kind in _FORWARDING))
     write(builder, request)
-    return builder.build(
+    machine = builder.build(
         name=text.strip(),
         origin="synthetic",
         description=f"synthetic {kind} of {count} devices",
     )
+    return without_premises(machine)  # what is not stated is so: there is no other machine
 
 
 def _with_options(request: _Request, text: str, *, levels: int) -> _Request:

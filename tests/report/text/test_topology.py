@@ -14,7 +14,7 @@ SMALL_TREE = """\
 Topology  small-tree, 4 x Tesla K80, 10 links nominal
           four devices below two packages
 Origin    written by hand
-Numbers   31 nominal; ~ marks nominal ones: from the kind of link, not measured here
+Numbers   31 nominal; ~ marks nominal ones, not measured here
 
 package 0
 └─ host bridge 0  [~12.0 GB/s PCIe]

@@ -200,13 +200,14 @@ def test_becomes_a_graph(recorded: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_routes_every_pair_with_nominal_numbers(recorded: Path, name: str) -> None:
+def test_routes_every_pair_with_numbers_that_are_not_measured(recorded: Path, name: str) -> None:
     topology = read_topology(recorded / name)
     ends = [d.id for d in topology.devices] + [n.id for n in topology.nics]
     for source in topology.devices:
         for target in ends:
             assert (source.id == target) != ((source.id, target) in topology.route_of_pair)
-    assert {link.forward_bytes_per_s.source.value for link in topology.links} == {"nominal"}
+    sources = {link.forward_bytes_per_s.source.value for link in topology.links}
+    assert sources <= {"nominal", "assumed"}
     assert all(route.peer_access is None for route in topology.routes)
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Component, ComponentKind, Device, Link, Nic, PcieState, Topology
 from toposeat.report.forest import Node, build_forest
 from toposeat.report.text.console import TextStyle
@@ -29,7 +29,7 @@ _NOMINAL = "~"
 
 def rate_words(rate: Quantity) -> str:
     """`~12.0 GB/s` for what only the kind of link tells, `11.3 GB/s` for what was measured."""
-    mark = _NOMINAL if rate.source is Source.NOMINAL else ""
+    mark = _NOMINAL if not rate.source.is_of_this_machine else ""
     return f"{mark}{format_rate(rate.value)}"
 
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from rich.console import RenderableType
 
 from toposeat.model.flow_rate import flow_rate
-from toposeat.model.quantity import Source
 from toposeat.model.topology import PathClass, Route, Topology
 from toposeat.report.text.console import TextStyle, columns
 from toposeat.report.units import three_digits
@@ -66,7 +65,7 @@ def rate_cell(topology: Topology, route: Route) -> str:
     rate = flow_rate(topology, route)
     if rate is None:
         return ""
-    mark = NOMINAL_MARK if rate.source is Source.NOMINAL else ""
+    mark = NOMINAL_MARK if not rate.source.is_of_this_machine else ""
     return f"{mark}{_short(rate.value / 1e9)}"
 
 

@@ -16,6 +16,7 @@ from toposeat.report.units import clean, format_bytes, format_rate, format_secon
 from toposeat.report.words import (
     LINK_WORDS,
     PATH_CLASS_WORDS,
+    premise_words,
     quantity_counts,
     remarks,
     topology_sentence,
@@ -50,7 +51,12 @@ def render_topology_text(topology: Topology, style: TextStyle = PLAIN) -> str:
 def _provenance(topology: Topology) -> list[RenderableType]:
     """Who published the numbers, what was assumed, what is hidden or doubtful."""
     parts: list[RenderableType] = []
-    for title, lines in (("Sources", topology.sources), ("Remarks", remarks(topology))):
+    assumed = [f"{premise_words(each)}: {clean(each.source)}" for each in topology.premises]
+    for title, lines in (
+        ("Sources", topology.sources),
+        ("Assumed", assumed),
+        ("Remarks", remarks(topology)),
+    ):
         if lines:
             parts += ["", title, *sentences(lines)]
     if topology.hidden:
@@ -64,8 +70,9 @@ def number_words(topology: Topology) -> str:
     """Where capacities and limits come from: provenance of every number that is shown."""
     counts = quantity_counts(topology)
     parts = [f"{count} {source.value}" for source, count in counts.items() if count]
-    mark = f"; {NOMINAL_MARK} marks nominal ones: from the kind of link, not measured here"
-    return ", ".join(parts) + (mark if counts[Source.NOMINAL] else "")
+    of_kind = [s.value for s in (Source.NOMINAL, Source.ASSUMED) if counts[s]]
+    mark = f"; {NOMINAL_MARK} marks {' and '.join(of_kind)} ones, not measured here"
+    return ", ".join(parts) + (mark if of_kind else "")
 
 
 def _hidden_words(topology: Topology) -> str:

@@ -32,6 +32,7 @@ from toposeat.topology.catalogue.machine_file import (
     quantity,
 )
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.premises import PCIE_DUPLEX, SOCKET_DUPLEX, between_sockets
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ _LATENCY = {
     LinkKind.SMP: k.LATENCY_SMP,
     LinkKind.PCIE: k.LATENCY_PCIE_BRIDGE,
 }
-_COMBINED = {LinkKind.PCIE: k.PCIE_COMBINED, LinkKind.SMP: k.SMP_COMBINED}
+_COMBINED = {LinkKind.PCIE: PCIE_DUPLEX, LinkKind.SMP: SOCKET_DUPLEX}
 
 
 def build_machine(name: str, origin: str, spec: MachineFile) -> Topology:
@@ -286,14 +287,15 @@ class _Assembly:
         elif lane:
             capacity = nominal(lane.data_sheet * links.lanes)
         else:
-            capacity = nominal(self._nominal_rate(links, kind))
+            capacity = self._nominal_rate(links, kind)
         combined: Quantity | None = None
         if links.combined_bytes_per_s is not None:
             combined = quantity(links.combined_bytes_per_s)
         elif lane and lane.combined is not None:
             combined = nominal(lane.combined * links.lanes)
         elif kind in _COMBINED and not links.full_duplex:
-            combined = nominal(capacity.value * _COMBINED[kind])
+            duplex = _COMBINED[kind]
+            combined = self.builder.assume(capacity.value * duplex.nominal, duplex, of=capacity)
         flow = links.flow_bytes_per_s
         if flow is None and lane and links.bytes_per_s is None:
             flow = k.flow_of_bond(lane, links.lanes)
@@ -310,11 +312,13 @@ class _Assembly:
             name=links.name or (lane.name if lane else ""),
         )
 
-    def _nominal_rate(self, links: Links, kind: LinkKind) -> float:
+    def _nominal_rate(self, links: Links, kind: LinkKind) -> Quantity:
         if kind is LinkKind.PCIE:
-            return k.pcie_bytes_per_s(self._generation(links.generation), links.width or 16)
+            generation = self._generation(links.generation)
+            return nominal(k.pcie_bytes_per_s(generation, links.width or 16))
         if kind is LinkKind.SMP:
-            return k.SMP_OF_PCIE[self._generation(links.generation)]
+            generation = self._generation(links.generation)
+            return self.builder.assume(k.SMP_OF_PCIE[generation], between_sockets(generation))
         raise ValueError(f"give the bytes_per_s of {kind.value} links, or a type that has them")
 
     def _generation(self, stated: int | None) -> int:

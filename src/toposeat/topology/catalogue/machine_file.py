@@ -40,6 +40,10 @@ class Stated(Struct, frozen=True, forbid_unknown_fields=True):
     value: _Rate
     source: Source
 
+    def __post_init__(self) -> None:
+        if self.source is Source.ASSUMED:
+            raise PartError("leave out what is assumed: it gets its interval", "source")
+
 
 class Devices(Struct, frozen=True, forbid_unknown_fields=True):
     """All GPUs of a host; a list shorter than `count` is shared out evenly, in order."""

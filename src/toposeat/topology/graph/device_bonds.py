@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from toposeat.model.premise import Premise
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.premises import lane_of_untold_product
 
 
 def add_bonds(
@@ -29,7 +31,7 @@ def add_bonds(
                 " number that is not zero is taken"
             )
         count = min(n for n in counts.values() if n)
-        builder.device_link(a, b, lanes[a], count, port=False)
+        builder.device_link(a, b, lanes[a], count, port=False, premise=_premise(lanes[a]))
 
 
 def add_fabrics(
@@ -57,8 +59,13 @@ def add_fabrics(
         )
         names.append(id)
         for gpu in sorted(gpus, key=lambda g: int(g[3:])):
-            builder.device_link(gpu, id, lanes[gpu], sum(ports[gpu].values()), port=True)
+            count, lane = sum(ports[gpu].values()), lanes[gpu]
+            builder.device_link(gpu, id, lane, count, port=True, premise=_premise(lane))
     _join_boards(builder, names, groups, ports, lanes)
+
+
+def _premise(lane: k.DeviceLink) -> Premise | None:
+    return lane_of_untold_product(lane) if lane is k.NVLINK_UNKNOWN else None
 
 
 def _join_boards(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     ANY_HOST,
@@ -21,6 +22,14 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import with_routes
+from toposeat.topology.premises import (
+    PCIE_DUPLEX,
+    PCIE_RATE,
+    SOCKET_DUPLEX,
+    assumed,
+    between_sockets,
+    joined,
+)
 from toposeat.topology.told import told_pairs
 
 
@@ -41,6 +50,7 @@ class GraphBuilder:
     tells: set[FactKind] = field(default_factory=set)
     metadata: dict[str, str] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
+    premises: list[Premise] = field(default_factory=list)
     _parallel: dict[str, int] = field(default_factory=dict)
 
     def component(
@@ -77,7 +87,7 @@ class GraphBuilder:
         latency_s: float | Quantity,
         backward_bytes_per_s: float | Quantity | None = None,
         combined_bytes_per_s: float | Quantity | None = None,
-        flow_bytes_per_s: float | None = None,
+        flow_bytes_per_s: float | Quantity | None = None,
         count: int = 1,
         name: str = "",
     ) -> str:
@@ -112,7 +122,9 @@ class GraphBuilder:
                 combined_bytes_per_s=(
                     None if combined_bytes_per_s is None else _quantity(combined_bytes_per_s)
                 ),
-                flow_bytes_per_s=None if flow_bytes_per_s is None else nominal(flow_bytes_per_s),
+                flow_bytes_per_s=(
+                    None if flow_bytes_per_s is None else _quantity(flow_bytes_per_s)
+                ),
                 latency_s=_quantity(latency_s),
                 count=count,
                 name=name,
@@ -120,8 +132,35 @@ class GraphBuilder:
         )
         return id
 
-    def device_link(self, a: str, b: str, lane: k.DeviceLink, lanes: int, *, port: bool) -> str:
-        """A bond of NVLink or xGMI lanes; `port` says that b is a switch, not a device."""
+    def assume(self, value: float, *premises: Premise, of: Quantity | None = None) -> Quantity:
+        """A number that rests on premises, and on those of the number it is made from."""
+        self.premises += premises
+        return assumed(value, *premises, of=of)
+
+    def untold_pcie(self, generation: int, width: int = 16) -> Quantity:
+        """What a PCIe link carries in one direction whose generation no source tells."""
+        return self.assume(k.pcie_bytes_per_s(generation, width), PCIE_RATE)
+
+    def device_link(
+        self,
+        a: str,
+        b: str,
+        lane: k.DeviceLink,
+        lanes: int,
+        *,
+        port: bool,
+        premise: Premise | None = None,
+    ) -> str:
+        """A bond of NVLink or xGMI lanes; `port` says that b is a switch, not a device.
+
+        `premise` is what the rate of a lane rests on, where the product is untold.
+        """
+
+        def rate(value: float) -> Quantity:
+            return (
+                nominal(value * lanes) if premise is None else self.assume(value * lanes, premise)
+            )
+
         latency = k.LATENCY_XGMI if lane.kind is LinkKind.XGMI else k.LATENCY_NVLINK
         if lane is k.NVLINK1:
             latency = k.LATENCY_NVLINK1
@@ -129,9 +168,9 @@ class GraphBuilder:
             lane.kind,
             a,
             b,
-            bytes_per_s=lane.data_sheet * lanes,
-            combined_bytes_per_s=None if lane.combined is None else lane.combined * lanes,
-            flow_bytes_per_s=lane.achievable * lanes,
+            bytes_per_s=rate(lane.data_sheet),
+            combined_bytes_per_s=None if lane.combined is None else rate(lane.combined),
+            flow_bytes_per_s=rate(lane.achievable),
             latency_s=k.LATENCY_NVSWITCH_PORT if port else latency,
             count=lanes,
             name=lane.name,
@@ -142,22 +181,23 @@ class GraphBuilder:
         a: str,
         b: str,
         *,
-        bytes_per_s: float,
+        bytes_per_s: float | Quantity,
         latency_s: float = k.LATENCY_PCIE_BRIDGE,
         name: str = "",
     ) -> str:
-        """A PCIe link: two directions, and a limit on both together."""
+        """A PCIe link: two directions, and an assumed limit on both together."""
+        rate = _quantity(bytes_per_s)
         return self.link(
             LinkKind.PCIE,
             a,
             b,
-            bytes_per_s=bytes_per_s,
-            combined_bytes_per_s=bytes_per_s * k.PCIE_COMBINED,
+            bytes_per_s=rate,
+            combined_bytes_per_s=self.assume(rate.value * k.PCIE_COMBINED, PCIE_DUPLEX, of=rate),
             latency_s=latency_s,
             name=name,
         )
 
-    def fabric(self, host_bridge: str, numa: str, *, bytes_per_s: float) -> str:
+    def fabric(self, host_bridge: str, numa: str, *, bytes_per_s: float | Quantity) -> str:
         """What joins a host bridge to its NUMA node: on the die, never the bottleneck."""
         return self.link(
             LinkKind.PCIE,
@@ -168,22 +208,23 @@ class GraphBuilder:
             name="on-die fabric",
         )
 
-    def smp(
-        self,
-        a: str,
-        b: str,
-        *,
-        bytes_per_s: float,
-        combined_bytes_per_s: Quantity | None = None,
-        name: str = "",
-    ) -> str:
-        """A link between sockets or NUMA nodes: one capacity for both directions together."""
+    def sockets(self, a: str, b: str, generation: int, *, certain: bool = True) -> str:
+        """A link between sockets of which no source tells what it carries.
+
+        `generation` is that of their PCIe, `certain` says whether a source tells it.
+        """
+        premise = between_sockets(generation, certain=certain)
+        return self.smp(a, b, bytes_per_s=self.assume(k.SMP_OF_PCIE[generation], premise))
+
+    def smp(self, a: str, b: str, *, bytes_per_s: float | Quantity, name: str = "") -> str:
+        """A link between sockets or NUMA nodes, with an assumed limit on both directions."""
+        rate = _quantity(bytes_per_s)
         return self.link(
             LinkKind.SMP,
             a,
             b,
-            bytes_per_s=bytes_per_s,
-            combined_bytes_per_s=combined_bytes_per_s or bytes_per_s * k.SMP_COMBINED,
+            bytes_per_s=rate,
+            combined_bytes_per_s=self.assume(rate.value * k.SMP_COMBINED, SOCKET_DUPLEX, of=rate),
             latency_s=k.LATENCY_SMP,
             name=name,
         )
@@ -245,6 +286,7 @@ class GraphBuilder:
             report=tuple(dict.fromkeys(self.report)),
             metadata=dict(self.metadata),
             tells=tuple(sorted(self.tells)),
+            premises=joined(self.premises),
         )
 
 

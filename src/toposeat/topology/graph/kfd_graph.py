@@ -248,9 +248,9 @@ class _Writer:
                 name="xGMI to CPU",
             )
             return
-        speed = stated * k.PCIE_ACHIEVABLE
+        speed = nominal(stated * k.PCIE_ACHIEVABLE)
         if not stated:
-            speed = k.pcie_bytes_per_s(k.DEFAULT_PCIE_GENERATION)
+            speed = self.builder.untold_pcie(k.DEFAULT_PCIE_GENERATION)
             self.unstated[f"PCIe links: gen {k.DEFAULT_PCIE_GENERATION} x16 assumed"] += 1
         bridge = self.builder.component(
             ComponentKind.HOST_BRIDGE, f"bridge-{first.id}", numa_node=first.numa
@@ -270,13 +270,12 @@ class _Writer:
         pairs = [(a, b) for a, b in combinations(self.numa_ids, 2)]
         for a, b in pairs:
             stated = listed.get(frozenset((a, b)), 0) if a is not None and b is not None else 0
-            self.builder.smp(
-                self.numa_ids[a],
-                self.numa_ids[b],
-                bytes_per_s=stated * _MB or k.SMP_OF_PCIE[k.DEFAULT_PCIE_GENERATION],
-            )
-            if not stated:
-                assumed = k.SMP_OF_PCIE[k.DEFAULT_PCIE_GENERATION]
+            if stated:
+                self.builder.smp(self.numa_ids[a], self.numa_ids[b], bytes_per_s=stated * _MB)
+            else:
+                generation = k.DEFAULT_PCIE_GENERATION
+                self.builder.sockets(self.numa_ids[a], self.numa_ids[b], generation, certain=False)
+                assumed = k.SMP_OF_PCIE[generation]
                 self.unstated[f"links between memory nodes: {_gb(assumed)} assumed"] += 1
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from toposeat.model.premise import Premise
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.relation import Relations
+from toposeat.topology.premises import lane_of_untold_product
 
 
 def guess_lane(
@@ -46,6 +48,7 @@ def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
     ids = relations.ids
     lanes = relations.nvlink_lanes()
     lane, certain = guess_lane(relations, lanes)
+    premise = None if certain else lane_of_untold_product(lane)
     if lanes and not certain:
         builder.report.append(
             f"NVLink generation is not stated: {lane.data_sheet / k.GB_PER_S:g} GB/s per link and"
@@ -58,7 +61,7 @@ def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
         worst = max(group, key=lambda g: needed[g])
         if complete and len(group) > 2 and needed[worst] > lane.lanes_per_device:
             ports = {ids[g]: max(n for p, n in pairs.items() if g in p) for g in group}
-            _add_crossbar(builder, f"nvswitch{number}", ports, lane)
+            _add_crossbar(builder, f"nvswitch{number}", ports, lane, premise)
             if len(set(pairs.values())) > 1:
                 builder.report.append(
                     f"NV# differs between GPUs of one NVSwitch fabric ({min(pairs.values())} to"
@@ -71,7 +74,7 @@ def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
                 f" {lane.lanes_per_device}: the relations are doubtful"
             )
         for (i, j), count in sorted(pairs.items()):
-            builder.device_link(ids[i], ids[j], lane, count, port=False)
+            builder.device_link(ids[i], ids[j], lane, count, port=False, premise=premise)
     return lane
 
 
@@ -86,9 +89,13 @@ def _groups(lanes: dict[tuple[int, int], int], count: int) -> list[list[int]]:
 
 
 def _add_crossbar(
-    builder: GraphBuilder, id: str, ports: dict[str, int], lane: k.DeviceLink
+    builder: GraphBuilder,
+    id: str,
+    ports: dict[str, int],
+    lane: k.DeviceLink,
+    premise: Premise | None,
 ) -> None:
     """One NVSwitch fabric; `ports` holds the lanes of each device, by id."""
     builder.component(ComponentKind.NVSWITCH, id, name="NVSwitch fabric")
     for gpu, lanes in ports.items():
-        builder.device_link(gpu, id, lane, lanes, port=True)
+        builder.device_link(gpu, id, lane, lanes, port=True, premise=premise)

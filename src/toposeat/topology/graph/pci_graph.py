@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import Machine, PciDevice
+from toposeat.topology.premises import scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,12 @@ class PciGraphWriter:
             if shared[endpoint.function.pci_bus_id] > 1:
                 children.setdefault(endpoint.function.pci_bus_id, set()).add(endpoint.id)
         switches: dict[str, str] = {}
-        uplinks = 0.0
+        uplinks: list[Quantity] = []
         for endpoint in members:
             uplinks += self._path(endpoint, bridge, children, switches, node)
-        self.builder.fabric(bridge, numa, bytes_per_s=uplinks)
+        total = sum(each.value for each in uplinks)
+        widest = max(uplinks, key=lambda each: each.value)
+        self.builder.fabric(bridge, numa, bytes_per_s=scaled(widest, total / widest.value))
 
     def _path(
         self,
@@ -112,9 +116,10 @@ class PciGraphWriter:
         children: Mapping[str, set[str]],
         switches: dict[str, str],
         node: int | None,
-    ) -> float:
+    ) -> list[Quantity]:
         """Links from the host bridge to one endpoint; bytes/s of those added to the bridge."""
-        above, pending, added = bridge, [], 0.0
+        above, pending = bridge, []
+        added: list[Quantity] = []
         own = endpoint.function.pci_bus_id
         for bus in (*endpoint.function.bridges, own):
             pending.append(bus)
@@ -130,7 +135,7 @@ class PciGraphWriter:
                 )
                 speed = self._bytes_per_s(pending, endpoint)
                 self.builder.pcie(switches[bus], above, bytes_per_s=speed)
-                added += speed if above == bridge else 0.0
+                added += [speed] if above == bridge else []
             above, pending = switches[bus], []
         speed = self._bytes_per_s(pending or [own], endpoint)
         self.builder.pcie(
@@ -140,9 +145,9 @@ class PciGraphWriter:
             latency_s=k.LATENCY_PCIE_ENDPOINT,
             name="" if pending else "on-die fabric",
         )
-        return added + (speed if above == bridge else 0.0)
+        return added + ([speed] if above == bridge else [])
 
-    def _bytes_per_s(self, chain: Sequence[str], endpoint: Endpoint) -> float:
+    def _bytes_per_s(self, chain: Sequence[str], endpoint: Endpoint) -> Quantity:
         """The narrowest link of a contracted chain.
 
         In sysfs a link has two ends, the port above and the function below it: of a whole chain,
@@ -163,15 +168,14 @@ class PciGraphWriter:
             speeds.append(k.pcie_bytes_per_s(generation, width))
             self.generations.append(generation)
         if speeds:
-            return min(speeds)
+            return nominal(min(speeds))
         self.unknown_links.append(endpoint.id)
         self.generations.append(endpoint.default_generation)
-        return k.pcie_bytes_per_s(endpoint.default_generation)
+        return self.builder.untold_pcie(endpoint.default_generation)
 
     def _sockets(self, nodes: Mapping[int | None, str]) -> None:
         """Join NUMA nodes: over their socket's die where sockets hold several, else directly."""
         generation = max(self.generations, default=k.DEFAULT_PCIE_GENERATION)
-        between = k.SMP_OF_PCIE[generation]
         packages: dict[int | None, list[str]] = {}
         for node, id in nodes.items():
             package = self.machine.package_of_node.get(node) if node is not None else None
@@ -193,7 +197,7 @@ class PciGraphWriter:
                         name="on-die fabric",
                     )
         for a, b in combinations(joined, 2):
-            self.builder.smp(a, b, bytes_per_s=between)
+            self.builder.sockets(a, b, generation, certain=not self.unknown_links)
 
 
 def _board_name(function: PciDevice) -> str:

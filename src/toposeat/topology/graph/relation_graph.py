@@ -8,7 +8,7 @@ r"""From a relation matrix to a link graph: shared PCIe links, NVLink, routes, n
          /  |  \
      GPU0 GPU1 NIC0
 
-All numbers are `nominal`: a relation says what kind a link is, never how fast it is.
+No number is of this machine: a relation says what kind a link is, never how fast it is.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Pair, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks
 from toposeat.topology.graph.pcie_levels import Level, PcieLevels, pcie_levels
 from toposeat.topology.graph.relation import WORDS, Relations
+from toposeat.topology.premises import scaled
 
 
 def draw_relations(
@@ -46,7 +48,7 @@ def draw_relations(
         generation, known = pcie_generation, True
     if not known:
         builder.report.append(f"PCIe generation is not stated: gen {generation} x16 assumed")
-    _TreeWriter(builder, relations, levels, generation).write()
+    _TreeWriter(builder, relations, levels, generation, certain=known).write()
     builder.pairs = [_judged(pair, machine, levels) for pair in machine.pairs]
     builder.metadata = {
         **{key: text for key, text in machine.metadata.items() if key != WORDS},
@@ -94,13 +96,17 @@ class _TreeWriter:
         relations: Relations,
         levels: PcieLevels,
         generation: int,
+        *,
+        certain: bool,
     ) -> None:
         self.builder = builder
         self.devices = relations.machine.devices
         self.levels = levels
         self.ids = relations.ids
         self.generation = generation
-        self.bytes_per_s = k.pcie_bytes_per_s(generation)
+        self.certain = certain
+        rate = nominal(k.pcie_bytes_per_s(generation))
+        self.bytes_per_s = rate if certain else builder.untold_pcie(generation)
         self.bridges = 0
         self.switches = 0
 
@@ -111,7 +117,7 @@ class _TreeWriter:
             for number, members in enumerate(self.levels.clusters(everything, Level.NODE))
         ]
         for a, b in combinations(nodes, 2):
-            self.builder.smp(a, b, bytes_per_s=k.SMP_OF_PCIE[self.generation])
+            self.builder.sockets(a, b, self.generation, certain=self.certain)
         if len(nodes) > 2:
             self.builder.report.append(
                 f"how {len(nodes)} NUMA nodes are joined is not stated: one smp link between each"
@@ -129,7 +135,7 @@ class _TreeWriter:
         )
         for below in self.levels.clusters(members, Level.PHB):
             bridge, uplinks = self._host_bridge(below, node)
-            self.builder.fabric(bridge, id, bytes_per_s=uplinks * self.bytes_per_s)
+            self.builder.fabric(bridge, id, bytes_per_s=scaled(self.bytes_per_s, uplinks))
         return id
 
     def _affinity(self, members: list[int]) -> tuple[int | None, str | None]:

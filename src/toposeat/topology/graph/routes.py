@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from toposeat import _core
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import Quantity
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -25,6 +25,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.topology.graph.staged_routes import with_staged_routes
+from toposeat.topology.premises import scaled, with_named_premises
 
 DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
 
@@ -44,7 +45,7 @@ def with_routes(topology: Topology) -> Topology:
     Raises:
         ValueError: the topology contradicts itself (`Topology.check`).
     """
-    return with_staged_routes(with_direct_routes(topology))
+    return with_named_premises(with_staged_routes(with_direct_routes(topology)))
 
 
 def with_direct_routes(topology: Topology) -> Topology:
@@ -130,8 +131,10 @@ class _Flows:
     """By number of link, in bytes/s: what it carries, and what one flow reaches on it.
 
     The latter apart for PCIe (infinite for other links), of which some paths reach a fraction only.
+    `flow` is what that of each link is read from.
     """
 
+    flow: list[Quantity]
     narrowest: list[float]
     pcie: list[float]
     other: list[float]
@@ -140,9 +143,11 @@ class _Flows:
     @classmethod
     def of(cls, topology: Topology) -> _Flows:
         links = topology.links
-        flow = [(x.flow_bytes_per_s or x.forward_bytes_per_s).value for x in links]
+        of_link = [x.flow_bytes_per_s or x.forward_bytes_per_s for x in links]
+        flow = [each.value for each in of_link]
         pcie = [x.kind is LinkKind.PCIE for x in links]
         return cls(
+            flow=of_link,
             narrowest=[
                 min(x.forward_bytes_per_s.value, x.backward_bytes_per_s.value) for x in links
             ],
@@ -159,7 +164,11 @@ class _Flows:
         over_pcie = min(map(self.pcie.__getitem__, path)) * fraction
         over_others = min(map(self.other.__getitem__, path))
         flow = min(over_pcie, over_others)
-        return nominal(flow) if flow < narrowest else None
+        if flow >= narrowest:
+            return None
+        over = self.pcie if over_pcie <= over_others else self.other
+        slowest = self.flow[min(path, key=over.__getitem__)]
+        return scaled(slowest, flow / slowest.value)
 
 
 def class_of_route(

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toposeat import _core
-from toposeat.model.quantity import nominal
+from toposeat.model.quantity import Source, nominal
 from toposeat.model.topology import ComponentKind, Link, LinkKind, PathClass, Route, Topology
 from toposeat.topology import constants as k
+from toposeat.topology.premises import STAGED_RATE, assumed, joined
 
 
 def with_staged_routes(topology: Topology) -> Topology:
@@ -36,26 +37,30 @@ def with_staged_routes(topology: Topology) -> Topology:
         if (way := ways.get((r.source, r.target)))
     }
     routes = tuple(new.get((r.source, r.target), r) for r in topology.routes)
-    return replace(topology, routes=routes)
+    return replace(topology, routes=routes, premises=joined([*topology.premises, STAGED_RATE]))
 
 
 def _staged(route: Route, way: Sequence[str], links: dict[str, Link]) -> Route:
     passed = [links[id] for id in way]
     far = any(link.kind is LinkKind.SMP for link in passed)
     fraction = k.PAIR_FRACTION[PathClass.SYS if far else PathClass.PHB]
-    rate = min(
-        min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value) for link in passed
-    )
+    directions = [d for x in passed for d in (x.forward_bytes_per_s, x.backward_bytes_per_s)]
+    rate = min(directions, key=lambda each: each.value)
     cap = route.cap_bytes_per_s
-    measured = cap is not None and cap.source is not cap.source.NOMINAL
+    measured = cap is not None and cap.source.is_of_this_machine
     latency = route.latency_s
-    alone = cap if cap is not None and measured else nominal(rate * fraction)
+    alone = cap if cap and measured else assumed(rate.value * fraction, STAGED_RATE, of=rate)
     return replace(
         route,
         links=tuple(way),
         staged=True,
         cap_bytes_per_s=alone,
-        combined_bytes_per_s=route.combined_bytes_per_s or nominal(alone.value * k.STAGED_COMBINED),
+        combined_bytes_per_s=route.combined_bytes_per_s
+        or replace(
+            alone,
+            value=alone.value * k.STAGED_COMBINED,
+            source=Source.ASSUMED if alone.premises else Source.NOMINAL,
+        ),
         latency_s=latency or nominal(k.LATENCY_STAGED),
     )
 

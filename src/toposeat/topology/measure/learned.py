@@ -132,11 +132,12 @@ def _without_old(base: Topology, facts: Topology) -> Topology:
     return replace(base, routes=tuple(routes))
 
 
-def measured_topology(base: Topology, facts: Topology, shared: Sequence[SharedLink]) -> Topology:
+def measured_topology(base: Topology, facts: Topology, tried: Sequence[SharedLink]) -> Topology:
     """A known machine with measured pairs and measured capacities of its shared links.
 
     A shared link of the measurement is the link of the graph that the same GPUs' traffic to all
-    others crosses. What has no counterpart is said in the report.
+    others crosses. What has no counterpart is said in the report. Of a link that did not limit
+    the GPUs an assumed capacity is raised to what it carried.
     """
     facts = _without_far_limits(facts, base)
     merged = merge_topologies([_without_old(base, facts), facts], base.name)
@@ -144,9 +145,12 @@ def measured_topology(base: Topology, facts: Topology, shared: Sequence[SharedLi
     of_set = _links_by_set(merged, number)
     links = {link.id: link for link in merged.links}
     report = list(merged.report)
-    for each in shared:
+    for each in tried:
         found = of_set.get(each.inside)
-        if found is None:
+        if not each.limits:
+            if found is not None:
+                links[found[0]] = _as_wide(links[found[0]], each, forward_out=found[1])
+        elif found is None:
             report.append(
                 f"GPUs {_list(each.inside)} share {each.out_bytes_per_s / 1e9:.3g} GB/s to the"
                 " others, but the topology shows no link that only they use"
@@ -208,6 +212,25 @@ def _with_capacity(link: Link, shared: SharedLink, *, forward_out: bool) -> Link
         backward_bytes_per_s=into if forward_out else out,
         combined_bytes_per_s=combined,
     )
+
+
+def _as_wide(link: Link, carried: SharedLink, *, forward_out: bool) -> Link:
+    """A link with no assumed capacity below what it was seen to carry."""
+    out, into = carried.out_bytes_per_s, carried.in_bytes_per_s
+    combined = link.combined_bytes_per_s
+    return replace(
+        link,
+        forward_bytes_per_s=at_least(link.forward_bytes_per_s, out if forward_out else into),
+        backward_bytes_per_s=at_least(link.backward_bytes_per_s, into if forward_out else out),
+        combined_bytes_per_s=combined and at_least(combined, carried.both_bytes_per_s),
+    )
+
+
+def at_least(capacity: Quantity, carried: float) -> Quantity:
+    """A capacity; one that is assumed is no less than what was seen to be carried."""
+    if capacity.source is not Source.ASSUMED or carried <= capacity.value:
+        return capacity
+    return Quantity(carried, Source.MEASURED)
 
 
 def drift(before: Topology, after: Topology) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +12,9 @@ from toposeat.evaluation.spread import SPREAD_KEY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.topology.graph.staged_routes import ways_to_memory
-from toposeat.topology.measure.learned import numbers_of
+from toposeat.topology.measure.learned import at_least, numbers_of
 from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, PROTOCOLS, PairResults
+from toposeat.topology.premises import without_premises
 
 # Where host memory may be, the likeliest first.
 _MEMORY = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
@@ -30,7 +31,8 @@ def with_results(
     were apart (of 4 MiB for a bandwidth, of 8 bytes for a latency). Capacities that were concluded
     from several pairs have the machine's spread, the median over all large transfers. Staged copies
     use the links to the host memory near the receiver and down from there, where the graph shows
-    that way.
+    that way. Where every pair was measured, nothing is assumed any more: what no transfer met does
+    not limit them.
 
     Args:
         topology: whose routes take them.
@@ -82,7 +84,11 @@ def with_results(
     if not np.isnan(typical := results.spread()):
         metadata[SPREAD_KEY] = f"{typical:.4g}"
     routes = tuple(map(measured, topology.routes))
-    return _carrying(replace(topology, routes=routes, metadata=metadata))
+    machine = _carrying(replace(topology, routes=routes, metadata=metadata), results, number)
+    unmeasured = np.isnan(results.bandwidth(protocol)) & np.isnan(results.bandwidth("staged"))
+    np.fill_diagonal(unmeasured, val=False)
+    is_whole = len(number) == len(topology.devices) and not unmeasured.any()
+    return without_premises(machine) if is_whole else machine
 
 
 def _spread_by(number: Quantity | None, spread: float | None) -> Quantity | None:
@@ -103,13 +109,21 @@ def both_ways_limits(
             yield (i, j), Quantity(float(both[i, j]), Source.MEASURED) if hindered else None
 
 
-def _carrying(topology: Topology) -> Topology:
-    """Measured capacities of links, raised to what a single flow over them was measured to reach.
+def _carrying(topology: Topology, results: PairResults, number: Mapping[str, int]) -> Topology:
+    """Capacities of links, raised to what flows over them were measured to reach.
 
-    A link's capacity is learnt from one protocol, whose pairs may all be slower than the link.
+    A link's capacity is learnt from one protocol, whose pairs may all be slower than the link. What
+    both directions carry together, where it is assumed, is no less than both of a pair reached.
     """
     least: dict[tuple[str, bool], float] = {}
+    together: dict[str, float] = {}
+    both = [results.both_ways(protocol) for protocol in PROTOCOLS]
     for route in topology.routes:
+        i, j = number.get(route.source), number.get(route.target)
+        if i is not None and j is not None and not route.staged:
+            sums = [float(each[i, j]) for each in both if not np.isnan(each[i, j])]
+            for link_id in route.links:
+                together[link_id] = max([together.get(link_id, 0.0), *sums])
         for way in route.protocols or ():
             taken = route if way.links is None else replace(route, links=way.links)
             for link, is_reverse in walk(topology.link_of_id, taken):
@@ -120,6 +134,8 @@ def _carrying(topology: Topology) -> Topology:
             link,
             forward_bytes_per_s=_raised(link.forward_bytes_per_s, least.get((link.id, True))),
             backward_bytes_per_s=_raised(link.backward_bytes_per_s, least.get((link.id, False))),
+            combined_bytes_per_s=link.combined_bytes_per_s
+            and at_least(link.combined_bytes_per_s, together.get(link.id, 0.0)),
         )
         for link in topology.links
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Device, FactKind, Nic, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -61,6 +62,7 @@ def _of_graph(base: Topology, machine: Topology) -> GraphBuilder:
         links=list(base.links),
         metadata=dict(base.metadata),
         report=list(base.report),
+        premises=list(base.premises),
     )
 
 
@@ -104,19 +106,23 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
             else:
                 builder.component(ComponentKind.NUMA, id, numa_node=node)
                 for other in nodes.values():
-                    builder.smp(id, other, bytes_per_s=k.SMP_OF_PCIE[k.DEFAULT_PCIE_GENERATION])
+                    builder.sockets(id, other, k.DEFAULT_PCIE_GENERATION, certain=False)
             nodes[node] = id
         generation = _generation(endpoint)
         width = endpoint.pcie.width if endpoint.pcie and endpoint.pcie.width else 16
         builder.pcie(
             endpoint.id,
             nodes[node],
-            bytes_per_s=k.pcie_bytes_per_s(generation, width),
+            bytes_per_s=(
+                nominal(k.pcie_bytes_per_s(generation, width))
+                if generation
+                else builder.untold_pcie(k.DEFAULT_PCIE_GENERATION, width)
+            ),
             latency_s=k.LATENCY_PCIE_ENDPOINT,
         )
 
 
-def _generation(endpoint: Device | Nic) -> int:
+def _generation(endpoint: Device | Nic) -> int | None:
     state = endpoint.pcie
     stated = (state.max_generation or state.generation) if state else None
-    return stated or k.pcie_generation_of_device(endpoint.name) or k.DEFAULT_PCIE_GENERATION
+    return stated or k.pcie_generation_of_device(endpoint.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from toposeat.model.quantity import Quantity, Source, nominal
+from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import LaneState, Link
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.routes import DEVICE_LINKS
@@ -66,7 +66,7 @@ def _bonds(builder: GraphBuilder, device: str) -> list[Link]:
         for link in builder.links
         if device in link.ends
         and link.kind in DEVICE_LINKS
-        and link.forward_bytes_per_s.source is Source.NOMINAL
+        and not link.forward_bytes_per_s.source.is_of_this_machine
     ]
 
 

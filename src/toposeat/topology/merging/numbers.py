@@ -18,7 +18,7 @@ from toposeat.model.topology import Device, PairNumbers, Route
 
 _ENGINES = ("", "ce", "sm")
 _OPERATIONS = ("", "write", "read")
-_SOURCES = (Source.USER, Source.MEASURED, Source.NOMINAL)
+_SOURCES = (Source.USER, Source.MEASURED, Source.NOMINAL, Source.ASSUMED)
 _DOUBT = 0.10  # two measurements further apart are reported
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toposeat.evaluation.route_numbers import walk
 from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
-from toposeat.model.quantity import Quantity, Source, nominal
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     MEASURED_PORTS,
     Component,
@@ -35,6 +35,7 @@ from toposeat.topology.merging.numbers import (
     peer_matrix,
     report_unmeasured,
 )
+from toposeat.topology.premises import with_named_premises
 
 # A flow this much faster than its route can be by nominal numbers takes another way: the graph
 # lacks links. Below, the nominal numbers are too small.
@@ -80,13 +81,15 @@ class Numbered:
 
     def topology(self) -> Topology:
         """The machine as it is now."""
-        return replace(
-            self.first,
-            devices=tuple(self.devices),
-            components=tuple(self.components),
-            links=tuple(self.links.values()),
-            routes=tuple(self.routes.values()),
-            report=tuple(dict.fromkeys(self.report)),
+        return with_named_premises(
+            replace(
+                self.first,
+                devices=tuple(self.devices),
+                components=tuple(self.components),
+                links=tuple(self.links.values()),
+                routes=tuple(self.routes.values()),
+                report=tuple(dict.fromkeys(self.report)),
+            )
         )
 
     def capacity(self, route: Route) -> float:
@@ -106,7 +109,10 @@ class Numbered:
         combined = first.combined_bytes_per_s
         if combined is not None and _fastest(first) not in (0, _fastest(link)):
             both = combined.value * _fastest(link) / _fastest(first)
-            combined = nominal(both)  # even where it was measured: with other capacities
+            named = {*combined.premises} - {*first.forward_bytes_per_s.premises}
+            combined = Quantity(  # even where it was measured: with other capacities
+                both, Source.ASSUMED if named else Source.NOMINAL, premises=tuple(sorted(named))
+            )
         self.links[link.id] = replace(link, combined_bytes_per_s=combined)
 
     def inner(self) -> set[str]:
@@ -157,7 +163,7 @@ def _raise_capacities(machine: Numbered) -> None:
     raised: set[str] = set()
     for route in list(machine.routes.values()):
         cap = route.cap_bytes_per_s
-        if cap is None or cap.source is Source.NOMINAL:
+        if cap is None or not cap.source.is_of_this_machine:
             continue
         for link, backward in walk(machine.links, route):
             capacity = link.backward_bytes_per_s if backward else link.forward_bytes_per_s

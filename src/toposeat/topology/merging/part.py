@@ -102,7 +102,7 @@ def _pairs_of_routes(graph: Topology) -> tuple[Pair, ...]:
 
 
 def _numbers_of_routes(graph: Topology) -> tuple[PairNumbers, ...]:
-    """Numbers that are not nominal: what is nominal can be made again."""
+    """Numbers of this very machine: all others can be made again."""
     ids = tuple(device.id for device in graph.devices)
     routes = [(e, r) for e, r in graph.route_of_pair.items() if e[0] in ids and e[1] in ids]
     caps = {e: r.cap_bytes_per_s for e, r in routes}
@@ -120,11 +120,11 @@ def _numbers_of_routes(graph: Topology) -> tuple[PairNumbers, ...]:
 def _matrices(
     what: str, ids: tuple[str, ...], found: Mapping[Ends, Quantity | None], *, both_ways: bool
 ) -> Iterable[PairNumbers]:
-    """One matrix for each source but `NOMINAL`."""
+    """One matrix for each source that is of this machine."""
     at = {id: i for i, id in enumerate(ids)}
     of_source: dict[Source, list[tuple[Ends, float]]] = {}
     for ends, quantity in found.items():
-        if quantity is not None and quantity.source is not Source.NOMINAL:
+        if quantity is not None and quantity.source.is_of_this_machine:
             of_source.setdefault(quantity.source, []).append((ends, quantity.value))
     for source, entries in of_source.items():
         values = np.full((len(ids), len(ids)), np.nan)
