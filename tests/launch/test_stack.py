@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.launch.test_ucx_protocols import recorded
 from toposeat.emulation import emulated_node
 from toposeat.errors import UsageError
 from toposeat.launch import (
+    NVLINK_GPU,
     conflict,
+    device_rule,
     find_gpu_aware_mpi,
     find_installations,
     for_devices,
@@ -84,15 +87,50 @@ def test_ucx_by_its_variables(environment: dict[str, str], protocol: CopyProtoco
     assert named_stack("openmpi-ucx", environment).rule.pieces == ((0, protocol),)
 
 
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_ucx_divides_what_it_takes_for_slow_among_the_ranks(ranks: int) -> None:
+    """The size that UCX 1.22 printed in tables of 2, 4 and 8 ranks on a stand-in of K80s."""
+    rule = device_rule(recorded(f"K80, {ranks} ranks"))
+    expected = for_devices(named_stack("openmpi-ucx", {}), ["Tesla K80", ""], ranks)
+    assert rule == expected.rule
+    assert {each.basis for each in expected.statements if "slow" in each.text} == {Basis.ASSUMED}
+
+
 def test_ucx_left_to_itself_goes_by_the_generation() -> None:
     auto = named_stack("openmpi-ucx", {})
-    assert for_devices(auto, ["Tesla K80", ""]) == auto
-    fast = for_devices(auto, ["NVIDIA A100-SXM4-40GB"])
+    assert for_devices(auto, ["Tesla K80"], 16) == auto
+    assert for_devices(auto, [""], 2) == auto
+    assert for_devices(auto, [NVLINK_GPU], 2).rule.protocol_of(1 << 20) is PUT
+    fast = for_devices(auto, ["NVIDIA A100-SXM4-40GB"], 8)
     assert fast.rule.protocol_of(1 << 20) is PUT
     assert fast.rule.protocol_of(100) is STAGED
-    assert for_devices(fast, ["NVIDIA A100-SXM4-40GB"]) == fast
+    assert for_devices(fast, ["NVIDIA A100-SXM4-40GB"], 8) == fast
     told = named_stack("openmpi-ucx", {"UCX_TLS": "^cuda_ipc"})
-    assert for_devices(told, ["NVIDIA A100-SXM4-40GB"]) == told
+    assert for_devices(told, ["NVIDIA A100-SXM4-40GB"], 8) == told
+
+
+def test_ucx_stages_in_pieces() -> None:
+    assert named_stack("openmpi-ucx", {}).piece_bytes == 512 << 10
+    for text, size in (
+        ("host:1M,cuda:4M", 1 << 20),
+        ("cuda:4M,host:64kb", 64 << 10),
+        ("x", 512 << 10),
+    ):
+        assert named_stack("openmpi-ucx", {"UCX_RNDV_FRAG_SIZE": text}).piece_bytes == size
+    assert named_stack("mpich", {}).piece_bytes == 0
+
+
+def test_intel_mpi_by_its_launcher_and_variables(tmp_path: Path) -> None:
+    mpirun = tmp_path / "mpirun"
+    said = "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213"
+    mpirun.write_text(f"#!/bin/sh\necho '{said}'\n")
+    mpirun.chmod(0o755)
+    found = stack(str(mpirun), "-genv", "I_MPI_OFFLOAD_IPC", "0", I_MPI_OFFLOAD="1")
+    assert (found.kind, found.version) == (StackKind.INTEL_MPI, "2021.15")
+    assert found.rule.pieces == ((0, STAGED),)
+    assert named_stack("intel-mpi", {"I_MPI_OFFLOAD": "1"}).rule.pieces == ((0, GET),)
+    off = named_stack("intel-mpi", {})
+    assert any("I_MPI_OFFLOAD is not 1" in each.text for each in off.statements)
 
 
 def test_cray_and_mpich_have_thresholds() -> None:

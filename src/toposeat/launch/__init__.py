@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         with_crossing,
         with_rule,
     )
+    from toposeat.launch.stack_rules import NVLINK_GPU
     from toposeat.launch.ucx_protocols import device_rule
     from toposeat.launch.verification import verify
     from toposeat.launch.visibility import visibility_of, visibility_words, with_visibility
@@ -45,6 +46,7 @@ else:
             ".rank_report": "RankReports ReportFolder read_reports",
             ".run": "run_placed",
             ".stack": "conflict for_devices named_stack stack_of with_crossing with_rule",
+            ".stack_rules": "NVLINK_GPU",
             ".ucx_protocols": "device_rule",
             ".verification": "verify",
             ".visibility": "visibility_of visibility_words with_visibility",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers import LauncherKind, version_answer
 from toposeat.launch.stack_facts import Installed, mpich_facts, open_mpi_facts, ucx_facts
-from toposeat.launch.stack_rules import expected_rule, rule_for_devices
+from toposeat.launch.stack_rules import expected_rule, piece_bytes, rule_for_devices
 from toposeat.launch.stack_settings import STEERING, settings_of
 from toposeat.model.protocol import Basis, ProtocolRule, Setting, Stack, StackKind, Statement
 
@@ -39,6 +39,10 @@ def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
     elif line.kind is LauncherKind.MPICH:
         kind, said = StackKind.MPICH, ()
         facts = mpich_facts(shutil.which(line.launcher[0]) or line.launcher[0])
+    elif line.kind is LauncherKind.INTEL:
+        kind, said = StackKind.INTEL_MPI, ()
+        found = re.search(r"Version (\S+)", version_answer(shutil.which(line.launcher[0]) or ""))
+        facts = Installed(version=found[1] if found else "")
     elif any(environment.get(name) for name in _CRAY_VARIABLES):
         kind, said = StackKind.CRAY_MPICH, ()
         facts = Installed(version=environment.get("CRAY_MPICH_VERSION", ""))
@@ -64,16 +68,21 @@ def named_stack(name: str, environment: Mapping[str, str]) -> Stack:
     return _described(kind, environment, Installed(), said, frozenset())
 
 
-def for_devices(stack: Stack, device_names: Sequence[str]) -> Stack:
+def for_devices(stack: Stack, device_names: Sequence[str], ranks: int) -> Stack:
     """The stack on these GPUs: UCX, left to itself, chooses by what it knows of their generation.
 
     A stack that was asked stays as it answered.
+
+    Args:
+        stack: as its launch line or its name describes it.
+        device_names: products of the node.
+        ranks: on the node.
     """
     if stack.kind is not StackKind.OPENMPI_UCX:
         return stack
     if any(each.basis is Basis.MEASURED for each in stack.statements):
         return stack
-    found = rule_for_devices(stack.variables, device_names)
+    found = rule_for_devices(stack.variables, device_names, ranks)
     if found is None or found[1] in stack.statements:
         return stack
     return replace(stack, rule=found[0], statements=(*stack.statements, found[1]))
@@ -114,6 +123,7 @@ def _described(
         StackKind.OPENMPI_OB1: "smcuda",
         StackKind.MPICH: facts.transport or "ch4",
         StackKind.CRAY_MPICH: "GPU transport layer",
+        StackKind.INTEL_MPI: "GPU buffers support",
     }[kind]
     known = facts.variables
     if kind is StackKind.OPENMPI_UCX:
@@ -139,6 +149,7 @@ def _described(
         statements=(*facts.statements, *said, *reasons),
         settings=usable,
         fixed=fixed & frozenset(STEERING[kind]),
+        piece_bytes=piece_bytes(kind, steering),
     )
 
 

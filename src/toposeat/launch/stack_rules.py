@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from toposeat.launch import stack_settings as names
@@ -12,9 +13,18 @@ _MPICH_THRESHOLD_BYTES = 1 << 20
 _CRAY_THRESHOLD_BYTES = 1024
 _OFF = ("0", "n", "no", "off", "false")
 _MOST_BYTES = 2**31 - 1
-# Product names of the generations that UCX has a bandwidth for; it takes others for slow.
-_FAST_IN_UCX = ("P100", "V100", "A100", "H100", "H200", "GH200", "B100", "B200", "GB200")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+NVLINK_GPU = "a GPU with NVLink"  # where its product is not told
+# Generations that UCX has a bandwidth for, by product name; it takes others for slow.
+_FAST_IN_UCX = (
+    *("P100", "V100", "A100", "A800", "A30", "H100", "H800", "H20", "GH200"),
+    *("B100", "B200", "B300", NVLINK_GPU),
+)
 _UCX_DIRECT_BYTES = 11293  # as UCX 1.22 printed for V100 and A100 (on stand-ins of them)
+# As UCX 1.22 printed for K80, by ranks of the node: it divides the bandwidth among them, and sends
+# through host memory from this size on.
+_UCX_STAGED_BYTES = ((2, 766400), (4, 1322), (8, 327))
+UCX_PIECE_BYTES = 512 << 10  # UCX_RNDV_FRAG_SIZE=host:512K, what `ucx_info -cf` shows of 1.22
 
 
 def expected_rule(
@@ -33,20 +43,51 @@ def expected_rule(
         return _ob1(variables)
     if kind is StackKind.MPICH:
         return _mpich(variables, defaults)
+    if kind is StackKind.INTEL_MPI:
+        return _intel(variables)
     return _cray(variables)
 
 
+def piece_bytes(kind: StackKind, variables: Mapping[str, str]) -> int:
+    """Size of the pieces in which a stack stages a message; 0 if it is not known."""
+    if kind is not StackKind.OPENMPI_UCX:
+        return 0
+    given = re.search(
+        r"\bhost:([0-9]{1,9})([km]?)b?(?:,|$)", variables.get(names.UCX_PIECE, "").lower()
+    )
+    return int(given[1]) * _UNITS[given[2]] if given else UCX_PIECE_BYTES
+
+
 def rule_for_devices(
-    variables: Mapping[str, str], device_names: Iterable[str]
+    variables: Mapping[str, str], device_names: Iterable[str], ranks: int
 ) -> tuple[ProtocolRule, Statement] | None:
-    """What UCX chooses by itself for GPUs that it knows; None where it is told, or knows none."""
+    """What UCX chooses by itself for these GPUs; None where it is told.
+
+    Args:
+        variables: the user's.
+        device_names: products.
+        ranks: on the node.
+    """
     if variables.get(names.UCX_SCHEME, "auto") != "auto":
         return None
     if not names.has_cuda_ipc(variables.get(names.UCX_TLS, "all")):
         return None
-    found = {name for name in device_names if any(each in name for each in _FAST_IN_UCX)}
-    if not found:
+    told = {name for name in device_names if name}
+    found = {name for name in told if any(each in name for each in _FAST_IN_UCX)}
+    if not told:
         return None
+    if not found:
+        staged = next((size for most, size in _UCX_STAGED_BYTES if ranks <= most), 0)
+        if not staged:
+            return None
+        said = Statement(
+            f"UCX takes these GPUs for slow: with {ranks} ranks on a node it sends through host"
+            f" memory from about {staged} bytes on",
+            Basis.ASSUMED,
+            "as UCX 1.22 says by UCX_PROTO_INFO",
+        )
+        pieces = ((0, CopyProtocol.PUT), (staged, CopyProtocol.STAGED))
+        return ProtocolRule(pieces=pieces), said
     said = Statement(
         f"UCX knows the bandwidth of {', '.join(sorted(found))}: the sender writes from about"
         f" {_UCX_DIRECT_BYTES} bytes on",
@@ -150,6 +191,20 @@ def _cray(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, 
     said.append(Statement(f"GPU IPC from {threshold} bytes on", basis, names.CRAY_SOURCE))
     said.append(Statement("the receiver reads", Basis.ASSUMED))
     return rule_of(CopyProtocol.GET, threshold_bytes=threshold), tuple(said)
+
+
+def _intel(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    said = []
+    if variables.get(names.INTEL_GPU, "0") == "0":
+        words = f"{names.INTEL_GPU} is not 1: device buffers are not handled and crash"
+        said.append(Statement(words, Basis.KNOWN, names.INTEL_SOURCE))
+    if variables.get(names.INTEL_IPC, "1").lower() in _OFF:
+        said.append(Statement("GPU IPC is switched off", Basis.KNOWN, names.INTEL_SOURCE))
+        return rule_of(CopyProtocol.STAGED), tuple(said)
+    basis = Basis.KNOWN if names.INTEL_IPC in variables else Basis.ASSUMED
+    said.append(Statement("GPU IPC within a node", basis, names.INTEL_SOURCE))
+    said.append(Statement("the receiver reads", Basis.ASSUMED))
+    return rule_of(CopyProtocol.GET), tuple(said)
 
 
 def _bytes(text: str | None, otherwise: int) -> int:

@@ -14,7 +14,7 @@ from toposeat.model.route import CopyProtocol
 _READS = "receiver reads", CopyProtocol.GET
 _WRITES = "sender writes", CopyProtocol.PUT
 _HOST = "through the host", CopyProtocol.STAGED
-_DIRECT = "direct", CopyProtocol.GET  # of Cray MPICH, which does not say which side copies
+_DIRECT = "direct", CopyProtocol.GET  # of Cray and Intel, who do not say which side copies
 
 UCX_TLS, UCX_SCHEME = "UCX_TLS", "UCX_RNDV_SCHEME"
 UCX_GET = "UCX_CUDA_IPC_ENABLE_GET_ZCOPY"
@@ -25,21 +25,25 @@ MPICH_REPEAT = "MPIR_CVAR_CH4_IPC_MAP_REPEAT_ADDR"
 MPICH_GPU = "MPIR_CVAR_ENABLE_GPU"
 CRAY_IPC, CRAY_THRESHOLD = "MPICH_GPU_IPC_ENABLED", "MPICH_GPU_IPC_THRESHOLD"
 CRAY_GPU = "MPICH_GPU_SUPPORT_ENABLED"
+INTEL_GPU, INTEL_IPC = "I_MPI_OFFLOAD", "I_MPI_OFFLOAD_IPC"
+UCX_PIECE = "UCX_RNDV_FRAG_SIZE"
 
 # What steers each stack: these are looked for in the environment and on the launch line.
 STEERING: Mapping[StackKind, tuple[str, ...]] = {
     StackKind.OPENMPI_UCX: (
         *(UCX_TLS, UCX_SCHEME, UCX_GET, "UCX_RNDV_THRESH", "UCX_CUDA_IPC_BW"),
-        *("UCX_PROTO_ENABLE", "UCX_RNDV_FRAG_MEM_TYPES", "UCX_MEMTYPE_CACHE"),
+        *("UCX_PROTO_ENABLE", "UCX_RNDV_FRAG_MEM_TYPES", "UCX_MEMTYPE_CACHE", UCX_PIECE),
     ),
     StackKind.OPENMPI_OB1: (OMPI_IPC,),
     StackKind.MPICH: (MPICH_GPU, MPICH_THRESHOLD, MPICH_DIRECTION, MPICH_REPEAT),
     StackKind.CRAY_MPICH: (CRAY_GPU, CRAY_IPC, CRAY_THRESHOLD),
+    StackKind.INTEL_MPI: (INTEL_GPU, INTEL_IPC),
 }
 UCX_SOURCE = "ucx_info -cf"
 OMPI_SOURCE = "ompi_info --param btl smcuda --level 9"
 MPICH_SOURCE = "mpivars; MPICH src/mpid/ch4/shm/ipc/gpu/gpu_post.c"
 CRAY_SOURCE = "HPE Cray MPI, man page intro_mpi"
+INTEL_SOURCE = "Intel MPI Library, Developer Reference for Linux, GPU Buffers Support"
 
 _NEVER = str(2**31 - 1)  # bytes: no message is that large, and the variable is an int
 _VISIBLE = "the sender must see the receiver's GPU: not with --visibility mask"
@@ -63,6 +67,11 @@ def settings_of(
         return _ob1()
     if kind is StackKind.MPICH:
         return _mpich(crossing_bytes)
+    if kind is StackKind.INTEL_MPI:
+        return tuple(
+            _setting(INTEL_SOURCE, what, {INTEL_GPU: "1", INTEL_IPC: value})
+            for what, value in ((_DIRECT, "1"), (_HOST, "0"))
+        )
     return _cray(crossing_bytes)
 
 

@@ -22,6 +22,7 @@ class StackKind(StrEnum):
     OPENMPI_OB1 = "openmpi-ob1"  # point-to-point layer ob1 with its shared-memory GPU transport
     MPICH = "mpich"  # ch4: its own GPU IPC within a node, whatever the network module
     CRAY_MPICH = "cray-mpich"
+    INTEL_MPI = "intel-mpi"
 
 
 class Basis(StrEnum):
@@ -113,6 +114,7 @@ class Stack:
         statements: what that rests on.
         settings: what could be set instead, in the order of the documentation.
         fixed: variables that the launch line sets itself, where the environment cannot.
+        piece_bytes: size of the pieces in which it stages a message; 0 if not known.
     """
 
     kind: StackKind
@@ -123,6 +125,7 @@ class Stack:
     statements: tuple[Statement, ...] = ()
     settings: tuple[Setting, ...] = ()
     fixed: frozenset[str] = frozenset()
+    piece_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement import Placement
 from toposeat.model.protocol import Advice, Basis, Prediction, Setting, Stack, StackKind, Statement
-from toposeat.model.topology import Topology, Vendor
+from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
 
@@ -38,7 +38,7 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
         UsageError: GPUs that no setting is known for.
     """
     machine, traffic, devices = case.machine, case.traffic, case.device_of_rank
-    stack = on_machine(stack, machine)
+    stack = on_machine(stack, machine, traffic.ranks)
     if evaluation.measured_protocols(machine):
         stack = launch.with_crossing(stack, evaluation.crossing_bytes(machine, traffic, devices))
     present, candidates = evaluation.predict_settings(
@@ -94,7 +94,7 @@ def verify_advice(
             hint="measure it: toposeat measure -t this --protocols get,put,staged -o node.json",
         )
     with launch.StopSignals() as signals:
-        expected = on_machine(stack, case.machine)
+        expected = on_machine(stack, case.machine, case.traffic.ranks)
         advice = predict_advice(case, _asked(case, expected, plan, environment, signals))
         tried = advice.promising[:tries]
         if not tried:
@@ -112,8 +112,8 @@ def verify_advice(
     return replace(advice, tried=names, clocked=clocked, recommended=recommended)
 
 
-def on_machine(stack: Stack, machine: Topology) -> Stack:
-    """The stack as it is expected to behave with the GPUs of a machine.
+def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
+    """The stack as it is expected to behave with so many ranks on the GPUs of a machine.
 
     Raises:
         UsageError: GPUs that no setting is known for.
@@ -125,7 +125,10 @@ def on_machine(stack: Stack, machine: Topology) -> Stack:
             " settings that are known are for NVIDIA's",
             hint="what protocols are worth there: toposeat map TRAFFIC -t SRC --stack per-pair",
         )
-    return launch.for_devices(stack, [device.name for device in machine.devices])
+    has_nvlink = any(link.kind is LinkKind.NVLINK for link in machine.links)
+    untold = launch.NVLINK_GPU if has_nvlink else ""
+    names = [device.name or untold for device in machine.devices]
+    return launch.for_devices(stack, names, -(-ranks // len(machine.hosts)))
 
 
 def _verified(clocked: ClockedResult) -> str | None:

@@ -45,7 +45,7 @@ def map_with_protocols(
         result = mapping.map_traffic(variant, traffic, options)
         found = [JointOption(setting=setting, machine=variant, result=result)]
     else:
-        stack = on_machine(launch.named_stack(stack_name, environment), machine)
+        stack = on_machine(launch.named_stack(stack_name, environment), machine, traffic.ranks)
         found = [
             _option(machine, traffic, each, options) for each in _settings(machine, traffic, stack)
         ]
