@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repeats", type=int, default=5, help="of every order (default: 5)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of every order (default: 5)")
     parser.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
     args = parser.parse_args(arguments)
     mpi = pipeline.emulated_mpi()

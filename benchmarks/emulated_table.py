@@ -10,7 +10,7 @@ from toposeat.model.bench import BenchOrder, BenchResult
 from toposeat.pipeline import BenchPlan
 
 PAGE_HEAD = """\
-# Gains by the clock, on emulated GPUs
+# Clocked gains on emulated GPUs
 
 `make emulated-gains` clocks everything on this page again and writes it. Real MPI ranks, real
 copies, **no GPU**: every copy takes the time of the links it uses, which are slowed down so that

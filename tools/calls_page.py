@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_INTRODUCTION = """# The MPI calls that are seen
+_INTRODUCTION = """# MPI calls that are recorded
 
-Made from `interposer/calls.tsv`, the table from which the interposer itself is generated.
+This page is made from `interposer/calls.tsv`, from which the interposer itself is generated.
 
-- A call is counted when it returned `MPI_SUCCESS`, by the rank that sends (of a get: by the rank
-  that asks, as a flow from its target). "Time" is time inside MPI.
+- The sending rank counts a call that returned `MPI_SUCCESS`. The origin of a get counts it, as a
+  flow from its target. "Time" is time inside MPI.
 - Forms: `X` blocking, `X_c` with counts of type `MPI_Count`, `IX` nonblocking, `X_init` persistent
   (counted at each start).
-- Every one is seen as `MPI_X` and as `PMPI_X`, so that Fortran's bindings are seen too."""
+- The interposer intercepts `MPI_X` and `PMPI_X`, which Fortran's bindings call."""
 
 # The function of an action, and what it means. One that is missing here is an error.
 _MEANING = {
     "on_send": "a message to the destination",
     "on_receive": "time; the sender counts the message",
-    "on_start": "what the persistent request does, once",
-    "on_startall": "what each persistent request does, once",
-    "on_request_gone": "time; the request is forgotten",
+    "on_start": "one execution of the persistent request",
+    "on_startall": "one execution of each persistent request",
+    "on_request_gone": "time; the request is removed",
     "on_barrier": "a collective event",
     "on_bcast": "a collective event with the root's bytes",
     "on_blocks": "a collective event with the bytes of one block",
@@ -38,11 +38,11 @@ _MEANING = {
     "on_put": "a one-sided message to the target",
     "on_get": "a one-sided message from the target",
     "on_exchange": "a one-sided message to the target and one back; with `MPI_NO_OP` only back",
-    "on_spawn": "time; the processes at the other side become a world with a number",
+    "on_spawn": "time; the spawned processes get the number of a new world",
     "on_spawn_multiple": "as `MPI_Comm_spawn`; the first command names the world",
-    "on_connection": "time; processes outside this world become one with a number",
-    "on_join": "time; a process outside this world becomes one with a number",
-    "handle_gone": "time; the handle is forgotten, since MPI uses it again",
+    "on_connection": "time; the processes of the other side get the number of a new world",
+    "on_join": "time; the process of the other side gets the number of a new world",
+    "handle_gone": "time; the handle is removed, because MPI reuses it",
 }
 
 
@@ -51,7 +51,7 @@ def calls_page(table: str) -> str:
     parts = [_INTRODUCTION]
     for line in table.splitlines():
         if line.startswith("# ---- Not wrapped"):
-            parts += ["\n## Not seen\n", "| calls | why |", "|---|---|"]
+            parts += ["\n## Not recorded\n", "| calls | why |", "|---|---|"]
         elif line.startswith("# ---- "):
             parts += [f"\n## {line.removeprefix('# ---- ')}\n", "| call | counted |", "|---|---|"]
         elif line.startswith("#~ "):
@@ -80,9 +80,9 @@ def _meaning(name: str, action: str, variants: str) -> str:
     if "quiet" in variants:
         return "nothing"
     if name == "Pcontrol":
-        return "nothing; it marks phases, if that is asked for"
+        return "nothing; it marks phases (`--phases pcontrol`)"
     if action == "byhand":
-        return "begin or end of the record"
+        return "the record begins or ends"
     if action == "-":
         return "time"
     found = re.search(r"tps__(\w+)\(", action)

@@ -7,11 +7,10 @@ from toposeat.profile.algorithms.open_mpi import Rules
 
 _INTRODUCTION = """# Algorithms of collectives
 
-Which messages a collective is taken to be made of, by operation, number of members and bytes. What
-the words mean and how well this was checked:
-[how collectives are expanded](../explanation/collectives.md). "Bytes" are those of one member's
-block for allgather, allgatherv (mean), alltoall, gather, scatter and reduce_scatter_block, else of
-the whole vector."""
+The algorithm that toposeat assumes for a collective, by operation, number of members and bytes.
+[How collectives are expanded](../explanation/collectives.md) explains the names and what was
+checked. "Bytes" is the size of one member's block for allgather, allgatherv (mean), alltoall,
+gather, scatter and reduce_scatter_block, and of the whole vector otherwise."""
 
 _MEMBERS = (2, 4, 7, 8, 12, 64, 1000)
 _SIZES = (8, 1024, 16384, 100_000, 1_000_000)

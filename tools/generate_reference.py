@@ -33,9 +33,9 @@ def command_line_page() -> str:
     parts = [
         _NOTE,
         "# Command line\n",
-        "Result on stdout, everything else on stderr. `--` stands before a wrapped command.",
-        "Exit codes: 0 done, 1 failed, 2 usage, 127 program not found; `profile`, `run` and `tune`",
-        "end with the application's own code.\n",
+        "Results go to stdout, everything else to stderr. Write `--` before a wrapped command.",
+        "Exit codes: 0 success, 1 failure, 2 wrong usage, 127 program not found; `profile`, `run`",
+        "and `tune` return the exit code of the application.\n",
     ]
     for name, parser in command_parsers().items():
         parts += [f"## toposeat {name}\n", f"{parser.description}\n", *_option_rows(parser), ""]
@@ -60,8 +60,9 @@ def catalogue_page() -> str:
     parts = [
         _NOTE,
         "# Catalogue of known machines\n",
-        "Written from published facts; numbers are `nominal` unless their record says otherwise.\n",
-        "| name | devices | links | what it is |\n|---|---|---|---|",
+        "The machines are described from published facts; numbers are `nominal` unless the machine",
+        "file says otherwise.\n",
+        "| name | devices | links | description |\n|---|---|---|---|",
     ]
     machines = [read_topology(name) for name in catalogue_names()]
     parts += [
@@ -99,15 +100,15 @@ def formats_page() -> str:
     parts = [
         _NOTE,
         "# Files that describe a machine\n",
-        "What `-t FILE` reads, in the order in which a file's content is compared with them. The",
-        "name of the file does not matter. How several files of one machine go together:",
-        "[merging](../explanation/merging.md). Before them come files that end in `.toml`:",
-        "[machine files](../how-to/add-your-machine.md).\n",
-        "| format | how to get one | what it knows |\n|---|---|---|",
+        "`-t FILE` reads these formats and recognises them by content, in this order. The name of",
+        "the file matters only if it ends in `.toml`, as that of a",
+        "[machine file](../how-to/add-your-machine.md). Several files of one machine are",
+        "[merged](../explanation/merging.md).\n",
+        "| format | how to get one | what it states |\n|---|---|---|",
     ]
     parts += [f"| {f.name} | `{f.command}` | {f.tells} |" for f in FORMATS]
     parts += [f"| {t.name} | `{t.command}` | {t.tells} |" for t in TREES]
-    parts.append("\nKnown and not read:\n")
+    parts.append("\nFormats that are recognised and refused:\n")
     parts += [f"- {what}; {instead}" for _, what, instead in NOT_READ]
     return "\n".join(parts) + "\n"
 
@@ -117,7 +118,7 @@ def records_page() -> str:
     parts = [
         _NOTE,
         "# Decision records\n",
-        "Why things are as they are. A new record takes the next number.\n",
+        "Each record explains a decision. A new record takes the next number.\n",
         "| number | title | status |\n|---|---|---|",
     ]
     numbers = set()
@@ -129,7 +130,7 @@ def records_page() -> str:
         numbers.add(int(head[1]))
         parts.append(f"| [{head[1]}]({path.name}) | {head[2]} | {head[3]} |")
     unused = [f"{number:04}" for number in range(1, max(numbers)) if number not in numbers]
-    parts.append(f"\nNumbers that no record has: {', '.join(unused) or 'none'}.")
+    parts.append(f"\nUnused numbers: {', '.join(unused) or 'none'}.")
     return "\n".join(parts) + "\n"
 
 

@@ -23,21 +23,21 @@ from benchmarks.papers.table import markdown_of, text_of
 from toposeat.evaluation import smpi_version, why_no_smpi
 
 PAGE_HEAD = """\
-# Published figures, beside ours
+# Published figures beside ours
 
 `python -m benchmarks.papers` computes every figure below again; this page is its output
 (`make papers` rewrites it).
 
-| mark | means |
+| mark | meaning |
 |---|---|
-| exact | follows from definitions: ours must be equal |
-| calibrated-on | the model was fitted to this very number: agreement is no evidence |
-| held-out | nothing was fitted to it: agreement is evidence, difference is a finding |
-| not reproducible | why is in the notes below its table |
+| exact | the figure follows from definitions: ours must be equal |
+| calibrated-on | the model was fitted to this number: agreement is no evidence |
+| held-out | nothing was fitted to this number: agreement is evidence, a difference is a finding |
+| not reproducible | the notes below the table say why |
 
-What the authors published, what our flow model predicts and what SimGrid simulates have columns of
-their own; nothing on this page was measured on GPUs by us. Run the command itself to add the
-SimGrid column (`libsimgrid-dev`) and the mapping time on your machine.
+Published figures, predictions of our flow model and simulations by SimGrid have separate columns.
+We have measured nothing on this page on GPUs. Run the command to add the SimGrid column
+(`libsimgrid-dev`) and the mapping time on your machine.
 """
 
 

@@ -310,7 +310,7 @@ def _application_rows() -> list[Row]:
             quantity="HOOMD-Blue: steps per second, message sizes, shares",
             published="up to +21.7 % (single), +17.8 % (double)",
             status=Status.NOT_REPRODUCIBLE,
-            note="needs the application on the GPUs; the shares of time are in a picture only",
+            note="needs the application on the GPUs; shares of time are shown only in a picture",
         ),
         Row(
             figure="Figs 2, 3",

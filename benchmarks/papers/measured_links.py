@@ -25,5 +25,5 @@ def _row(each: physics.Comparison) -> Row:
         predicted=f"{each.model:.2f} {unit} ({100 * each.error:+.1f} %)",
         status=Status(row.mark),
         holds=abs(each.error) <= physics.LIMIT,
-        note=f"decided by: {row.why}",
+        note=f"determined by: {row.why}",
     )

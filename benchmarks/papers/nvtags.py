@@ -152,7 +152,7 @@ def _ours_rows(machine: Topology) -> list[Row]:
                 holds=placed.max_congestion_s <= published.max_congestion_s * (1 + 1e-9)
                 and placed.mean_congestion_s <= published.mean_congestion_s * (1 + 1e-9)
                 and placed.predicted_s <= published.predicted_s * (1 + 1e-9),
-                note="expected: ours no worse in all three; it is "
+                note="expected: ours is no worse in all three; it is "
                 + " ".join(map(str, ours.device_of_rank))
                 + f" ({ours.certificate.word})",
             )
@@ -161,7 +161,7 @@ def _ours_rows(machine: Topology) -> list[Row]:
 
 
 def _other_rows() -> list[Row]:
-    reason = "needs the application; its communication share and volumes are in no text"
+    reason = "needs the application; its communication share and volumes are not published as text"
     return [
         Row(
             figure=figure,
@@ -181,7 +181,7 @@ def _other_rows() -> list[Row]:
             quantity="default values of links, by name",
             published="in a table",
             status=Status.NOT_REPRODUCIBLE,
-            note="the table's values are in no text that can be read; the link values above are"
+            note="the values of the table are not available as text; the link values above are"
             " fitted or nominal",
         )
     ]

@@ -275,7 +275,7 @@ def _add_devices(builder: GraphBuilder, count: int) -> None:
     builder.devices.extend(Device(id=f"gpu{i}", index=i) for i in range(count))
 
 
-HEADER = ("published by", "class", "", "published", "model", "error", "mark", "decided by")
+HEADER = ("published by", "class", "", "published", "model", "error", "mark", "determined by")
 
 
 def table(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:

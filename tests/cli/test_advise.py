@@ -89,7 +89,7 @@ def test_the_advice_is_saved_once(folder: Path, capsys: pytest.CaptureFixture[st
         (["--stack", "nccl"], "no stack 'nccl'", 2),
         (["--stack", "mpich", "--tries", "0", "--", "true"], "no candidate to try", 2),
         (["--", "torchrun", "--nproc-per-node", "2", "app.py"], "does not tell which MPI", 2),
-        (["--stack", "mpich", "--", "torchrun"], "no program behind", 2),
+        (["--stack", "mpich", "--", "torchrun"], "no program after", 2),
     ],
 )
 def test_refused(
@@ -107,7 +107,7 @@ def test_a_machine_without_curves_is_refused(capsys: pytest.CaptureFixture[str])
     assert "no curves" in said
     assert "toposeat measure" in said
     assert main(["map", "ring:4", "-t", "mi250x-8", "--stack", "openmpi-ucx"]) == 2
-    assert "for NVIDIA's" in capsys.readouterr().err
+    assert "for NVIDIA GPUs" in capsys.readouterr().err
     assert main(["map", "ring:64", "-t", "fattree:2:2:2", "--stack", "mpich"]) == 2
 
 

@@ -195,7 +195,7 @@ def refused(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *wor
         (["ring:4", "-t", "tree:2:2", "--on", "model", "--", "mpirun"], 2, ["launch line"]),
         (["ring:4", "-t", "tree:2:2", "--on", "model", "--dry-run"], 2, ["starts no job"]),
         (["ring:4", "-t", "tree:2:2", "--on", "model", "--sizes", "0"], 2, ["'0'"]),
-        (["ring:4", "-t", "tree:2:2", "--on", "model", "--sizes", "1M..1"], 2, ["goes down"]),
+        (["ring:4", "-t", "tree:2:2", "--on", "model", "--sizes", "1M..1"], 2, ["larger size"]),
         (["ring:4", "-t", "tree:2:2", "--iterations", "0"], 2, ["--iterations"]),
     ],
 )

@@ -98,7 +98,7 @@ def test_what_cannot_work_is_refused_before_the_first_run(
     assert "for 2 ranks, the launch line starts 3 ranks" in done.stderr
     done = compare(mpi, place, "--time", "([0-9", script=script)
     assert done.returncode == 2
-    assert "is no regular expression" in done.stderr
+    assert "is not a regular expression" in done.stderr
     assert not (tmp_path / "ran").exists()
 
 

@@ -76,7 +76,7 @@ def test_hosts_of_another_job_are_refused(machine, places, capsys):
 
 def test_a_network_needs_its_node(machine, places, capsys):
     assert main(["compare", places[0], *machine[:2], "--traffic", TRAFFIC]) == 2
-    assert "what is inside each of them" in capsys.readouterr().err
+    assert "topology of a host is missing" in capsys.readouterr().err
 
 
 def test_metrics_of_pairs_are_refused(machine, places, capsys):

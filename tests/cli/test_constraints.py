@@ -60,7 +60,7 @@ def test_devices_are_named_by_host(machine: str, capsys: pytest.CaptureFixture[s
         (["--devices", "n9:0"], ["no host n9", "n0, n1"]),
         (["--pin", "0=n1:8"], ["no device 8"]),
         (["--slots", "n0:0-7=2,n1:0"], ["--slots"]),
-        (["--slots", "n0:0=2;n0:0=3"], ["another number before"]),
+        (["--slots", "n0:0=2;n0:0=3"], ["with different numbers"]),
         (["--slots", "n0:0=99999"], ["99999 slots"]),
         (["--slots", "0"], ["do not fit"]),
         (["--slots", "-1"], ["--slots"]),

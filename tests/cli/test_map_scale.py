@@ -66,7 +66,7 @@ def test_why_and_what_is_worth_it(capsys):
     assert main([*command, "--explain"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Before busiest is level 2 unit" in out
-    assert "Bound none is known" in out
+    assert "Bound no bound is known" in out
     assert "to links of other levels" in out
     assert "bandwidth and latency moved by up to +-10 % (assumed), it stays the best of" in out
     assert main([*command, "--explain", "--json"]) == 0
@@ -109,7 +109,7 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "cause"),
     [
-        ([], "what is inside each of them?"),
+        ([], "topology of a host is missing"),
         (["--node", "dgx-1v", "--hosts", "n9"], "has no host n9"),
         (["--node", "dgx-1v", "--hosts", "n[1-"], "not closed"),
         (["--node", "nothing"], "no catalogue name"),

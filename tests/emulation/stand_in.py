@@ -33,7 +33,7 @@ def run_program(
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python program with `driver` at hand on a stand-in of a machine."""
     if Path("/proc/driver/nvidia/version").exists():
-        pytest.skip("a real NVIDIA driver is here: the stand-in refuses to load beside it")
+        pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     with emulated_node(read_topology(machine), scale=scale) as node:
         return subprocess.run(
             [sys.executable, "-c", _PRELUDE + textwrap.dedent(program)],

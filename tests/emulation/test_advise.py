@@ -28,7 +28,7 @@ PATTERN = "stencil3d:2x1x1,weight=3,bytes=500000"
 @pytest.fixture(scope="module")
 def mpi() -> GpuAwareMpi:
     if Path("/proc/driver/nvidia/version").exists():
-        pytest.skip("a real NVIDIA driver is here: the stand-in refuses to load beside it")
+        pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     found = find_gpu_aware_mpi()
     if isinstance(found, str):
         pytest.skip(found)

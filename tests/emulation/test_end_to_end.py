@@ -1,4 +1,4 @@
-"""The whole path with a real GPU-aware MPI on the stand-in node, and its gain by the clock."""
+"""The whole path with a real GPU-aware MPI on the stand-in node, and its clocked gain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HALO = ("--grid", "2x2x2", "--weights", "3,1,1", "--device", "--bytes", "500000"
 @pytest.fixture(scope="module")
 def mpi() -> GpuAwareMpi:
     if Path("/proc/driver/nvidia/version").exists():
-        pytest.skip("a real NVIDIA driver is here: the stand-in refuses to load beside it")
+        pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     found = find_gpu_aware_mpi()
     if isinstance(found, str):
         pytest.skip(found)

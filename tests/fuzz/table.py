@@ -12,28 +12,29 @@ _GROUPS = {
     "machine": "Files of one machine",
     "network": "Files of networks",
     "job": "Placements and traffic",
-    "string": "What is typed: machines, networks, hosts, patterns",
+    "string": "Texts on the command line: machines, networks, hosts, patterns",
 }
 _PAGE_HEAD = "| format | inputs | read | refused | causes | faults | worst | peak | last run |"
 _PAGE = """\
 <!-- made by python -m tests.fuzz.fuzz_readers --page docs/explanation/fuzzing.md; do not edit -->
 
-# What the readers were fuzzed with
+# Fuzzing of the readers
 
 Files come from other people's machines, so every reader must either read an input or refuse it in
-one line with a hint: no crash, no hang, no unbounded memory. `make fuzz` damages well-formed inputs
-(one to four of: numbers and words replaced, lines and tags dropped, doubled, moved, columns cut,
-files cut and mixed, encodings changed; of saved machine trees: values, links, folders, pipes) and
-counts as a fault: any other exception, a message of several lines or without hint, more than 2 s of
-CPU, more than 512 MiB for one input, a process that dies. A sixteenth of the topologies that are
-read are also saved and read again, and must be the same.
+one line with a hint. It must not crash, hang or use unbounded memory. `make fuzz` damages
+well-formed inputs in one to four ways: it replaces numbers and words, drops, doubles and moves
+lines and tags, cuts columns, cuts and mixes files, and changes encodings. In saved machine trees it
+changes values, links, folders and pipes, in profiles and rank records binary fields (small, large
+and neighbouring numbers, fields copied, cleared and shifted). These are faults: any other
+exception, a message of several lines or without hint, more than 2 s of CPU, more than 512 MiB for
+one input, a process that dies. A sixteenth of the topologies that are read are saved and read
+again, and must be the same.
 
-*Causes* are refusals told apart by their words, *worst* is the slowest input in milliseconds of
-CPU, *peak* the largest process (about 70 MiB of it is Python and the libraries). Inputs come in
-jobs of 2000; a job that found a fault is not counted here until it passes after the correction, so
-a row says what has passed, each with the reader of its day. Readers change; `make fuzz` runs anew.
-Of profiles and rank records the binary fields are damaged (small, large and neighbouring numbers,
-fields copied, cleared and shifted).
+*Causes* is the number of different refusals, *worst* the slowest input in milliseconds of CPU,
+*peak* the largest process (about 70 MiB of it is Python and the libraries). Inputs come in jobs of
+2000. A job that finds a fault is counted only when it passes after the correction, so a row counts
+what has passed, each job with the reader of its day. Readers change; `make fuzz` runs the jobs
+again.
 """
 
 

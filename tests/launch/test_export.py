@@ -129,8 +129,8 @@ def test_torchrun_keeps_node_ranks() -> None:
 @pytest.mark.parametrize(
     ("launcher", "place", "visibility", "words"),
     [
-        ("intel", MIXED, "permute", "deals ranks out host by host"),
-        ("torchrun", MIXED, "permute", "follow each other"),
+        ("intel", MIXED, "permute", "assigns ranks host by host"),
+        ("torchrun", MIXED, "permute", "consecutive ranks"),
         ("torchrun", BLOCKS, "mask", "cannot"),
         ("cray", placement(["a", "a", "b"], [0, 1, 2], [None] * 3), "permute", "different numbers"),
         ("openmpi", placement(["a", "a"], [1, 1], [None] * 2), "permute", "share a device"),

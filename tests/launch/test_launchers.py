@@ -52,7 +52,7 @@ def test_a_link_to_a_known_launcher_needs_no_question(tmp_path: Path) -> None:
 def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"answers 'Acme MPI 1\.0'"):
         identify_launcher(script(tmp_path, "mpirun", "Acme MPI 1.0\nmore"))
-    with pytest.raises(UsageError, match="jsrun are not understood"):
+    with pytest.raises(UsageError, match="cannot read launch lines of jsrun"):
         identify_launcher("/opt/ibm/jsrun")
 
 

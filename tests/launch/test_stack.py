@@ -193,7 +193,7 @@ def test_ucx_knows_every_variable_that_is_named() -> None:
     if isinstance(found, str):
         pytest.skip(found)
     if Path("/proc/driver/nvidia/version").exists():
-        pytest.skip("a real NVIDIA driver is here: the stand-in refuses to load beside it")
+        pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     program = found.ucx.parent / "bin" / "ucx_info"
     if not program.exists():
         pytest.skip(f"no {program}")

@@ -101,9 +101,9 @@ def test_without_evidence_of_the_device_nothing_is_claimed(
     ("seat", "probe", "cause"),
     [
         ({}, {"cuda_devices": PCI[1]}, f"used device {PCI[1]}, placed on {PCI[0]}"),
-        ({}, {"cpus": "0-7"}, "runs on CPUs 0-7, placed on 0-3; it was bound to 0-3 and later"),
-        ({"cpus": "4"}, {"cpus": "4"}, "runs on CPUs 4, placed on 0-3"),
-        ({}, {"memory_policy": "default"}, "memory policy is default, placed on NUMA node 0"),
+        ({}, {"cpus": "0-7"}, "runs on CPUs 0-7, is placed on 0-3; it was bound to 0-3 and later"),
+        ({"cpus": "4"}, {"cpus": "4"}, "runs on CPUs 4, is placed on 0-3"),
+        ({}, {"memory_policy": "default"}, "memory policy is default, is placed on NUMA node 0"),
         ({"nic": "UCX_NET_DEVICES=mlx5_7:1"}, {}, "placed on mlx5_0"),
         ({"seated": "no"}, {}, "started without placement"),
         ({"warning": "cannot bind"}, {}, "cannot bind"),

@@ -52,7 +52,7 @@ def test_without_a_split_all_of_mpi_is_the_bound() -> None:
 def test_untimed_and_silent_profiles_say_so() -> None:
     untimed = replace(full_profile(), timed=False)
     assert time_parts(untimed) == []
-    assert "is not known: the profile is not timed" in gain_words(untimed)
+    assert "It is not known what share" in gain_words(untimed)
     assert "Time      not timed" in render_traffic_text(untimed)
     assert "Nothing to gain" in gain_words(Traffic(ranks=2, origin="quiet", tables={}))
 

@@ -21,13 +21,12 @@ def test_certificate_in_words() -> None:
         "Heuristic for link time (2.00 s): no bound known, a better placement may exist."
     )
     assert words.certificate_words(certificate(lower_bound=1.6, gap=0.25)) == (
-        "Not proved optimal for link time: 2.00 s, at most 25 % above what is possible"
-        " (lower bound 1.60 s)."
+        "Not proved optimal for link time: 2.00 s, at most 25 % above the lower bound (1.60 s)."
     )
     assert words.certificate_words(
         certificate(proved=True, lower_bound=2.0, gap=0.0, reason="all 40320 orders tried")
     ) == (
-        "Proved optimal for link time (2.00 s): no placement here has less."
+        "Proved optimal for link time (2.00 s): no placement has a lower value."
         " Because: all 40320 orders tried."
     )
 
@@ -53,7 +52,8 @@ def test_verdict_when_the_default_is_kept() -> None:
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     kept = samples.mapping(tree, traffic, range(4))
     assert words.verdict_words(kept) == (
-        "No gain: the default placement is kept, it is proved optimal for worst link congestion."
+        "No gain: the default placement is kept, because it is proved optimal for worst link"
+        " congestion."
     )
     unproved = samples.mapping(tree, traffic, range(4), proved=False)
     assert "nothing better was found" in words.verdict_words(unproved)

@@ -1,4 +1,4 @@
-"""`toposeat advise`: settings of the MPI stack that help a placement, verified before advised."""
+"""`toposeat advise`: MPI settings that make a placement faster, verified by runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class AdviseCommand(Command):
-    """Find settings of the MPI stack that help a placement; recommend only what runs verified."""
+    """Find MPI settings that make a placement faster; recommend only those that runs verified."""
 
     name = "advise"
     wraps = True
@@ -43,15 +43,15 @@ class AdviseCommand(Command):
             "--stack",
             metavar="NAME",
             default=None,
-            help="the MPI, where there is no launch line that tells: openmpi-ucx, openmpi-ob1, "
-            "mpich or cray-mpich",
+            help="the MPI, if no launch line shows it: openmpi-ucx, openmpi-ob1, mpich or "
+            "cray-mpich",
         )
         parser.add_argument(
             "--tries",
             metavar="N",
             type=int,
             default=2,
-            help="candidates to run, the best predicted first (default: 2)",
+            help="settings to run, best predicted first (default: 2)",
         )
         parser.add_argument(
             "--repeats", metavar="N", type=int, default=5, help="runs of each (default: 5)"
@@ -59,11 +59,11 @@ class AdviseCommand(Command):
         parser.add_argument(
             "--time",
             metavar="REGEX",
-            help="what the program prints as its seconds, in brackets, e.g. '([0-9.]+) s'; its "
-            "last match counts (default: the wall time of the line)",
+            help="finds the seconds that the program prints, as group 1, e.g. '([0-9.]+) s'; the "
+            "last match counts (default: the wall time of the launch line)",
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="print the lines that would be run, run nothing"
+            "--dry-run", action="store_true", help="print the commands, run nothing"
         )
         add_output_option(parser, "the advice (JSON)")
 

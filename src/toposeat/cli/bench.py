@@ -46,7 +46,7 @@ class BenchCommand(Command):
             "--on",
             choices=PLACES,
             default="real",
-            help="where the times come from: the launch line behind `--` (real, the default), "
+            help="where the times come from: the launch line after `--` (real, the default), "
             "SimGrid's MPI simulator running the same program (smpi), or the flow model (model)",
         )
         add_bench_options(parser)

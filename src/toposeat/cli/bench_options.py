@@ -22,7 +22,7 @@ _ONLY_REAL = ("repeats", "iterations", "warmup", "buffers", "visibility")
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
-    """What is timed, and how it is run."""
+    """Declare what is timed and how."""
     _add_program_options(parser)
     _add_run_options(parser)
 
@@ -62,10 +62,10 @@ def job_of(args: argparse.Namespace) -> pipeline.BenchJob | None:
     if args.launch:
         raise UsageError(
             f"--on {args.on} starts no real job: `-- {' '.join(args.launch)}` is not used",
-            hint="leave the launch line out, or leave --on out to run it",
+            hint="omit the launch line, or omit --on to run it",
         )
     if args.dry_run:
-        raise UsageError(f"--on {args.on} starts no job", hint="leave --dry-run out")
+        raise UsageError(f"--on {args.on} starts no job", hint="omit --dry-run")
     return None
 
 
@@ -81,7 +81,10 @@ def sizes_of(text: str) -> tuple[int, ...]:
         low = _one_size(first, text)
         high = _one_size(last, text) if dots else low
         if low > high:
-            raise UsageError(f"--sizes {text[:80]}: {item!r} goes down", hint="for example: 1..16M")
+            raise UsageError(
+                f"--sizes {text[:80]}: {item!r} begins with the larger size",
+                hint="for example: 1..16M",
+            )
         while low <= high:
             sizes.add(low)
             low *= _STEP
@@ -98,7 +101,7 @@ def _one_size(word: str, text: str) -> int:
     size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if not 1 <= size <= _MAX_SIZE:
         raise UsageError(
-            f"--sizes {text[:80]}: {word[:40]!r} is no message size from 1 B to 2 GiB",
+            f"--sizes {text[:80]}: {word[:40]!r} is not a message size from 1 B to 2 GiB",
             hint="for example: --sizes 1,1K,64K,1M or --sizes 1..16M",
         )
     return size
@@ -128,7 +131,11 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         "(default: host)",
     )
     group.add_argument(
-        "--iterations", metavar="N", type=_count, default=None, help="samples per size (default 20)"
+        "--iterations",
+        metavar="N",
+        type=_count,
+        default=None,
+        help="samples per size (default: 20)",
     )
     group.add_argument(
         "--batch",
@@ -138,14 +145,18 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         help="exchanges without a barrier in one sample, fewer of large messages (default: 10)",
     )
     group.add_argument(
-        "--warmup", metavar="N", type=natural, default=None, help="exchanges before (default 2)"
+        "--warmup",
+        metavar="N",
+        type=natural,
+        default=None,
+        help="exchanges before the first sample (default: 2)",
     )
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("runs")
     group.add_argument(
-        "--repeats", metavar="N", type=_count, default=None, help="of every order (default: 5)"
+        "--repeats", metavar="N", type=_count, default=None, help="runs of every order (default: 5)"
     )
     group.add_argument(
         "--random",
@@ -166,7 +177,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="bind the CPUs of the default order too, so that only the order of the GPUs differs",
     )
     group.add_argument(
-        "--dry-run", action="store_true", help="print the exact lines of one repeat, run nothing"
+        "--dry-run", action="store_true", help="print the exact commands of one repeat, run nothing"
     )
 
 

@@ -85,7 +85,7 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--hosts",
         metavar="LIST",
-        help="the hosts of the job: n[01-16], a file with one a line, or `job` inside a job "
+        help="the hosts of the job: n[01-16], a file with one per line, or `job` inside a job "
         "(default: all)",
     )
 
@@ -114,7 +114,7 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         "--metric",
         choices=METRICS,
         default="bandwidth",
-        help="how the pairwise cost prices a pair of devices (default: bandwidth)",
+        help="what the cost of a pair of devices is computed from (default: bandwidth)",
     )
     group.add_argument("--solver", choices=SOLVERS, default="auto", help="default: auto")
     group.add_argument(
@@ -122,7 +122,7 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         metavar="S",
         type=positive_seconds,
         default=None,
-        help="seconds the search may take (default: 1; for the shape of a large machine 10)",
+        help="seconds that the search may take (default: 1; for the shape of a large machine 10)",
     )
     group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
     group.add_argument(
@@ -184,7 +184,7 @@ def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
     if not launch:
         raise UsageError(
             f"{verb}: no command to run",
-            hint=f"put it behind `--`: toposeat {verb} -- mpirun -n 8 ./app",
+            hint=f"put it after `--`: toposeat {verb} -- mpirun -n 8 ./app",
         )
     return list(launch)
 
@@ -207,7 +207,7 @@ def print_command(command: Sequence[str]) -> None:
 
 
 def write_result(content: str | bytes) -> None:
-    """Write the whole result to stdout. A reader that has gone away is no error.
+    """Write the whole result to stdout. A closed pipe is no error.
 
     Raises:
         ToposeatError: the operating system refused it.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class CompareCommand(Command):
-    """Predict placements side by side with the default, and clock them behind `--`."""
+    """Predict placements side by side with the default, and clock them if there is a line."""
 
     name = "compare"
     wraps = True
@@ -52,7 +52,7 @@ class CompareCommand(Command):
             "--metric",
             choices=METRICS,
             default="bandwidth",
-            help="how the pairwise cost prices a pair of devices (default: bandwidth)",
+            help="what the cost of a pair of devices is computed from (default: bandwidth)",
         )
 
         parser.add_argument(
@@ -60,18 +60,18 @@ class CompareCommand(Command):
             metavar="N",
             type=int,
             default=None,
-            help="runs of every placement of the line behind `--`, taking turns (default: 5)",
+            help="runs of the launch line with every placement, in turns (default: 5)",
         )
         parser.add_argument(
             "--time",
             metavar="REGEX",
-            help="what the program prints as its seconds, in brackets, e.g. '([0-9.]+) s'; its "
-            "last match counts (default: the wall time of the line)",
+            help="finds the seconds that the program prints, as group 1, e.g. '([0-9.]+) s'; the "
+            "last match counts (default: the wall time of the launch line)",
         )
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="print the lines of one repeat, default first, run nothing",
+            help="print the commands of one repeat, default first, run nothing",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -104,8 +104,8 @@ def _check_options(args: argparse.Namespace) -> None:
     for option, value in given:
         if value not in (None, False):
             raise UsageError(
-                f"{option} is for a launch line, and there is none",
-                hint="put one behind `--`: toposeat compare PLACE... -- mpirun -n 8 ./app",
+                f"{option} needs a launch line",
+                hint="put one after `--`: toposeat compare PLACE... -- mpirun -n 8 ./app",
             )
 
 

@@ -71,7 +71,7 @@ def _slots(text: str, machine: Topology) -> int | dict[int, int]:
         for device in _devices("--slots", devices, machine):
             if slots.setdefault(device, int(count)) != int(count):
                 raise UsageError(
-                    f"--slots: a device of {part!r} has another number before",
+                    f"--slots: a device of {part!r} is listed twice, with different numbers",
                     hint="name each device once",
                 )
     return slots
@@ -89,7 +89,7 @@ def _pins(texts: Sequence[str], machine: Topology) -> dict[int, int]:
         if len(found) != 1:
             raise UsageError(
                 f"--pin: expected one device, got {device!r}",
-                hint=f"to offer several: --allow {text}",
+                hint=f"to allow several devices: --allow {text}",
             )
         if pins.setdefault(int(rank), found[0]) != found[0]:
             raise UsageError(f"--pin: rank {rank} is pinned twice", hint="keep one of them")
@@ -108,7 +108,7 @@ def _allowed(texts: Sequence[str], machine: Topology) -> dict[int, list[int]]:
         for rank in _ranks(ranks):
             if rank in allowed:
                 raise UsageError(
-                    f"--allow: rank {rank} has two lists", hint="name all its devices in one"
+                    f"--allow: rank {rank} has two lists", hint="put all its devices into one list"
                 )
             allowed[rank] = found
     return allowed

@@ -29,7 +29,7 @@ DEFAULT_FOLDER = Path("toposeat-demo")
 
 
 class DemoCommand(Command):
-    """Show the whole path on this machine, no GPU needed, in under a minute."""
+    """Run all steps on this machine in less than a minute; no GPU is needed."""
 
     name = "demo"
 
@@ -46,7 +46,7 @@ class DemoCommand(Command):
         parser.add_argument(
             "--predicted-only",
             action="store_true",
-            help="leave out the gain by the clock on emulated GPUs",
+            help="leave out the clocked gain on emulated GPUs",
         )
         add_force_option(parser)
 
@@ -81,15 +81,15 @@ class DemoCommand(Command):
             show(sys.stdout, report.render_traffic_text, outcome.traffic)
             write_result(
                 "\nThe profile above was recorded here, from host memory. The machines below are\n"
-                "catalogue entries with nominal numbers: everything said of them is predicted.\n"
+                "catalogue entries with nominal numbers: all their times are predicted.\n"
             )
             for m in outcome.machines:
                 write_result("\n")
                 show(sys.stdout, report.render_mapping_text, m.result, m.topology, outcome.traffic)
             if clocked is not None:
                 write_result(
-                    "\nAnd by the clock, on emulated GPUs: real ranks and copies, each as slow as\n"
-                    "the links it takes. No GPU was used, and no time is that of one.\n\n"
+                    "\nClocked on emulated GPUs: ranks and copies are real, a copy takes as long\n"
+                    "as its links need. No GPU was used; these are not the times of one.\n\n"
                 )
                 show(sys.stdout, report.render_clocked_text, clocked)
         first = quoted(outcome.machines[0].placement_path)
@@ -136,12 +136,12 @@ def _clocked(folder: Path) -> ClockedResult | None:
 
     mpi = pipeline.emulated_mpi()
     if isinstance(mpi, str):
-        tell(f"Skip      the gain by the clock on emulated GPUs: {mpi}")
+        tell(f"Skip      the clocked gain on emulated GPUs: {mpi}")
         return None
     try:
         return pipeline.emulated_gain(folder, mpi, tell)
     except ToposeatError as error:
-        tell(f"Skip      the gain by the clock on emulated GPUs: {error.message}")
+        tell(f"Skip      the clocked gain on emulated GPUs: {error.message}")
         return None
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DiscoverCommand(Command):
-    """Learn how a machine's GPUs are wired, from the machine, from files or the catalogue."""
+    """Show how the GPUs of a machine are connected: of this one, of files, or of the catalogue."""
 
     name = "discover"
 
@@ -42,7 +42,7 @@ class DiscoverCommand(Command):
             help="default: text; svg and png are pictures, for a file or a pipe",
         )
         parser.add_argument(
-            "--list", action="store_true", help="list the known machines, ours and your own"
+            "--list", action="store_true", help="list the machines of the catalogue and your own"
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DoctorCommand(Command):
-    """Judge a machine: its wiring, what is wrong with it, what the order of ranks could gain."""
+    """Check a machine: its wiring, its faults, and what the order of ranks could gain."""
 
     name = "doctor"
 
@@ -34,7 +34,7 @@ class DoctorCommand(Command):
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Look at everything, print it, judge."""
+        """Collect the findings, print them, return the verdict as exit code."""
         from toposeat import pipeline, report, topology  # noqa: PLC0415
 
         sources = args.topology or ["this"]

@@ -24,7 +24,7 @@ SMALL_SHM_BYTES = 256 * 1024 * 1024
 
 
 def node_findings() -> tuple[Finding, ...]:
-    """Everything on this node, in the order in which a person would look."""
+    """Findings on this node, in the order in which a person would look for them."""
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         _host,
         _numa_balancing,
@@ -148,7 +148,7 @@ def _solvers() -> Iterator[Finding]:
         yield _finding(
             Severity.INFO,
             "scotch-missing",
-            "only `map --solver scotch` needs it",
+            "`map --solver scotch` needs it, and large jobs are mapped without this candidate",
             hint="apt-get install libscotch-dev",
         )
 
@@ -160,7 +160,7 @@ def _shared_memory() -> Iterator[Finding]:
         yield _finding(
             Severity.DOUBT,
             "shm-missing",
-            "not there: profiles are recorded in the temporary folder",
+            "is missing: profiles are recorded in the temporary folder",
             subject="/dev/shm",
         )
         return

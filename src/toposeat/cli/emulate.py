@@ -9,7 +9,7 @@ from toposeat.cli.command import Command, add_topology_option, require_launch, t
 
 
 class EmulateCommand(Command):
-    """Run a command on a stand-in node: emulated CUDA devices, links paced to a topology."""
+    """Run a command on emulated GPUs whose copies take the time that the links need."""
 
     name = "emulate"
     wraps = True
@@ -29,7 +29,8 @@ class EmulateCommand(Command):
             metavar="X",
             type=float,
             default=0.01,
-            help="factor on every bandwidth, so that copies on this CPU keep pace (default: 0.01)",
+            help="factor for every bandwidth, so that this CPU is fast enough for the copies "
+            "(default: 0.01)",
         )
         parser.add_argument(
             "--engines",
@@ -57,7 +58,7 @@ class EmulateCommand(Command):
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Emulate, run, remove."""
+        """Run the command with the stand-in libraries, then remove their files."""
         from toposeat import emulation, topology  # noqa: PLC0415
         from toposeat.launch import run_child  # noqa: PLC0415
 
@@ -79,7 +80,7 @@ class EmulateCommand(Command):
                 environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide
             paced = "" if truth is None else f", paced as {truth.name}"
             tell(
-                f"Emulating {machine.name}{paced}: every time below is of the stand-in, not of a"
-                " GPU"
+                f"Emulating {machine.name}{paced}: all times below are those of the stand-in,"
+                " not of a GPU"
             )
             return run_child(command, environment)

@@ -78,7 +78,7 @@ class ExportCommand(Command):
             write_result(_printed(export))
         tell(*(f"Note: {note}" for note in export.notes), *(f"Wrote {path}" for path in written))
         if args.output is not None and not export.files:
-            tell("Nothing to write: the line says it all")
+            tell("No file is needed: the launch line contains everything")
         if export.files or args.output is not None or args.json:
             where = f"cd {quoted(args.output)}; " if written else ""
             tell(f"Next: {where}{export.line}")

@@ -33,15 +33,13 @@ def large_machine(args: argparse.Namespace) -> Shape:
     from toposeat.model.shape_text import is_shape  # noqa: PLC0415
 
     if args.topology is None:
-        raise UsageError(
-            "--node and --hosts say what is on a network", hint="name the network with -t"
-        )
+        raise UsageError("--node and --hosts need a network", hint="name the network with -t")
     if args.node is None:
         if is_shape(args.topology) and args.hosts is None:
             return mapping.read_shape(args.topology)
         raise UsageError(
-            f"{args.topology} is a network of hosts: what is inside each of them?",
-            hint="say it with --node: this, a topology file of one node, or a catalogue name",
+            f"{args.topology} is a network of hosts, and the topology of a host is missing",
+            hint="give it with --node: this, a topology file of one node, or a catalogue name",
         )
     network = topology.read_network(args.topology)
     if args.hosts is not None:

@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         name = "" if error.filename is None else f": {error.filename}"
         cause = f"the operating system refused: {error.strerror or error}{name}"
-        print_error(ToposeatError(cause, hint="see where with -v"))
+        print_error(ToposeatError(cause, hint="-v shows where"))
         return EXIT_FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -109,7 +109,7 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def exit_code(error: ToposeatError) -> int:
-    """What the process ends with for an error."""
+    """The exit code of the process for an error."""
     if isinstance(error, ApplicationError):
         return error.exit_code or EXIT_FAILED
     if isinstance(error, MissingProgramError):
@@ -134,7 +134,7 @@ def _parser(
     """
     parser = _Parser(
         prog="toposeat",
-        description="Seat MPI ranks on GPUs by who talks to whom and how the GPUs are wired.",
+        description="Place MPI ranks on GPUs by their traffic and the connections of the GPUs.",
         epilog="First steps: toposeat demo; toposeat doctor; toposeat tune -- mpirun -n 8 ./app",
     )
     parser.add_argument("--version", action="version", version=f"toposeat {VERSION}")

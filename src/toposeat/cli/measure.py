@@ -93,7 +93,7 @@ class MeasureCommand(Command):
         with measure.Workers(args.launch or (), devices) as workers:
             if workers.count < 2:
                 raise measure.MeasureError(
-                    f"{workers.count} GPU makes no pair", hint="see toposeat discover"
+                    f"{workers.count} GPU visible; a pair needs two", hint="see toposeat discover"
                 )
             tell(f"Measuring {workers.count} GPUs, {', '.join(protocols)}")
             pci, ordinals = list(workers.pci), list(workers.ordinals)
@@ -139,8 +139,8 @@ def _machine(base: Topology | None, facts: Topology, tried: Sequence[SharedLink]
         return measure.topology_of_measurement("measured", facts, shared)
     except ValueError as error:
         raise measure.MeasureError(
-            f"no machine can be made of this alone: {error}",
-            hint="say what is known of the node: -t this",
+            f"the measurement alone does not describe a machine: {error}",
+            hint="add what is known of the node: -t this",
         ) from error
 
 
@@ -171,7 +171,7 @@ def _protocols(text: str) -> list[str]:
     if unknown or not chosen:
         raise UsageError(
             f"no protocol {unknown[0]!r}" if unknown else "no protocol",
-            hint=f"give some of: {', '.join(PROTOCOLS)}",
+            hint=f"choose from: {', '.join(PROTOCOLS)}",
         )
     return list(dict.fromkeys(chosen))
 
@@ -182,7 +182,7 @@ def _devices(text: str) -> list[int]:
         raise UsageError(f"--devices {text}: not a list of numbers", hint="for example 0,1,4")
     numbers = [int(each) for each in words]
     if len(set(numbers)) < len(numbers):
-        raise UsageError(f"--devices {text}: a GPU twice", hint="for example 0,1,4")
+        raise UsageError(f"--devices {text}: a GPU is listed twice", hint="for example 0,1,4")
     return numbers
 
 
@@ -190,7 +190,9 @@ def _print_rounds(count: int) -> None:
     from toposeat.topology.measure import tournament  # noqa: PLC0415
 
     if count < 2:
-        raise UsageError("nothing to plan", hint="say which machine: -t SRC, or --devices 0,1,2,3")
+        raise UsageError(
+            "the number of GPUs is not known", hint="give -t SRC, or --devices 0,1,2,3"
+        )
     lines = [
         f"round {number}: {' '.join(f'{a}-{b}' for a, b in matches)}\n"
         for number, matches in enumerate(tournament(count), 1)

@@ -109,14 +109,14 @@ def _shared(links: Sequence[SharedLink]) -> str:
 
 
 def _roomy(link: SharedLink) -> str:
-    """A set that could not fill what joins it to the others."""
+    """A set whose GPUs together do not fill the link between them and the others."""
     names = ", ".join(map(str, sorted(link.inside)))
     rates = (link.out_bytes_per_s, link.in_bytes_per_s)
     out, into = (_number(x / 1e9) for x in rates)
     return (
-        f"No constraint: what joins GPUs {names} to the others carries all that they send and"
-        f" receive\ntogether ({out} GB/s out, {into} in, measured); its own capacity cannot be"
-        " known from them.\n"
+        f"Not a bottleneck: the connection of GPUs {names} to the others carries all that they"
+        f" send and\nreceive together ({out} GB/s out, {into} in, measured); its capacity cannot be"
+        " measured with them.\n"
     )
 
 

@@ -42,7 +42,7 @@ def png_of_svg(svg: str) -> bytes:
     raise UnavailableError(
         f"a PNG needs a converter: none of {', '.join(CONVERTERS)} is on PATH",
         hint="install librsvg (Debian: apt install librsvg2-bin), or pip install cairosvg,"
-        " or take --format svg",
+        " or use --format svg",
     )
 
 
@@ -56,12 +56,12 @@ def _convert(command: list[str], svg: str) -> bytes:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToposeatError(f"{command[0]}: {error}", hint="take --format svg") from error
+        raise ToposeatError(f"{command[0]}: {error}", hint="use --format svg") from error
     if done.returncode != 0 or not done.stdout.startswith(_PNG):
         cause = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise ToposeatError(
             f"{command[0]} made no PNG: {cause or f'exit code {done.returncode}'}",
-            hint="take --format svg",
+            hint="use --format svg",
         )
     return done.stdout
 

@@ -1,4 +1,4 @@
-"""`toposeat profile`: who talks to whom."""
+"""`toposeat profile`: record what ranks send each other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ProfileCommand(Command):
         parser.add_argument(
             "--no-time",
             action="store_true",
-            help="read no clock: the cheapest profile, without the share of time in MPI",
+            help="do not read the clock: least overhead, but no share of time in MPI",
         )
         parser.add_argument(
             "--phases",
@@ -67,7 +67,7 @@ class ProfileCommand(Command):
             "number of seconds into windows of that length",
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="print the exact line, run nothing"
+            "--dry-run", action="store_true", help="print the exact command, run nothing"
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -148,5 +148,5 @@ def _phases(text: str) -> str | float:
             f"expected pcontrol or a number of seconds, got {text!r}"
         ) from error
     if seconds < MIN_WINDOW_S:
-        raise argparse.ArgumentTypeError(f"windows last {MIN_WINDOW_S:g} s at least, not {text}")
+        raise argparse.ArgumentTypeError(f"a window is at least {MIN_WINDOW_S:g} s, not {text}")
     return seconds

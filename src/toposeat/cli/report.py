@@ -120,14 +120,14 @@ def _drawing(found: ReportFiles) -> str:
         return report.scale_svg(scales[0], found.traffic)
     if found.traffic is not None:
         return report.traffic_svg(found.traffic)
-    raise UsageError("an svg shows a machine or a profile", hint="add the file of one")
+    raise UsageError("SVG shows a machine or a profile", hint="add the file of one")
 
 
 def _matrix(found: ReportFiles, form: str) -> bytes:
     from toposeat import report  # noqa: PLC0415
 
     if found.traffic is None:
-        raise UsageError("a matrix is written of a traffic", hint="name a profile")
+        raise UsageError("a matrix needs traffic", hint="name a profile")
     return report.matrix_file(found.traffic, form)
 
 

@@ -112,11 +112,11 @@ class ReportFiles:
         return results
 
     def _check_scale(self, path: Path, result: ScaleResult) -> None:
-        """A saved mapping of a large job is shown with its traffic; its machine it describes."""
+        """The saved mapping of a large job with its traffic; the machine is in the mapping."""
         if self.traffic is None:
             raise UsageError(
                 f"{path}: a mapping is shown with its traffic",
-                hint="add --traffic F, that which was given to `toposeat map`",
+                hint="add --traffic F as it was given to `toposeat map`",
             )
         if result.ranks != self.traffic.ranks:
             raise InputError(
@@ -130,7 +130,7 @@ class ReportFiles:
         if self.topology is None or self.traffic is None:
             raise UsageError(
                 f"{path}: a mapping is shown on its machine, with its traffic",
-                hint="add -t SRC and --traffic F, those that were given to `toposeat map`",
+                hint="add -t SRC and --traffic F as they were given to `toposeat map`",
             )
         if len(result.device_of_rank) != self.traffic.ranks:
             raise InputError(
@@ -144,9 +144,9 @@ class ReportFiles:
         inside = range(len(self.topology.devices))
         if not used <= links or any(at not in inside for at in result.device_of_rank):
             raise InputError(
-                f"a mapping on another machine than {self.topology.name}",
+                f"this mapping was made for another machine than {self.topology.name}",
                 path=path,
-                hint="give the machine that was mapped on with -t SRC",
+                hint="give the machine of the mapping with -t SRC",
             )
 
     def sections(self) -> list[Section]:

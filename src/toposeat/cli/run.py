@@ -40,8 +40,8 @@ class RunCommand(Command):
             "--visibility",
             choices=VISIBILITIES,
             help="how a rank is shown its GPU: the same reordered list for all (permute), one GPU "
-            "(mask), its own first (rotate), or unchanged, moving CPUs only (cpu-only); default: "
-            "what the placement says, by the profile, else permute",
+            "(mask), its own first (rotate), or as before (cpu-only: CPUs are bound); default: "
+            "as the placement says, else permute",
         )
         parser.add_argument(
             "--strict", action="store_true", help="stop a rank that does not get its place"
@@ -50,7 +50,7 @@ class RunCommand(Command):
             "--no-verify", action="store_true", help="do not check what each rank got"
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="print the exact line, run nothing"
+            "--dry-run", action="store_true", help="print the exact command, run nothing"
         )
         parser.add_argument(
             "-o", "--output", metavar="F", type=Path, help="write the run record to F"

@@ -156,7 +156,7 @@ def _ranks(count: int) -> str:
 def _launcher_arguments(
     line: LaunchLine, placement: Placement, environment: Mapping[str, str]
 ) -> tuple[Sequence[str], tuple[str, ...]]:
-    """What to add behind the launcher's name, and warnings."""
+    """What to add after the launcher's name, and warnings."""
     if all(seat.cpus is None for seat in placement.seats):
         return _ordering_arguments(line), ()  # toposeat binds nothing, so the launcher may
     given = [

@@ -71,4 +71,4 @@ def _cuda_ucx(environment: Mapping[str, str]) -> Path | str:
         folder = Path(place) / "lib"
         if (folder / _CUDA_TRANSPORT).exists():
             return folder
-    return "no UCX that knows CUDA (pip install libucx-cu12)"
+    return "no UCX with CUDA (pip install libucx-cu12)"

@@ -1,4 +1,4 @@
-"""Taking a launch line apart: launcher, its options, the program behind them, number of ranks."""
+"""Takes a launch line apart: launcher, its options, the program after them, number of ranks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def parse_launch_line(
         MissingProgramError: `mpirun` or `mpiexec` is asked for and does not exist.
     """
     if not argv:
-        raise UsageError("no command to run", hint="write it behind '--': -- mpirun -n 8 ./app")
+        raise UsageError("no command to run", hint="write it after '--': -- mpirun -n 8 ./app")
     words = tuple(argv)
     if _is_torch_module(words):
         return _parse(LauncherKind.TORCHRUN, words, 3)
@@ -118,7 +118,7 @@ def _is_torch_module(words: tuple[str, ...]) -> bool:
 
 
 def _flux_options_start(words: tuple[str, ...]) -> int:
-    """Index behind `flux run` or `flux mini run`.
+    """Index after `flux run` or `flux mini run`.
 
     Raises:
         UsageError: another flux command, which does not start the ranks itself.
@@ -150,7 +150,7 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
     program = words[position:]
     if not program:
         raise UsageError(
-            f"no program behind {words[0]} and its options",
+            f"no program after {words[0]} and its options",
             hint=f"for example: {words[0]} -n 8 ./app",
         )
     _refuse_many_programs(kind, table, options, program)
@@ -194,7 +194,7 @@ def _take_values(
     values = words[position + 1 : position + 1 + count]
     if len(values) < count:
         raise UsageError(
-            f"option {words[position]} of {words[0]} misses its argument",
+            f"option {words[position]} of {words[0]} needs an argument",
             hint=f"for example: {words[0]} -n 8 ./app",
         )
     return Option(name, values), 1 + count
@@ -235,7 +235,7 @@ def _unknown_option(
     raise UsageError(
         f"unknown option {words[position]!r} of {words[0]}{family}: cannot tell where the program"
         " starts",
-        hint=f"put it in by hand: {words[0]} OPTIONS toposeat-exec -m PLACEMENT ./app",
+        hint=f"add it by hand: {words[0]} OPTIONS toposeat-exec -m PLACEMENT ./app",
     )
 
 

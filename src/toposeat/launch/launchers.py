@@ -56,7 +56,7 @@ _KIND_OF_VERSION_TEXT = (
 
 
 def identify_launcher(program: str) -> LauncherKind:
-    """The launcher behind `program`, `NONE` if it is not the name of a known launcher.
+    """The launcher that `program` names, `NONE` if it is no known launcher.
 
     `mpirun` and `mpiexec` belong to several families: the file behind the name decides
     (`mpirun` -> `orterun` under Debian), else what it answers to `--version`.
@@ -70,8 +70,8 @@ def identify_launcher(program: str) -> LauncherKind:
         return _KIND_OF_NAME[name]
     if name in _UNSUPPORTED_NAMES:
         raise UsageError(
-            f"launch lines of {name} are not understood",
-            hint=f"put it in by hand: {name} OPTIONS toposeat-exec -m PLACEMENT ./app",
+            f"toposeat cannot read launch lines of {name}",
+            hint=f"add it by hand: {name} OPTIONS toposeat-exec -m PLACEMENT ./app",
         )
     if name not in _AMBIGUOUS_NAMES:
         return LauncherKind.NONE
@@ -124,7 +124,7 @@ def _identify_by_version(path: str) -> LauncherKind:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(
             f"cannot find out which MPI {path} belongs to: {error}",
-            hint="put it in by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
+            hint="add it by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
         ) from error
     kind = kind_of_version(answer)
     if kind is not None:
@@ -132,5 +132,5 @@ def _identify_by_version(path: str) -> LauncherKind:
     first_line = answer.strip().splitlines()[0] if answer.strip() else "nothing"
     raise UsageError(
         f"cannot find out which MPI {path} belongs to; '--version' answers {first_line!r}",
-        hint="put it in by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
+        hint="add it by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
     )

@@ -136,7 +136,7 @@ def parse_microbench(text: str, options: MicrobenchOptions) -> MicrobenchAnswer:
     if not done or tuple(sizes) != options.sizes:
         raise ToposeatError(
             f"the microbenchmark ended after {len(sizes)} of {len(options.sizes)} sizes",
-            hint="its own messages are above; try fewer ranks or smaller --sizes",
+            hint="its messages are above; try fewer ranks or smaller --sizes",
         )
     return MicrobenchAnswer(
         mpi=str(head.get("mpi", "")),

@@ -1,4 +1,4 @@
-"""How many arguments each launcher's options take: what it needs to find the program behind them.
+"""The number of arguments of each launcher's options, to find the program after them.
 
 Names are without leading dashes. Sources: `mpirun --help` of Open MPI 4.1 and 5.0, `mpiexec --help`
 of MPICH 4.0 and 5.0, the reference pages of Intel MPI, srun(1), flux-run(1) and torchrun. An option

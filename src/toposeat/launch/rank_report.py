@@ -1,4 +1,4 @@
-"""What the ranks of a run left behind: a report of toposeat-exec, and those of the rank probe.
+"""The reports that the ranks of a run wrote: by toposeat-exec and by the rank probe.
 
 Files hold lines `key<TAB>value`; control characters are escaped as backslash, x and two digits, and
 the backslash is doubled (`launcher/src/report.c`).
@@ -22,7 +22,7 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankReports:
-    """What one rank left: its seat report, and a probe report of each process that counts."""
+    """The reports of one rank: of its seat, and by the probe of each process that counts."""
 
     seat: Mapping[str, tuple[str, ...]]
     probes: tuple[Mapping[str, tuple[str, ...]], ...] = ()
@@ -47,7 +47,7 @@ def first_value(report: Mapping[str, tuple[str, ...]], key: str) -> str | None:
 
 
 def read_reports(folder: Path) -> ReportFolder:
-    """Read what the ranks left in `folder`; damaged files are named, not trusted."""
+    """Read the reports in `folder`; damaged files are named and left out."""
     seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
     probes: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
     unreadable: list[str] = []

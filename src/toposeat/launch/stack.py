@@ -21,7 +21,7 @@ _HINT = f"say which: --stack {', '.join(kind.value for kind in StackKind)}"
 
 
 def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
-    """The stack behind a launch line.
+    """The stack of a launch line.
 
     Args:
         argv: the launch line with its program.
@@ -108,7 +108,7 @@ def conflict(stack: Stack, setting: Setting) -> str:
     fixed = sorted(set(setting.variables) & stack.fixed)
     if not fixed:
         return ""
-    return f"the launch line itself sets {', '.join(fixed)}: take it out to try this"
+    return f"the launch line itself sets {', '.join(fixed)}: remove it to try this"
 
 
 def _described(

@@ -1,4 +1,4 @@
-"""Comparing what every rank really got with the placement. Nothing is claimed without evidence."""
+"""Compares what every rank got with the placement."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verify(placement: Placement, reports: ReportFolder) -> tuple[RealisedSeat, .
 
 @dataclass
 class _Findings:
-    """What speaks against a rank being seated as placed, and what could not be found out."""
+    """How a rank differs from its seat, and what could not be checked."""
 
     mismatches: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ def _compare_cpus(
         return
     wanted, have = _cpus(nearby.cpus), _cpus(got)
     if have - wanted:
-        text = f"runs on CPUs {got}, placed on {nearby.cpus}"
+        text = f"runs on CPUs {got}, is placed on {nearby.cpus}"
         if at_start is not None and not _cpus(at_start) - wanted:
             text += f"; it was bound to {at_start} and later bound anew, as MPI libraries do"
         findings.mismatches.append(text)
@@ -144,7 +144,7 @@ def _compare_memory(
         findings.unknown.append("memory policy (it could not be read)")
     elif got not in (f"preferred:{nearby.memory_node}", f"bind:{nearby.memory_node}"):
         findings.mismatches.append(
-            f"memory policy is {got}, placed on NUMA node {nearby.memory_node}"
+            f"memory policy is {got}, is placed on NUMA node {nearby.memory_node}"
         )
 
 

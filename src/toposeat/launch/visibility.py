@@ -51,7 +51,7 @@ def visibility_of(placement: Placement, asked: str | None) -> tuple[str, str]:
 
 
 def visibility_words(placement: Placement) -> str:
-    """What whoever makes a placement should know of its mode; "" for the usual one."""
+    """What a user should know about the mode of a placement; "" for the usual mode."""
     if placement.metadata.get(MODE_KEY) != "cpu-only":
         return visibility_of(placement, None)[1]
     return (

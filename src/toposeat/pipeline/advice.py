@@ -54,8 +54,8 @@ def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
     unmeasured = evaluation.unmeasured_pairs(machine, traffic, devices)
     if unmeasured:
         notes.append(
-            f"{unmeasured} pairs of devices in use have no curves by protocol: they are taken to be"
-            " alike under every setting"
+            f"{unmeasured} pairs of devices in use have no curves by protocol: they are assumed to"
+            " be equally fast under every setting"
         )
     if present.predicted_s is None:
         notes.append(f"the present environment cannot be predicted: {present.lacking}")
@@ -121,9 +121,9 @@ def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
     others = {device.vendor for device in machine.devices} & {Vendor.AMD, Vendor.INTEL}
     if others:
         raise UsageError(
-            f"{machine.name} has GPUs of {', '.join(sorted(each.value for each in others))}: the"
-            " settings that are known are for NVIDIA's",
-            hint="what protocols are worth there: toposeat map TRAFFIC -t SRC --stack per-pair",
+            f"{machine.name} has GPUs of {', '.join(sorted(each.value for each in others))}; the"
+            " known settings are for NVIDIA GPUs",
+            hint="to compare protocols there: toposeat map TRAFFIC -t SRC --stack per-pair",
         )
     has_nvlink = any(link.kind is LinkKind.NVLINK for link in machine.links)
     untold = launch.NVLINK_GPU if has_nvlink else ""

@@ -147,7 +147,7 @@ def predict_bench(plan: BenchPlan) -> BenchResult:
 def once_each(
     plan: BenchPlan, source: BenchSource, times: Callable[[Devices], Sequence[float]]
 ) -> BenchResult:
-    """A result of times that are the same whenever they are asked for."""
+    """A result whose times have no noise."""
     named = [(BenchOrder.DEFAULT, plan.default), (BenchOrder.PLACED, plan.placed)]
     named += [(BenchOrder.RANDOM, order) for order in plan.randoms]
     runs = [

@@ -29,8 +29,8 @@ from toposeat.model.run_record import Verdict
 from toposeat.pipeline.bench import BenchPlan, Devices, Progress, result_of
 
 _BY_MESSAGES = (
-    "the all-to-all was sent as messages, all at once: this MPI says that its own collectives take"
-    " no device memory"
+    "the all-to-all was sent as messages, all at once: this MPI reports that its collectives do not"
+    " accept device memory"
 )
 
 
@@ -87,7 +87,10 @@ def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult
         notes = tuple(dict.fromkeys(runner.notes))
     emulated = emulation.emulated_machine(os.environ)
     if emulated:
-        notes = (f"EMULATED: every time is of the stand-in of {emulated}, not of a GPU", *notes)
+        notes = (
+            f"EMULATED: all times are those of the stand-in of {emulated}, not of a GPU",
+            *notes,
+        )
     assert answer is not None  # repeats >= 1
     if answer.by_messages:
         notes = (*notes, _BY_MESSAGES)
@@ -153,7 +156,7 @@ class _Runner:
         if code != 0:
             raise ToposeatError(
                 f"the microbenchmark ended with exit code {code} in {order.value} order",
-                hint="its own messages are above; the exact lines are shown by --dry-run",
+                hint="its messages are above; the exact lines are shown by --dry-run",
             )
         return answer
 
@@ -202,7 +205,7 @@ def _program_words(
     if line.program != (probe,):
         raise UsageError(
             f"the launch line has a program: {line.program[0]}",
-            hint="bench brings its own: give the launcher and its options only",
+            hint="bench runs its own program: give only the launcher and its options",
         )
     if line.ranks not in (None, plan.exchange.ranks):
         raise UsageError(

@@ -198,9 +198,9 @@ class _Run:
         if not _SHORTEST_S <= seconds <= _LONGEST_S:
             raise ToposeatError(
                 f"{_short(found[-1])!r}, found by {pattern.pattern!r} in the output of {self.who}"
-                f" ({when}), is no time of a run",
+                f" ({when}), is not the time of a run",
                 hint="group 1 must be seconds > 0 with a decimal point, as in '([0-9.]+) s'; a"
-                " program that is too quick needs more iterations",
+                " program that is too short needs more iterations",
             )
         return seconds
 
@@ -268,7 +268,7 @@ class _Clock:
         if wrong:
             self.notes.append(
                 f"{candidate.name}: {len(wrong)} of {len(record.seats)} ranks did not get"
-                " their whole place; `toposeat run` says what differs"
+                " everything as placed; `toposeat run` shows the differences"
             )
         return record.exit_code, record.wall_s
 
@@ -280,7 +280,7 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
         compiled = re.compile(pattern)
     except re.error as error:
         raise UsageError(
-            f"{pattern!r} is no regular expression: {error}", hint="for example '([0-9.]+) s'"
+            f"{pattern!r} is not a regular expression: {error}", hint="for example '([0-9.]+) s'"
         ) from error
     if compiled.groups != 1:
         raise UsageError(

@@ -29,7 +29,9 @@ _SECONDS = r" ([0-9.]+) s$"
 def emulated_mpi() -> launch.GpuAwareMpi | str:
     """What the clocked part of the demo runs with, or why it cannot run here."""
     if _REAL_DRIVER.exists():
-        return "a real NVIDIA driver is here: use `toposeat tune` and `toposeat compare` on it"
+        return (
+            "this node has a real NVIDIA driver: use `toposeat tune` and `toposeat compare` on it"
+        )
     return launch.find_gpu_aware_mpi()
 
 
@@ -85,4 +87,4 @@ def emulated_gain(
 
 
 def _no_progress(_done: int, _of: int) -> None:
-    """The runs are few."""
+    """Ignore progress: the runs are few."""

@@ -30,7 +30,7 @@ def map_with_protocols(
 
     Args:
         machine: with curves by protocol.
-        traffic: who talks to whom.
+        traffic: bytes between ranks.
         options: of each mapping; the budget is for each.
         stack_name: of `StackKind`, or "per-pair": the best protocol for each pair and size.
         environment: whose variables steer the stack now.

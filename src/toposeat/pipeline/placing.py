@@ -19,7 +19,7 @@ def placement_of(
     Args:
         result: of mapping this traffic onto this machine.
         machine: the machine.
-        traffic: who talks to whom.
+        traffic: bytes between ranks.
         traffic_name: kept in the placement; the traffic's origin if empty.
     """
     metadata = {

@@ -106,10 +106,10 @@ def tune(
 
 
 def tuned_placement_path(command: Sequence[str]) -> Path:
-    """Where `tune` left the placement of this command on this machine.
+    """The path of the placement that `tune` saved for this command on this machine.
 
     Raises:
-        InputError: it did not.
+        InputError: there is none.
     """
     path = _tuned_folder(command) / PLACEMENT_NAME
     if not path.is_file():
@@ -129,7 +129,7 @@ def cache_folder() -> Path:
 
 
 def _check_cache(folder: Path) -> None:
-    """Refuse a folder that could not be made or written before the application runs for nothing."""
+    """Refuse a folder that cannot be made or written, before the application runs."""
     there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
     if not there.is_dir():
         cause = f"{there} is not a directory"

@@ -1,4 +1,4 @@
-"""Who talks to whom: real runs, other tools' files and named patterns -> Traffic."""
+"""Traffic from real runs, other tools' files and named patterns."""
 
 from __future__ import annotations
 

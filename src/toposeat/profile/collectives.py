@@ -253,7 +253,7 @@ def _times(
 
 
 def model_words(rules: Rules, events: Iterable[CollectiveEvent]) -> str:
-    """Whose rules, and which algorithm for which operation; "" where nothing is modelled."""
+    """The rules and the algorithm of each operation; "" where nothing is modelled."""
     used: dict[str, set[str]] = defaultdict(set)
     for event in events:
         if event.algorithm:

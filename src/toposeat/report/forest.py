@@ -1,4 +1,4 @@
-"""Who hangs below whom: a topology's vertices as trees, top down, and the links left over."""
+"""A topology's vertices as trees, top down, and the links that are in no tree."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def build_forest(topology: Topology) -> Forest:
 
     Switches of device links (NVSwitch) and network vertices are in no tree. A NIC that hangs on a
     device stands beside it. Breadth first from the highest vertices, so that a vertex with several
-    links upwards hangs on the highest of them; its other links are left over.
+    links upwards is a child of the highest of them; its other links are in no tree.
     """
     nodes = _nodes(topology)
     near = _neighbours(topology, nodes)

@@ -99,7 +99,7 @@ def gain_words(traffic: Traffic) -> str:
         return "Nothing to gain: no rank sent anything to another."
     share = gain_share(traffic)
     if share is None:
-        return "What share of the run could gain is not known: the profile is not timed."
+        return "It is not known what share of the run could gain: the profile has no times."
     limit = f", so never faster than {three_digits(1 / (1 - share))}x" if share < _ALL else ""
     return (
         f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"

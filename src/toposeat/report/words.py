@@ -313,12 +313,12 @@ def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> st
     goal = objective_words(certificate.objective, metric)
     value = format_objective(certificate.objective, certificate.value, metric)
     if certificate.proved:
-        sentence = f"Proved optimal for {goal} ({value}): no placement here has less."
+        sentence = f"Proved optimal for {goal} ({value}): no placement has a lower value."
     elif certificate.gap is not None and certificate.lower_bound is not None:
         bound = format_objective(certificate.objective, certificate.lower_bound, metric)
         sentence = (
             f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
-            f" above what is possible (lower bound {bound})."
+            f" above the lower bound ({bound})."
         )
     else:
         sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
@@ -372,8 +372,12 @@ def verdict_words(result: MappingResult) -> str:
         if result.uniform:
             return f"Nothing to gain from order: every placement has the same {goal} here."
         if result.certificate.proved:
-            return f"No gain: the default placement is kept, it is proved optimal for {goal}."
-        return f"No gain: the default placement is kept, nothing better was found for {goal}."
+            return (
+                f"No gain: the default placement is kept, because it is proved optimal for {goal}."
+            )
+        return (
+            f"No gain: the default placement is kept, because nothing better was found for {goal}."
+        )
     ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(*figure) for figure in _figures_of_merit(result))
     return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."

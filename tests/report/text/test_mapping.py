@@ -32,8 +32,8 @@ Busiest link: cross-socket: package 0 - package 1 (in both)
 
 Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %), worst
           link congestion 5.03 ms to 1.68 ms (-67 %).
-Proof     Proved optimal for worst link congestion (1.68 ms): no placement here has less. Because:
-          exact tree search.
+Proof     Proved optimal for worst link congestion (1.68 ms): no placement has a lower value.
+          Because: exact tree search.
 """
 
 

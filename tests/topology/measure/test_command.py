@@ -23,7 +23,7 @@ from toposeat.topology.topology_file import save_topology
 _BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.skipif(
     Path("/proc/driver/nvidia/version").exists(),
-    reason="a real NVIDIA driver is here: the stand-in refuses to load beside it",
+    reason="this node has a real NVIDIA driver: the stand-in refuses to load beside it",
 )
 
 
@@ -107,7 +107,7 @@ def test_a_node_of_which_nothing_is_known_under_a_launcher(
         (["--protocols", "get,pull"], "no protocol 'pull'"),
         (["--protocols", ","], "no protocol"),
         (["--devices", "0,x"], "not a list of numbers"),
-        (["--devices", "1,1"], "a GPU twice"),
+        (["--devices", "1,1"], "a GPU is listed twice"),
         (["--budget", "nan"], "not a time"),
         (["--budget", "-1"], "not a time"),
     ],
@@ -132,7 +132,7 @@ def test_hidden_gpus_are_not_there(tmp_path: Path) -> None:
     done = toposeat(*emulated("measure", "--devices", "0,15", hide="3"), cwd=tmp_path, code=1)
     assert "there is no GPU 15: 15 are visible" in done.stderr
     done = toposeat(*emulated("measure", "--devices", "2"), cwd=tmp_path, code=1)
-    assert "1 GPU makes no pair" in done.stderr
+    assert "1 GPU visible; a pair needs two" in done.stderr
 
 
 def test_another_machine_is_refused_before_anything_is_measured(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from toposeat.topology.measure.pairs import exchange, transfer
 
 pytestmark = pytest.mark.skipif(
     Path("/proc/driver/nvidia/version").exists(),
-    reason="a real NVIDIA driver is here: the stand-in refuses to load beside it",
+    reason="this node has a real NVIDIA driver: the stand-in refuses to load beside it",
 )
 _BYTES = 300_000
 

@@ -1,4 +1,4 @@
-"""A placement as files and options of a launcher's own: for jobs that start without toposeat."""
+"""Placements as files and options of launchers, for jobs that start without toposeat."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def export_placement(
     """The files and the line that realise a placement with a launcher's own means.
 
     Args:
-        placement: who sits where.
+        placement: seats of all ranks.
         launcher: a key of `EXPORTERS`.
         visibility: one of `VISIBILITIES`, as for `run`.
         program: what the line starts.

@@ -37,7 +37,7 @@ def intel(job: Job) -> Export:
     """
     if not job.in_blocks:
         raise UsageError(
-            "Intel MPI's machine file deals ranks out host by host, and this placement does not",
+            "Intel MPI's machine file assigns ranks host by host, and this placement does not",
             hint="use toposeat run, or --launcher slurm with SLURM_HOSTFILE",
         )
     words = ["mpiexec", "-n", str(job.ranks)]

@@ -68,7 +68,9 @@ class Job:
                     hint="launchers count a host's ranks in rank order; correct the placement",
                 )
         if ANY_HOST in seats and len(seats) > 1:
-            raise UsageError("some ranks have a host, others any", hint="name a host for all")
+            raise UsageError(
+                "some ranks have a host, others have any host", hint="name a host for all"
+            )
         if placement.shares_devices and visibility in ("permute", "rotate"):
             raise UsageError(
                 "several ranks share a device, which no order of one list can express",
@@ -161,7 +163,7 @@ class Job:
 
     @property
     def device_notes(self) -> tuple[str, ...]:
-        """What nothing here can do about devices."""
+        """Notes on devices that no option or variable can order."""
         if self.visibility == "cpu-only":
             return ("devices are left to the application",)
         if self.variable is None:

@@ -66,7 +66,7 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> ExportF
 
 
 def export(job: Job) -> Export:
-    """The script alone, for launchers that nothing else is known of."""
+    """The script alone, for any launcher."""
     return Export(
         launcher="script",
         files=(seat_script(job),),

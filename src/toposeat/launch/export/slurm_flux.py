@@ -1,4 +1,4 @@
-"""What the schedulers' own launchers take: srun and flux run."""
+"""Files and options of the schedulers' launchers: srun and flux run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HOSTFILE = "hostfile"
 
 
 def slurm(job: Job) -> Export:
-    """`SLURM_HOSTFILE` where blocks of sorted hosts do not do, CPU masks by local rank.
+    """`SLURM_HOSTFILE` where blocks of sorted hosts are not enough, CPU masks by local rank.
 
     Slurm sets the device variables itself, after whatever the environment holds: an order of all
     devices needs the script, one device each `--gpu-bind`.

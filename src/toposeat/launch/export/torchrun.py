@@ -8,7 +8,7 @@ from toposeat.errors import UsageError
 from toposeat.launch.export.job import Export, ExportFile, Job
 
 _NAME = "torchrun.sh"
-_UNBOUND = "torchrun binds no CPUs; for that put seat.sh of --launcher script behind --no-python"
+_UNBOUND = "torchrun binds no CPUs; for that put seat.sh of --launcher script after --no-python"
 
 
 def export(job: Job) -> Export:
@@ -21,7 +21,7 @@ def export(job: Job) -> Export:
     """
     if not job.in_blocks or job.per_host is None:
         raise UsageError(
-            "torchrun gives every node the same number of ranks that follow each other",
+            "torchrun gives every node the same number of consecutive ranks",
             hint="map with as many ranks per host, in blocks, or start one process per GPU: "
             "--launcher slurm",
         )

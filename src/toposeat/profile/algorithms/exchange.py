@@ -1,4 +1,4 @@
-"""Algorithms of allgather(v), alltoall, barrier, scan: everybody talks to some others."""
+"""Algorithms of allgather(v), alltoall, barrier and scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MPICH 4 and 5 make of a collective: their general selection.
+"""The algorithms that MPICH 4 and 5 choose for a collective: their general selection.
 
 Source of the limits: MPICH, src/mpi/coll/coll_selection.json and maint/tuning/coll. Operations are
 taken as commutative and built in. On one node MPICH moves bcast, reduce and allreduce of a program

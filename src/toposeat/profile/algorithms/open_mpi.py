@@ -1,4 +1,4 @@
-"""What Open MPI 4.1 and 5.0 make of a collective on one node: the fixed rules of `coll/tuned`.
+"""The algorithms that Open MPI 4.1 and 5.0 choose on one node: the fixed rules of `coll/tuned`.
 
 Source of the limits: Open MPI, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c (releases 4.1 and
 5.0); of the algorithms: ompi/mca/coll/base. Operations are taken as commutative, segments as off

@@ -1,4 +1,4 @@
-"""Other tools' files: how to know one from its content, and which importer reads it.
+"""Other tools' files: how one is recognised by its content, and which importer reads it.
 
 The importers are named as data: only the one that is needed is imported.
 """

@@ -1,4 +1,4 @@
-"""JSON in parts, from files too large to hold: one element or one object at a time."""
+"""JSON files too large for memory: one element or one object at a time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class JsonStream:
             return value
 
     def _more(self) -> bool:
-        """Reads on; what is behind the cursor is forgotten."""
+        """Reads on and drops the text before the cursor."""
         chunk = next(self._chunks, "")
         if not chunk:
             return False

@@ -1,4 +1,4 @@
-"""What an NCCL collective sends over which edge: rings, trees, and direct exchange.
+"""Bytes on each edge of an NCCL collective: rings, trees, and direct exchange.
 
 NCCL moves a collective along rings or trees of its communicator, which it builds from the machine;
 each channel carries an equal share of the bytes. With n members and S bytes (of one rank's

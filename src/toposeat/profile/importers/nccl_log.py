@@ -51,7 +51,7 @@ _SIZE_OF_TYPE = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
 _TREE_NAMES = frozenset({"0", "TREE"})
 _RING_NAMES = frozenset({"1", "RING"})
 _CAVEATS = (
-    "an NCCL log has no times: what share of the run its traffic takes is not known",
+    "an NCCL log has no times: the share of the run that its traffic takes is not known",
     "calls that were captured in a CUDA graph are logged once, however often the graph ran",
 )
 

@@ -1,4 +1,4 @@
-"""Which views of communicators belong together, and which process is which rank of the job.
+"""Joins views of one communicator, and finds the rank of each process in the job.
 
 NCCL names a communicator by an address of each process, at best by a hash that all its members
 share, and knows ranks only within a communicator. The rank of the job is taken from the largest

@@ -1,11 +1,11 @@
-"""A sparse traffic matrix in a text file: one line per pair of ranks that talk.
+"""A sparse traffic matrix in a text file: one line per pair of ranks that communicate.
 
     source,target,bytes,messages
     0,1,1048576,16
     1,0,524288,8
 
 The header says what the columns are; `messages` may be missing, and the order is free. A comment
-`# ranks=4096` says how many ranks there are where the last ones are silent.
+`# ranks=4096` says how many ranks there are, if the last ones send and receive nothing.
 """
 
 from __future__ import annotations

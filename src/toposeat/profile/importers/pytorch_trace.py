@@ -97,7 +97,7 @@ class _Trace:
                     seen = trace.from_device if value.get("cat") == "kernel" else trace.from_host
                     seen[trace_call(args)] += 1
         if trace.rank is None:
-            raise InputError("the trace does not say of which rank it is", path=path, hint=_HINT)
+            raise InputError("the trace does not state its rank", path=path, hint=_HINT)
         return trace
 
     def _distributed(self, info: Any, line: int) -> None:

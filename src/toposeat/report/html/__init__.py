@@ -1,1 +1,1 @@
-"""One HTML page that needs nothing but itself: inline styles, script and drawings."""
+"""Self-contained HTML pages: styles, script and drawings are inline."""

@@ -60,7 +60,7 @@ def _drawing(name: str, topology: Topology, layout: Layout, seating: Seating, lo
 
 
 def _load_samples(top: float) -> list[View]:
-    """Lines from idle to the most congested, which alone is named."""
+    """The legend of congestion: lines from idle to the busiest, whose congestion is stated."""
     samples: list[View] = [{"step": 0, "width": number(1.6), "words": "idle"}]
     for step in range(1, CONGESTION_STEPS + 1):
         width = number(1.6 + 8.4 * step / CONGESTION_STEPS)
@@ -109,7 +109,7 @@ def congestion_bars(result: MappingResult, topology: Topology) -> View | None:
 
 
 def heat_maps(result: MappingResult | None, topology: Topology | None, traffic: Traffic) -> View:
-    """Who talks to whom: by device before and after if mapped, else by rank and memory space."""
+    """Heat maps of the traffic: by device before and after if mapped, else by rank and memory."""
     if result is not None and topology is not None and len(traffic.mapped_table()):
         return _mapped_heat(result, topology, traffic)
     maps = [_heat_of(traffic, space) for space in MemorySpace if len(traffic.table(space=space))]

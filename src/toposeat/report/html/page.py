@@ -41,7 +41,7 @@ class Section:
 
     Attributes:
         topology: the machine; needed for drawings and for `mapping`.
-        traffic: who talks to whom; needed for `mapping`.
+        traffic: bytes between ranks; needed for `mapping`.
         mapping: predictions before and after.
         placement: seats with CPU sets, memory nodes and NICs.
         run: a run that was measured.

@@ -1,1 +1,1 @@
-"""Drawings: the machine and the charts, as SVG that needs nothing but itself."""
+"""Self-contained SVG drawings of machines and charts."""

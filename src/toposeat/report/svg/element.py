@@ -76,7 +76,7 @@ def style_sheet() -> str:
 
 
 def standalone_svg(look: str, size: tuple[float, float], label: str, *parts: Child) -> str:
-    """An SVG file of (width, height) pixels that needs nothing but itself."""
+    """A self-contained SVG file of (width, height) pixels."""
     width, height = size
     pixels: Attributes = {"width": round(width), "height": round(height)}
     svg = element(

@@ -1,4 +1,4 @@
-"""The traffic heat map: who sends to whom, on a logarithmic scale."""
+"""The heat map of traffic: bytes by sender and receiver, on a logarithmic scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where everything of a machine is drawn: columns of leaves below bars, bands of hosts."""
+"""Coordinates of a machine's drawing: columns of leaves below bars, bands of hosts."""
 
 from __future__ import annotations
 

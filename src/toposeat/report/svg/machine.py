@@ -40,7 +40,7 @@ _ROOM_FOR_WORDS = 70.0
 
 @dataclass(frozen=True)
 class Seating:
-    """What is drawn onto the machine: who sits where, and how busy each link is.
+    """What is drawn onto the machine: the rank on each device, and how busy each link is.
 
     Attributes:
         rank_of_device: rank by position in `Topology.devices`.

@@ -1,4 +1,4 @@
-"""A profile as one standalone drawing: who talks to whom, in what sizes, for how much of the run.
+"""A profile as one standalone drawing: traffic matrix, message sizes, share of the run.
 
 In the manner of figures 10 to 12 of the paper that toposeat follows: the communication matrix, the
 distribution of message sizes and the share of the run's time.

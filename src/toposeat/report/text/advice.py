@@ -57,7 +57,7 @@ def advice_verdict(advice: Advice) -> str:
     order = next(each for each in clocked.orders if each.name == advice.recommended.name)
     verified = f"{clean(order.name)}: verified{where}, {percent(order.gain.mean)} of the time saved"
     if clocked.emulated:
-        return f"{verified}. It holds for that stand-in only: nothing to set on a real machine"
+        return f"{verified}. This holds for the stand-in only; do not set it on a real machine"
     return verified
 
 
@@ -97,7 +97,7 @@ def _stack(stack: Stack) -> list[RenderableType]:
     name = " ".join(each for each in (stack.kind.value, stack.version) if each)
     said: list[RenderableType] = [
         labelled("Stack", clean(f"{name}, device messages by {stack.transport}")),
-        labelled("Set now", clean(_words(stack.variables) or "nothing that steers it")),
+        labelled("Set now", clean(_words(stack.variables) or "no variable of it")),
         labelled("Does", _rule_words(stack.rule)),
     ]
     for each in stack.statements:

@@ -73,7 +73,7 @@ def percent(share: float) -> str:
 
 
 def _algorithm_words(result: BenchResult) -> str:
-    """Whose steps the times are of."""
+    """The algorithm whose steps are timed."""
     whose = {
         BenchSource.MEASURED: "in the prediction; the MPI chose its own",
         BenchSource.SIMULATED: "in the prediction and in the simulation",

@@ -1,4 +1,4 @@
-"""Machines in one line each: what `discover --list` shows."""
+"""Machines as a list with one line each, for `discover --list`."""
 
 from __future__ import annotations
 

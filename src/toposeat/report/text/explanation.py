@@ -112,7 +112,9 @@ def scale_explanation_parts(explanation: ScaleExplanation, objective: str) -> li
     else:
         parts.append(labelled("Moved", "no pair of ranks uses links of other levels than before"))
     what = "kind of route's distance" if objective == "cost" else "level's bandwidth and latency"
-    parts.append(labelled("Bound", "none is known for jobs on shapes: the best found, not proved"))
+    parts.append(
+        labelled("Bound", "no bound is known for large machines: the best found, not proved")
+    )
     parts.append(labelled("Sure?", sensitivity_words(explanation.sensitivity, what)))
     return parts
 
@@ -130,9 +132,9 @@ def _level_words(levels: tuple[str, ...]) -> str:
 def sensitivity_words(sensitivity: Sensitivity | None, what: str = "capacity and latency") -> str:
     """How often the placement stays the best when the machine's numbers move by their spread."""
     if sensitivity is None:
-        return "the distance metric uses no measured numbers: nothing to vary"
+        return "the distance metric uses no measured numbers, so none is varied"
     if sensitivity.candidates == 1:
-        return "no candidate has another value of the objective: there is nothing to compare with"
+        return "every candidate has the same value of the objective, so none is compared"
     spread = spread_words(sensitivity)
     behind = ""
     if sensitivity.best < sensitivity.draws:
@@ -140,7 +142,7 @@ def sensitivity_words(sensitivity: Sensitivity | None, what: str = "capacity and
     is_best = "stays the best" if not sensitivity.better else "is the best"
     candidates = plural(sensitivity.candidates, "candidate")
     as_it_stands = (
-        f"As the numbers stand, {sensitivity.better} of {candidates}"
+        f"With unchanged numbers, {sensitivity.better} of {candidates}"
         f" {'are' if sensitivity.better > 1 else 'is'} better. "
         if sensitivity.better
         else ""

@@ -62,7 +62,7 @@ def gain_words(gains: Sequence[PossibleGain], wiring: Wiring) -> str:
         share = format_percent(gains[0].share)
         return f"not known; {share} if distances are as assumed (predicted: {gains[0].words})"
     if not gains:
-        return "nothing to choose, or nothing known to choose by"
+        return "no order to choose, or no known difference between orders"
     best = gains[0]
     tried = f"of {plural(len(gains), 'pattern')} tried"
     if best.share < WORTH_NAMING:

@@ -19,7 +19,7 @@ _AXES = "XYZW"
 
 
 def render_network_text(network: Network, style: TextStyle = PLAIN) -> str:
-    """Everything a person asks of a network, at the width of the terminal."""
+    """The network as text, at the width of the terminal."""
     kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
     parts: list[RenderableType] = [
         labelled(

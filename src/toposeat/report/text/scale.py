@@ -152,7 +152,7 @@ def scale_verdict(result: ScaleResult) -> str:
     if result.kept_default and result.solver == "given":
         return "the default order"
     if result.kept_default:
-        return "the default order is kept: nothing better was found"
+        return "the default order is kept, because nothing better was found"
     link = result.placed.busiest_link
     where = f"; busiest link: {clean(link)}" if link else ""
     return f"{plural(result.moved_ranks, 'rank')} of {result.ranks} moved{where}"

@@ -24,7 +24,7 @@ from toposeat.report.words import (
 
 
 def render_topology_text(topology: Topology, style: TextStyle = PLAIN) -> str:
-    """Everything a person asks of a machine, the overview first, doubts last."""
+    """The machine as text, the overview first, doubts last."""
     parts: list[RenderableType] = [labelled("Topology", topology_sentence(topology))]
     if topology.description:
         parts.append(labelled("", clean(topology.description)))

@@ -45,7 +45,7 @@ _HEAT_CELLS = 64
 
 
 def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
-    """Who talks to whom, how much, in what sizes, and for how much of the time."""
+    """Pairs, bytes, message sizes and share of the time."""
     parts: list[RenderableType] = [labelled("Traffic", traffic_sentence(traffic))]
     if traffic.metadata.get("pattern"):
         parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
