@@ -13,7 +13,6 @@ published runs of NVIDIA's p2pBandwidthLatencyTest sample (A100, POWER9).
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from toposeat.model.topology import LinkKind, PathClass
@@ -70,22 +69,10 @@ XGMI_CPU = 36e9
 XELINK = DeviceLink("Xe Link", LinkKind.XELINK, 13.25e9, 13.25e9, 32)
 MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 196e9, 196e9, 1, combined=287e9)
 
-# A device not known by name: 25 GB/s per direction holds for data-centre parts from V100 to H200.
+# Devices whose product is not known: 25 GB/s per direction holds for data-centre parts from V100 to
+# H200, 50 for AMD's MI200, which lies between those before and after it.
 NVLINK_UNKNOWN = DeviceLink("NVLink of unknown generation", LinkKind.NVLINK, 25e9, 22.9e9, 18)
-
-# First match wins.
-_DEVICE_NAMES: tuple[tuple[str, DeviceLink, int], ...] = (
-    (r"P100", NVLINK1, 3),
-    (r"V100|GV100|TITAN V", NVLINK2, 3),
-    (r"RTX 20|2080|TITAN RTX|QUADRO RTX|\bT4\b", NVLINK2, 3),
-    (r"A100|A800|A30\b", NVLINK3, 4),
-    (r"3090|A6000|A5500|A5000|A4500|A40\b|A10\b|A4000|A2\b", NVLINK3_BRIDGE, 4),
-    (r"GH200|H100|H200|H800|H20\b", NVLINK4, 5),
-    (r"B100|B200|B300", NVLINK5, 5),
-    (r"40[6-9]0|\bL4\b|\bL40|RTX \d000 ADA|6000 ADA", NVLINK_UNKNOWN, 4),
-    (r"50[6-9]0|RTX PRO", NVLINK_UNKNOWN, 5),
-    (r"\bK[248]0|\bM[46]0|\bP[46]0?\b|10[678]0|TITAN X", NVLINK1, 3),
-)
+XGMI_UNKNOWN = DeviceLink("xGMI of unknown generation", LinkKind.XGMI, 50e9, 36e9, 8)
 
 # Achievable bytes/s per direction of an x16 link (gen 1 and 2: halves of gen 3 by signalling rate
 # and encoding; measured 6.6 on gen 2).
@@ -131,16 +118,6 @@ STAGED_COMBINED = 1.73
 
 # A whole copy that is staged in host memory: V100 18, 2080 Ti 14-15, A100 24 us.
 LATENCY_STAGED = 18e-6
-
-
-def nvlink_of_device(name: str) -> DeviceLink | None:
-    """The NVLink generation of a device by its product name; None if the name says nothing."""
-    return next((link for p, link, _ in _DEVICE_NAMES if re.search(p, name.upper())), None)
-
-
-def pcie_generation_of_device(name: str) -> int | None:
-    """The PCIe generation a device was built for, by its product name; None if not known."""
-    return next((gen for p, _, gen in _DEVICE_NAMES if re.search(p, name.upper())), None)
 
 
 def pcie_bytes_per_s(generation: int, width: int = 16) -> float:

@@ -27,33 +27,18 @@ from toposeat.model.topology import (
     canonical_pci,
 )
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.kfd_node import (
     FORWARDING_GFX,
-    LANE_OF_GFX,
     PARTITIONED_GFX,
     KfdNode,
 )
+from toposeat.topology.graph.machine import VENDOR_AMD
 from toposeat.topology.graph.xgmi_fabric import XgmiGpu, add_xgmi
 
 _PCIE, _XGMI = 2, 11
 _MB = 1e6
-# PCI device ids of AMD's data-centre GPUs (pci.ids).
-_NAMES = {
-    0x6860: "Radeon Instinct MI25",
-    0x66A0: "Radeon Instinct MI60 or MI50",
-    0x66A1: "Radeon Instinct MI50",
-    0x738C: "AMD Instinct MI100",
-    0x7408: "AMD Instinct MI250X",
-    0x740C: "AMD Instinct MI250X or MI250",
-    0x740F: "AMD Instinct MI210",
-    0x74A0: "AMD Instinct MI300A",
-    0x74A1: "AMD Instinct MI300X",
-    0x74A2: "AMD Instinct MI308X",
-    0x74A5: "AMD Instinct MI325X",
-    0x75A0: "AMD Instinct MI350X",
-    0x75A3: "AMD Instinct MI355X",
-}
 
 
 @dataclass(slots=True)
@@ -70,7 +55,7 @@ class _Gpu:
     def xgmi(self, part: bool) -> XgmiGpu:
         """As the fabric needs it."""
         gfx = self.node.properties.get("gfx_target_version", 0)
-        lane = LANE_OF_GFX.get(gfx, k.XGMI_MI200)
+        lane = products.lane_named(products.isa_of_gfx_version(gfx)) or k.XGMI_UNKNOWN
         return XgmiGpu(self.id, self.node.number, self.board, part, lane, self.links)
 
 
@@ -196,7 +181,7 @@ class _Writer:
                     id=gpu.id,
                     index=index,
                     vendor=Vendor.AMD,
-                    name=_NAMES.get(properties.get("device_id", 0), gpu.node.name),
+                    name=_name(gpu.node),
                     pci_bus_id=gpu.bus if shared[gpu.bus] == 1 else None,
                     uuid=f"GPU-{unique:016x}" if unique and not part else None,
                     numa_node=gpu.numa,
@@ -294,6 +279,16 @@ def _addresses(node: KfdNode) -> tuple[str, str]:
     bus = canonical_pci(f"{slot}.{location & 7}")
     partitioned = properties.get("gfx_target_version") in PARTITIONED_GFX
     return bus, canonical_pci(f"{slot}.0") if partitioned else bus
+
+
+def _name(node: KfdNode) -> str:
+    """The product, else its instruction set; the driver's own name for it where neither is told."""
+    properties = node.properties
+    product = products.name_of_pci(
+        properties.get("vendor_id", VENDOR_AMD), properties.get("device_id", 0)
+    )
+    gfx = properties.get("gfx_target_version")
+    return product or (products.isa_of_gfx_version(gfx) if gfx else node.name)
 
 
 def _memory(node: KfdNode) -> int | None:

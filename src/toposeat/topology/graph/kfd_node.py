@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toposeat.topology import constants as k
-
 # gfx_target_version: major, then two digits each of minor and stepping.
 FORWARDING_GFX = 90010  # MI200: its dies relay traffic of others
 PARTITIONED_GFX = frozenset({90400, 90401, 90402, 90500})  # MI300 and MI350
-LANE_OF_GFX = {
-    90006: k.XGMI_VEGA20,
-    90008: k.XGMI_MI100,
-    FORWARDING_GFX: k.XGMI_MI200,
-    **dict.fromkeys(PARTITIONED_GFX, k.XGMI_MI300),
-}
 
 
 @dataclass(slots=True)

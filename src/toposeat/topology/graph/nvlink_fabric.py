@@ -5,6 +5,7 @@ from __future__ import annotations
 from toposeat.model.premise import Premise
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.relation import Relations
 from toposeat.topology.premises import lane_of_untold_product
@@ -20,7 +21,7 @@ def guess_lane(
     lane.
     """
     for device in relations.machine.devices:
-        found = k.nvlink_of_device(device.name)
+        found = products.lane_named(device.name)
         if found is not None:
             return found, True
     most = max(lanes.values(), default=0)

@@ -19,6 +19,7 @@ from itertools import combinations
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Pair, PathClass, Topology
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks
 from toposeat.topology.graph.pcie_levels import Level, PcieLevels, pcie_levels
@@ -75,7 +76,7 @@ def _judged(pair: Pair, machine: Topology, levels: PcieLevels) -> Pair:
 
 def _pcie_generation(relations: Relations, lane: k.DeviceLink) -> tuple[int, bool]:
     """The PCIe generation, and whether product names state it (all boards of a name share it)."""
-    found = [k.pcie_generation_of_device(d.name) for d in relations.machine.devices]
+    found = [products.pcie_generation_named(d.name) for d in relations.machine.devices]
     stated = [generation for generation in found if generation is not None]
     if stated:
         return min(stated), True

@@ -8,7 +8,7 @@ from math import inf
 
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import PcieState, Topology
-from toposeat.topology.constants import nvlink_of_device
+from toposeat.topology import products
 from toposeat.topology.health.pairs import Pairs, few
 
 _RESEAT = "check slot, riser and bifurcation, reseat the board; a width does not change with load"
@@ -58,7 +58,7 @@ def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         if device.inactive_lanes is not None:
             by_kind[device.name].append((device.id, device.inactive_lanes))
     for name, members in by_kind.items():
-        lane = nvlink_of_device(name)
+        lane = products.lane_named(name)
         most = inf if lane is None else lane.lanes_per_device  # a drawing may show more
         usual = min(count for _, count in members)
         for id, count in members:

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from toposeat.model.topology import Device, Vendor
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
 from toposeat.topology.graph.xgmi_fabric import XgmiGpu
@@ -99,7 +100,8 @@ def _name(sysfs: TreePath, gpu: KfdGpu, function: PciDevice | None) -> str:
     if function is None:
         return gpu.name
     folder = sysfs / "bus" / "pci" / "devices" / function.pci_bus_id
-    name = read_line(folder / "product_name") or gpu.name
+    by_id = products.name_of_pci(VENDOR_AMD, function.device)
+    name = read_line(folder / "product_name") or by_id or gpu.name
     modes = [
         read_line(folder / f"current_{what}_partition") or "" for what in ("compute", "memory")
     ]

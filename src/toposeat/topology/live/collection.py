@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from toposeat.model.topology import Device, PcieState
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import Machine, PciDevice
 from toposeat.topology.graph.pci_graph import Endpoint
@@ -49,7 +50,7 @@ class Collection:
                 f"{device.id} ({bus}) is not in sysfs: its PCI position is not known"
             )
             function = unplaced(bus, vendor)
-        default = generation or k.pcie_generation_of_device(device.name)
+        default = generation or products.pcie_generation_named(device.name)
         self.endpoints.append(Endpoint(device.id, function, default or k.DEFAULT_PCIE_GENERATION))
 
     def hide(self, functions: list[str], present: int, maker: str) -> None:

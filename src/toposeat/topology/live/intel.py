@@ -15,6 +15,7 @@ from pathlib import Path
 
 from toposeat.model.topology import Device, Vendor
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
@@ -91,12 +92,14 @@ def _device(found: Collection, card: IntelCard, tile: int, memory: int | None) -
     function = card.function
     tiles = len(card.memory_bytes)
     index = found.next_index
+    known = products.name_of_pci(VENDOR_INTEL, function.device)
+    product = known or f"Intel GPU {function.device:#06x}"
     return Device(
         id=f"gpu{index}",
         index=index,
         host=found.builder.host,
         vendor=Vendor.INTEL,
-        name=f"Intel GPU {function.device:#06x}" + (f" tile {tile}" if tiles > 1 else ""),
+        name=product + (f" tile {tile}" if tiles > 1 else ""),
         pci_bus_id=function.pci_bus_id if tiles == 1 else None,
         numa_node=function.numa_node,
         cpus=function.cpus,

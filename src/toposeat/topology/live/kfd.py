@@ -8,7 +8,8 @@ from pathlib import Path
 
 from toposeat.model.topology import canonical_pci
 from toposeat.topology import constants as k
-from toposeat.topology.graph.kfd_node import FORWARDING_GFX, LANE_OF_GFX, PARTITIONED_GFX
+from toposeat.topology import products
+from toposeat.topology.graph.kfd_node import FORWARDING_GFX, PARTITIONED_GFX
 from toposeat.topology.live.small_file import TreePath, entries_of, read_small
 from toposeat.topology.live.sysfs import read_line
 
@@ -76,7 +77,7 @@ def _gpu(entry: TreePath) -> KfdGpu | None:
         memory_bytes=_memory(entry),
         unique_id=properties.get("unique_id", 0),
         forwards=gfx == FORWARDING_GFX,
-        lane=LANE_OF_GFX.get(gfx, k.XGMI_MI200),
+        lane=products.lane_named(products.isa_of_gfx_version(gfx)) or k.XGMI_UNKNOWN,
         links={link["node_to"]: link for link in links},
     )
 

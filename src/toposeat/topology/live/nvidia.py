@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toposeat.model.topology import Device, LinkKind, PathClass, PcieState, Vendor
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_NVIDIA, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
@@ -147,13 +148,14 @@ def add_unseen_nvidia(found: Collection, snapshot: NvmlSnapshot | None, reason: 
         found.hide(hidden, len(present), "NVIDIA")
         return "; ".join([reason, *snapshot.report[:1], *found.builder.report[-1:]])
     if present:
-        found.builder.report.append(f"{reason}: names, UUIDs and NVLinks are not known")
+        found.builder.report.append(f"{reason}: UUIDs and NVLinks are not known")
     for index, function in enumerate(present):
         device = Device(
             id=f"gpu{index}",
             index=index,
             host=found.builder.host,
             vendor=Vendor.NVIDIA,
+            name=products.name_of_pci(VENDOR_NVIDIA, function.device),
             pci_bus_id=function.pci_bus_id,
             numa_node=function.numa_node,
             cpus=function.cpus,

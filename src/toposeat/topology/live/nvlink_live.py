@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.live.nvml import NvmlDevice, NvmlLink
@@ -56,7 +57,7 @@ def add_live_nvlinks(
 
 
 def _lane(device: NvmlDevice) -> k.DeviceLink:
-    by_name = k.nvlink_of_device(device.name)
+    by_name = products.lane_named(device.name)
     if by_name is not None:
         return by_name
     versions = [link.version for link in device.links if link.version]

@@ -5,7 +5,6 @@ A source that lists no bonds says nothing about them: most files simply leave th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks
@@ -121,7 +121,7 @@ def _draw_listed(builder: GraphBuilder, part: Topology) -> None:
         if bond is None or (b, a) in drawn:
             continue
         drawn.add((a, b))
-        lane = lane_of_device(device_of[a])
+        lane = products.lane_of(device_of[a])
         if not bond.bytes_per_s:
             assumed[f"{lane.data_sheet / k.GB_PER_S:g} GB/s each assumed ({lane.name})"] += 1
         forward = bond.bytes_per_s or lane.data_sheet * bond.count
@@ -167,23 +167,9 @@ def _draw_lanes(
             direct.setdefault(pair, Counter())[here] += 1
         elif lane.remote_kind == "switch":
             ports.setdefault(here, Counter())[lane.remote_pci or "?"] += 1
-    kinds = {device.id: lane_of_device(device) for device in devices}
+    kinds = {device.id: products.lane_of(device) for device in devices}
     add_bonds(builder, direct, kinds)
     add_fabrics(builder, ports, kinds)
-
-
-def lane_of_device(device: Device) -> k.DeviceLink:
-    """What one lane of a device is, by its name or its maker."""
-    name = device.name.upper()
-    if device.vendor.value == "amd":
-        if "MI3" in name:
-            return k.XGMI_MI300
-        if "MI100" in name:
-            return k.XGMI_MI100
-        return k.XGMI_VEGA20 if re.search(r"MI[56]0\b|VEGA", name) else k.XGMI_MI200
-    if device.vendor.value == "intel":
-        return k.XELINK
-    return k.nvlink_of_device(device.name) or k.NVLINK_UNKNOWN
 
 
 # ---- which drawing is taken

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.topology import Device, PcieState, Vendor
-from toposeat.topology import constants as k
+from toposeat.topology import products
 
 # What NCCL and RCCL know of a product: its instruction set.
 _NO_NAME = re.compile(r"(sm_\d+|gfx[0-9a-f]+)?", re.ASCII)
@@ -82,9 +82,9 @@ def merged_device(told: Sequence[Told], contradictions: Contradictions) -> Devic
 
 def _note_names(told: Sequence[Told], contradictions: Contradictions) -> None:
     """Tools spell one product in many ways: names contradict where they mean other NVLinks."""
-    named = [(t.origin, t.device.name) for t in told if k.nvlink_of_device(t.device.name)]
+    named = [(t.origin, t.device.name) for t in told if products.lane_named(t.device.name)]
     for origin, name in named[1:]:
-        if k.nvlink_of_device(name) is not k.nvlink_of_device(named[0][1]):
+        if products.lane_named(name) is not products.lane_named(named[0][1]):
             contradictions.add("name", told[0].label, named[0], (origin, name))
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Device, FactKind, Nic, Topology, Vendor
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.relation_graph import draw_relations
 from toposeat.topology.told import is_whole, tells_bonds, tells_paths
@@ -125,4 +126,4 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
 def _generation(endpoint: Device | Nic) -> int | None:
     state = endpoint.pcie
     stated = (state.max_generation or state.generation) if state else None
-    return stated or k.pcie_generation_of_device(endpoint.name)
+    return stated or products.pcie_generation_named(endpoint.name)

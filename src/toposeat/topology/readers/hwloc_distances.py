@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.readers.xml_tree import XmlElement
@@ -37,13 +37,12 @@ def add_nvlink_distances(
         InputError: the matrix is damaged.
     """
     packages = {e.get("gp_index") for e in root.walk() if e.get("type") in ("Package", "NUMANode")}
-    names = {device.id: device.name for device in builder.devices}
     for matrix in (child for child in root.children if child.tag in _TAGS):
         if not matrix.get("name").startswith("NVLinkBandwidth"):
             continue
         objects = _objects(matrix, path)
         values = _values(matrix, len(objects), path)
-        lane_of = {id: k.nvlink_of_device(name) or k.NVLINK_UNKNOWN for id, name in names.items()}
+        lane_of = {device.id: products.lane_of(device) for device in builder.devices}
         direct: dict[tuple[str, str], Counter[str]] = {}
         ports: dict[str, Counter[str]] = {}
         for row, source in enumerate(objects):

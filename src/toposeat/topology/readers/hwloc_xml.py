@@ -19,6 +19,7 @@ from toposeat.errors import InputError
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
 from toposeat.model.topology import ANY_HOST, Device, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import (
     VENDOR_AMD,
@@ -371,7 +372,7 @@ def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: b
     located = _located(contents, found)
     name = next(
         (m for each in found.os_devices if (m := _info(each, "GPUModel"))),
-        _info(found.element, "PCIDevice"),
+        _info(found.element, "PCIDevice") or products.name_of_pci(*_ids(found)),
     )
     uuid = next((u for each in found.os_devices if (u := _info(each, "NVIDIAUUID"))), None)
     return Device(
@@ -387,9 +388,13 @@ def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: b
     )
 
 
+def _ids(found: _Found) -> tuple[int, int]:
+    return found.function.vendor, found.function.device
+
+
 def _endpoint(contents: _Contents, found: _Found, id: str) -> Endpoint:
-    name = _info(found.element, "PCIDevice")
-    generation = k.pcie_generation_of_device(name) or k.DEFAULT_PCIE_GENERATION
+    name = _info(found.element, "PCIDevice") or products.name_of_pci(*_ids(found))
+    generation = products.pcie_generation_named(name) or k.DEFAULT_PCIE_GENERATION
     return Endpoint(id, _located(contents, found), generation)
 
 

@@ -19,6 +19,7 @@ from toposeat.errors import InputError
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
 from toposeat.model.topology import Device, LinkKind, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
+from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import (
@@ -46,14 +47,6 @@ _NETWORK = (0x0200, 0x0207)  # Ethernet and InfiniBand controllers
 _MAX_LANES = 64
 _MAX_CHIP_LINK_MB_PER_S = 10_000_000
 _MAX_DEVICES = 1024  # of one node
-
-_LANE_OF_SM = {60: k.NVLINK1, 70: k.NVLINK2, 80: k.NVLINK3, 90: k.NVLINK4, 100: k.NVLINK5}
-_LANE_OF_GCN = {
-    "906": k.XGMI_VEGA20,
-    "908": k.XGMI_MI100,
-    "90a": k.XGMI_MI200,
-    "910": k.XGMI_MI200,  # how older RCCL writes gfx90a
-}
 
 
 def looks_like(file: FileText) -> bool:
@@ -93,14 +86,16 @@ class _Gpu:
         return self.function.vendor == VENDOR_AMD
 
     @property
-    def lane(self) -> k.DeviceLink:
-        element = self.element or XmlElement("gpu", {}, 0)
+    def name(self) -> str:
+        """The product, else its instruction set, as far as the file tells."""
+        product = products.name_of_pci(self.function.vendor, self.function.device)
+        if product or self.element is None:
+            return product
+        gcn = self.element.get("gcn").removeprefix("gfx")
         if self.vendor is Vendor.AMD:
-            return _LANE_OF_GCN.get(element.get("gcn").removeprefix("gfx"), k.XGMI_MI300)
-        sm = _number(element, "sm", 0, 9999)
-        if sm in (86, 87, 89):
-            return k.NVLINK3_BRIDGE
-        return _LANE_OF_SM.get(sm - sm % 10, k.NVLINK_UNKNOWN)
+            return f"gfx{gcn}" if gcn else ""
+        sm = _number(self.element, "sm", 0, 9999)
+        return f"sm_{sm}" if sm else ""
 
 
 @dataclass
@@ -301,25 +296,15 @@ def _add_gpus(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
                 id=gpu.id,
                 index=numbers[i],
                 vendor=gpu.vendor,
-                name=_name(gpu),
+                name=gpu.name,
                 pci_bus_id=gpu.function.pci_bus_id,
                 numa_node=gpu.function.numa_node,
                 cpus=gpu.function.cpus,
-                forwards=gpu.lane is k.XGMI_MI200,
+                forwards=products.forwards(gpu.name),
             )
         )
         endpoints.append(Endpoint(gpu.id, gpu.function, k.DEFAULT_PCIE_GENERATION))
     return endpoints
-
-
-def _name(gpu: _Gpu) -> str:
-    if gpu.element is None:
-        return ""
-    gcn = gpu.element.get("gcn")
-    if gpu.vendor is Vendor.AMD:
-        return f"gfx{gcn.removeprefix('gfx')}" if gcn else ""
-    sm = _number(gpu.element, "sm", 0, 9999)
-    return f"sm_{sm}" if sm else ""
 
 
 def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int, int]]:
@@ -333,7 +318,7 @@ def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int,
 
 def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[str, str]) -> None:
     id_of_bus = {gpu.function.pci_bus_id: gpu.id for gpu in contents.gpus}
-    lanes = {gpu.id: gpu.lane for gpu in contents.gpus}
+    lanes = {device.id: products.lane_of(device) for device in builder.devices}
     direct: dict[tuple[str, str], Counter[str]] = {}
     ports: dict[str, Counter[str]] = {}
     away: Counter[str] = Counter()
