@@ -196,8 +196,4 @@ bool grid_placements(const SeenGrid &seen, const LargeMachine &machine, const Sl
   return torus == nullptr || take("Hilbert on both", along(hilbert, torus_curve(torus->shape())));
 }
 
-Assignment embedded_placement(const RankGraph &graph, const SlotTree &tree) {
-  return coordinate_bisection(embedded_coordinates(graph), tree, {1, 1, 1});
-}
-
 } // namespace toposeat

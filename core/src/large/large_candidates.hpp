@@ -35,7 +35,4 @@ std::optional<SeenGrid> see_grid(const RankGraph &graph, const Deadline &until);
 bool grid_placements(const SeenGrid &seen, const LargeMachine &machine, const SlotTree &tree,
                      std::uint32_t ranks, const TakePlacement &take);
 
-/// Recursive bisection of coordinates that were made up from the graph.
-Assignment embedded_placement(const RankGraph &graph, const SlotTree &tree);
-
 } // namespace toposeat

@@ -140,15 +140,13 @@ private:
       answer_.notes.emplace_back("there was no time to look at every geometric order");
   }
 
-  /// Placements by where ranks lie in a process grid, or in one made up. False if time ended it.
+  /// Placements by where ranks lie in a process grid, if there is one. False if time ended it.
   bool take_grid(const Deadline &until, const TakePlacement &take) {
     const auto seen = see_grid(graph_, until);
     began_ = thread_seconds();
     if (until.expired())
       return false;
     regular_ = seen && seen->grid.full;
-    if (!regular_ && !take("coordinates from the graph", embedded_placement(graph_, tree_)))
-      return false;
     if (!seen)
       return true;
     std::string shape;

@@ -1,5 +1,5 @@
-// Recognising the process grid behind a job's traffic, or making coordinates up where there is
-// none. SPDX-License-Identifier: MIT OR Apache-2.0
+// Recognising the process grid behind a job's traffic.
+// SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,5 @@ struct Coordinates {
 };
 
 Coordinates grid_coordinates(const ProcessGrid &grid, std::uint32_t ranks);
-
-/// From the graph alone: hops from a few ranks far from each other, turned onto their three
-/// principal axes (Harel, Koren, Graph Drawing 2002). Ranks that cannot be reached lie apart.
-Coordinates embedded_coordinates(const RankGraph &graph);
 
 } // namespace toposeat
