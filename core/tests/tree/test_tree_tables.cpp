@@ -13,8 +13,6 @@
 #include "toposeat/base/rng.hpp"
 #include "toposeat/tree/cut_tree.hpp"
 #include "toposeat/tree/subset_dp.hpp"
-#include "tree/border_rows.hpp"
-#include "tree/tree_kernel.hpp"
 
 using namespace toposeat;
 

@@ -39,10 +39,7 @@ struct TreeAnswer {
 
 /// Proved minimum of the largest term, and of the placements that reach it (within 1e-12) one of
 /// least sum. Sets of ranks that have a larger term wherever they sit are found once for both.
-/// The sum is left as it comes if the least maximum is not less than `sum_below`.
-[[nodiscard]] std::optional<TreeAnswer> min_max_then_sum_on_tree(const CutTree &tree,
-                                                                 const Qap &traffic,
-                                                                 double upper = unlimited,
-                                                                 double sum_below = unlimited);
+[[nodiscard]] std::optional<TreeAnswer>
+min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic, double upper = unlimited);
 
 } // namespace toposeat
