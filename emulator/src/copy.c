@@ -88,53 +88,34 @@ EMU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUde
   return line(stream, to, from, bytes, false);
 }
 
-/* The driver's description of a two-dimensional copy; memory type 4 is "any, look it up". */
-struct copy_2d {
-  size_t from_column, from_row;
-  int from_type;
-  const void *from_host;
-  CUdeviceptr from_device;
-  void *from_array;
-  size_t from_pitch;
-  size_t to_column, to_row;
-  int to_type;
-  void *to_host;
-  CUdeviceptr to_device;
-  void *to_array;
-  size_t to_pitch;
-  size_t width, height;
-};
-
-static CUresult rectangle(CUstream stream, const void *description, bool wait) {
-  struct copy_2d given;
-  if (!description)
+static CUresult rectangle(CUstream stream, const CUDA_MEMCPY2D *given, bool wait) {
+  if (!given)
     return CUDA_ERROR_INVALID_VALUE;
-  memcpy(&given, description, sizeof given);
-  if (given.from_array || given.to_array)
+  if (given->srcArray || given->dstArray)
     return CUDA_ERROR_NOT_SUPPORTED;
   const uint64_t from =
-      given.from_type == CU_MEMORYTYPE_HOST ? address(given.from_host) : given.from_device;
+      given->srcMemoryType == CU_MEMORYTYPE_HOST ? address(given->srcHost) : given->srcDevice;
   const uint64_t to =
-      given.to_type == CU_MEMORYTYPE_HOST ? address(given.to_host) : given.to_device;
-  const struct ends ends = {.to = to + given.to_row * given.to_pitch + given.to_column,
-                            .from = from + given.from_row * given.from_pitch + given.from_column,
-                            .to_pitch = given.to_pitch ? given.to_pitch : given.width,
-                            .from_pitch = given.from_pitch ? given.from_pitch : given.width,
-                            .width = given.width,
-                            .rows = given.height};
+      given->dstMemoryType == CU_MEMORYTYPE_HOST ? address(given->dstHost) : given->dstDevice;
+  const struct ends ends = {.to = to + given->dstY * given->dstPitch + given->dstXInBytes,
+                            .from = from + given->srcY * given->srcPitch + given->srcXInBytes,
+                            .to_pitch = given->dstPitch ? given->dstPitch : given->WidthInBytes,
+                            .from_pitch = given->srcPitch ? given->srcPitch : given->WidthInBytes,
+                            .width = given->WidthInBytes,
+                            .rows = given->Height};
   return copy(stream, &ends, wait);
 }
 
-EMU_EXPORT CUresult cuMemcpy2D_v2(const void *description) {
-  return rectangle(NULL, description, true);
+EMU_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *given) {
+  return rectangle(NULL, given, true);
 }
 
-EMU_EXPORT CUresult cuMemcpy2DUnaligned_v2(const void *description) {
-  return rectangle(NULL, description, true);
+EMU_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *given) {
+  return rectangle(NULL, given, true);
 }
 
-EMU_EXPORT CUresult cuMemcpy2DAsync_v2(const void *description, CUstream stream) {
-  return rectangle(stream, description, false);
+EMU_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *given, CUstream stream) {
+  return rectangle(stream, given, false);
 }
 
 /* ---- fills */

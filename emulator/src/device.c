@@ -109,6 +109,12 @@ static int attribute(const struct emu_device *device, int which) {
     return 1024;
   case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
     return 64;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+    return 48 << 10;
+  case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+  case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    return 64 << 10;
+  case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
   case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
     return 2147483647;
   case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:

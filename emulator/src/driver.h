@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cuda_abi.h"
+#include "cuda_calls.h"
 #include "machine.h"
 #include "visible.h"
 

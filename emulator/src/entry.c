@@ -77,7 +77,7 @@ EMU_EXPORT CUresult cuInit(unsigned flags) {
 EMU_EXPORT CUresult cuDriverGetVersion(int *version) {
   if (!version)
     return CUDA_ERROR_INVALID_VALUE;
-  *version = 12040;
+  *version = EMU_CUDA_VERSION;
   return CUDA_SUCCESS;
 }
 

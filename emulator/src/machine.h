@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The newest version whose runtime library the driver serves. */
+enum { EMU_CUDA_VERSION = 13000 };
+
 enum {
   EMU_MAX_DEVICES = 128,
   EMU_MAX_CHANNELS = 4096,

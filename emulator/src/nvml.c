@@ -96,7 +96,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *text, unsigned length) {
 NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
   if (!version)
     return NVML_ERROR_INVALID_ARGUMENT;
-  *version = 12040;
+  *version = EMU_CUDA_VERSION;
   return NVML_SUCCESS;
 }
 
