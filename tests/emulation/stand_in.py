@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,20 +24,20 @@ driver = Driver()
 """
 
 
-def run_program(
-    program: str,
+def run_on_node(
+    command: Sequence[str],
     *,
     machine: str = "k80-16",
     scale: float = 0.05,
     environment: Mapping[str, str] | None = None,
     timeout: float = 60,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Python program with `driver` at hand on a stand-in of a machine."""
+    """Run a command on a stand-in of a machine."""
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     with emulated_node(read_topology(machine), scale=scale) as node:
         return subprocess.run(
-            [sys.executable, "-c", _PRELUDE + textwrap.dedent(program)],
+            command,
             env={**node.environment(os.environ), "PYTHONPATH": str(_ROOT), **(environment or {})},
             capture_output=True,
             text=True,
@@ -45,8 +46,13 @@ def run_program(
         )
 
 
-def output_of(program: str, **options: object) -> str:
+def run_program(program: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a Python program with `driver` at hand on a stand-in of a machine."""
+    return run_on_node([sys.executable, "-c", _PRELUDE + textwrap.dedent(program)], **options)
+
+
+def output_of(program: str, **options: Any) -> str:
     """What a program that must succeed prints."""
-    done = run_program(program, **options)  # type: ignore[arg-type]
+    done = run_program(program, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
