@@ -365,7 +365,9 @@ def test_what_a_source_lists_completely_is_told(shared_dir: Path) -> None:
     machines = shared_dir / "machines"
     text = read_topology(machines / "nvidia-smi-topo/4gpu-power9-nv3.txt")
     assert FactKind.DEVICE_LINKS in text.tells
-    cloud = read_topology(next((machines / "nccl-xml").glob("*.xml")))
+    cloud = read_topology(machines / "nccl-xml/azure-ndv4-topo.xml")
     assert FactKind.DEVICE_LINKS not in cloud.tells
+    dump = read_topology(machines / "nccl-xml/rccl-topo_8p_90a.xml")
+    assert FactKind.DEVICE_LINKS in dump.tells
     pair = text.pair_of_ends["gpu0", "gpu1"]
     assert (pair.path_class, pair.lanes) == (PathClass.NVL, 3)

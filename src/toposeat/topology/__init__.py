@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         is_network,
         read_network,
     )
+    from toposeat.topology.readings import readings_of
     from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
+    from toposeat.topology.untold import knowledge_of, untold_pairs
 else:
     __getattr__ = door(
         __name__,
@@ -30,6 +32,8 @@ else:
             ".health": "findings_of wiring_of",
             ".live.discover": "discover_this",
             ".networks.sources": "allocated hosts_of is_network read_network",
+            ".readings": "readings_of",
             ".sources": "parse_topology_text read_topologies read_topology",
+            ".untold": "knowledge_of untold_pairs",
         },
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Pair, Route, Topology
+from toposeat.model.topology import FactKind, Pair, Route, Topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.routes import with_direct_routes
 from toposeat.topology.graph.staged_routes import with_staged_routes
@@ -30,6 +30,7 @@ from toposeat.topology.merging.overlay import (
 )
 from toposeat.topology.merging.part import Rank, part_of, rank_of
 from toposeat.topology.merging.renamed import renamed
+from toposeat.topology.readings import without_inferred_links
 from toposeat.topology.told import (
     is_whole,
     makes_machine,
@@ -61,6 +62,8 @@ def merge_topologies(parts: Sequence[Topology], name: str) -> Topology:
         raise ValueError("nothing to merge")
     if len(parts) == 1 and is_whole(parts[0]):
         return replace(parts[0], name=name)
+    if any(FactKind.DEVICE_LINKS in part.tells or tells_bonds(part) for part in parts):
+        parts = [without_inferred_links(part) for part in parts]
     return _Merge(parts).machine(name)
 
 

@@ -131,8 +131,10 @@ PRODUCTS: tuple[Product, ...] = (
     Product("NVIDIA RTX 50, RTX PRO or GB10", _N, r"RTX 50\d0|RTX PRO|\bGB10\b", r"sm_12\d", 5),
     Product("NVIDIA Kepler, Maxwell or Pascal card", _N,
             r"\bK[248]0|\bM(4|6|10)0?\b|\bP(4|6|40)\b|GTX (7|8|9|10)\d\d|TITAN X|10[678]0"
-            r"|QUADRO [KMP]\d|\bG(K|M)\d{3}|\bGP10[2-8]", r"sm_(3\d|5\d|6[12]|72)", 3),
-    Product("NVIDIA Fermi card", _N, r"\b[CM]20\d0|\bM2075|\bGF1", "sm_2[01]", 2),
+            r"|QUADRO [KMP]\d|\bG(K|M)\d{3}|\bGP10[2-8]|KEPLER", r"sm_(3\d|5\d|6[12]|72)", 3,
+            ids=(0x1021, 0x1023, 0x1024, 0x1028, 0x102D, 0x118F, 0x17FD, 0x13F2, 0x1B38, 0x1BB3)),
+    Product("NVIDIA Fermi card", _N, r"\b[CM]20\d0|\bM2075|\bGF1|FERMI", "sm_2[01]", 2,
+            ids=(0x06D1, 0x06D2, 0x1091, 0x1094, 0x1096)),
     # ---- AMD
     Product("AMD Instinct MI300A", _A, r"\bMI300A", "gfx94[02]", 5, k.XGMI_MI300, 6,
             ("each 2",), True, (0x74A0,)),

@@ -107,15 +107,17 @@ def _read_path(path: Path) -> list[Topology]:
 
 def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
     """One machine of all parts, called like the first source; `source` is for messages."""
+    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415
+
     path = Path(source)
     if len(parts) == 1 and is_whole(parts[0]):
-        return parts[0]
+        return with_inferred_links(parts[0])
     from toposeat.topology.merge import merge_topologies  # noqa: PLC0415
 
     _check_enough(parts, path)
     name = parts[0].name or path.stem or path.name
     try:
-        return merge_topologies(parts, name)
+        return with_inferred_links(merge_topologies(parts, name))
     except ValueError as error:
         what = "describes no possible machine" if len(parts) == 1 else "cannot be merged"
         raise InputError(

@@ -156,6 +156,11 @@ def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
             machine.routes[pair] = tables.on_route(route, i, j)
     for i, device in enumerate(machine.devices):
         machine.devices[i] = tables.on_device(device, i)
+    rates = [m.numbers for m in matrices if m.numbers.what == BANDWIDTH]
+    if rates and all(numbers.peer is False for numbers in rates):
+        for pair, route in machine.routes.items():  # what they reach without staging is not known
+            if route.path_class is PathClass.UNKNOWN and route.peer_access is None:
+                machine.routes[pair] = replace(route, staged=True)
     _raise_capacities(machine)
 
 

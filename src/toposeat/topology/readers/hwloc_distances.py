@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.topology import FactKind
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -62,6 +63,8 @@ def add_nvlink_distances(
                     builder.device_link(here, numa_of[here], lane_of[here], lanes, port=False)
         add_bonds(builder, direct, lane_of)
         add_fabrics(builder, ports, lane_of)
+        if {*id_of_object.values()} == {id_of_object.get(each) for each in objects} - {None}:
+            builder.tells.add(FactKind.DEVICE_LINKS)
 
 
 def _objects(matrix: XmlElement, path: Path) -> list[str]:

@@ -382,6 +382,7 @@ def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: b
         vendor=_VENDORS.get(found.function.vendor, Vendor.UNKNOWN),
         name=name,
         pci_bus_id=found.function.pci_bus_id if alone else None,
+        parent=None if alone else found.function.pci_bus_id,
         uuid=uuid if alone else None,
         numa_node=located.numa_node,
         cpus=located.cpus,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
-from toposeat.model.topology import Device, LinkKind, Topology, Vendor, canonical_pci
+from toposeat.model.topology import Device, FactKind, LinkKind, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
@@ -125,7 +125,10 @@ def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
         raise InputError(
             f"{len(contents.gpus)} GPUs in one node", path=path, line=root.line, hint=_HINT
         )
-    builder = GraphBuilder(report=contents.report)
+    is_dump = all(gpu.element is not None for gpu in contents.gpus)  # NCCL asked NVML for them all
+    builder = GraphBuilder(
+        report=contents.report, tells={FactKind.DEVICE_LINKS} if is_dump else set()
+    )
     adapters = [(each, contents.pci[each.pci_bus_id]) for each in contents.adapters]
     endpoints = _add_gpus(builder, contents) + add_nics(builder, adapters)
     machine = Machine(

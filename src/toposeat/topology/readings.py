@@ -1,0 +1,279 @@
+"""What products say of device links that no source tells: drawn where settled, else readings.
+
+A *reading* is another whole machine that the same sources allow: untold pairs with the links that
+their product may have, settled ones with another board of the same product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    Device,
+    Link,
+    LinkKind,
+    Pair,
+    Topology,
+)
+from toposeat.topology import constants as k
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.routes import DEVICE_LINKS, with_routes
+from toposeat.topology.merging.renamed import with_ends
+from toposeat.topology.products import Product, products_of
+from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
+
+_MOST_READINGS = 4
+_SETTLED = ("switch", "each", "as")
+_DRAWN = "device links are not told: drawn as "
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """GPUs of one host and one product that no source tells the device links of."""
+
+    devices: tuple[Device, ...]
+    ways: tuple[tuple[Product, str], ...]  # how boards may join them, the usual first
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every board of the product joins all of them, or numbers them alike."""
+        words = {way.partition(" ")[0] for _, way in self.ways}
+        return bool(words) and words <= {*_SETTLED} and all(each.always for each, _ in self.ways)
+
+
+def with_inferred_links(topology: Topology) -> Topology:
+    """The machine with the device links that its products always have, where none are told."""
+    for group in _groups(topology):
+        if group.is_settled and not _are_denied(topology, group):
+            product, way = group.ways[0]
+            topology = _drawn(topology, group, product, way)
+            note = f"{_DRAWN}{product.name} has them ({way})"
+            topology = replace(topology, report=(*topology.report, note))
+    return topology
+
+
+def without_inferred_links(topology: Topology) -> Topology:
+    """The machine with told links only."""
+    kept = tuple(x for x in topology.links if not (x.told_by or "").startswith(BY_PRODUCT))
+    if len(kept) == len(topology.links):
+        return topology
+    gone = {end for x in topology.links if x not in kept for end in x.ends}
+    still = {end for link in kept for end in link.ends}
+    bare = replace(
+        topology,
+        links=kept,
+        components=tuple(
+            c
+            for c in topology.components
+            if c.kind is not ComponentKind.NVSWITCH or c.id not in gone - still
+        ),
+        pairs=tuple(replace(p, path_class=p.path_class or p.pcie_class) for p in topology.pairs),
+        report=tuple(line for line in topology.report if not line.startswith(_DRAWN)),
+    )
+    lost = {x.id for x in topology.links} - {x.id for x in kept}
+    return _rerouted(topology, bare, lambda links: bool(lost & {*links}))
+
+
+def readings_of(topology: Topology) -> tuple[Topology, ...]:
+    """Other machines of the same devices in the same order that the sources allow as well.
+
+    The machine as it is drawn is not among them; a told machine has none.
+    """
+    bare = without_inferred_links(topology)
+    groups = _groups(bare)
+    drawn = bare is not topology
+    others = [g.ways[1:] if drawn and g.is_settled else g.ways for g in groups]
+    count = min(_MOST_READINGS, max(map(len, others), default=0))
+    readings = []
+    for number in range(count):
+        machine = bare
+        for group, ways in zip(groups, others, strict=True):
+            way = ways[number] if number < len(ways) else group.ways[0] if group.ways else None
+            if way is not None:
+                machine = _drawn(machine, group, *way)
+        readings.append(machine)
+    return tuple(readings)
+
+
+def _groups(topology: Topology) -> list[_Group]:
+    """Untold pairs as groups in which every pair is untold."""
+    untold = {frozenset(ends) for ends in untold_pairs(topology)}
+    if not untold:
+        return []
+    kinds: dict[tuple[str, tuple[Product, ...]], list[Device]] = {}
+    for device in topology.devices:
+        if any(device.id in pair for pair in untold):
+            kinds.setdefault((device.host, products_of(device)), []).append(device)
+    return [
+        _Group(tuple(members), _ways(known, members))
+        for (_, known), members in kinds.items()
+        if len(members) > 1
+        and all(frozenset((a.id, b.id)) in untold for a, b in combinations(members, 2))
+    ]
+
+
+def _ways(known: Sequence[Product], members: Sequence[Device]) -> tuple[tuple[Product, str], ...]:
+    """How boards of the products may join so many devices; each way once."""
+    found: dict[tuple[object, ...], tuple[Product, str]] = {}
+    boards = len({device.parent or device.id for device in members})
+    usable = [
+        (product, way)
+        for number in range(max((len(each.ways) for each in known), default=0))
+        for product in known
+        for way in product.ways[number : number + 1]
+        if _can_join(product, way, boards, len(members))
+    ]
+    certain = [each for each in usable if not each[1].startswith("some")]
+    for product, way in certain or usable:
+        lanes = product.lanes if way == "switch" else 0
+        found.setdefault((product.lane, way, lanes, product.always), (product, way))
+    return tuple(found.values())
+
+
+def _can_join(product: Product, way: str, boards: int, devices: int) -> bool:
+    word, _, what = way.partition(" ")
+    if word == "each":
+        return (boards - 1) * int(what) <= product.lanes
+    if word in ("like", "as"):
+        return len(_machine(what).devices) == devices
+    return True
+
+
+def _are_denied(topology: Topology, group: _Group) -> bool:
+    return any(is_denied(topology, device) for device in group.devices)
+
+
+# ---- drawing
+
+
+def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Topology:
+    """The machine with the device links of one group, routed over them."""
+    word, _, what = way.partition(" ")
+    if word in ("like", "as"):
+        components, links, pairs = _of_machine(_machine(what), group.devices)
+    else:
+        builder = GraphBuilder(host=group.devices[0].host)
+        taken = {c.id for c in topology.components}
+        _draw_way(builder, product, way, group.devices, taken)
+        components, links, pairs = builder.components, builder.links, []
+    ids = {device.id for device in group.devices}
+    caps = {(pair.source, pair.target): pair for pair in pairs}
+    told = {ends: _beyond_links(pair, ids) for ends, pair in topology.pair_of_ends.items()}
+    for ends, pair in caps.items():
+        base = told.get(ends, pair)
+        told[ends] = replace(base, cap_bytes_per_s=base.cap_bytes_per_s or pair.cap_bytes_per_s)
+    after = replace(
+        topology,
+        devices=tuple(
+            replace(d, forwards=True) if d.id in ids and product.forwards else d
+            for d in topology.devices
+        ),
+        components=(*topology.components, *components),
+        links=(
+            *topology.links,
+            *(replace(link, told_by=BY_PRODUCT + (product.name or "any")) for link in links),
+        ),
+        pairs=tuple(told.values()),
+    )
+    new = {link.id for link in links}
+    return _rerouted(topology, after, lambda used: bool(new & {*used}))
+
+
+def _draw_way(
+    builder: GraphBuilder, product: Product, way: str, devices: Sequence[Device], taken: set[str]
+) -> None:
+    word, _, what = way.partition(" ")
+    lane = product.lane
+    assert lane is not None, f"{product.name} has no way to join"
+    ends = _board_ends(builder, devices)
+    if word == "switch":
+        id = next(name for n in range(len(taken) + 1) if (name := f"nvswitch{n}") not in taken)
+        builder.component(ComponentKind.NVSWITCH, id, name="NVSwitch fabric")
+        for end in ends:
+            builder.device_link(end, id, lane, product.lanes, port=True)
+        return
+    size, _, count = what.rpartition("x")  # "4x6": groups of four, six lanes; "6": one group
+    members = int(size or len(ends))
+    for first in range(0, len(ends), members):
+        for a, b in combinations(ends[first : first + members], 2):
+            builder.device_link(a, b, lane, int(count), port=False)
+
+
+def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
+    """Where the links of each board end: at the device, or at the fabric of its parts."""
+    boards: dict[str, list[Device]] = {}
+    for device in devices:
+        boards.setdefault(device.parent or device.id, []).append(device)
+    ends = []
+    for board, parts in boards.items():
+        if len(parts) == 1:
+            ends.append(parts[0].id)
+            continue
+        fabric = builder.component(
+            ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}"
+        )
+        for part in parts:
+            builder.link(
+                LinkKind.XGMI,
+                part.id,
+                fabric,
+                bytes_per_s=k.XGMI_IN_PACKAGE,
+                latency_s=k.LATENCY_NVSWITCH_PORT,
+                name="in the package",
+            )
+        ends.append(fabric)
+    return ends
+
+
+@cache
+def _machine(name: str) -> Topology:
+    from toposeat.topology.catalogue import machine_path, read_machine_file  # noqa: PLC0415
+
+    path = machine_path(name)
+    assert path is not None, f"the catalogue has no {name}"
+    return read_machine_file(path)
+
+
+def _of_machine(
+    machine: Topology, devices: Sequence[Device]
+) -> tuple[list[Component], list[Link], list[Pair]]:
+    """The device links of a machine of the catalogue, between these devices in its order."""
+    id_of = {mine.id: device.id for mine, device in zip(machine.devices, devices, strict=True)}
+    switches = {c.id: c for c in machine.components if c.kind is ComponentKind.NVSWITCH}
+    name = {**id_of, **{id: id for id in switches}}
+    links = [
+        with_ends(link, name[link.ends[0]], name[link.ends[1]])
+        for link in machine.links
+        if link.kind in DEVICE_LINKS and name.keys() >= {*link.ends}
+    ]
+    pairs = [
+        replace(pair, source=id_of[pair.source], target=id_of[pair.target])
+        for pair in machine.pairs
+        if pair.cap_bytes_per_s is not None and id_of.keys() >= {pair.source, pair.target}
+    ]
+    return [replace(c, host=devices[0].host) for c in switches.values()], links, pairs
+
+
+def _beyond_links(pair: Pair, ids: Iterable[str]) -> Pair:
+    """What is told of a pair but its PCIe path's class, which is not that of the whole any more."""
+    if not {*ids} >= {pair.source, pair.target}:
+        return pair
+    return replace(pair, path_class=None, pcie_class=pair.pcie_class or pair.path_class)
+
+
+def _rerouted(
+    before: Topology, after: Topology, is_new: Callable[[Sequence[str]], bool]
+) -> Topology:
+    """`after` with its own routes for pairs whose links are new, and those of before for others."""
+    fresh = with_routes(after)
+    routes = dict(before.route_of_pair)
+    for ends, route in fresh.route_of_pair.items():
+        kept = routes.get(ends)
+        if kept is None or is_new(route.links) or is_new(kept.links):
+            routes[ends] = route
+    return replace(fresh, routes=tuple(routes.values()))

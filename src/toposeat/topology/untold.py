@@ -1,0 +1,157 @@
+"""What no source tells of a machine and its products do not settle: untold is not absent.
+
+Of a pair of GPUs it is *told* whether device links join it if a source lists them, or lists all
+links and none of this pair, or measured the pair, or says that the two cannot reach each other
+anyway. It is *inferred* where links are drawn by what the product always has, and where one of the
+two never has any. All others are *untold*: on a graph without their links nothing is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import combinations
+
+from toposeat.model.knowledge import Knowledge
+from toposeat.model.topology import ComponentKind, Device, FactKind, Topology
+from toposeat.topology.graph.routes import DEVICE_LINKS
+from toposeat.topology.products import Product, products_named, products_of
+
+BY_PRODUCT = "product: "  # how `Link.told_by` begins where a product tells of the link
+_SEVERAL = 3  # modules of a mesh: two of them may have no link of their own
+
+Ends = tuple[str, str]
+
+
+class State(StrEnum):
+    """Where the word on a pair's device links comes from."""
+
+    TOLD = "told"
+    INFERRED = "inferred"
+    UNTOLD = "untold"
+
+
+def untold_pairs(topology: Topology) -> tuple[Ends, ...]:
+    """Pairs of GPUs of one host, by id, of which neither source nor product tells device links.
+
+    Also those of modules that always have links, of which a source says that they have none.
+    """
+    return tuple(ends for ends, state in _not_told(topology) if state is State.UNTOLD)
+
+
+def untold_affinities(topology: Topology) -> tuple[str, ...]:
+    """GPUs without near CPUs or memory node, by id, of hosts with several memory nodes."""
+    nodes = [c.host for c in topology.components if c.kind is ComponentKind.NUMA]
+    return tuple(
+        device.id
+        for device in topology.devices
+        if nodes.count(device.host) > 1
+        and device.numa_node is None
+        and device.cpus is None
+        and FactKind.AFFINITY not in topology.tells
+    )
+
+
+def knowledge_of(topology: Topology) -> Knowledge:
+    """How much of a machine is told, inferred and untold."""
+    state = dict(_not_told(topology))
+    words: dict[str, int] = {}
+    links = topology.link_of_id
+    routes = topology.route_of_pair
+    for (a, b), each in state.items():
+        if each is State.INFERRED:
+            tellers = {links[id].told_by or "" for id in routes[a, b].links}
+            told_by = next((t for t in tellers if t.startswith(BY_PRODUCT)), "no links")
+            word = told_by.removeprefix(BY_PRODUCT)
+            words[word] = words.get(word, 0) + 1
+    return Knowledge(
+        pairs=sum(n * (n - 1) // 2 for n in (len(m) for m in _members(topology))),
+        inferred=words,
+        untold_pairs=tuple(ends for ends, each in state.items() if each is State.UNTOLD),
+        untold_affinities=untold_affinities(topology),
+    )
+
+
+def is_denied(topology: Topology, device: Device) -> bool:
+    """Whether a source that lists all device links has none of a module that always has some."""
+    return FactKind.DEVICE_LINKS in topology.tells and device.id in _denied(topology)
+
+
+def _members(topology: Topology) -> list[list[Device]]:
+    """The GPUs of each host."""
+    return [[d for d in topology.devices if d.host == host] for host in topology.hosts]
+
+
+def _not_told(topology: Topology) -> Iterator[tuple[Ends, State]]:
+    """Pairs that are inferred or untold."""
+    tells = FactKind.DEVICE_LINKS in topology.tells
+    denied = _denied(topology) if tells else set()
+    if tells and not denied:
+        return
+    for members in _members(topology):
+        for a, b in combinations(members, 2):
+            if tells and not denied.issuperset((a.id, b.id)):
+                continue
+            state = _state(topology, a, b)
+            if state is not State.TOLD:
+                yield (a.id, b.id), state
+
+
+def _state(topology: Topology, a: Device, b: Device) -> State:
+    route = topology.route_of_pair.get((a.id, b.id))
+    links = [topology.link_of_id[id] for id in route.links] if route else []
+    if links and all(link.kind in DEVICE_LINKS for link in links):
+        inferred = any((link.told_by or "").startswith(BY_PRODUCT) for link in links)
+        return State.INFERRED if inferred else State.TOLD
+    if _is_slice(a) or _is_slice(b) or _is_settled(topology, a, b):
+        return State.TOLD
+    return State.INFERRED if _have_none(a, b) else State.UNTOLD
+
+
+def _is_slice(device: Device) -> bool:
+    """Whether it is a MIG slice, which has no peer access over NVLink."""
+    return (device.uuid or "").upper().startswith("MIG-") or " MIG" in device.name
+
+
+def _is_settled(topology: Topology, a: Device, b: Device) -> bool:
+    """Whether transfers of a pair are known, whatever links there are: measured, or refused."""
+    routes = [topology.route_of_pair.get(ends) for ends in ((a.id, b.id), (b.id, a.id))]
+    if any(route is not None and route.peer_access is False for route in routes):
+        return True
+    return all(
+        route is not None
+        and route.cap_bytes_per_s is not None
+        and route.cap_bytes_per_s.source.is_of_this_machine
+        and not route.staged
+        for route in routes
+    )
+
+
+def _have_none(a: Device, b: Device) -> bool:
+    """Whether products rule device links between two out: none at all, or not of one kind."""
+    mine, theirs = products_named(a.name), products_named(b.name)
+    if any(known and not any(each.lane for each in known) for known in (mine, theirs)):
+        return True
+    apart = bool(mine and theirs) and not set(mine) & set(theirs)
+    return apart or a.vendor is not b.vendor
+
+
+def _denied(topology: Topology) -> set[str]:
+    """Modules that always have device links and of which none is drawn at any of its kind."""
+    linked = {end for x in topology.links if x.kind in DEVICE_LINKS for end in x.ends}
+    denied: set[str] = set()
+    for members in _members(topology):
+        kinds: dict[tuple[Product, ...], list[Device]] = {}
+        for device in members:
+            kinds.setdefault(products_of(device), []).append(device)
+        for known, alike in kinds.items():
+            if _must_be_joined(known, len(alike)) and not any(d.id in linked for d in alike):
+                denied.update(device.id for device in alike)
+    return denied
+
+
+def _must_be_joined(known: Sequence[Product], count: int) -> bool:
+    if not known or count < 2 or not all(each.always for each in known):
+        return False
+    words = {way.partition(" ")[0] for each in known for way in each.ways}
+    return words <= {"switch", "each"} or count >= _SEVERAL

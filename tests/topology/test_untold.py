@@ -1,0 +1,170 @@
+"""Told, inferred, untold: recorded machines whose links are known from what else is known of them.
+
+The oracle is the product: what a machine is by its index entry decides what may be said of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from toposeat.model.topology import Device, FactKind, LinkKind, PathClass, Topology, Vendor
+from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
+from toposeat.topology.graph.routes import DEVICE_LINKS
+from toposeat.topology.merge import merge_topologies
+from toposeat.topology.readings import readings_of, with_inferred_links, without_inferred_links
+from toposeat.topology.told import told_machine
+from toposeat.topology.untold import untold_affinities, untold_pairs
+
+BOX = "tree:2:2:2"  # eight GPUs below switches, no device links
+
+
+def box(name: str, *, tells: bool = False, count: int = 8) -> Topology:
+    """A PCIe box of one product, of which a source tells all device links or nothing."""
+    machine = read_topology(BOX)
+    devices = tuple(
+        replace(d, name=name, vendor=_maker(name), pci_bus_id=f"0000:{i:02x}:00.0", numa_node=0)
+        for i, d in enumerate(machine.devices)
+    )
+    kept = devices[:count]
+    ids = {device.id for device in devices[count:]}
+    return replace(
+        machine,
+        devices=kept,
+        links=tuple(x for x in machine.links if not ids & {*x.ends}),
+        routes=tuple(r for r in machine.routes if not ids & {r.source, r.target}),
+        tells=(FactKind.DEVICE_LINKS,) if tells else (),
+    )
+
+
+def _maker(name: str) -> Vendor:
+    return Vendor.AMD if name.startswith(("AMD", "gfx")) else Vendor.NVIDIA
+
+
+@pytest.mark.parametrize("name", catalogue_names())
+def test_the_catalogue_is_told(name: str) -> None:
+    machine = read_topology(name)
+    assert untold_pairs(machine) == ()
+    assert untold_affinities(machine) == ()
+    assert readings_of(machine) == ()
+    assert with_inferred_links(machine) is machine
+
+
+@pytest.mark.parametrize(
+    ("name", "lanes"),
+    [
+        ("NVIDIA H100 80GB HBM3", 18),
+        ("NVIDIA A100-SXM4-80GB", 12),
+        ("GB100 [B200]", 18),
+        ("AMD Instinct MI300X", 7),
+        ("gfx942", 7),
+    ],
+)
+def test_modules_that_are_always_joined_are_drawn_so(name: str, lanes: int) -> None:
+    machine = with_inferred_links(box(name))
+    assert untold_pairs(machine) == ()
+    assert knowledge_of(machine).told == 0
+    assert {r.path_class for r in machine.routes} == {PathClass.NVL}
+    count = dict.fromkeys((d.id for d in machine.devices), 0)
+    for link in machine.links:
+        for end in {*link.ends} & {*count} if link.kind in DEVICE_LINKS else ():
+            count[end] += link.count
+            assert (link.told_by or "").startswith("product: ")
+    assert set(count.values()) == {lanes}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "NVIDIA A100-PCIE-40GB", "sm_90", "gfx908", "Tesla V100-SXM2-16GB", "NVIDIA New 9000"],
+)
+def test_what_no_product_settles_is_untold(name: str) -> None:
+    machine = with_inferred_links(box(name))
+    assert len(untold_pairs(machine)) == 28
+    readings = readings_of(machine)
+    assert readings
+    for reading in readings:
+        assert [d.id for d in reading.devices] == [d.id for d in machine.devices]
+        assert any(link.kind in DEVICE_LINKS for link in reading.links)
+        reading.check()
+
+
+@pytest.mark.parametrize("name", ["NVIDIA L40S", "Tesla T4", "Tesla K80", "sm_89", "gfx1100"])
+def test_products_without_links_are_inferred_to_have_none(name: str) -> None:
+    machine = with_inferred_links(box(name))
+    assert knowledge_of(machine).inferred == {"no links": 28}
+    assert readings_of(machine) == ()
+
+
+def test_a_source_that_denies_the_links_of_modules_is_not_believed_alone() -> None:
+    """Disabled NVLinks are possible, so nothing is drawn; but nothing is proved either."""
+    machine = with_inferred_links(box("NVIDIA H100 80GB HBM3", tells=True))
+    assert len(untold_pairs(machine)) == 28
+    assert not any(link.kind in DEVICE_LINKS for link in machine.links)
+    assert {link.kind for link in readings_of(machine)[0].links} >= {LinkKind.NVLINK}
+    assert untold_pairs(box("NVIDIA H100 PCIe", tells=True)) == ()
+
+
+def test_measured_and_refused_pairs_are_told() -> None:
+    machine = box("")
+    refused = tuple(replace(route, peer_access=False) for route in machine.routes)
+    assert untold_pairs(replace(machine, routes=refused)) == ()
+
+
+def test_four_modules_are_one_board_or_half_of_another() -> None:
+    machine = with_inferred_links(box("NVIDIA A100-SXM4-40GB", count=4))
+    (other,) = readings_of(machine)
+    kinds = [{link.count for link in each.links if link.told_by} for each in (machine, other)]
+    assert kinds == [{12}, {4}]
+    assert untold_pairs(machine) == untold_pairs(other) == ()
+
+
+def test_a_told_source_replaces_what_was_inferred() -> None:
+    drawn = with_inferred_links(box("NVIDIA H100 80GB HBM3"))
+    assert without_inferred_links(drawn).route_of_pair == box("NVIDIA H100 80GB HBM3").route_of_pair
+    devices = [Device(id=d.id, index=d.index, vendor=Vendor.NVIDIA) for d in drawn.devices]
+    table = told_machine(origin="a table", devices=devices, tells={FactKind.DEVICE_LINKS})
+    merged = merge_topologies([drawn, table], "merged")
+    assert not any(link.told_by for link in merged.links if link.kind in DEVICE_LINKS)
+
+
+def test_recorded_machines(shared_dir: Path) -> None:
+    """By their index entries: Sierra, Lassen and Azure's V100 have NVLinks that the files lack."""
+    machines = shared_dir / "machines"
+    for name in ("hwloc-xml/fluxcore-sierra.xml", "nccl-xml/azure-ndv2-topo.xml"):
+        machine = read_topology(machines / name)
+        count = len(machine.devices)
+        assert len(untold_pairs(machine)) == count * (count - 1) // 2
+        assert readings_of(machine)
+    partitions = read_topology(machines / "hwloc-xml/fluxcore-tuo.TPX.xml")
+    assert knowledge_of(partitions).inferred == {"AMD Instinct MI300A": 66}
+    ids = {device.id for device in partitions.devices}
+    assert {r.path_class for r in partitions.routes if r.target in ids} == {PathClass.NVL}
+    staged = read_topology(machines / "p2pBandwidthLatencyTest/8gpu-h100-p2poff.txt")
+    assert len(untold_pairs(staged)) == 28  # measured without peer access only
+    both = read_topologies(
+        [machines / "nvidia-smi-topo/8gpu-h100-nv18-nonic.txt", staged_path(machines)]
+    )
+    assert untold_pairs(both) == ()
+
+
+def staged_path(machines: Path) -> Path:
+    """HGX H100, copied through the host."""
+    return machines / "p2pBandwidthLatencyTest/8gpu-h100-p2poff.txt"
+
+
+def test_affinities_matter_where_there_are_several_nodes(shared_dir: Path) -> None:
+    topo = shared_dir / "machines/nvidia-smi-topo"
+    assert len(untold_affinities(read_topology(topo / "6gpu-old-soc.txt"))) == 6
+    assert untold_affinities(read_topology(topo / "2gpu-phb-numa-na.txt")) == ()
+    assert untold_affinities(read_topology(topo / "8gpu-dgx1v-4nic.txt")) == ()
+
+
+def test_every_pair_is_counted_once(shared_dir: Path) -> None:
+    for path in sorted((shared_dir / "machines/hwloc-xml").glob("fluxcore*.xml")):
+        machine = read_topology(path)
+        known = knowledge_of(machine)
+        assert known.pairs == len(list(combinations(machine.devices, 2)))
+        assert known.told >= 0
