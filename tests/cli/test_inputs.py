@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from toposeat.cli.main import main
+from toposeat.errors import InputError
 from toposeat.model import files, input_file
+from toposeat.model.traffic_file import save_traffic
+from toposeat.profile import pattern_traffic, read_traffic
 from toposeat.topology.readers import file_text
 
 # One verb for each kind of input, as words in which INPUT is the file.
@@ -136,11 +143,69 @@ def test_a_pipe_that_is_slow_for_too_long(pipe: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["m.npy", "m.npz", "app.profile", "x.tar", "trace.json.gz"])
-def test_what_is_looked_at_twice_is_no_pipe(
+def test_a_silent_pipe_hangs_nobody(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """None of them hangs; a pipe can only hold text."""
     monkeypatch.setattr(input_file, "MAX_SILENCE_S", 0.05)
     os.mkfifo(tmp_path / name)
     argv = "discover -t INPUT" if name == "x.tar" else "map INPUT -t dgx-1v"
     assert "pipe" in refused(argv, tmp_path / name, capsys)
+
+
+def _profile(path: Path) -> None:
+    save_traffic(pattern_traffic("ring:8"), path)
+
+
+def _npz(path: Path) -> None:
+    with path.open("wb") as out:
+        np.savez_compressed(out, bytes=np.eye(8, k=1, dtype=np.int64))
+
+
+def _pair_list(path: Path) -> None:
+    path.write_text("source,target,bytes\n0,7,5\n")
+
+
+@pytest.mark.parametrize("write", [_profile, _npz, _pair_list])
+def test_traffic_of_any_kind_comes_through_a_pipe(
+    write: Callable[[Path], None], pipe: Path, tmp_path: Path
+) -> None:
+    write(tmp_path / "file")
+    with _written(pipe, (tmp_path / "file").read_bytes()):
+        through = read_traffic(pipe)
+    alone = read_traffic(tmp_path / "file")
+    assert (through.ranks, dict(through.tables)) == (alone.ranks, dict(alone.tables))
+    assert through.origin == alone.origin.replace("file", "pipe")
+    refusal = rf"^{pipe}:2: column 2: 'x'"
+    with _written(pipe, b"source,target,bytes\n0,x,5\n"), pytest.raises(InputError, match=refusal):
+        read_traffic(pipe)
+
+
+@contextmanager
+def _written(pipe: Path, data: bytes) -> Iterator[None]:
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writer.start()
+    yield
+    writer.join()
+
+
+def test_memory_that_ends_is_a_cause(
+    tmp_path: Path,
+) -> None:
+    """In a process of its own: what does not fit is what its limit leaves."""
+    path = tmp_path / "wide.csv"
+    path.write_text("# ranks=4000000\nsource,target,bytes\n" + "0,1,5\n" * 2_000_000)
+    program = (
+        "import resource, sys; from toposeat.cli.main import entry;"
+        " import numpy, toposeat.profile.importers.pair_list;"
+        " used = int(open('/proc/self/statm').read().split()[0]) * 4096;"
+        " resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20),) * 2); entry()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "map", str(path), "-t", "dgx-1v"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: not enough memory")
+    assert "Traceback" not in done.stderr

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -25,6 +28,7 @@ from toposeat.errors import ToposeatError
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import save_traffic
+from toposeat.model.traffic_schema import COLUMNS
 from toposeat.profile import read_traffic
 from toposeat.profile.pattern.patterns import PATTERN_FORMS, pattern_traffic
 
@@ -72,6 +76,8 @@ def job_targets() -> list[Target]:
             {"node07.log": "\n".join(json.dumps(each) for each in records) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
         Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles), group="job"),
+        Target("profile, other schemas", profiles, _read_traffic, _altered(profiles[0]),
+               group="job"),
         Target("rank record", ranks, _read_record, drawn_from(ranks), group="job"),
         Target("traffic patterns", _pattern_seeds(), _read_pattern, group="string"),
     ]  # fmt: skip
@@ -175,6 +181,59 @@ def _profile_seed() -> Seed:
         path = Path(folder, "job.tps")
         save_traffic(pattern_traffic("stencil2d:2x2"), path)
         return Path(path.name), path.read_bytes()
+
+
+_STATEMENTS = (
+    "DROP TABLE {table}",
+    "ALTER TABLE {table} RENAME TO {other}s",
+    "ALTER TABLE {table} ADD COLUMN {column} {type}",
+    "ALTER TABLE {table} ADD COLUMN more {type} AS ({value})",
+    "ALTER TABLE {table} DROP COLUMN {column}",
+    "ALTER TABLE {table} RENAME COLUMN {column} TO {column}s",
+    "CREATE VIEW v AS SELECT * FROM {table}, {other}",
+    "ALTER TABLE {table} RENAME TO old; CREATE VIEW {table} AS SELECT *, {value} FROM old",
+    "CREATE TRIGGER t AFTER INSERT ON {table} BEGIN DELETE FROM {other}; END",
+    "CREATE INDEX i ON {table} ({column}, abs({value}))",
+    "CREATE TABLE more AS SELECT * FROM {table}",
+    "UPDATE {table} SET {column} = {value}",
+    "DELETE FROM {table}",
+    "INSERT INTO {table} SELECT * FROM {table}",
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET {what} = {value} WHERE name = '{table}'",
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage ="
+    " (SELECT rootpage FROM sqlite_master WHERE name = '{other}') WHERE name = '{table}'",
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET"
+    " sql = replace(sql, '{type}', 'BLOB COLLATE RTRIM DEFAULT ({value})')",
+    "PRAGMA user_version = 7; PRAGMA application_id = 9; VACUUM",
+    "PRAGMA encoding = 'UTF-16'; ANALYZE",
+)
+_VALUES = (
+    "-1", "9e999", "NULL", "''", "x'00'", "1 << 62", "zeroblob(20000000)", "randomblob(9)",
+    "'\x1b['", "printf('%.20000000c', 'x')", "(SELECT sql FROM sqlite_master)", "rowid",
+    "load_extension('x')",
+)  # fmt: skip
+
+
+def _altered(seed: Seed) -> Callable[[random.Random], Seed]:
+    """Profiles that SQLite's own statements changed: tables, views, generated columns, contents."""
+
+    def draw(source: random.Random) -> Seed:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.deserialize(seed[1])
+            for _ in range(source.randint(1, 3)):
+                table, other = source.choice(list(COLUMNS)), source.choice(list(COLUMNS))
+                words = {
+                    "table": table,
+                    "other": other,
+                    "column": source.choice(list(COLUMNS[table])),
+                    "type": source.choice(("TEXT", "INTEGER", "REAL")),
+                    "value": source.choice(_VALUES),
+                    "what": source.choice(("sql", "type", "name", "tbl_name")),
+                }
+                with suppress(sqlite3.Error):
+                    database.executescript(source.choice(_STATEMENTS).format(**words))
+            return seed[0], database.serialize()
+
+    return draw
 
 
 def _record_seed() -> Seed:

@@ -263,6 +263,18 @@ def _relinked(source: random.Random, tree: Tree) -> None:
     tree[name] = {"link": target}
 
 
+def _linked_below_a_link(source: random.Random, tree: Tree) -> None:
+    """A link, and below its name a link and a file: in an archive each leads on from the last."""
+    top = source.choice([_part(source, _any(source, tree)), "deep/s"])
+    first = source.choice(("..", "../*n", ".", "../" * 9, _part(source, _any(source, tree))))
+    second = source.choice((*_TARGETS_OF_LINKS, top, "s", "../t"))
+    tree[top] = {"link": first}
+    tree[f"{top}/t"] = {"link": second}
+    tree[f"{top}/t/.profile"] = source.choice(("payload\n", {"link": "t"}, None))
+    if source.random() < 0.3:
+        tree[f"{top}/t"] = tree.pop(f"{top}/t")  # after what is below it
+
+
 def _other_kind(source: random.Random, tree: Tree) -> None:
     """A folder where a file was, a file where a folder was, a pipe."""
     name = _any(source, tree)
@@ -280,7 +292,8 @@ def _other_kind(source: random.Random, tree: Tree) -> None:
 
 _WAYS: tuple[Callable[[random.Random, Tree], None], ...] = (
     _value, _value, _edited, _edited, _copied_value, _copied_value, _dropped, _dropped, _doubled,
-    _renamed, _relinked, _relinked, _other_kind,
+    _renamed, _relinked, _relinked,
+    _linked_below_a_link, _other_kind,
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -198,15 +199,76 @@ def test_profiles_with_wrong_content(tmp_path: Path, sql: str) -> None:
     assert caught.value.hint
 
 
-def test_profiles_run_no_code_of_strangers(tmp_path: Path) -> None:
-    """A view may compute for ever; it is refused without being asked."""
-    endless = (
-        "DROP TABLE pair; CREATE VIEW pair AS WITH RECURSIVE c (x) AS (SELECT 0 UNION ALL"
-        " SELECT x + 1 FROM c) SELECT 'point-to-point' AS kind, 'device' AS space,"
-        " 0 AS source, 1 AS target, 5 AS bytes, 1 AS messages FROM c"
-    )
-    with pytest.raises(InputError, match="'pair' is no table, but view"):
-        load_traffic(forged_profile(tmp_path, endless))
+@pytest.mark.parametrize(
+    ("sql", "cause"),
+    [
+        (
+            "DROP TABLE pair; CREATE VIEW pair AS WITH RECURSIVE c (x) AS (SELECT 0 UNION ALL"
+            " SELECT x + 1 FROM c) SELECT 'point-to-point' AS kind, 'device' AS space,"
+            " 0 AS source, 1 AS target, 5 AS bytes, 1 AS messages FROM c",
+            "'pair' is no table, but view",  # it may compute for ever
+        ),
+        (
+            "CREATE TRIGGER t AFTER DELETE ON pair BEGIN DELETE FROM meta; END",
+            "'t' is no table, but trigger",
+        ),
+        ("CREATE INDEX i ON pair (abs(bytes))", "'i' is no table, but index"),
+        ("CREATE TABLE extra (a)", "'extra' is no table of a profile"),
+        (
+            "ALTER TABLE report ADD COLUMN more TEXT AS (printf('%.900000000c', 'x'))",
+            "'report' is no table of a profile",
+        ),
+        (
+            "DROP TABLE report; CREATE TABLE report (a, line TEXT NOT NULL AS (zeroblob(9)))",
+            "'report' is no table of a profile",
+        ),
+        (
+            "DROP TABLE meta; CREATE VIRTUAL TABLE meta USING fts4(key, value)",
+            "'meta' is no table of a profile",
+        ),
+        ("ANALYZE", "'sqlite_stat1' is no table of a profile"),
+        ("INSERT INTO report VALUES (printf('%.20000000c', 'x'))", "too big"),
+        ("UPDATE pair SET bytes = bytes + 1", "its rows are not those that were written"),
+        ("INSERT INTO report VALUES ('all is well')", "its rows are not those that were written"),
+        ("UPDATE meta SET value = '' WHERE key = 'digest'", "its rows are not"),
+    ],
+)
+def test_profiles_run_no_code_of_strangers(tmp_path: Path, sql: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        load_traffic(forged_profile(tmp_path, sql))
+
+
+def test_pages_that_are_read_twice_are_refused(tmp_path: Path) -> None:
+    """A few pages that name each other make rows without end."""
+    rows = "WITH RECURSIVE c (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM c WHERE x < 2000)"
+    sql = f"INSERT INTO report {rows} SELECT 'a remark that is of some length ' || x FROM c"
+    path = forged_profile(tmp_path, f"{sql}; DELETE FROM meta WHERE key = 'digest'")
+    with closing(sqlite3.connect(path)) as database:
+        (root,) = database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'report'"
+        ).fetchone()
+    data = bytearray(path.read_bytes())
+    size = int.from_bytes(data[16:18], "big")
+    page = memoryview(data)[(root - 1) * size : root * size]
+    assert page[0] == 5  # an inner page of a table: its children's numbers at the cells
+    cells = [int.from_bytes(page[12 + 2 * i : 14 + 2 * i], "big") for i in range(page[4])]
+    for cell in cells:
+        page[cell : cell + 4] = page[cells[0] : cells[0] + 4]
+    page.release()
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="profile says something impossible"):
+        load_traffic(path)
+
+
+def test_nothing_beside_a_profile_is_read_or_written(tmp_path: Path) -> None:
+    """A journal that somebody laid beside it would be rolled back into it."""
+    path = forged_profile(tmp_path, "")
+    before = path.read_bytes()
+    for end in ("-journal", "-wal", "-shm"):
+        Path(f"{path}{end}").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600))
+    names = sorted(tmp_path.iterdir())
+    assert load_traffic(path).ranks == 2
+    assert (path.read_bytes(), sorted(tmp_path.iterdir())) == (before, names)
 
 
 def forged_profile(tmp_path: Path, sql: str) -> Path:

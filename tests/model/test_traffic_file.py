@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import sqlite3
 from contextlib import closing
 from dataclasses import fields
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.samples import traffics
+from tests.report.profile_samples import full_profile
 from toposeat.errors import InputError, UsageError
 from toposeat.model.traffic import MemorySpace, PairTable, Phase, Traffic, TrafficKind, World
 from toposeat.model.traffic_file import is_profile, load_traffic, save_traffic
@@ -28,37 +30,44 @@ def parts_of(part: Phase | World) -> dict[str, object]:
     return {field.name: getattr(part, field.name) for field in fields(part)}
 
 
-OLD_PROFILE = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE pair (kind TEXT, space TEXT, source INTEGER, target INTEGER, bytes INTEGER,
-    messages INTEGER, PRIMARY KEY (kind, space, source, target)) WITHOUT ROWID;
-CREATE TABLE histogram (kind TEXT, space TEXT, bucket INTEGER, messages INTEGER);
-CREATE TABLE communicator (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE member (communicator INTEGER, position INTEGER, rank INTEGER);
-CREATE TABLE collective (communicator INTEGER, operation TEXT, rank INTEGER, root INTEGER,
-    space TEXT, bytes INTEGER, calls INTEGER);
-CREATE TABLE rank (rank INTEGER PRIMARY KEY, host TEXT, pid INTEGER, finalized INTEGER,
-    wall_s REAL, mpi_s REAL, device_pci_bus_id TEXT, device_ordinal INTEGER,
-    visible_devices INTEGER);
-CREATE TABLE report (line TEXT NOT NULL);
-INSERT INTO meta VALUES ('schema', 'toposeat/profile/1'), ('ranks', '2'), ('origin', 'old');
-INSERT INTO pair VALUES ('point-to-point', 'host', 0, 1, 50, 2);
-INSERT INTO collective VALUES (0, 'bcast', 1, 0, 'host', 8, 3);
-INSERT INTO rank VALUES (1, 'node', 7, 1, 2.5, 0.5, NULL, 3, 4);
-"""
-
-
-def test_profiles_of_the_first_schema_are_still_read(tmp_path: Path) -> None:
-    path = tmp_path / "old.prof"
+def rows_of(path: Path) -> list[str]:
+    """Everything that a profile says, as text."""
     with closing(sqlite3.connect(path)) as database:
-        database.executescript(OLD_PROFILE)
-    old = load_traffic(path)
-    assert old.timed
-    assert (old.phases, old.worlds) == ((), ())
-    assert old.table().dense_bytes(2).tolist() == [[0, 50], [0, 0]]
-    (info,) = old.rank_info
-    assert (info.mpi_s, info.device_ordinal, info.local_rank, info.time) == (0.5, 3, None, ())
-    assert [(e.operation, e.calls, e.algorithm) for e in old.collectives] == [("bcast", 3, "")]
+        return list(database.iterdump())
+
+
+def test_a_profile_without_a_digest_is_read_with_a_doubt(tmp_path: Path) -> None:
+    path = tmp_path / "old.prof"
+    save_traffic(small(), path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DELETE FROM meta WHERE key = 'digest'")
+        database.commit()
+    (doubt,) = load_traffic(path).report
+    assert "without a digest" in doubt
+    save_traffic(load_traffic(path), path, overwrite=True)
+    assert load_traffic(path).report == (doubt,)
+
+
+def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    good, bad, again = (tmp_path / name for name in ("good.prof", "bad.prof", "again.prof"))
+    save_traffic(full_profile(), good)
+    data, rows, source = good.read_bytes(), rows_of(good), random.Random(20261122)
+    refused = 0
+    for bit in source.sample(range(8 * len(data)), 300):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        bad.write_bytes(flipped)
+        try:
+            traffic = load_traffic(bad)
+        except InputError as error:
+            assert error.hint
+            refused += 1
+            continue
+        if any("digest" in line for line in traffic.report):  # the flip was in the digest's name
+            continue
+        save_traffic(traffic, again, overwrite=True)
+        assert rows_of(again) == rows, f"bit {bit}"
+    assert refused > 10
 
 
 @settings(max_examples=30, deadline=None)

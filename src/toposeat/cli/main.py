@@ -40,6 +40,8 @@ VERBS = (
     "demo",
 )
 
+_MEMORY_HINT = "check that the files are what they should be; `ulimit -v` and cgroups set the limit"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb.
@@ -71,6 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = "" if error.filename is None else f": {error.filename}"
         cause = f"the operating system refused: {error.strerror or error}{name}"
         print_error(ToposeatError(cause, hint="-v shows where"))
+        return EXIT_FAILED
+    except MemoryError:
+        if verbose:
+            raise
+        print_error(ToposeatError("not enough memory for this", hint=_MEMORY_HINT))
         return EXIT_FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

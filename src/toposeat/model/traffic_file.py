@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +34,26 @@ from toposeat.model.traffic import (
 )
 from toposeat.model.traffic_rows import fill_database
 from toposeat.model.traffic_schema import (
-    OLD_SCHEMAS,
+    COLUMNS,
+    DIGEST_KEY,
     PROFILE_SCHEMA,
     SQLITE_MAGIC,
     check_columns,
+    check_pages,
     check_references,
     check_tables,
-    columns_of,
+    content_digest,
 )
 
 _PIECE = 1 << 16  # rows read at a time: Python numbers are large
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 1 << 24,  # bytes of a text or row
+    sqlite3.SQLITE_LIMIT_COLUMN: 32,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1 << 16,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 0,
+}
+_NO_DIGEST = "this profile came without a digest: damage to it would not have been noticed"
 
 
 def save_traffic(traffic: Traffic, path: str | Path, *, overwrite: bool = False) -> None:
@@ -92,7 +103,14 @@ def load_traffic(path: str | Path) -> Traffic:
 
 
 def _open_read_only(path: str | Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)
+    """A database that may be anybody's: nothing is written, nothing beside it is looked at."""
+    name = f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1"
+    database = sqlite3.connect(name, uri=True)
+    for limit, most in _LIMITS.items():
+        database.setlimit(limit, most)
+    for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+        database.execute(f"PRAGMA {setting}")
+    return database
 
 
 def _fill(path: Path, traffic: Traffic) -> None:
@@ -101,36 +119,20 @@ def _fill(path: Path, traffic: Traffic) -> None:
 
 
 def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
-    meta = _read_meta(database)
-    schema = meta.get("schema", "")
-    if schema != PROFILE_SCHEMA and schema not in OLD_SCHEMAS:
+    check_pages(database)
+    check_tables(database, ["meta"])  # of another version, all others may differ
+    check_columns(database, "meta", 0)
+    meta = dict(_rows(database, "meta"))
+    if meta.get("schema") != PROFILE_SCHEMA:
         raise InputError(
             f"expected schema {PROFILE_SCHEMA!r}, found {str(meta.get('schema'))[:80]!r}",
             path=path,
             hint="this profile is from another version of toposeat; profile again",
         )
+    check_tables(database)
     ranks = _number_of_ranks(meta)
-    columns = columns_of(schema)
-    check_tables(database, columns)
-    for table, rules in columns.items():
-        check_columns(database, table, rules, ranks)
-    traffic = Traffic(
-        ranks=ranks,
-        origin=meta.get("origin", ""),
-        tables=_read_pairs(database, "pair"),
-        histograms=_read_histograms(database),
-        communicators=_read_communicators(database),
-        collectives=_read_collectives(database, columns["collective"]),
-        collective_model=meta.get("collective_model", ""),
-        rank_info=_read_ranks(database, columns["rank"]),
-        metadata={k.removeprefix("user."): v for k, v in meta.items() if k.startswith("user.")},
-        report=tuple(line for (line,) in database.execute("SELECT line FROM report")),
-    )
-    return traffic if schema in OLD_SCHEMAS else _with_parts(traffic, database, meta)
-
-
-def _with_parts(traffic: Traffic, database: sqlite3.Connection, meta: dict[str, str]) -> Traffic:
-    """Add what the first schema did not have."""
+    for table in COLUMNS:
+        check_columns(database, table, ranks)
     for child, parent in (
         ("phase_pair", "phase"),
         ("world_pair", "world"),
@@ -139,20 +141,26 @@ def _with_parts(traffic: Traffic, database: sqlite3.Connection, meta: dict[str, 
         check_references(database, child, parent)
     if meta.get("timed") not in ("0", "1"):
         raise ValueError(f"{str(meta.get('timed'))[:40]!r} as timed in table 'meta'")
-    return replace(
-        traffic,
-        rank_info=_with_time_and_devices(traffic.rank_info, database),
+    traffic = Traffic(
+        ranks=ranks,
+        origin=meta.get("origin", ""),
+        tables=_read_pairs(database, "pair"),
+        histograms=_read_histograms(database),
+        communicators=_read_communicators(database),
+        collectives=_read_collectives(database),
+        collective_model=meta.get("collective_model", ""),
+        rank_info=_read_ranks(database),
+        metadata={k.removeprefix("user."): v for k, v in meta.items() if k.startswith("user.")},
+        report=tuple(line for (line,) in database.execute("SELECT line FROM report")),
         phases=_read_phases(database),
         worlds=_read_worlds(database),
         timed=meta["timed"] == "1",
     )
-
-
-def _read_meta(database: sqlite3.Connection) -> dict[str, str]:
-    rules = columns_of(PROFILE_SCHEMA)["meta"]
-    check_tables(database, ["meta"])
-    check_columns(database, "meta", rules, 0)
-    return dict(database.execute("SELECT key, value FROM meta"))
+    if DIGEST_KEY not in meta:
+        return replace(traffic, report=tuple(dict.fromkeys((*traffic.report, _NO_DIGEST))))
+    if meta[DIGEST_KEY] != content_digest(database):
+        raise ValueError("its rows are not those that were written")
+    return traffic
 
 
 def _number_of_ranks(meta: Mapping[str, str]) -> int:
@@ -163,56 +171,38 @@ def _number_of_ranks(meta: Mapping[str, str]) -> int:
     return ranks
 
 
-def _select(database: sqlite3.Connection, table: str, columns: Iterable[str]) -> sqlite3.Cursor:
-    return database.execute(f'SELECT {", ".join(columns)} FROM "{table}"')
+def _rows(database: sqlite3.Connection, table: str) -> sqlite3.Cursor:
+    """All rows of a table in their order, which is that of its primary key."""
+    return database.execute(f'SELECT {", ".join(COLUMNS[table])} FROM "{table}"')
 
 
-def _read_ranks(database: sqlite3.Connection, columns: Iterable[str]) -> tuple[RankInfo, ...]:
-    names = list(columns)
-    made = []
-    for row in _select(database, "rank", names):
-        values = dict(zip(names, row, strict=True))
-        made.append(RankInfo(**{**values, "finalized": bool(values["finalized"])}))
-    return tuple(made)
-
-
-def _with_time_and_devices(
-    ranks: tuple[RankInfo, ...], database: sqlite3.Connection
-) -> tuple[RankInfo, ...]:
+def _read_ranks(database: sqlite3.Connection) -> tuple[RankInfo, ...]:
+    kind_of, space_of = cache(TimeKind), cache(MemorySpace)  # there are few, of many rows
     time: dict[int, list[TimeShare]] = {}
-    for rank, kind, space, seconds, calls in database.execute(
-        "SELECT rank, kind, space, seconds, calls FROM rank_time"
-    ):
+    for rank, kind, space, seconds, calls in _rows(database, "rank_time"):
         share = TimeShare(
-            kind=TimeKind(kind), space=MemorySpace(space), seconds=float(seconds), calls=calls
+            kind=kind_of(kind), space=space_of(space), seconds=float(seconds), calls=calls
         )
         time.setdefault(rank, []).append(share)
     devices: dict[int, list[DeviceUse]] = {}
-    for rank, pci, ordinal, size in database.execute(
-        "SELECT rank, pci_bus_id, ordinal, bytes FROM rank_device ORDER BY rank, position"
-    ):
+    for rank, _, pci, ordinal, size in _rows(database, "rank_device"):
         use = DeviceUse(pci_bus_id=pci, ordinal=ordinal, bytes=size)
         devices.setdefault(rank, []).append(use)
-    lost = (time.keys() | devices.keys()) - {info.rank for info in ranks}
-    if lost:
-        raise ValueError(f"time or devices of rank {min(lost)}, which table 'rank' does not list")
-    return tuple(
-        replace(
-            info,
-            time=tuple(time.get(info.rank, ())),
-            devices=tuple(devices.get(info.rank, ())),
-        )
-        for info in ranks
-    )
-
-
-def _read_collectives(
-    database: sqlite3.Connection, columns: Iterable[str]
-) -> tuple[CollectiveEvent, ...]:
-    names = list(columns)
     made = []
-    for row in _select(database, "collective", names):
-        values = dict(zip(names, row, strict=True))
+    for row in _rows(database, "rank"):
+        values = dict(zip(COLUMNS["rank"], row, strict=True))
+        values["finalized"] = bool(values["finalized"])
+        parts = (tuple(time.pop(row[0], ())), tuple(devices.pop(row[0], ())))
+        made.append(RankInfo(**values, time=parts[0], devices=parts[1]))
+    if lost := time.keys() | devices.keys():
+        raise ValueError(f"time or devices of rank {min(lost)}, which table 'rank' does not list")
+    return tuple(made)
+
+
+def _read_collectives(database: sqlite3.Connection) -> tuple[CollectiveEvent, ...]:
+    made = []
+    for row in _rows(database, "collective"):
+        values = dict(zip(COLUMNS["collective"], row, strict=True))
         made.append(CollectiveEvent(**{**values, "space": MemorySpace(values["space"])}))
     return tuple(made)
 
@@ -239,8 +229,6 @@ def _read_pairs(
 
 
 def _read_phases(database: sqlite3.Connection) -> tuple[Phase, ...]:
-    columns = "id, label, begin_s, end_s, mpi_s, active_s"
-    found = database.execute(f"SELECT {columns} FROM phase ORDER BY id")
     return tuple(
         Phase(
             index=number,
@@ -251,15 +239,13 @@ def _read_phases(database: sqlite3.Connection) -> tuple[Phase, ...]:
             active_s=active_s,
             tables=_read_pairs(database, "phase_pair", ("phase", number)),
         )
-        for number, label, begin_s, end_s, mpi_s, active_s in found.fetchall()
+        for number, label, begin_s, end_s, mpi_s, active_s in _rows(database, "phase").fetchall()
     )
 
 
 def _read_worlds(database: sqlite3.Connection) -> tuple[World, ...]:
     flows: dict[int, list[WorldFlow]] = {}
-    for world, rank, kind, space, inbound, size, messages in database.execute(
-        "SELECT world, rank, kind, space, inbound, bytes, messages FROM world_flow"
-    ):
+    for world, rank, kind, space, inbound, size, messages in _rows(database, "world_flow"):
         flow = WorldFlow(
             rank=rank,
             kind=TrafficKind(kind),
@@ -269,7 +255,6 @@ def _read_worlds(database: sqlite3.Connection) -> tuple[World, ...]:
             inbound=bool(inbound),
         )
         flows.setdefault(world, []).append(flow)
-    found = database.execute("SELECT id, name, ranks, parent FROM world ORDER BY id").fetchall()
     return tuple(
         World(
             id=number,
@@ -279,7 +264,7 @@ def _read_worlds(database: sqlite3.Connection) -> tuple[World, ...]:
             tables=_read_pairs(database, "world_pair", ("world", number)),
             flows=tuple(flows.get(number, ())),
         )
-        for number, name, ranks, parent in found
+        for number, name, ranks, parent in _rows(database, "world").fetchall()
     )
 
 
@@ -287,9 +272,7 @@ def _read_histograms(
     database: sqlite3.Connection,
 ) -> Mapping[tuple[TrafficKind, MemorySpace], Int64Array]:
     histograms: dict[tuple[TrafficKind, MemorySpace], Int64Array] = {}
-    for kind, space, bucket, messages in database.execute(
-        "SELECT kind, space, bucket, messages FROM histogram"
-    ):
+    for kind, space, bucket, messages in _rows(database, "histogram"):
         if not 0 <= bucket < HISTOGRAM_BUCKETS:
             raise ValueError(f"histogram bucket {bucket}")
         key = TrafficKind(kind), MemorySpace(space)
@@ -300,11 +283,9 @@ def _read_histograms(
 
 def _read_communicators(database: sqlite3.Connection) -> tuple[Communicator, ...]:
     members: dict[int, list[int]] = {}
-    for communicator, rank in database.execute(
-        "SELECT communicator, rank FROM member ORDER BY communicator, position"
-    ):
+    for communicator, _, rank in _rows(database, "member"):
         members.setdefault(communicator, []).append(rank)
     return tuple(
         Communicator(id=number, ranks=tuple(members.get(number, ())), name=name)
-        for number, name in database.execute("SELECT id, name FROM communicator ORDER BY id")
+        for number, name in _rows(database, "communicator")
     )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from toposeat.model.files import encodable
 from toposeat.model.traffic import PairTable, TableKey, Traffic
-from toposeat.model.traffic_schema import CREATE_TABLES, PROFILE_SCHEMA
+from toposeat.model.traffic_schema import (
+    CREATE_TABLES,
+    DIGEST_KEY,
+    PROFILE_SCHEMA,
+    content_digest,
+)
 
 _Row = tuple[Any, ...]
 
@@ -41,6 +47,7 @@ def fill_database(database: sqlite3.Connection, traffic: Traffic) -> None:
         ("report", ((encodable(line),) for line in traffic.report)),
     ):
         _insert(database, table, rows)
+    _insert(database, "meta", [(DIGEST_KEY, content_digest(database))])
     database.commit()
 
 
@@ -65,8 +72,7 @@ def _pair_rows(tables: Mapping[TableKey, PairTable]) -> Iterator[_Row]:
         columns = (table.source, table.target, table.bytes, table.messages)
         for start in range(0, len(table), 1 << 16):  # bounds the lists of Python numbers
             parts = (column[start : start + (1 << 16)].tolist() for column in columns)
-            for row in zip(*parts, strict=True):
-                yield (kind.value, space.value, *row)
+            yield from zip(repeat(kind.value), repeat(space.value), *parts)
 
 
 def _part_rows(parts: Iterable[tuple[int, Mapping[TableKey, PairTable]]]) -> Iterator[_Row]:

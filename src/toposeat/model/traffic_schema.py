@@ -1,13 +1,19 @@
-"""The tables of a profile, what each column may hold, and the check of a file against both."""
+"""The tables of a profile, what each column may hold, and the checks of a file against both.
+
+A profile may come from anybody: SQLite runs what a schema says (views, generated columns), follows
+pages in circles, and notices no changed number.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable
 
 PROFILE_SCHEMA = "toposeat/profile/2"
-OLD_SCHEMAS = frozenset({"toposeat/profile/1"})  # still read: without the tables and columns below
+DIGEST_KEY = "digest"  # in table `meta`: SHA-256 of the rows of all tables but itself
 SQLITE_MAGIC = b"SQLite format 3\x00"
+_DIGEST_ROWS = 4096  # of one MessagePack array; another number makes another digest
 
 CREATE_TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -70,7 +76,7 @@ _ROOT = "typeof({0}) = 'integer' AND {0} BETWEEN -1 AND :ranks - 1"
 _KEY = {"kind": _TEXT, "space": _TEXT}
 _CELL = {"bytes": _COUNT, "messages": _COUNT}
 
-_OLD_COLUMNS: dict[str, dict[str, str]] = {
+COLUMNS: dict[str, dict[str, str]] = {
     "meta": {"key": _TEXT, "value": _TEXT},
     "pair": {**_KEY, "source": _RANK, "target": _RANK, **_CELL},
     "histogram": {**_KEY, "bucket": _COUNT, "messages": _COUNT},
@@ -78,20 +84,13 @@ _OLD_COLUMNS: dict[str, dict[str, str]] = {
     "member": {"communicator": _NUMBER, "position": _COUNT, "rank": _RANK},
     "collective": {
         "communicator": _NUMBER, "operation": _TEXT, "rank": _RANK, "root": _ROOT, "space": _TEXT,
-        "bytes": _COUNT, "calls": _COUNT,
+        "bytes": _COUNT, "calls": _COUNT, "algorithm": _TEXT, "element": _COUNT,
     },
     "rank": {
         "rank": _RANK, "host": _TEXT, "pid": _COUNT, "finalized": _COUNT, "wall_s": _SECONDS,
         "mpi_s": _SECONDS, "device_pci_bus_id": _MAYBE_TEXT, "device_ordinal": _MAYBE_COUNT,
-        "visible_devices": _MAYBE_COUNT,
+        "visible_devices": _MAYBE_COUNT, "local_rank": _MAYBE_COUNT,
     },
-    "report": {"line": _TEXT},
-}  # fmt: skip
-
-_COLUMNS: dict[str, dict[str, str]] = {
-    **_OLD_COLUMNS,
-    "collective": {**_OLD_COLUMNS["collective"], "algorithm": _TEXT, "element": _COUNT},
-    "rank": {**_OLD_COLUMNS["rank"], "local_rank": _MAYBE_COUNT},
     "rank_time": {"rank": _RANK, **_KEY, "seconds": _SECONDS, "calls": _COUNT},
     "rank_device": {
         "rank": _RANK, "position": _COUNT, "pci_bus_id": _MAYBE_TEXT, "ordinal": _MAYBE_COUNT,
@@ -105,44 +104,61 @@ _COLUMNS: dict[str, dict[str, str]] = {
     "world": {"id": _COUNT, "name": _TEXT, "ranks": _COUNT, "parent": _MAYBE_COUNT},
     "world_pair": {"world": _COUNT, **_KEY, "source": _ANY_RANK, "target": _ANY_RANK, **_CELL},
     "world_flow": {"world": _COUNT, "rank": _RANK, **_KEY, "inbound": _COUNT, **_CELL},
+    "report": {"line": _TEXT},
 }  # fmt: skip
+_STATEMENTS = {
+    statement.split()[2]: statement for statement in CREATE_TABLES.strip().rstrip(";").split(";\n")
+}
 
 
-def columns_of(schema: str) -> dict[str, dict[str, str]]:
-    """Tables and columns of a schema, with the rule for each column."""
-    return _OLD_COLUMNS if schema in OLD_SCHEMAS else _COLUMNS
-
-
-def check_tables(database: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Refuse a schema that is not ours: views and virtual tables would run what a stranger wrote.
+def check_pages(database: sqlite3.Connection) -> None:
+    """Refuse a file whose pages SQLite would read more than once: few bytes make endless rows.
 
     Raises:
-        ValueError: a table is missing or is none.
+        ValueError: naming the fault.
     """
-    kinds = {
-        name: (kind, root)
-        for name, kind, root in database.execute("SELECT name, type, rootpage FROM sqlite_master")
+    (fault,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if fault != "ok":
+        raise ValueError(" ".join(fault.split())[:80])
+
+
+def check_tables(database: sqlite3.Connection, names: Iterable[str] = ()) -> None:
+    """Refuse any schema but ours, to the letter.
+
+    Args:
+        database: of which the schema is read, and nothing else.
+        names: only these tables; default all, and nothing beside them.
+
+    Raises:
+        ValueError: naming what is missing, is too much, or was made otherwise.
+    """
+    found = {
+        name: (kind, sql)
+        for name, kind, sql in database.execute("SELECT name, type, sql FROM sqlite_master")
     }
-    for table in tables:
-        kind, root = kinds.get(table, ("missing", 0))
-        if kind != "table" or not root:
-            raise ValueError(f"{table!r} is no table, but {kind}")
+    for name in names or dict.fromkeys([*_STATEMENTS, *found]):
+        kind, sql = found.get(name, ("missing", ""))
+        if kind != "table":
+            raise ValueError(f"{name[:40]!r} is no table, but {kind}")
+        if sql != _STATEMENTS.get(name):
+            raise ValueError(f"{name[:40]!r} is no table of a profile")
 
 
-def check_columns(
-    database: sqlite3.Connection, table: str, rules: dict[str, str], ranks: int
-) -> None:
+def check_columns(database: sqlite3.Connection, table: str, ranks: int) -> None:
     """Refuse values of another type or range than their column's; SQLite itself stores anything.
 
     Raises:
         ValueError: naming the value, column and table.
     """
-    for column, condition in rules.items():
-        rule = condition.format(f'"{table}"."{column}"')
+    rules = {name: f"({rule.format(name)})" for name, rule in COLUMNS[table].items()}
+    everything = (
+        f'SELECT 1 FROM "{table}" WHERE ({" AND ".join(rules.values())}) IS NOT TRUE LIMIT 1'
+    )
+    if database.execute(everything, {"ranks": ranks}).fetchone() is None:
+        return
+    for column, rule in rules.items():
         wrong = database.execute(
-            f'SELECT "{table}"."{column}" FROM "{table}"'
-            f" WHERE NOT ({rule}) OR ({rule}) IS NULL LIMIT 1",
-            {"ranks": ranks},
+            f'SELECT {column} FROM "{table}" WHERE {rule} IS NOT TRUE LIMIT 1', {"ranks": ranks}
         ).fetchone()
         if wrong is not None:
             raise ValueError(f"{str(wrong[0])[:40]!r} as {column} in table {table!r}")
@@ -160,3 +176,16 @@ def check_references(database: sqlite3.Connection, child: str, parent: str) -> N
     ).fetchone()
     if lost is not None:
         raise ValueError(f"table {child!r} names {parent} {lost[0]}, which is not there")
+
+
+def content_digest(database: sqlite3.Connection) -> str:
+    """SHA-256 of all rows in their order, as MessagePack, without the row that holds it."""
+    import msgspec  # noqa: PLC0415
+
+    encode, digest = msgspec.msgpack.Encoder().encode, hashlib.sha256()
+    for table, columns in COLUMNS.items():
+        where = f"WHERE key != '{DIGEST_KEY}'" if table == "meta" else ""
+        rows = database.execute(f'SELECT {", ".join(columns)} FROM "{table}" {where}')
+        while piece := rows.fetchmany(_DIGEST_ROWS):
+            digest.update(encode(piece))
+    return digest.hexdigest()

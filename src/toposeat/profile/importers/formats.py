@@ -6,11 +6,13 @@ The importers are named as data: only the one that is needed is imported.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.files import path_exists
+from toposeat.model.input_file import read_input
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
 from toposeat.profile.importers.pair_list import looks_like_pair_list
@@ -56,9 +58,28 @@ def read_path(path: Path) -> Traffic:
     """
     if path.is_dir():
         return with_pattern(_read_folder(path))
+    if path.is_fifo():
+        return _read_pipe(path)
     if is_profile(path):
         return load_traffic(path)
     return with_pattern(_read(_importer_of(path), [path]))
+
+
+def _read_pipe(path: Path) -> Traffic:
+    """What a pipe gives, as a file: kinds are told apart by a look, and a pipe has only one."""
+    import tempfile  # noqa: PLC0415
+
+    data = read_input(path)
+    with tempfile.NamedTemporaryFile(prefix="toposeat-pipe-") as copy:
+        copy.write(data)
+        copy.flush()
+        try:
+            traffic = read_path(Path(copy.name))
+        except InputError as error:
+            cause = error.message.replace(copy.name, str(path))
+            raise InputError(cause, hint=error.hint) from error
+        origin = traffic.origin.replace(Path(copy.name).name, path.name)
+    return replace(traffic, origin=origin)
 
 
 def holds_traffic(path: str | Path) -> bool:
