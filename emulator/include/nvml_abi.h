@@ -26,4 +26,29 @@ typedef struct {
   unsigned long long total, free, used;
 } nvmlMemory_t;
 
+enum {
+  NVML_NVLINK_VERSION_1_0 = 1,
+  NVML_NVLINK_VERSION_2_0 = 2,
+  NVML_NVLINK_VERSION_2_2 = 3,
+  NVML_NVLINK_VERSION_3_0 = 4,
+  NVML_NVLINK_VERSION_3_1 = 5,
+  NVML_NVLINK_VERSION_4_0 = 6,
+  NVML_NVLINK_VERSION_5_0 = 7,
+};
+
+enum { NVML_FI_DEV_NVLINK_GET_STATE = 165, NVML_FI_DEV_NVLINK_GET_VERSION = 166 };
+enum { NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
+
+typedef struct {
+  unsigned fieldId, scopeId; /* the scope of a lane's field is the lane */
+  long long timestamp, latencyUsec;
+  int valueType;
+  nvmlReturn_t nvmlReturn;
+  union {
+    double dVal;
+    unsigned uiVal;
+    unsigned long long ullVal;
+  } value;
+} nvmlFieldValue_t;
+
 #endif

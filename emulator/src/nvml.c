@@ -347,7 +347,42 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigne
   if (!lane_leads(device, lane, &remote))
     return NVML_ERROR_NOT_SUPPORTED;
   const int capability = described(device)->capability;
-  *version = capability < 70 ? 1 : capability < 80 ? 2 : capability < 90 ? 3 : 4;
+  *version = capability < 70    ? NVML_NVLINK_VERSION_1_0
+             : capability < 75  ? NVML_NVLINK_VERSION_2_0
+             : capability < 80  ? NVML_NVLINK_VERSION_2_2
+             : capability < 86  ? NVML_NVLINK_VERSION_3_0
+             : capability < 90  ? NVML_NVLINK_VERSION_3_1
+             : capability < 100 ? NVML_NVLINK_VERSION_4_0
+                                : NVML_NVLINK_VERSION_5_0;
+  return NVML_SUCCESS;
+}
+
+/* A field of one lane; from Hopper on, callers ask for these instead of the calls above. */
+static nvmlReturn_t lane_field(nvmlDevice_t device, unsigned field, unsigned lane,
+                               unsigned *value) {
+  int active = 0;
+  switch (field) {
+  case NVML_FI_DEV_NVLINK_GET_STATE: {
+    const nvmlReturn_t result = nvmlDeviceGetNvLinkState(device, lane, &active);
+    *value = (unsigned)active;
+    return result;
+  }
+  case NVML_FI_DEV_NVLINK_GET_VERSION:
+    return nvmlDeviceGetNvLinkVersion(device, lane, value);
+  default:
+    return NVML_ERROR_NOT_SUPPORTED;
+  }
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int entries,
+                                                  nvmlFieldValue_t *values) {
+  if (!is_device(device) || entries <= 0 || !values)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  for (nvmlFieldValue_t *each = values; each < values + entries; ++each) {
+    each->value.ullVal = 0;
+    each->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+    each->nvmlReturn = lane_field(device, each->fieldId, each->scopeId, &each->value.uiVal);
+  }
   return NVML_SUCCESS;
 }
 
@@ -355,7 +390,6 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigne
   NVML_EXPORT nvmlReturn_t name(void);                                                             \
   NVML_EXPORT nvmlReturn_t name(void) { return NVML_ERROR_NOT_SUPPORTED; }
 
-NVML_UNSUPPORTED(nvmlDeviceGetFieldValues)
 NVML_UNSUPPORTED(nvmlDeviceGetGpuFabricInfo)
 NVML_UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)
 NVML_UNSUPPORTED(nvmlDeviceGetMigDeviceHandleByIndex)

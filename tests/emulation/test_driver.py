@@ -73,6 +73,33 @@ def test_a_cgroup_hides_devices_from_every_library() -> None:
     assert output_of(program, environment=hidden) == "13"  # NVML ignores the variable
 
 
+@pytest.mark.parametrize(("machine", "version"), [("dgx-1p", 1), ("dgx-1v", 2), ("k80-16", None)])
+def test_management_library_tells_of_nvlinks_by_call_and_by_field(
+    machine: str, version: int | None
+) -> None:
+    program = """
+    import pynvml
+    pynvml.nvmlInit()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    fields = pynvml.NVML_FI_DEV_NVLINK_GET_STATE, pynvml.NVML_FI_DEV_NVLINK_GET_VERSION
+    found = []
+    for link in range(18):
+        told = pynvml.nvmlDeviceGetFieldValues(gpu, [(field, link) for field in fields])
+        try:
+            state = pynvml.nvmlDeviceGetNvLinkState(gpu, link)
+            version = pynvml.nvmlDeviceGetNvLinkVersion(gpu, link)
+        except pynvml.NVMLError_NotSupported:
+            assert [each.nvmlReturn for each in told] == [pynvml.NVML_ERROR_NOT_SUPPORTED] * 2
+            continue
+        assert [each.value.uiVal for each in told] == [state, version]
+        found.append(version)
+    print(json.dumps(found))
+    """
+    found = json.loads(output_of(program, machine=machine))
+    links = [x for x in read_topology(machine).links if x.kind == "nvlink" and "gpu0" in x.ends]
+    assert found == [version] * sum(x.count for x in links)
+
+
 def test_the_host_cannot_touch_device_memory() -> None:
     program = """
     driver.start()

@@ -132,3 +132,25 @@ def test_facts_alone_are_no_machine(machines: Path, name: str) -> None:
     with pytest.raises(InputError, match="tells too little to be a machine by itself") as caught:
         read_topology(machines / name)
     assert "-t MATRIX" in caught.value.hint
+
+
+def test_the_display_of_a_station_is_no_seat() -> None:
+    """A DGX Station A100 has four A100 and a small GPU, in the middle, that drives the display."""
+    names = ["NVIDIA A100-SXM4-40GB"] * 3 + ["NVIDIA DGX Display", "NVIDIA A100-SXM4-40GB"]
+    listed = "".join(
+        f"GPU {i}: {name} (UUID: GPU-0000000{i}-0000-0000-0000-000000000000)\n"
+        for i, name in enumerate(names)
+    )
+    rows = [
+        " ".join("X" if i == j else "SYS" if 3 in (i, j) else "NV4" for j in range(5))
+        for i in range(5)
+    ]
+    matrix = "".join(f"GPU{i} {row}\n" for i, row in enumerate(rows))
+    text = f"{listed}\n  GPU0 GPU1 GPU2 GPU3 GPU4\n{matrix}"
+    topology = parse_topology_text(text, Path("station.txt"))
+    assert [(d.id, d.index) for d in topology.devices] == [
+        ("gpu0", 0), ("gpu1", 1), ("gpu2", 2), ("gpu4", 4),
+    ]  # fmt: skip
+    topology.check()
+    assert len(topology.routes) == 12
+    assert "gpu3 (NVIDIA DGX Display) drives a display: no rank is placed on it" in topology.report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
@@ -111,18 +112,40 @@ def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
 
     path = Path(source)
     if len(parts) == 1 and is_whole(parts[0]):
-        return with_inferred_links(parts[0])
+        return with_inferred_links(_without_displays(parts[0]))
     from toposeat.topology.merge import merge_topologies  # noqa: PLC0415
 
     _check_enough(parts, path)
     name = parts[0].name or path.stem or path.name
     try:
-        return with_inferred_links(merge_topologies(parts, name))
+        return with_inferred_links(_without_displays(merge_topologies(parts, name)))
     except ValueError as error:
         what = "describes no possible machine" if len(parts) == 1 else "cannot be merged"
         raise InputError(
             f"{what}: {error}", path=source, hint="give sources of one and the same machine"
         ) from error
+
+
+def _without_displays(machine: Topology) -> Topology:
+    """A machine without GPUs that only drive a display, as in a DGX Station: they are no seats."""
+    displays = {d.id: d.name for d in machine.devices if "DGX DISPLAY" in d.name.upper()}
+    if len(displays) in (0, len(machine.devices)):
+        return machine
+    kept = tuple(d for d in machine.devices if d.id not in displays)
+    return replace(
+        machine,
+        devices=kept,
+        links=tuple(x for x in machine.links if not displays.keys() & {*x.ends}),
+        pairs=tuple(p for p in machine.pairs if not displays.keys() & {p.source, p.target}),
+        routes=tuple(r for r in machine.routes if not displays.keys() & {r.source, r.target}),
+        report=(
+            *machine.report,
+            *(
+                f"{id} ({name}) drives a display: no rank is placed on it"
+                for id, name in displays.items()
+            ),
+        ),
+    )
 
 
 def _check_enough(parts: Sequence[Topology], path: Path) -> None:

@@ -99,7 +99,10 @@ class FakeSysfs:
 
 @dataclass
 class FakeGpu:
-    """What the fake NVML tells of one GPU. Links are (remote bus id, remote type)."""
+    """What the fake NVML tells of one GPU. Links are (remote bus id, remote type).
+
+    From compute capability 9.0 on, fields tell of links, and the calls do not.
+    """
 
     pci: str
     name: str = "Tesla V100-SXM2-16GB"
@@ -111,6 +114,7 @@ class FakeGpu:
     link_version: int = 2
     pcie: tuple[int, int, int, int] = (1, 16, 3, 16)  # generation and width, now and at most
     virtual: int = 0
+    capability: tuple[int, int] = (7, 0)
 
 
 class FakeNvml:
@@ -205,17 +209,38 @@ class FakeNvml:
     def nvmlDeviceGetMaxPcieLinkWidth(self, handle):
         return self.gpus[handle].pcie[3]
 
+    def nvmlDeviceGetCudaComputeCapability(self, handle):
+        return list(self.gpus[handle].capability)
+
     def nvmlDeviceGetNvLinkState(self, handle, link):
         gpu = self.gpus[handle]
+        if gpu.capability >= (9, 0):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         if link >= len(gpu.links) + gpu.inactive:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         return int(link < len(gpu.links))
 
     def nvmlDeviceGetNvLinkVersion(self, handle, link):
+        if self.gpus[handle].capability >= (9, 0):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return self.gpus[handle].link_version
 
+    def nvmlDeviceGetFieldValues(self, handle, fields):
+        return [self._field(self.gpus[handle], *each) for each in fields]
+
+    def _field(self, gpu, field, link):
+        told = {
+            pynvml.NVML_FI_DEV_NVLINK_GET_STATE: int(link < len(gpu.links)),
+            pynvml.NVML_FI_DEV_NVLINK_GET_VERSION: gpu.link_version,
+        }
+        there = gpu.capability >= (9, 0) and link < len(gpu.links) + gpu.inactive
+        code = pynvml.NVML_SUCCESS if there else pynvml.NVML_ERROR_NOT_SUPPORTED
+        return SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(uiVal=told[field]))
+
     def nvmlDeviceGetNvLinkRemotePciInfo(self, handle, link):
-        return SimpleNamespace(busId=self._text("0000" + self.gpus[handle].links[link][0].upper()))
+        remote = self.gpus[handle].links[link][0]
+        prefix = "0000" if remote.startswith("0000") else ""
+        return SimpleNamespace(busId=self._text((prefix + remote).upper()))
 
     def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle, link):
         return self.gpus[handle].links[link][1]

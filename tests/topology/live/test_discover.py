@@ -191,16 +191,62 @@ def test_nvswitch_fabric(tmp_path: Path) -> None:
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     for gpu in nvml.gpus:
-        gpu.name = "NVIDIA A100-SXM4-40GB"
+        gpu.name, gpu.link_version = "NVIDIA A100-SXM4-40GB", 4
         gpu.links = [(bus(f"c{n % 6}"), SWITCH) for n in range(12)]
     found = discover_this(sysfs=tmp_path, nvml=nvml)
-    ports = [x for x in found.links if x.kind.value == "nvlink"]
-    assert [(x.ends[1], x.count, x.forward_bytes_per_s.value) for x in ports] == [
-        ("nvswitch0", 12, 300e9)
-    ] * 8
+    assert nvlinks(found) == [("nvswitch0", 12, 300e9)] * 8
     assert {r.path_class.value for p, r in found.route_of_pair.items() if "nic" not in p[1]} == {
         "NVL"
     }
+
+
+def nvlinks(found: Topology) -> list[tuple[str, int, float]]:
+    """End, lanes and bytes/s of the NVLinks at switches."""
+    ports = [x for x in found.links if x.kind.value == "nvlink"]
+    return [(x.ends[1], x.count, x.forward_bytes_per_s.value) for x in ports]
+
+
+HIDDEN = "fffffff:ffff:ff.f"  # of a switch that a virtual machine does not see
+
+
+@pytest.mark.parametrize("remote", [(HIDDEN, 255), (HIDDEN, SWITCH), (bus("c0"), SWITCH)])
+@pytest.mark.parametrize("refused", [[], ["nvmlDeviceGetNvLinkRemoteDeviceType"]])
+def test_an_nvswitch_that_a_virtual_machine_does_not_see(
+    tmp_path: Path, remote: tuple[str, int], refused: list[str]
+) -> None:
+    """Of Hopper fields tell the state of links, not GetNvLinkState."""
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml(unsupported=refused)
+    for gpu in nvml.gpus:
+        gpu.name, gpu.capability, gpu.link_version = "NVIDIA H100 80GB HBM3", (9, 0), 6
+        gpu.links, gpu.inactive, gpu.virtual = [remote] * 16, 2, 1
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert nvlinks(found) == [("nvswitch0", 16, 400e9)] * 8
+    assert {device.inactive_lanes for device in found.devices} == {2}
+    assert found.route_of_pair["gpu0", "gpu7"].path_class.value == "NVL"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "rate"),
+    [
+        ("NVIDIA H20", 7, 50e9),  # 5.0: NVML's word before the product's
+        ("Graphics Device", 6, 25e9),
+        ("Graphics Device", 7, 50e9),
+        ("NVIDIA RTX A6000", 5, 14.06e9),  # both kinds of 3.1: the product tells
+        ("NVIDIA A100-SXM4-40GB", 4, 25e9),
+        ("Tesla P100-SXM2-16GB", 1, 20e9),
+        ("NVIDIA B200", 0, 50e9),
+    ],
+)
+def test_nvmls_own_link_version_is_before_the_products(
+    tmp_path: Path, name: str, version: int, rate: float
+) -> None:
+    dgx1_sysfs(tmp_path)
+    nvml = dgx1_nvml()
+    for gpu in nvml.gpus:
+        gpu.name, gpu.link_version, gpu.links = name, version, [(bus("c0"), SWITCH)] * 2
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert nvlinks(found) == [("nvswitch0", 2, 2 * rate)] * 8
 
 
 def test_two_nvswitch_boards(tmp_path: Path) -> None:

@@ -67,6 +67,17 @@ def test_links_have_the_stated_speed_and_count() -> None:
     assert topology.route_of_pair["gpu0", "gpu1"].path_class is PathClass.NVL
 
 
+@pytest.mark.parametrize("tclass", [' tclass="0x068000"', ""])
+def test_a_switch_that_a_virtual_machine_does_not_see(tclass: str) -> None:
+    hidden = SAMPLE.replace('target="0000:c4:00.0"', 'target="fffffff:ffff:ff"')
+    topology = read(hidden.replace(' tclass="0x068000"', tclass))
+    ports = [x for x in topology.links if any(end.startswith("nvswitch") for end in x.ends)]
+    assert [(x.ends, x.count) for x in ports] == [
+        (("gpu0", "nvswitch0"), 2),
+        (("gpu1", "nvswitch0"), 2),
+    ]
+
+
 def test_two_ports_of_one_adapter_share_its_pcie_link() -> None:
     topology = read(SAMPLE)
     assert [nic.name for nic in topology.nics] == ["mlx5_0", "mlx5_1"]

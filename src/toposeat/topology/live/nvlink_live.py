@@ -11,7 +11,16 @@ from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.live.nvml import NvmlDevice, NvmlLink
 
-_LANE_OF_VERSION = {1: k.NVLINK1, 2: k.NVLINK2, 3: k.NVLINK3, 4: k.NVLINK4, 5: k.NVLINK5}
+_AMPERE = (k.NVLINK3, k.NVLINK3_BRIDGE)
+_LANES_OF_VERSION = {  # NVML's numbers stand for 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 and 5.0
+    1: (k.NVLINK1,),
+    2: (k.NVLINK2,),
+    3: (k.NVLINK2,),
+    4: _AMPERE,
+    5: _AMPERE,
+    6: (k.NVLINK4,),
+    7: (k.NVLINK5,),
+}
 _SOMEWHERE = "?"  # a switch whose PCI bus id NVML does not tell
 
 
@@ -57,11 +66,10 @@ def add_live_nvlinks(
 
 
 def _lane(device: NvmlDevice) -> k.DeviceLink:
-    by_name = products.lane_named(device.name)
-    if by_name is not None:
-        return by_name
-    versions = [link.version for link in device.links if link.version]
-    return _LANE_OF_VERSION.get(max(versions, default=0), k.NVLINK_UNKNOWN)
+    """What a link is by NVML's own version; of those alike in it, the product's."""
+    by_name = products.lane_named(device.name) or k.NVLINK_UNKNOWN
+    told = _LANES_OF_VERSION.get(max((link.version or 0 for link in device.links), default=0))
+    return by_name if told is None or by_name in told else told[0]
 
 
 def _add_cpu_links(

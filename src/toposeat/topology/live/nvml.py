@@ -8,6 +8,7 @@ report.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ MAX_SLICES = 16  # 7 today
 _ANY = frozenset(range(1000))  # whatever the error: nobody needs to know
 MAX_LINKS = 36  # Blackwell has 18; the library answers "invalid argument" beyond what a device has
 _NO_SUCH_LINK = frozenset({2, 3})  # invalid argument, not supported
+_LINK_STATE, _LINK_VERSION = 165, 166  # fields of each NVLink
+_FIELDS_SINCE = [9, 0]  # compute capability from which links are told by fields
+_HIDDEN = re.compile(r"f{4,8}:f{2,4}:f{2}(\.\w)?", re.IGNORECASE)  # the other end, in a VM
 _NO_SUCH_SLICE = frozenset({2, 3, 6})  # ... or not found: slices come and go, numbers stay
 _PEER_OK, _PEER_UNKNOWN = 0, 6
 _VIRTUAL = {1: "passthrough", 2: "vGPU"}  # virtualisation modes inside a virtual machine
@@ -106,6 +110,12 @@ class _Asker:
             if getattr(error, "value", None) not in harmless:
                 self.refused.setdefault(function, str(error))
             return None
+
+    def fields(self, handle: Any, field: int) -> dict[int, int]:
+        """A field of each NVLink by the link's number; without those that it is not told of."""
+        asked = [(field, number) for number in range(MAX_LINKS)]
+        told = self.ask("nvmlDeviceGetFieldValues", handle, asked, harmless=_ANY) or ()
+        return {n: each.value.uiVal for n, each in enumerate(told) if each.nvmlReturn == 0}
 
     def number(self, function: str, *arguments: Any) -> int | None:
         """A small number above 0; None where the library answers none (virtual GPUs answer 0)."""
@@ -240,12 +250,18 @@ def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
     """Active NVLinks, and how many more are there but down.
 
     "Invalid argument" and "not supported" say that there is no such link; other refusals are kept
-    for the report.
+    for the report. From Hopper on the state is a field; the older call need not tell it.
     """
     links: list[NvmlLink] = []
     inactive = 0
+    capability = asker.ask("nvmlDeviceGetCudaComputeCapability", handle, harmless=_ANY)
+    by_field = capability is not None and list(capability) >= _FIELDS_SINCE
+    states = asker.fields(handle, _LINK_STATE) if by_field else {}
+    versions = asker.fields(handle, _LINK_VERSION) if by_field else {}
     for number in range(MAX_LINKS):
-        state = asker.ask("nvmlDeviceGetNvLinkState", handle, number, harmless=_NO_SUCH_LINK)
+        state = states.get(number)
+        if state is None:
+            state = asker.ask("nvmlDeviceGetNvLinkState", handle, number, harmless=_NO_SUCH_LINK)
         if state is None:
             continue
         if state != 1:
@@ -253,12 +269,15 @@ def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
             continue
         pci = asker.ask("nvmlDeviceGetNvLinkRemotePciInfo", handle, number)
         kind = asker.ask("nvmlDeviceGetNvLinkRemoteDeviceType", handle, number)
+        hidden = pci is not None and _HIDDEN.fullmatch(_text(pci.busId) or "") is not None
         links.append(
             NvmlLink(
                 number=number,
-                version=asker.ask("nvmlDeviceGetNvLinkVersion", handle, number),
-                remote_pci=_pci(pci),
-                to_switch=kind == _REMOTE_SWITCH,
+                version=versions.get(number)
+                or asker.ask("nvmlDeviceGetNvLinkVersion", handle, number),
+                remote_pci=None if hidden else _pci(pci),
+                to_switch=kind == _REMOTE_SWITCH
+                or (hidden and kind not in (_REMOTE_GPU, _REMOTE_CPU)),
                 to_cpu=kind == _REMOTE_CPU,
                 to_gpu=kind == _REMOTE_GPU,
             )

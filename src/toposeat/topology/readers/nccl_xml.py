@@ -37,6 +37,7 @@ from toposeat.topology.readers.xml_tree import XmlElement
 
 _HINT = "is this the file that NCCL_TOPO_DUMP_FILE names?"
 _SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,4})?) *GT/s", re.ASCII)
+_HIDDEN = re.compile(r"f{4,8}:f{2,4}:f{2}(\.f)?", re.IGNORECASE)  # a switch that a VM does not see
 _MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{1,8})*", re.IGNORECASE | re.ASCII)
 
 _CLASS_NVSWITCH = 0x068000
@@ -311,11 +312,15 @@ def _add_gpus(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
 
 
 def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int, int]]:
-    """The element, target bus id, target class and lanes of each bond a GPU names."""
+    """The element, target bus id, target class and lanes of each bond a GPU names.
+
+    The bus id is "" of a switch that is hidden from a virtual machine.
+    """
     for element in gpu.element.children if gpu.element else ():
         if element.tag in ("nvlink", "xgmi"):
-            target = _bus(element, "target", path)
-            tclass = _hexadecimal(element, "tclass", path)
+            hidden = _HIDDEN.fullmatch(element.get("target"))
+            target = "" if hidden else _bus(element, "target", path)
+            tclass = _CLASS_NVSWITCH if hidden else _hexadecimal(element, "tclass", path)
             yield element, target, tclass, _number(element, "count", 0, _MAX_LANES, path)
 
 
