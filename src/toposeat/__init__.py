@@ -27,24 +27,7 @@ if TYPE_CHECKING:
     from toposeat.topology.sources import read_topology
     from toposeat.topology.topology_file import save_topology
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".errors": "ToposeatError",
-            ".evaluation.evaluation": "evaluate",
-            ".mapping.mapper": "map_traffic",
-            ".model.evaluation": "Evaluation MappingResult",
-            ".model.map_options": "Constraints MapOptions",
-            ".model.placement": "Placement",
-            ".model.placement_file": "load_placement save_placement",
-            ".model.topology": "Topology",
-            ".model.traffic": "Traffic",
-            ".pipeline.placing": "placement_of",
-            ".profile.sources": "read_traffic",
-            ".topology.sources": "read_topology",
-            ".topology.topology_file": "save_topology",
-        },
-    )
+    __getattr__ = door(__name__, __file__)
 
 __version__ = VERSION
 

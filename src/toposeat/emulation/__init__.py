@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from toposeat.emulation.node import EmulatedNode, emulated_machine, emulated_node
     from toposeat.emulation.scaled import scaled_topology
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".machine_file": "machine_text",
-            ".node": "EmulatedNode emulated_machine emulated_node",
-            ".scaled": "scaled_topology",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

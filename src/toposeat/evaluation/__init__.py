@@ -44,19 +44,4 @@ if TYPE_CHECKING:
         why_no_smpi,
     )
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".advising": "PRESENT crossing_bytes envelope_seconds pair_notes predict_settings"
-            " unmeasured_pairs",
-            ".evaluation": "Evaluator assess default_placement device_positions evaluate",
-            ".metrics": "HYBRID PairCosts cost_matrix pair_costs",
-            ".network": "compile_network compile_traffic network_arrays",
-            ".protocols": "protocol_route_for measured_protocols message_seconds missing_protocols"
-            " typical_bytes under_envelope under_rule",
-            ".route_numbers": "walk",
-            ".schedule": "ScheduleEvaluator ScheduleTime",
-            ".simgrid": "compile_for_smpi run_on_smpi smpi_collective smpi_platform smpi_version"
-            " why_no_smpi",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

@@ -33,22 +33,4 @@ if TYPE_CHECKING:
     from toposeat.launch.verification import verify
     from toposeat.launch.visibility import visibility_of, visibility_words, with_visibility
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".apply": "VISIBILITIES ExecOptions PlacedCommand placed_command",
-            ".child": "StopSignals run_child",
-            ".export": "EXPORTERS Export ExportFile export_placement",
-            ".gpu_aware": "GpuAwareMpi find_gpu_aware_mpi",
-            ".installations": "MpiInstallation find_installations require_installations",
-            ".launch_line": "LaunchLine parse_launch_line wrap_with_exec",
-            ".launchers": "LauncherKind identify_launcher",
-            ".rank_report": "RankReports ReportFolder read_reports",
-            ".run": "run_placed",
-            ".stack": "conflict for_devices named_stack stack_of with_crossing with_rule",
-            ".stack_rules": "NVLINK_GPU",
-            ".ucx_protocols": "device_rule",
-            ".verification": "verify",
-            ".visibility": "visibility_of visibility_words with_visibility",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

@@ -16,16 +16,4 @@ if TYPE_CHECKING:
     from toposeat.mapping.shapes import Shape, is_shape, read_shape
     from toposeat.mapping.slot_evaluation import SlotEvaluator
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            "toposeat._core": "scotch_available",
-            ".binding": "seat_ranks",
-            ".cluster": "shape_of_network",
-            ".mapper": "map_traffic",
-            ".problem": "problem_of",
-            ".scale": "map_to_shape seat_slots",
-            ".shapes": "Shape is_shape read_shape",
-            ".slot_evaluation": "SlotEvaluator",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

@@ -27,21 +27,4 @@ if TYPE_CHECKING:
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
     from toposeat.pipeline.tuned import Tuned, cache_folder, tune, tuned_placement_path
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".advice": "EMULATED AdviceCase predict_advice rule_words verify_advice",
-            ".bench": "BenchPlan once_each plan_bench predict_bench",
-            ".bench_job": "BenchJob bench_lines run_bench",
-            ".bench_smpi": "simulate_bench",
-            ".clocked": "Candidate ClockPlan clock_placements clocked_line",
-            ".command_words": "program_name shell_line",
-            ".demonstration": "DemoMachine DemoOutcome demo",
-            ".emulated_demo": "emulated_gain emulated_mpi",
-            ".gain": "possible_gains",
-            ".joint": "PER_PAIR map_with_protocols",
-            ".placing": "placement_of",
-            ".placing_at_scale": "assess_slots slots_of_placement",
-            ".tuned": "Tuned cache_folder tune tuned_placement_path",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

@@ -29,17 +29,4 @@ if TYPE_CHECKING:
     )
     from toposeat.profile.sources import read_traffic
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".importers.formats": "holds_traffic",
-            ".pattern.patterns": "EXCHANGE_FORMS grid_exchange pattern_traffic",
-            ".recording.library": "choose_abi choose_library",
-            ".recording.run": "MIN_WINDOW_S PHASES_BY_MARK NothingRecordedError Recording"
-            " merge_records profile_line profile_run",
-            ".records.merge": "read_records",
-            ".schedules": "ALGORITHMS collective_schedule default_algorithm exchange_schedule"
-            " schedule_traffic",
-            ".sources": "read_traffic",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

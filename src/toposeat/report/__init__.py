@@ -48,30 +48,4 @@ if TYPE_CHECKING:
     from toposeat.report.text.traffic import render_traffic_text
     from toposeat.report.words import certificate_words, remarks, verdict_words
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".html.notebook": "notebook_html",
-            ".html.page": "Section html_page",
-            ".json_form": "advice_json bench_json clocked_json comparison_json health_json"
-            " joint_json json_text mapping_json network_json placement_json profile_json run_json"
-            " scale_comparison_json scale_json topology_json",
-            ".matrix_form": "matrix_file",
-            ".svg.machine": "topology_svg",
-            ".svg.profile": "traffic_svg",
-            ".svg.scale": "scale_svg",
-            ".text.advice": "environment_lines render_advice_text render_joint_text",
-            ".text.bench": "render_bench_text",
-            ".text.catalogue": "render_catalogue_text",
-            ".text.clocked": "render_clocked_text",
-            ".text.console": "TextStyle text_style_for",
-            ".text.health": "render_health_text",
-            ".text.mapping": "render_comparison_text render_mapping_text render_placement_text",
-            ".text.network": "render_network_text",
-            ".text.run": "render_run_text",
-            ".text.scale": "render_scale_comparison_text render_scale_text",
-            ".text.topology": "render_topology_text",
-            ".text.traffic": "render_traffic_text",
-            ".words": "certificate_words remarks verdict_words",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

@@ -25,15 +25,4 @@ if TYPE_CHECKING:
     from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
     from toposeat.topology.untold import knowledge_of, untold_pairs
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".catalogue": "built_in_machines catalogue_names machine_path own_machines",
-            ".health": "findings_of wiring_of",
-            ".live.discover": "discover_this",
-            ".networks.sources": "allocated hosts_of is_network read_network",
-            ".readings": "readings_of",
-            ".sources": "parse_topology_text read_topologies read_topology",
-            ".untold": "knowledge_of untold_pairs",
-        },
-    )
+    __getattr__ = door(__name__, __file__)

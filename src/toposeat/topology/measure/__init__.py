@@ -29,16 +29,4 @@ if TYPE_CHECKING:
     from toposeat.topology.measure.sharing import SharedLink, try_sets
     from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".learned": "check_machine facts_of_measurement fallen_back measured_topology"
-            " pair_numbers topology_of_measurement unseen_devices",
-            ".pairs": "Copiers measure_both_ways measure_host measure_pairs tournament",
-            ".raw_results": "raw_file",
-            ".results": "PROTOCOLS PairResults",
-            ".route_numbers": "with_results",
-            ".sharing": "SharedLink try_sets",
-            ".workers": "Copying MeasureError Workers",
-        },
-    )
+    __getattr__ = door(__name__, __file__)
