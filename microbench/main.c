@@ -66,7 +66,7 @@ static int open_memory(const struct options *options) {
   if (any)
     return refuse("a node of the job has no GPU driver (libcuda.so.1 or libamdhip64.so)");
   if (options->pattern > PATTERN_ALLTOALL && !memory_is_for_library())
-    return refuse("this MPI says that its collectives take no device memory");
+    return refuse("this MPI reports that its collectives do not accept device memory");
   return 0;
 }
 

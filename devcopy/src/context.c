@@ -188,7 +188,7 @@ const char *tdc_result_text(tdc_result result) {
   case TDC_DRIVER:
     return "the GPU driver failed";
   case TDC_ARGUMENT:
-    return "an argument makes no sense";
+    return "an argument is invalid";
   case TDC_MEMORY:
     return "no host memory, files or sockets left";
   case TDC_PEER_GONE:
@@ -196,7 +196,7 @@ const char *tdc_result_text(tdc_result result) {
   case TDC_TIMEOUT:
     return "the other process did not answer in time";
   case TDC_PROTOCOL:
-    return "the other process said something impossible: is it of the same version?";
+    return "the other process sent an invalid message: is it of the same version?";
   case TDC_TOO_SMALL:
     return "the receive buffer is too small";
   }

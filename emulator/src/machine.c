@@ -204,7 +204,7 @@ static const char *what_is_missing(const struct emu_machine *machine) {
       return "a device is not described";
     for (unsigned j = 0; j < machine->devices; ++j)
       if (i != j && !machine->way[(size_t)i * machine->devices + j].direct.count)
-        return "a pair of devices has no way";
+        return "a pair of devices has no route";
   }
   return NULL;
 }
@@ -226,7 +226,7 @@ static bool read_file(FILE *file, const char *path, struct emu_machine *machine)
     machine->digest = digest_of(machine->digest, line);
     if (count == 1) {
       if (strcmp(line, "toposeat-emulated-machine 1\n") != 0)
-        reader.fault = "this is no machine file of version 1";
+        reader.fault = "this is not a machine file of version 1";
       continue;
     }
     const char *what = strtok_r(line, " \t\r\n", &reader.words);
@@ -248,7 +248,7 @@ static struct emu_machine *the_machine;
 static void read_once(void) {
   const char *path = getenv("TOPOSEAT_EMULATED_MACHINE");
   if (!path || !*path) {
-    emu_say("TOPOSEAT_EMULATED_MACHINE names no machine file: no device");
+    emu_say("TOPOSEAT_EMULATED_MACHINE is not the path of a machine file: no device");
     return;
   }
   FILE *file = fopen(path, "re");

@@ -49,8 +49,8 @@ void tps__guard_buffers(const char *call, const void *const *buffers, int count)
     __atomic_fetch_or(&tps__process.header->flags, (uint32_t)TPS_FLAG_NOT_GPU_AWARE,
                       __ATOMIC_RELAXED);
     tps__warn(&said,
-              "%s gets memory of GPU %.31s, but this MPI (%.60s) says that it is not GPU-aware; it "
-              "may crash now. Remedy: %s",
+              "%s gets memory of GPU %.31s, but this MPI (%.60s) reports that it is not GPU-aware; "
+              "it may crash now. Remedy: %s",
               call, tps__main_segment()->devices[device].pci, tps__process.header->library,
               tps__refusal_remedy());
     return;

@@ -41,7 +41,7 @@ void tps__phases_configure(void) {
     if (tps__speaks_for_job())
       tps__warn(&said,
                 PHASES_VARIABLE "=%.40s is neither `pcontrol` nor a number of seconds from %g on: "
-                                "phases are not told apart",
+                                "phases are not recorded",
                 text, MIN_WINDOW_S);
     return;
   }

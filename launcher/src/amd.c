@@ -18,10 +18,11 @@ static bool narrow_again(const struct tps_visibility *visibility, struct tps_vie
     if (list == NULL || (first != NULL && strcmp(first, list) == 0))
       continue;
     if (first != NULL) {
-      tps_warn(visibility->messages,
-               "ROCR_VISIBLE_DEVICES=%.60s and %s=%.60s filter twice; device variables are left "
-               "alone",
-               first, names[i], list);
+      tps_warn(
+          visibility->messages,
+          "ROCR_VISIBLE_DEVICES=%.60s and %s=%.60s both restrict the devices; device variables "
+          "are left alone",
+          first, names[i], list);
       return false;
     }
     if (!tps_view_narrow(view, names[i], list, false, visibility->messages))
@@ -55,9 +56,8 @@ bool tps_amd_plan(struct tps_visibility *visibility, struct tps_view *view) {
   if (known)
     tps_environment_set(visibility->environment, "ROCR_VISIBLE_DEVICES", list.data);
   else
-    tps_warn(messages,
-             "the placement does not tell the UUIDs that ROCR_VISIBLE_DEVICES needs here; "
-             "device variables are left alone");
+    tps_warn(messages, "the placement has no UUIDs, which ROCR_VISIBLE_DEVICES needs here; "
+                       "device variables are left alone");
   tps_text_free(&list);
   free(order);
   return known;

@@ -60,10 +60,11 @@ static void plan_memory(struct tps_binding *binding, long node, enum tps_memory 
     tps_warn(messages, "NUMA node %ld does not exist here: the memory policy is left alone", node);
   } else if (cpus[0] == '\0') {
     /* GPU memory shows up as NUMA nodes without CPUs (GH200, some MI300A set-ups). */
-    tps_warn(messages,
-             "NUMA node %ld has no CPUs, as memory of a GPU has none: the memory policy is left "
-             "alone",
-             node);
+    tps_warn(
+        messages,
+        "NUMA node %ld has no CPUs, so it may be the memory of a GPU: the memory policy is left "
+        "alone",
+        node);
   } else {
     binding->policy = policy;
     binding->node = (unsigned long)node;

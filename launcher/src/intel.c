@@ -50,8 +50,8 @@ bool tps_intel_plan(struct tps_visibility *visibility, struct tps_view *view) {
     set_variables(visibility, view, order, count, hierarchy);
   else
     tps_warn(visibility->messages,
-             "the Level Zero driver does not follow the order of ZE_AFFINITY_MASK: %s cannot be "
-             "had, use --visibility mask; device variables are left alone",
+             "the Level Zero driver does not follow the order of ZE_AFFINITY_MASK: %s is not "
+             "possible, use --visibility mask; device variables are left alone",
              tps_mode_name(visibility->mode));
   free(order);
   return possible;

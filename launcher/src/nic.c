@@ -48,8 +48,7 @@ void tps_nic_plan(struct tps_environment *environment, const char *nic,
     return;
   }
   if (starts_with(nic, "hfi")) {
-    tps_note(messages, "%s: its libraries take adapter numbers only, which are not guessed at",
-             nic);
+    tps_note(messages, "%s: its libraries take only adapter numbers, which are not known", nic);
     return;
   }
   struct tps_text name;

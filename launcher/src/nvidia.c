@@ -156,8 +156,8 @@ static void doubt_integers(const struct tps_visibility *visibility, const struct
       visible == view->enumerated)
     return;
   tps_warn(visibility->messages,
-           "CUDA_VISIBLE_DEVICES=%.60s was read in PCI bus order, and CUDA_DEVICE_ORDER=PCI_BUS_ID "
-           "is not set to say so",
+           "CUDA_VISIBLE_DEVICES=%.60s was taken to be in PCI bus order, but "
+           "CUDA_DEVICE_ORDER=PCI_BUS_ID is not set",
            tps_environment_get(visibility->environment, "CUDA_VISIBLE_DEVICES"));
 }
 

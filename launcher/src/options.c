@@ -10,7 +10,7 @@ const char tps_help_text[] =
     "usage: toposeat-exec [-m PLACEMENT] [options] [--] PROGRAM [ARGUMENT]...\n"
     "\n"
     "Gives this rank the device, CPUs, memory node and NIC of its line in PLACEMENT and becomes\n"
-    "PROGRAM. For use behind any launcher: mpirun -n 8 toposeat-exec -m app.place ./app\n"
+    "PROGRAM. Write it after any launcher: mpirun -n 8 toposeat-exec -m app.place ./app\n"
     "\n"
     "  -m, --placement FILE        what 'toposeat map -o FILE' wrote; without it only -E and\n"
     "                              --preload are applied\n"

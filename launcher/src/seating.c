@@ -38,8 +38,8 @@ static bool check_job(const struct tps_placement *placement, const struct tps_id
                       struct tps_messages *messages) {
   if (identity->rank < 0) {
     tps_warn(messages,
-             "no variable of a launcher tells which rank this is (%zu in the placement); started "
-             "without placement, use --local-rank-env",
+             "no variable of a launcher states the rank (of %zu in the placement); started without "
+             "placement, use --local-rank-env",
              placement->seat_count);
     return false;
   }
@@ -62,7 +62,7 @@ static void meet(const struct tps_placement *placement, const struct tps_seat *s
     return;
   }
   tps_warn(messages,
-           "no variable of a launcher tells the local rank: taken from the placement (%lu)",
+           "no variable of a launcher states the local rank: taken from the placement (%lu)",
            seat->local_rank);
   identity->local_rank = (long)seat->local_rank;
   identity->local_rank_source = "the placement";

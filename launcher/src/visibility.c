@@ -115,7 +115,7 @@ void tps_visibility_plan(struct tps_visibility *visibility) {
   }
   if (visibility->mode == TPS_ROTATE)
     tps_note(visibility->messages, "rotate gives every rank another device list: RCCL and programs "
-                                   "that exchange device numbers can go wrong with it");
+                                   "that exchange device numbers can fail with it");
   struct tps_view view;
   tps_view_init(&view, visibility->placement, visibility->seat->host);
   bool planned = vendors[vendor].plan(visibility, &view);

@@ -269,7 +269,7 @@ def test_virtual_memory_crosses_processes() -> None:
         (lambda text: text.replace("channel 2 ", "channel 2 -"), "range"),
         (lambda text: text.replace("engines 0\n", "engines 9\n"), "range"),
         (lambda text: text.replace("peer 0 1\n", "both 0 99 1e9\n"), "range"),
-        (lambda text: "\n".join(x for x in text.split("\n") if "direct 1 2" not in x), "no way"),
+        (lambda text: "\n".join(x for x in text.split("\n") if "direct 1 2" not in x), "no route"),
     ],
 )
 def test_damaged_machine_files(tmp_path: Path, damage: object, said: str) -> None:
@@ -305,4 +305,4 @@ def test_it_never_loads_without_being_asked() -> None:
         check=False,
     )
     assert done.stdout == "100\n"
-    assert "names no machine file" in done.stderr
+    assert "is not the path of a machine file" in done.stderr

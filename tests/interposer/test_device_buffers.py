@@ -103,7 +103,7 @@ def test_kinds_of_memory_and_freeing(
     assert questions > 0
     # Open MPI cannot be asked about Level Zero, and then nothing is said.
     asked = mpi.family == "mpich" or kind != "ze"
-    assert stderr.count("says that it is not GPU-aware") == (RANKS if asked else 0)
+    assert stderr.count("reports that it is not GPU-aware") == (RANKS if asked else 0)
     assert all(record.has(Flag.NOT_GPU_AWARE) == asked for record in records)
     if asked:
         assert "MPI_Sendrecv gets memory of GPU 0000:41:00.0" in stderr

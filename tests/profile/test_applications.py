@@ -55,8 +55,8 @@ def watched(
     traffic, code = profile_run([*line, *application.command, *options], environment=environment)
     assert code == 0
     point_to_point = traffic.table(kind=TrafficKind.POINT_TO_POINT)
-    witness = read_monitoring(folder / "seen.0.prof").table(kind=TrafficKind.POINT_TO_POINT)
-    return point_to_point.dense_bytes(ranks), witness.dense_bytes(ranks), traffic
+    monitored = read_monitoring(folder / "seen.0.prof").table(kind=TrafficKind.POINT_TO_POINT)
+    return point_to_point.dense_bytes(ranks), monitored.dense_bytes(ranks), traffic
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_point_to_point_equals_monitoring_cell_by_cell(
     debian_openmpi: MpiToolchain,
     tmp_path: Path,
 ) -> None:
-    ours, witness, traffic = watched(BY_NAME[name], ranks, debian_openmpi, tmp_path, *options)
-    assert np.array_equal(ours, witness)
+    ours, monitored, traffic = watched(BY_NAME[name], ranks, debian_openmpi, tmp_path, *options)
+    assert np.array_equal(ours, monitored)
     assert traffic.table(space=MemorySpace.DEVICE).bytes.sum() == 0
     if name == "Quantum ESPRESSO":  # Fortran; on four ranks almost all of it is collective
         assert traffic.table(kind=TrafficKind.COLLECTIVE).bytes.sum() > 0

@@ -1,4 +1,4 @@
-"""Open MPI's own monitoring as a source, and as an independent witness of our interposer."""
+"""Open MPI's own monitoring as a source, and as an independent check of our interposer."""
 
 from __future__ import annotations
 
