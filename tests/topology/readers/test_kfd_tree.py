@@ -115,6 +115,23 @@ def test_mi300a_tpx_has_no_pcie() -> None:
     assert "4 xGMI links to CPUs" in doubts(topology)
 
 
+@pytest.mark.parametrize("gfx", [120500, 100300, 0])
+def test_links_of_an_unknown_instruction_set_are_of_no_known_product(gfx: int) -> None:
+    """The stated bandwidth counts; one copy reaches the same share of it as of others."""
+    machine = samples.KfdMachine(cpus=1)
+    gpus = [machine.gpu(n << 8, gfx=gfx, device=0x9999, cpu=0) for n in (1, 2, 3)]
+    for a, b, most in ((0, 1, 153600), (1, 0, 153600), (0, 2, 0), (2, 0, 0)):
+        machine.link(gpus[a], gpus[b], kind=11, weight=15, most=most)
+    topology = read(machine.text())
+    links = [x for x in topology.links if x.kind is LinkKind.XGMI and "gpu0" in x.ends]
+    assert {x.name for x in links} == {"xGMI of unknown generation"}
+    flows = [x.flow_bytes_per_s.value for x in links if x.flow_bytes_per_s]
+    assert [x.forward_bytes_per_s.value for x in links] == [153.6e9, 50e9]
+    assert flows == [pytest.approx(0.72 * 153.6e9), 36e9]
+    assert [x.count for x in links] == [1, 1]
+    assert not any(device.forwards for device in topology.devices)
+
+
 def test_hidden_gpus_are_counted() -> None:
     text = samples.kfd_mi300x(1).text()
     start = text.index("==> nodes/9/properties")

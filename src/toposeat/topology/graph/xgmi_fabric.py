@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toposeat.model.topology import ComponentKind, LinkKind
 from toposeat.topology import constants as k
@@ -122,6 +122,9 @@ class _Fabric:
         least = link.get("min_bandwidth", 0) * _MB
         lane = gpu.lane
         unit = least if 0 < least < forward else lane.data_sheet
+        if lane is k.XGMI_UNKNOWN and forward:  # what is stated is all that is known
+            unit = least if 0 < least < forward else forward
+            lane = replace(lane, achievable=lane.achievable / lane.data_sheet * unit)
         count = max(1, min(_MOST_LANES, round((forward or unit) / unit)))
         if not forward:
             self.unstated[f"xGMI links: {_gb(lane.data_sheet)} assumed ({lane.name})"] += 1
