@@ -22,6 +22,12 @@ typedef struct {
   char busId[32];
 } nvmlPciInfo_t;
 
+/* What the calls of the first two versions fill; after it come reserved words. */
+typedef struct {
+  char busId[16];
+  unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+} nvmlPciInfo_v2_t;
+
 typedef struct {
   unsigned long long total, free, used;
 } nvmlMemory_t;

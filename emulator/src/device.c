@@ -221,7 +221,7 @@ EMU_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, int which, CUdevice from
     return CUDA_ERROR_INVALID_DEVICE;
   const unsigned a = emu_driver.visible.physical[from];
   const unsigned b = emu_driver.visible.physical[to];
-  const bool nvlink = emu_driver.machine->nvlinks[(size_t)a * emu_driver.machine->devices + b];
+  const bool nvlink = emu_nvlinked(emu_driver.machine, a, b);
   if (which == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK)
     *value = !nvlink;
   else if (which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)

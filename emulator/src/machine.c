@@ -142,6 +142,18 @@ static void read_device(struct reader *reader) {
       *at = ' ';
 }
 
+static void read_port(struct reader *reader, bool to_switch) {
+  struct emu_device *device = &reader->machine->device[device_number(reader)];
+  if (device->ports == EMU_MAX_LANES) {
+    reader->fault = "a device has too many ports";
+    return;
+  }
+  struct emu_port *port = &device->port[device->ports++];
+  port->to_switch = to_switch;
+  port->lanes = (uint8_t)whole(reader, EMU_MAX_LANES);
+  copy_word(reader, port->pci, sizeof port->pci);
+}
+
 static void read_channel(struct reader *reader) {
   const unsigned which = whole(reader, reader->machine->channels - 1);
   reader->machine->channel[which].bytes_per_ns = rate(reader, 1);
@@ -184,11 +196,12 @@ static void read_line(struct reader *reader, const char *what) {
     *entry = (uint8_t)whole(reader, 255);
   } else if (strcmp(what, "nvlink") == 0) {
     uint8_t *entry = pair_here(reader, machine->nvlinks);
-    *entry = (uint8_t)whole(reader, 18);
-  } else if (strcmp(what, "switch-lanes") == 0) {
-    const unsigned device = device_number(reader);
-    machine->switch_lanes[device] = (uint8_t)whole(reader, 18);
-  } else if (strcmp(what, "end") == 0)
+    *entry = (uint8_t)whole(reader, EMU_MAX_LANES);
+  } else if (strcmp(what, "switch-port") == 0)
+    read_port(reader, true);
+  else if (strcmp(what, "cpu-port") == 0)
+    read_port(reader, false);
+  else if (strcmp(what, "end") == 0)
     reader->ended = true;
   else
     reader->fault = "an unknown word begins the line";
@@ -276,4 +289,20 @@ const struct emu_machine *emu_machine(void) {
 
 const struct emu_way *emu_way(const struct emu_machine *machine, unsigned from, unsigned to) {
   return &machine->way[(size_t)from * machine->devices + to];
+}
+
+static bool same_switch(const struct emu_port *a, const struct emu_port *b) {
+  return a->to_switch && b->to_switch && strcmp(a->pci, b->pci) == 0;
+}
+
+bool emu_nvlinked(const struct emu_machine *machine, unsigned a, unsigned b) {
+  if (machine->nvlinks[emu_pair(machine, a, b)])
+    return true;
+  const struct emu_device *from = &machine->device[a];
+  const struct emu_device *to = &machine->device[b];
+  for (unsigned i = 0; a != b && i < from->ports; ++i)
+    for (unsigned j = 0; j < to->ports; ++j)
+      if (same_switch(&from->port[i], &to->port[j]))
+        return true;
+  return false;
 }

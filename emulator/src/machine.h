@@ -16,6 +16,7 @@ enum {
   EMU_MAX_PATH = 64,
   EMU_MAX_PAIRS = EMU_MAX_DEVICES * EMU_MAX_DEVICES,
   EMU_MAX_ENGINES = 8,
+  EMU_MAX_LANES = 18, /* NVLinks of a device */
 };
 
 /* One direction of a link, both together, or a copy engine: serves one chunk after the other. */
@@ -34,16 +35,25 @@ struct emu_path {
   uint16_t channel[EMU_MAX_PATH];
 };
 
+/* NVLinks of a device that lead to no other one. */
+struct emu_port {
+  bool to_switch; /* else to a CPU */
+  uint8_t lanes;
+  char pci[16];
+};
+
 struct emu_device {
   char pci[16];
   char uuid[48]; /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
   char name[64];
   uint64_t memory_bytes;
   int numa;
-  int capability; /* 37 for 3.7 */
-  int pcie_generation, pcie_width;
-  double copy_bytes_per_ns; /* within the device */
+  int capability;                  /* 37 for 3.7 */
+  int pcie_generation, pcie_width; /* 0: nobody knows */
+  double copy_bytes_per_ns;        /* within the device */
   struct emu_path to_host, from_host;
+  struct emu_port port[EMU_MAX_LANES];
+  unsigned ports;
 };
 
 /* A way between two devices: direct, or by host memory, then in two stages. */
@@ -52,11 +62,6 @@ struct emu_way {
   struct emu_path direct;               /* used with peer access */
   double read_bytes_per_ns;             /* limit of a copy that the target drives; 0: as `direct` */
   struct emu_path stage_up, stage_down; /* used without */
-};
-
-struct emu_nvlink {
-  int lane;
-  int remote; /* device, or -1 for a switch */
 };
 
 struct emu_machine {
@@ -70,7 +75,6 @@ struct emu_machine {
   struct emu_way *way; /* devices x devices, row = source */
   uint8_t *ancestor;   /* devices x devices: NVML's common ancestor */
   uint8_t *nvlinks;    /* devices x devices: lanes between them */
-  uint8_t switch_lanes[EMU_MAX_DEVICES];
 };
 
 /* The machine, read once; NULL with one line on stderr if there is none. */
@@ -80,6 +84,9 @@ const struct emu_machine *emu_machine(void);
 static inline uint32_t emu_pair(const struct emu_machine *machine, unsigned from, unsigned to) {
   return from * machine->devices + to;
 }
+
+/* Whether NVLinks join two devices, directly or by a switch. */
+bool emu_nvlinked(const struct emu_machine *machine, unsigned a, unsigned b);
 
 /* The way from one physical device to another. */
 const struct emu_way *emu_way(const struct emu_machine *machine, unsigned from, unsigned to);

@@ -13,6 +13,9 @@
 #include "visible.h"
 
 #define NVML_EXPORT __attribute__((visibility("default")))
+/* The name that programs use which were built with older headers. */
+#define NVML_ALIAS(name, of, parameters)                                                           \
+  NVML_EXPORT nvmlReturn_t name parameters __attribute__((alias(#of)));
 
 struct nvmlDevice_st {
   unsigned physical;
@@ -111,6 +114,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *result) {
   return NVML_SUCCESS;
 }
 
+NVML_ALIAS(nvmlDeviceGetCount, nvmlDeviceGetCount_v2, (unsigned *result))
+
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
   if (!users)
     return NVML_ERROR_UNINITIALIZED;
@@ -119,6 +124,9 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevic
   *device = &devices[index];
   return NVML_SUCCESS;
 }
+
+NVML_ALIAS(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2,
+           (unsigned index, nvmlDevice_t *device))
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
   if (!users)
@@ -163,6 +171,9 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvml
   return NVML_ERROR_NOT_FOUND;
 }
 
+NVML_ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2,
+           (const char *text, nvmlDevice_t *device))
+
 /* ---- what a device is */
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index) {
@@ -206,6 +217,27 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInf
   return NVML_SUCCESS;
 }
 
+static void fill_old_pci(const char *text, nvmlPciInfo_v2_t *old) {
+  nvmlPciInfo_t pci;
+  fill_pci(text, &pci);
+  memcpy(old->busId, pci.busIdLegacy, sizeof old->busId);
+  old->domain = pci.domain;
+  old->bus = pci.bus;
+  old->device = pci.device;
+  old->pciDeviceId = pci.pciDeviceId;
+  old->pciSubSystemId = pci.pciSubSystemId;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *pci) {
+  if (!is_device(device) || !pci)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  fill_old_pci(described(device)->pci, pci);
+  return NVML_SUCCESS;
+}
+
+NVML_ALIAS(nvmlDeviceGetPciInfo, nvmlDeviceGetPciInfo_v2,
+           (nvmlDevice_t device, nvmlPciInfo_v2_t *pci))
+
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
   if (!is_device(device) || !memory)
     return NVML_ERROR_INVALID_ARGUMENT;
@@ -230,9 +262,12 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *now
   return is_device(device) ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
+/* A number that is told; 0 is none. */
 static nvmlReturn_t put_number(nvmlDevice_t device, unsigned *to, int value) {
   if (!is_device(device) || !to)
     return NVML_ERROR_INVALID_ARGUMENT;
+  if (value == 0)
+    return NVML_ERROR_NOT_SUPPORTED;
   *to = (unsigned)value;
   return NVML_SUCCESS;
 }
@@ -264,10 +299,6 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned 
   return is_device(device) ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node) {
-  return put_number(device, node, is_device(device) ? described(device)->numa : 0);
-}
-
 /* ---- pairs */
 
 static size_t pair(nvmlDevice_t a, nvmlDevice_t b) {
@@ -285,66 +316,107 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvm
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int which,
                                                 int *status) {
   enum { READ = 0, WRITE = 1, NVLINK = 2, ATOMICS = 3, OK = 0, NOT_SUPPORTED = 5 };
-  if (!is_device(a) || !is_device(b) || a == b || !status || which < READ || which > ATOMICS)
+  if (!is_device(a) || !is_device(b) || !status || which < READ || which > ATOMICS)
     return NVML_ERROR_INVALID_ARGUMENT;
-  const bool by_nvlink = machine->nvlinks[pair(a, b)];
-  const bool peer = emu_way(machine, a->physical, b->physical)->peer;
+  const bool by_nvlink = emu_nvlinked(machine, a->physical, b->physical);
+  const bool peer = a == b || emu_way(machine, a->physical, b->physical)->peer;
   *status = (which <= WRITE ? peer : by_nvlink) ? OK : NOT_SUPPORTED;
   return NVML_SUCCESS;
 }
 
-/* Lanes are numbered by the device they lead to, in the order of devices. */
-static bool lane_leads(nvmlDevice_t device, unsigned lane, unsigned *remote) {
+/* The other end of a lane: NVML's kind of device, and its bus id. */
+struct far_end {
+  enum { FAR_GPU = 0, FAR_CPU = 1, FAR_SWITCH = 2 } kind;
+  const char *pci;
+};
+
+/* Lanes are numbered by the device they lead to, in the order of devices; then come the ports. */
+static bool lane_leads(nvmlDevice_t device, unsigned lane, struct far_end *end) {
   unsigned first = 0;
   for (unsigned other = 0; other < machine->devices; ++other) {
     const unsigned lanes = machine->nvlinks[(size_t)device->physical * machine->devices + other];
     if (lane < first + lanes) {
-      *remote = other;
+      *end = (struct far_end){FAR_GPU, machine->device[other].pci};
       return true;
     }
     first += lanes;
+  }
+  const struct emu_device *here = described(device);
+  for (unsigned i = 0; i < here->ports; ++i) {
+    const struct emu_port *port = &here->port[i];
+    if (lane < first + port->lanes) {
+      *end = (struct far_end){port->to_switch ? FAR_SWITCH : FAR_CPU, port->pci};
+      return true;
+    }
+    first += port->lanes;
   }
   return false;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned lane, int *active) {
-  unsigned remote = 0;
+  struct far_end end;
   if (!is_device(device) || !active)
     return NVML_ERROR_INVALID_ARGUMENT;
-  if (!lane_leads(device, lane, &remote))
-    return lane < 18 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+  if (!lane_leads(device, lane, &end))
+    return lane < EMU_MAX_LANES ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
   *active = 1;
   return NVML_SUCCESS;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned lane,
                                                              nvmlPciInfo_t *pci) {
-  unsigned remote = 0;
+  struct far_end end;
   if (!is_device(device) || !pci)
     return NVML_ERROR_INVALID_ARGUMENT;
-  if (!lane_leads(device, lane, &remote))
+  if (!lane_leads(device, lane, &end))
     return NVML_ERROR_NOT_SUPPORTED;
-  fill_pci(machine->device[remote].pci, pci);
+  fill_pci(end.pci, pci);
+  return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned lane,
+                                                          nvmlPciInfo_v2_t *pci) {
+  struct far_end end;
+  if (!is_device(device) || !pci)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  if (!lane_leads(device, lane, &end))
+    return NVML_ERROR_NOT_SUPPORTED;
+  fill_old_pci(end.pci, pci);
+  return NVML_SUCCESS;
+}
+
+/* Lanes between GPUs carry copies and atomics between them, those to a CPU its memory. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned lane,
+                                                       int which, unsigned *can) {
+  enum { P2P = 0, SYSTEM_MEMORY = 1, P2P_ATOMICS = 2, SYSTEM_ATOMICS = 3, BRIDGE = 4, VALID = 5 };
+  struct far_end end;
+  if (!is_device(device) || !can || which < P2P || which > VALID)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  if (!lane_leads(device, lane, &end))
+    return NVML_ERROR_NOT_SUPPORTED;
+  const bool to_cpu = end.kind == FAR_CPU;
+  *can = which == VALID || ((which == P2P || which == P2P_ATOMICS) && !to_cpu) ||
+         ((which == SYSTEM_MEMORY || which == SYSTEM_ATOMICS) && to_cpu);
   return NVML_SUCCESS;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned lane,
                                                              int *type) {
-  unsigned remote = 0;
+  struct far_end end;
   if (!is_device(device) || !type)
     return NVML_ERROR_INVALID_ARGUMENT;
-  if (!lane_leads(device, lane, &remote))
+  if (!lane_leads(device, lane, &end))
     return NVML_ERROR_NOT_SUPPORTED;
-  *type = 0; /* a GPU */
+  *type = end.kind;
   return NVML_SUCCESS;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned lane,
                                                     unsigned *version) {
-  unsigned remote = 0;
+  struct far_end end;
   if (!is_device(device) || !version)
     return NVML_ERROR_INVALID_ARGUMENT;
-  if (!lane_leads(device, lane, &remote))
+  if (!lane_leads(device, lane, &end))
     return NVML_ERROR_NOT_SUPPORTED;
   const int capability = described(device)->capability;
   *version = capability < 70    ? NVML_NVLINK_VERSION_1_0
@@ -392,6 +464,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int entri
 
 NVML_UNSUPPORTED(nvmlDeviceGetGpuFabricInfo)
 NVML_UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)
+NVML_UNSUPPORTED(nvmlDeviceGetNumaNodeId)
 NVML_UNSUPPORTED(nvmlDeviceGetMigDeviceHandleByIndex)
 NVML_UNSUPPORTED(nvmlDeviceGetMaxMigDeviceCount)
 NVML_UNSUPPORTED(nvmlDeviceGetUtilizationRates)

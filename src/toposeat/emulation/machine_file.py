@@ -8,6 +8,7 @@ machine has: links, routes, caps, peer access.
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable, Iterator
 
@@ -19,6 +20,7 @@ from toposeat.model.topology import (
     Link,
     LinkKind,
     PathClass,
+    PcieState,
     Route,
     Topology,
 )
@@ -27,6 +29,7 @@ MAX_DEVICES = 128
 MAX_CHANNELS = 4096
 MAX_PATH = 64
 MAX_ENGINES = 8
+MAX_LANES = 18
 IPC_OPEN_S = 90e-6  # Open MPI's notes on opening a CUDA IPC handle
 DEFAULT_MEMORY_BYTES = 16 * 2**30
 DEFAULT_COPY_BYTES_PER_S = 200e9
@@ -47,6 +50,12 @@ _CAPABILITY = (  # product name contains -> compute capability times ten
     ("H200", 90),
     ("B200", 100),
 )
+_PCIE_1_X16 = 3e9  # bytes/s that copies reach; every generation doubles it
+_PORTS = {
+    ComponentKind.NVSWITCH: "switch-port",
+    ComponentKind.NUMA: "cpu-port",
+    ComponentKind.PACKAGE: "cpu-port",
+}
 _ANCESTOR = {  # nvmlGpuTopologyLevel_t
     PathClass.PIX: 10,
     PathClass.PXB: 20,
@@ -129,6 +138,7 @@ class _Writer:
         self.paced = paced
         self.scale = scale
         self.reads = reads
+        self.component_of = {each.id: each for each in topology.components}
         self.host = HostPaths(paced)
         self.channel_of: dict[tuple[str, str], int] = {}
         self.rates: list[float] = []
@@ -160,6 +170,7 @@ class _Writer:
             home = homes[paced]
             yield f"to-host {i} {self._path(self.host.links(paced, home), None)}"
             yield f"from-host {i} {self._path(self.host.links(home, paced), None)}"
+            yield from self._ports(i, device)
         for i, a in enumerate(self.paced.devices):
             for j, b in enumerate(self.paced.devices):
                 if i != j:
@@ -167,7 +178,6 @@ class _Writer:
                     yield from self._told(i, j)
 
     def _device(self, number: int, device: Device) -> str:
-        pcie = device.pcie
         copy = self.paced.devices[number].copy_bytes_per_s
         words = (
             device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
@@ -175,13 +185,38 @@ class _Writer:
             or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.topology.name}/{number}')}",
             device.numa_node or 0,
             next((value for part, value in _CAPABILITY if part in device.name), 70),
-            (pcie and pcie.max_generation) or 3,
-            (pcie and pcie.max_width) or 16,
+            *self._pcie(device),
             device.memory_bytes or DEFAULT_MEMORY_BYTES,
             f"{(copy.value if copy else DEFAULT_COPY_BYTES_PER_S) * self.scale:.17g}",
             "_".join(device.name.split())[:40] or "GPU",
         )
         return f"device {number} {' '.join(map(str, words))}"
+
+    def _pcie(self, device: Device) -> tuple[int, int]:
+        """Generation and width of a device's own link, as told or of its capacity; 0: none."""
+        told = device.pcie or PcieState()
+        generation = told.max_generation
+        for link, _ in self._links(device):
+            if generation is None and link.kind is LinkKind.PCIE:
+                rate = max(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value)
+                generation = min(max(round(math.log2(rate / _PCIE_1_X16)), 0) + 1, 6)
+        return generation or 0, told.max_width or (16 if generation else 0)
+
+    def _ports(self, number: int, device: Device) -> Iterator[str]:
+        """NVLinks that lead to no other device."""
+        for link, far in self._links(device):
+            component = self.component_of.get(far)
+            kind = _PORTS.get(component.kind) if component else None
+            if kind and component and link.kind is LinkKind.NVLINK:
+                place = list(self.component_of).index(far)
+                pci = component.pci_bus_id or f"{0xFF00 + place // 256:04x}:{place % 256:02x}:00.0"
+                yield f"{kind} {number} {min(link.count, MAX_LANES)} {pci}"
+
+    def _links(self, device: Device) -> Iterator[tuple[Link, str]]:
+        """Links of a device, and what is at their other ends."""
+        for link in self.topology.links:
+            if device.id in link.ends:
+                yield link, link.ends[0] if link.ends[1] == device.id else link.ends[1]
 
     def _ways(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
         """What copies from one device to another occupy."""
@@ -215,7 +250,7 @@ class _Writer:
             and {*self.topology.link_of_id[link].ends} == {a.id, b.id}
         ]
         if lanes:
-            yield f"nvlink {i} {j} {min(sum(lanes), 18)}"
+            yield f"nvlink {i} {j} {min(sum(lanes), MAX_LANES)}"
 
     def _stages(
         self, route: Route, a: Device, b: Device, homes: dict[str, str]
