@@ -13,14 +13,15 @@ choice by the truth and random orders, less one. EMULATED: no time here is that 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -128,34 +129,32 @@ def measured(world: World, bench: Bench) -> Topology:
     return read_topology(str(found))
 
 
-def trial(world: World, mpi: GpuAwareMpi, repeats: int, folder: Path) -> Iterator[Trial]:
-    """All patterns in one world, on a stand-in of its own."""
+def trial(world: World, pattern: str, bench: Bench) -> Trial:
+    """One pattern in one world, on a stand-in of its own."""
     with emulation.emulated_node(
         world.told, truth=world.truth, scale=SCALE, engines=world.engines, reads=world.reads
     ) as node:
-        environment = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
-        bench = Bench(mpi=mpi, environment=environment, folder=folder, repeats=repeats)
-        seen = measured(world, bench)
-        for pattern in PATTERNS:
-            told, promised = choose(world.told, pattern)
-            chosen = {
-                "told": told,
-                "measured": choose(seen, pattern)[0],
-                "truth": choose(emulation.scaled_topology(world.truth, SCALE), pattern)[0],
-            }
-            generator = np.random.default_rng(0)
-            randoms = [tuple(map(int, generator.permutation(GPUS))) for _ in range(RANDOMS)]
-            orders = [o for o in dict.fromkeys([*chosen.values(), *randoms]) if o != DEFAULT]
-            seconds = _clock(world, pattern, orders, bench)
-            yield Trial(
-                world=world.name,
-                premise=world.premise.value,
-                pattern=pattern,
-                chosen=chosen,
-                randoms=randoms,
-                seconds=seconds,
-                promised=promised,
-            )
+        environment = {**node.environment(bench.environment), "TOPOSEAT_EMULATOR_QUIET": "1"}
+        bench = replace(bench, environment=environment)
+        told, promised = choose(world.told, pattern)
+        truth = emulation.scaled_topology(world.truth, SCALE)
+        chosen = {
+            "told": told,
+            "measured": choose(measured(world, bench), pattern)[0],
+            "truth": choose(truth, pattern)[0],
+        }
+        generator = np.random.default_rng(0)
+        randoms = [tuple(map(int, generator.permutation(GPUS))) for _ in range(RANDOMS)]
+        orders = [o for o in dict.fromkeys([*chosen.values(), *randoms]) if o != DEFAULT]
+        return Trial(
+            world=world.name,
+            premise=world.premise.value,
+            pattern=pattern,
+            chosen=chosen,
+            randoms=randoms,
+            seconds=_clock(world, pattern, orders, bench),
+            promised=promised,
+        )
 
 
 def _clock(
@@ -242,13 +241,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"EMULATED, links x {SCALE}, {GPUS} ranks, {BYTES} bytes a message, {args.repeats} repeats"
         f" of every order in turns; {mpi.installation.description}; {describe()}"
     )
-    known = {each.world for each in trials}
+    known = {(each.world, each.pattern) for each in trials}
     with tempfile.TemporaryDirectory() as folder:
-        for world in worlds():
-            if args.only not in world.name or world.name in known:
+        bench = Bench(
+            mpi=mpi, environment=mpi.environment(), folder=Path(folder), repeats=args.repeats
+        )
+        for pattern, world in itertools.product(PATTERNS, worlds()):
+            if args.only not in world.name or (world.name, pattern) in known:
                 continue
-            print(f"{world.name} ...", file=sys.stderr, flush=True)
-            trials += trial(world, mpi, args.repeats, Path(folder))
+            print(f"{pattern}, {world.name} ...", file=sys.stderr, flush=True)
+            trials.append(trial(world, pattern, bench))
             if args.record:
                 args.record.write_text(json.dumps([asdict(each) for each in trials]))
     text = f"{head}\n\n{table(trials)}\n"

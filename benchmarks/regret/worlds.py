@@ -69,11 +69,15 @@ def worlds() -> Iterator[World]:
     flat = topo_text(lambda i, j: "PHB" if i // 4 == j // 4 else "SYS")
     yield World(name="PCIe switches hidden", premise=unsaid, told=flat, truth=box)
     dgx = read_topology("dgx-1v")
-    yield World(name="NVLinks not told (mesh)", premise=unsaid, told=nccl_file(dgx, 70), truth=dgx)
+    yield World(
+        name="NVLinks not told (mesh)", premise=unsaid, told=nccl_file(dgx, "0x1db1"), truth=dgx
+    )
     bridged = read_topology("h100-pcie-8-bridged")
-    yield World(name="bridges not told", premise=unsaid, told=nccl_file(bridged, 90), truth=bridged)
+    yield World(
+        name="bridges not told", premise=unsaid, told=nccl_file(bridged, "0x2331"), truth=bridged
+    )
     hgx = read_topology("hgx-h100")
-    yield World(name="NVSwitch not told", premise=unsaid, told=nccl_file(hgx, 90), truth=hgx)
+    yield World(name="NVSwitch not told", premise=unsaid, told=nccl_file(hgx, "0x2330"), truth=hgx)
     yield World(
         name="bridges told, none there",
         premise=Premise.FALSE,
@@ -171,12 +175,12 @@ def staged(box: Topology) -> Topology:
     return with_routes(replace(box, pairs=pairs))
 
 
-def nccl_file(machine: Topology, compute: int) -> Topology:
+def nccl_file(machine: Topology, product: str) -> Topology:
     """What NCCL's topology file of a cloud tells of a machine: its PCIe tree and no device link.
 
     Args:
         machine: the truth; GPUs below one PCIe switch stay below one.
-        compute: its GPUs' compute capability times ten, the only word about the product.
+        product: PCI device id of its GPUs, the only word about them.
     """
     switch_of = {
         device.id: next(
@@ -202,9 +206,8 @@ def nccl_file(machine: Topology, compute: int) -> Topology:
             for device in near:
                 if switch_of[device.id] == switch:
                     text.append(
-                        f'<pci busid="{device.pci_bus_id}" class="0x030200" link_speed="16 GT/s"'
-                        f' link_width="16"><gpu dev="{device.index}" sm="{compute}"'
-                        f' rank="{device.index}" gdr="1"/></pci>'
+                        f'<pci busid="{device.pci_bus_id}" class="0x030200" vendor="0x10de"'
+                        f' device="{product}" link_speed="16 GT/s" link_width="16"/>'
                     )
             text.append("</pci>")
         text.append("</cpu>")
