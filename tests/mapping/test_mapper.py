@@ -117,7 +117,7 @@ def test_every_solver_answers(machine: str, solver: str, objective: str) -> None
         topology, traffic, MapOptions(objective=objective, solver=solver, budget_s=0.3)
     )
     check(result)
-    assert result.certificate.word in ("proved", "gap")
+    assert result.certificate.word in ("proved", "bounded", "gap")
     assert result.solver.startswith(solver)
     if solver == "default":
         assert result.device_of_rank == tuple(range(traffic.ranks))

@@ -10,7 +10,7 @@ import numpy as np
 from toposeat import _core
 from toposeat.errors import InputError
 from toposeat.evaluation.metrics import pair_costs
-from toposeat.evaluation.network import compile_network, compile_traffic
+from toposeat.evaluation.network import compile_traffic, network_arrays
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
@@ -43,6 +43,7 @@ class Evaluator:
     """One machine and one traffic, compiled once for any number of placements.
 
     Attributes:
+        arrays: the machine's numbers.
         network: the compiled machine.
         flows: the compiled traffic; flow i is row i of `table`.
         table: bytes and messages of the pairs of ranks that placement serves.
@@ -57,7 +58,8 @@ class Evaluator:
         self._topology = topology
         self._ranks = traffic.ranks
         self.table = traffic.mapped_table()
-        self.network = compile_network(topology)
+        self.arrays = network_arrays(topology)
+        self.network = self.arrays.network()
         self.flows = compile_traffic(traffic)
         self.costs = pair_costs(topology, metric)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,26 @@ from toposeat.evaluation.route_numbers import (
     stated_latency,
     walk,
 )
+from toposeat.model.premise import Premise
+from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Route, RouteCurve, Topology
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, Traffic
+
+_RATES = (1e-30, 1e30)  # bytes/s that the core can compute with
+
+
+@dataclass(frozen=True, kw_only=True)
+class PremiseUse:
+    """Which numbers of `NetworkArrays` are proportional to a premise: positions in flat arrays.
+
+    `pairs` are those whose routes use any of the numbers.
+    """
+
+    premise: Premise
+    capacity: NDArray[np.intp]
+    cap: NDArray[np.intp]
+    pair_limits: NDArray[np.intp]
+    pairs: NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +54,7 @@ class NetworkArrays:
     A stated latency of NaN is the sum over the route's links. Pairs whose number in `curve_of_pair`
     is not -1 have the curve of that number, and the best of it as cap and stated latency. Pairs
     whose number in `limit_of_pair` is not -1 share the `pair_limits` of that number, in bytes per
-    second: the two directions of a pair.
+    second: the two directions of a pair. `premises` are those that some pair's route uses.
     """
 
     devices: int
@@ -50,6 +69,21 @@ class NetworkArrays:
     curve_of_pair: NDArray[np.int32]
     pair_limits: NDArray[np.float64]
     limit_of_pair: NDArray[np.int32]
+    premises: tuple[PremiseUse, ...] = ()
+
+    def scaled(self, factors: Mapping[int, float]) -> NetworkArrays:
+        """The machine whose premises, by position, are so many times their nominal value."""
+        capacity, cap, limits = self.capacity.copy(), self.cap.copy(), self.pair_limits.copy()
+        flat = capacity.reshape(-1)
+        for at, factor in factors.items():
+            use = self.premises[at]
+            for numbers, places in (
+                (flat, use.capacity),
+                (cap, use.cap),
+                (limits, use.pair_limits),
+            ):
+                numbers[places] = np.clip(numbers[places] * factor, *_RATES)
+        return replace(self, capacity=capacity, cap=cap, pair_limits=limits)
 
     def latency(self) -> NDArray[np.float64]:
         """Seconds per message of each pair; with a curve, the least of all sizes."""
@@ -120,13 +154,14 @@ def network_arrays(topology: Topology) -> NetworkArrays:
         cap.append(route_cap(route))
         latency.append(stated_latency(route))
     curves, curve_of_pair = _curves(routes)
-    pair_limits, limit_of_pair = _pair_limits(routes, len(topology.devices))
+    pair_limits, limit_of_pair, limiting = _pair_limits(routes, len(topology.devices))
+    use_pair, use_link = np.array(pairs, np.intp), np.array(links, np.intp)
     return NetworkArrays(
         devices=len(topology.devices),
         capacity=_capacities(topology, links, reverse),
         link_latency=np.array([link.latency_s.value for link in topology.links], np.float64),
-        use_pair=np.array(pairs, np.intp),
-        use_link=np.array(links, np.intp),
+        use_pair=use_pair,
+        use_link=use_link,
         use_reverse=np.array(reverse, np.bool_),
         cap=np.array(cap, np.float64),
         stated_latency=np.array(latency, np.float64),
@@ -134,7 +169,46 @@ def network_arrays(topology: Topology) -> NetworkArrays:
         curve_of_pair=curve_of_pair,
         pair_limits=pair_limits,
         limit_of_pair=limit_of_pair,
+        premises=_premise_uses(topology, routes, use_pair, use_link, limiting),
     )
+
+
+def _premise_uses(
+    topology: Topology,
+    routes: list[Route | None],
+    use_pair: NDArray[np.intp],
+    use_link: NDArray[np.intp],
+    limiting: list[Route],
+) -> tuple[PremiseUse, ...]:
+    """Where the numbers that name each premise stand; none that no route uses."""
+    caps = [None if route is None else route.cap_bytes_per_s for route in routes]
+    sums = [None if route is None else route.combined_bytes_per_s for route in routes]
+    rates = [
+        each
+        for link in topology.links
+        for each in (link.forward_bytes_per_s, link.backward_bytes_per_s, link.combined_bytes_per_s)
+    ]
+    limits = [route.combined_bytes_per_s for route in limiting]
+    uses = []
+    for premise in topology.premises:
+
+        def naming(
+            numbers: Sequence[Quantity | None], what: str = premise.what
+        ) -> NDArray[np.intp]:
+            found = [at for at, each in enumerate(numbers) if each and what in each.premises]
+            return np.array(found, np.intp)
+
+        capacity, cap = naming(rates), naming(caps)
+        over = use_pair[np.isin(use_link, capacity // 3)]
+        pairs = np.unique(np.concatenate([over, cap, naming(sums)]))
+        if pairs.size:
+            of_pairs = naming(limits)
+            uses.append(
+                PremiseUse(
+                    premise=premise, capacity=capacity, cap=cap, pair_limits=of_pairs, pairs=pairs
+                )
+            )
+    return tuple(uses)
 
 
 def _curves(routes: list[Route | None]) -> tuple[tuple[RouteCurve, ...], NDArray[np.int32]]:
@@ -149,9 +223,13 @@ def _curves(routes: list[Route | None]) -> tuple[tuple[RouteCurve, ...], NDArray
 
 def _pair_limits(
     routes: list[Route | None], devices: int
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """What a pair may carry in both directions together: one number per unordered pair."""
+) -> tuple[NDArray[np.float64], NDArray[np.int32], list[Route]]:
+    """What a pair may carry in both directions together: one number per unordered pair.
+
+    Also the route that states each number.
+    """
     limits: list[float] = []
+    stated: list[Route] = []
     of_pair = np.full(len(routes), -1, np.int32)
     for pair, route in enumerate(routes):
         if route is None or route.combined_bytes_per_s is None:
@@ -159,11 +237,13 @@ def _pair_limits(
         limit = pair_limit(route)
         back = pair % devices * devices + pair // devices
         if of_pair[back] >= 0:
-            limits[of_pair[back]] = min(limits[of_pair[back]], limit)
+            if limit < limits[of_pair[back]]:
+                limits[of_pair[back]], stated[of_pair[back]] = limit, route
             continue
         of_pair[pair] = of_pair[back] = len(limits)
         limits.append(limit)
-    return np.array(limits, np.float64), of_pair
+        stated.append(route)
+    return np.array(limits, np.float64), of_pair, stated
 
 
 def compile_network(topology: Topology) -> _core.Network:

@@ -12,6 +12,7 @@ from toposeat.evaluation import Evaluator
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
+from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import OBJECTIVES, MapOptions
 from toposeat.model.topology import MEASURED_PORTS, Topology
@@ -26,18 +27,24 @@ _Answer = _core.MapAnswer | NodesAnswer
 
 
 def map_traffic(
-    topology: Topology, traffic: Traffic, options: MapOptions | None = None
+    topology: Topology,
+    traffic: Traffic,
+    options: MapOptions | None = None,
+    *,
+    untold: Untold | None = None,
 ) -> MappingResult:
     """Choose a device for every rank.
 
-    Except with `random`, the placement is never predicted to be slower than the default one, and it
-    is the default one if nothing is gained by the objective asked for.
+    Except with `random`, the placement is never predicted to be slower than the default one on any
+    machine that the premises of this one allow, and it is the default one if nothing is gained by
+    the objective asked for.
 
     Args:
         topology: the machine; more devices than ranks: the best subset is used; fewer: refused
             unless the constraints give slots.
         traffic: who talks to whom.
         options: what to minimise, how to search, what to keep to; None: the defaults.
+        untold: other machines that the sources allow; None: there are none.
 
     Raises:
         UsageError: on constraints that contradict each other.
@@ -58,8 +65,17 @@ def map_traffic(
         answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
     else:
         answer = _solved(request)
+    asked = Asked(
+        topology=topology,
+        problem=problem,
+        evaluator=evaluator,
+        options=options,
+        untold=untold or Untold(),
+        deadline=begin + budget_s,
+    )
+    choice = choose(asked, default.device_of_rank, answer.device_of_rank, proved=answer.proved)
     seconds = time.perf_counter() - begin
-    placed, kept = _worth_moving(evaluator, default, answer, options)
+    placed, kept = _worth_moving(evaluator, default, choice, options)
     explanation = None
     if options.explained:
         others = _runners_up(problem, evaluator, options, min(budget_s, _RUNNER_UP_S))
@@ -73,7 +89,7 @@ def map_traffic(
         device_of_rank=placed.device_of_rank,
         default=default,
         placed=placed,
-        certificate=_certificate(options.objective, answer, placed),
+        certificate=_certificate(options.objective, answer, placed, everywhere=choice.everywhere),
         objective=options.objective,
         metric=options.metric,
         solver=_solver_name(options.solver, answer.solver),
@@ -85,7 +101,8 @@ def map_traffic(
             *_number_notes(topology),
             *kept,
         ),
-        uniform=answer.uniform,
+        uniform=answer.uniform and choice.everywhere,
+        premises=choice.premises_of(placed.device_of_rank, default.device_of_rank),
         explanation=explanation,
     )
 
@@ -99,12 +116,12 @@ def _solved(request: _core.MapRequest) -> _core.MapAnswer:
 
 
 def _worth_moving(
-    evaluator: Evaluator, default: Evaluation, answer: _Answer, options: MapOptions
+    evaluator: Evaluator, default: Evaluation, choice: Choice, options: MapOptions
 ) -> tuple[Evaluation, list[str]]:
-    """The answer, or the default where it saves too little, and why the default is kept."""
-    if list(default.device_of_rank) == list(answer.device_of_rank):
-        return default, []
-    found = evaluator.evaluate(answer.device_of_rank)
+    """What is chosen, or the default where it saves too little, and why the default is kept."""
+    if list(default.device_of_rank) == list(choice.device_of_rank):
+        return default, [choice.note] if choice.note else []
+    found = evaluator.evaluate(choice.device_of_rank)
     why = options.why_keep_default(default.predicted_s, found.predicted_s)
     if why and options.solver not in _FIXED:
         return default, [why]
@@ -122,7 +139,9 @@ def _runners_up(
     ]
 
 
-def _certificate(objective: str, answer: _Answer, placed: Evaluation) -> Certificate:
+def _certificate(
+    objective: str, answer: _Answer, placed: Evaluation, *, everywhere: bool
+) -> Certificate:
     """What the core proved, with the value as the evaluation states it."""
     value = placed.value(objective)
     proved = answer.proved and value <= answer.value * (1 + _TOLERANCE)
@@ -139,6 +158,7 @@ def _certificate(objective: str, answer: _Answer, placed: Evaluation) -> Certifi
         lower_bound=bound,
         gap=gap,
         reason=_reason(objective, answer),
+        everywhere=everywhere,
     )
 
 

@@ -39,11 +39,19 @@ class Problem:
         )
 
     def request(
-        self, evaluator: Evaluator, options: MapOptions, *, budget_s: float
+        self,
+        evaluator: Evaluator,
+        options: MapOptions,
+        *,
+        budget_s: float,
+        network: _core.Network | None = None,
     ) -> _core.MapRequest:
-        """All that the core is asked; the two-level solver is none of the core's."""
+        """All that the core is asked; the two-level solver is none of the core's.
+
+        `network` is another machine of the same devices than the evaluator's.
+        """
         return _core.MapRequest(
-            evaluator.network,
+            network or evaluator.network,
             evaluator.flows,
             evaluator.costs.per_byte,
             message_cost=evaluator.costs.per_message,

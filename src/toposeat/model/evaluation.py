@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toposeat.model.explanation import Explanation
+from toposeat.model.premise import Premises
 from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
 
@@ -52,9 +53,10 @@ class Evaluation(Shown):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Certificate:
-    """What was proved about the placement for one objective.
+    """What was proved about the placement for one objective, on the nominal machine.
 
-    `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known).
+    `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known). `everywhere` says
+    whether it is proved at every corner of what is assumed as well.
     """
 
     objective: str
@@ -63,11 +65,14 @@ class Certificate:
     lower_bound: float | None
     gap: float | None
     reason: str = ""
+    everywhere: bool = True
 
     @property
     def word(self) -> str:
-        """`proved`, `gap` or `heuristic`."""
-        return "proved" if self.proved else "gap" if self.gap is not None else "heuristic"
+        """`proved` (at every corner), `bounded` (on the nominal machine), `gap` or `heuristic`."""
+        if self.proved:
+            return "proved" if self.everywhere else "bounded"
+        return "heuristic" if self.gap is None else "gap"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,4 +93,5 @@ class MappingResult(Shown):
     seed: int
     notes: tuple[str, ...] = ()  # e.g. why the default was kept
     uniform: bool = False  # every placement is as good, whatever the traffic
+    premises: Premises | None = None  # of the gain over the default
     explanation: Explanation | None = None  # if asked for

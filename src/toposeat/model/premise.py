@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WORTH_SAYING = 0.01  # of the default's time: by less a gain is not in doubt
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Premise:
@@ -41,3 +43,36 @@ class Premise:
             unit=self.unit,
             source=self.source if self.source == other.source else f"{self.source} {other.source}",
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assumed(Premise):
+    """A premise of a predicted gain; `decides` where its interval alone moves the gain."""
+
+    decides: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Premises:
+    """What the predicted gain of a placement depends on.
+
+    `gain_range` are the least and the largest share of the default's time that it saves on any
+    machine that the sources allow. `untold_pairs` are the ids of devices of which no source tells
+    whether device links join them. `decides` of what is assumed says what moves the gain; where the
+    default was kept, that of the placement that was not taken.
+    """
+
+    untold_pairs: tuple[tuple[str, str], ...] = ()
+    assumed: tuple[Assumed, ...] = ()
+    gain_range: tuple[float, float]
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the gain differs by more than 1 % of the default's time."""
+        low, high = self.gain_range
+        return high - low > WORTH_SAYING
+
+    @property
+    def deciding(self) -> tuple[Assumed, ...]:
+        """What moves the gain."""
+        return tuple(each for each in self.assumed if each.decides)

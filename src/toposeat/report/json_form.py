@@ -93,6 +93,7 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "default": _plain(result.default),
         "placed": _plain(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},
+        "premises": _plain(result.premises),
         "solver": result.solver,
         "solve_seconds": _finite(result.solve_seconds),
         "seed": result.seed,

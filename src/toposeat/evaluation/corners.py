@@ -1,0 +1,163 @@
+"""The machine as it may be: placements at the corners of its premises, inside, and as read else.
+
+An assumed number lies in an interval (`model.premise`). A corner has every premise at one of its
+ends; a fixed sequence of points inside is looked at too, because flow time need not be monotone;
+and so is every other machine that the same sources allow (a *reading*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.evaluation.evaluation import Evaluator
+from toposeat.evaluation.network import network_arrays
+from toposeat.model.premise import WORTH_SAYING, Assumed, Premise
+from toposeat.model.topology import Topology
+
+MOST_MACHINES = 80  # 64 corners of six premises, and 16 points inside
+_INSIDE = 16
+_WORK = 2_000_000  # of pairs of devices and flows on all machines together
+_FLOW_WORK = 10  # a flow against a pair of devices
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """Predicted seconds of placements on every machine that may be.
+
+    Row 0 of `times` (machines, placements) is the nominal machine. `factors` (machines, premises)
+    are by how much each machine's premises differ from nominal; readings have no row there.
+    """
+
+    premises: tuple[Premise, ...]
+    factors: Floats
+    times: Floats
+
+    def gains(self, default: int = 0) -> Floats:
+        """Shares of the default's time that each placement saves, (machines, placements)."""
+        base = self.times[:, [default]]
+        return 1 - np.divide(self.times, base, out=np.ones_like(self.times), where=base > 0)
+
+    def gain_range(self, placement: int, default: int = 0) -> tuple[float, float]:
+        """Least and largest of a placement's gains."""
+        gain = self.gains(default)[:, placement]
+        return float(gain.min()), float(gain.max())
+
+    def assumed(self, topology: Topology, gain: Floats) -> tuple[Assumed, ...]:
+        """All premises of a machine, and whether they decide a gain, a column of `gains`."""
+        effects = self.effects(gain)
+        deciding = {
+            premise.what
+            for premise, effect in zip(self.premises, effects, strict=True)
+            if effect > WORTH_SAYING
+        }
+        return tuple(
+            Assumed(**asdict(each), decides=each.what in deciding) for each in topology.premises
+        )
+
+    def effects(self, gain: Floats) -> list[float]:
+        """By how much each premise alone can move a gain, a column of `gains`."""
+        found = []
+        known = {tuple(row): at for at, row in enumerate(self.factors.tolist())}
+        for number, premise in enumerate(self.premises):
+            low, high = premise.low / premise.nominal, premise.high / premise.nominal
+            moved = [0.0]
+            for row, at in known.items():
+                if row[number] == low:
+                    other = known.get((*row[:number], high, *row[number + 1 :]))
+                    moved += [] if other is None else [abs(float(gain[at] - gain[other]))]
+            found.append(max(moved))
+        return found
+
+
+class Machines:
+    """The machines that premises and readings of a topology allow, compiled.
+
+    Only premises of routes that the given placements use are moved (None: of all routes). Few
+    machines are looked at where devices and flows are many: all premises at one end, and each
+    alone.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        placements: NDArray[np.uint32] | None,
+        readings: Sequence[Topology] = (),
+    ) -> None:
+        self._evaluator = evaluator
+        self._readings = readings
+        uses = evaluator.arrays.premises
+        self._moved = list(range(len(uses)))
+        if uses and placements is not None:
+            used = _used_pairs(evaluator, placements)
+            self._moved = [at for at in self._moved if used[uses[at].pairs].any()]
+        self.premises = tuple(uses[at].premise for at in self._moved)
+        work = evaluator.arrays.devices**2 + _FLOW_WORK * len(evaluator.table.source)
+        most = min(MOST_MACHINES, max(2, _WORK // work))
+        self.factors, self.corner_count = _factors(self.premises, most)
+
+    def corners(self) -> Iterator[_core.Network]:
+        """The machines of `factors`, in their order: the nominal one first."""
+        arrays = self._evaluator.arrays
+        yield self._evaluator.network
+        for row in self.factors[1:]:
+            yield arrays.scaled(dict(zip(self._moved, row.tolist(), strict=True))).network()
+
+    def outlook(self, placements: NDArray[np.uint32]) -> Outlook:
+        """Every placement on every machine."""
+        flows = self._evaluator.flows
+        times = [_core.flow_time_each(each, flows, placements) for each in self.corners()]
+        for reading in self._readings:
+            other = network_arrays(reading).network()
+            times.append(_core.flow_time_each(other, flows, placements))
+        return Outlook(premises=self.premises, factors=self.factors, times=np.stack(times))
+
+
+def _used_pairs(evaluator: Evaluator, placements: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which ordered pairs of devices carry a flow in any of the placements."""
+    devices, table = evaluator.arrays.devices, evaluator.table
+    used = np.zeros(devices * devices, np.bool_)
+    at = placements.astype(np.intp)
+    used[at[:, table.source] * devices + at[:, table.target]] = True
+    return used
+
+
+def _factors(premises: Sequence[Premise], most: int) -> tuple[Floats, int]:
+    """Nominal first, then the corners, then points inside; and how many the corners are."""
+    ends = [(each.low / each.nominal, each.high / each.nominal) for each in premises]
+    rows: list[Sequence[float]] = [[1.0] * len(ends)]
+    corners = 2 ** len(ends) if ends else 0
+    if ends and corners <= most:
+        rows += product(*ends)
+        rows += _inside(ends, min(_INSIDE, most - corners))
+    elif ends:
+        rows += zip(*ends, strict=True)  # all low, all high
+        alone = [
+            [end if other == at else 1.0 for other in range(len(ends))]
+            for at, both in enumerate(ends)
+            for end in both
+        ]
+        rows += alone[: max(0, most - 2)]
+    return np.array(rows, np.float64), corners
+
+
+def _inside(ends: Sequence[tuple[float, float]], count: int) -> list[list[float]]:
+    """Points that fill the box evenly: multiples of powers of the generalised golden ratio."""
+    golden = 2.0
+    for _ in range(32):
+        golden = (1 + golden) ** (1 / (len(ends) + 1))
+    steps = [golden ** -(at + 1) for at in range(len(ends))]
+    return [
+        [
+            low + (0.5 + number * step) % 1 * (high - low)
+            for step, (low, high) in zip(steps, ends, strict=True)
+        ]
+        for number in range(1, count + 1)
+    ]

@@ -1,0 +1,215 @@
+"""Which placement to take where what is assumed of a machine decides: the best guaranteed gain.
+
+The guaranteed gain of a placement is the least over all machines that its premises and readings
+allow (`evaluation.corners`). A placement that is slower than the default on any of them is not
+taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.evaluation import Evaluator
+from toposeat.evaluation.corners import Floats, Machines, Outlook
+from toposeat.mapping.problem import Problem
+from toposeat.model.map_options import MapOptions
+from toposeat.model.premise import WORTH_SAYING, Premises
+from toposeat.model.topology import Topology
+
+MOST_SOLVED_DEVICES = 8  # up to so many the best placement of every corner is found and proved
+MOST_SEARCHED_DEVICES = 64  # up to so many a search looks for one that is better at the worst
+_SEARCH_S = 0.2
+_TOLERANCE = 1e-9  # of values computed in another order
+_FIXED = ("default", "random")  # one placement, whatever it is worth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untold:
+    """What the sources of a machine leave open beside numbers.
+
+    `readings` are the other machines that they allow, with the same devices in the same order;
+    `pairs` the ids of devices of which no source tells whether device links join them.
+    """
+
+    readings: tuple[Topology, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The placement to take, what its gain depends on, and why it is not the solver's answer.
+
+    `everywhere` says whether no placement is better at any corner.
+    """
+
+    device_of_rank: Sequence[int]
+    premises: Premises
+    everywhere: bool
+    note: str = ""
+
+    def premises_of(self, placed: Sequence[int], default: Sequence[int]) -> Premises:
+        """Those of what was taken in the end: the default gains nothing anywhere."""
+        return (
+            replace(self.premises, gain_range=(0.0, 0.0))
+            if tuple(placed) == tuple(default)
+            else self.premises
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked for, in all its parts."""
+
+    topology: Topology
+    problem: Problem
+    evaluator: Evaluator
+    options: MapOptions
+    untold: Untold
+    deadline: float  # of `time.perf_counter`
+
+
+def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, proved: bool) -> Choice:
+    """Take the candidate with the best guaranteed gain.
+
+    Candidates are the solver's answer, the default, and for few devices the best placement of every
+    corner; for more what a short search finds where the answer gains least.
+
+    Args:
+        asked: the machine, the traffic and the options.
+        default: of the constraints.
+        answer: of the solver, on the nominal machine.
+        proved: whether the solver has proved it.
+    """
+    options = asked.options
+    solvable = (
+        proved
+        and options.objective in _AT_CORNERS
+        and options.solver in ("auto", "exact")
+        and len(asked.problem.devices) <= MOST_SOLVED_DEVICES
+    )
+    rows = [tuple(default), tuple(answer)]
+    looked_at = None if solvable else np.array(rows, np.uint32)
+    machines = Machines(asked.evaluator, looked_at, asked.untold.readings)
+    found, least = _solved_corners(asked, machines) if solvable else ([], [])
+    if options.objective == "time":
+        rows += [row for row in dict.fromkeys(found) if row not in rows]
+    outlook = machines.outlook(np.array(rows, np.uint32))
+    gains = outlook.gains()
+    if not solvable and _may_be_better(asked, gains[:, 1]):
+        rows.append(_found_at(asked, machines, int(gains[: len(outlook.factors), 1].argmin())))
+        outlook = machines.outlook(np.array(rows, np.uint32))
+        gains = outlook.gains()
+    taken = 1 if options.solver in _FIXED else _taken(gains, options.objective)
+    return Choice(
+        device_of_rank=rows[taken],
+        premises=Premises(
+            untold_pairs=asked.untold.pairs,
+            assumed=outlook.assumed(asked.topology, gains[:, taken or 1]),
+            gain_range=outlook.gain_range(taken),
+        ),
+        everywhere=_is_best(asked, machines, rows[taken], least),
+        note=_note(outlook, gains[:, 1]) if taken == 0 and rows[0] != rows[1] else "",
+    )
+
+
+_AT_CORNERS = {"time": _core.flow_time_each, "congestion": _core.max_congestion_each}
+
+
+def _is_best(
+    asked: Asked, machines: Machines, row: tuple[int, ...], least: Sequence[float]
+) -> bool:
+    """Whether a placement has the least value of the objective at every corner.
+
+    Of the pairwise cost it is said where the numbers that are assumed are none of its metric's.
+    """
+    options = asked.options
+    if asked.untold.readings:
+        return False
+    if not asked.evaluator.arrays.premises:
+        return True
+    if options.objective == "cost":
+        return options.metric in ("latency", "distance")
+    if len(least) < machines.corner_count or not least:
+        return False
+    value = _AT_CORNERS[options.objective]
+    placement = np.array([row], np.uint32)
+    corners = islice(machines.corners(), 1, 1 + len(least))
+    return all(
+        value(network, asked.evaluator.flows, placement)[0] <= best * (1 + _TOLERANCE)
+        for network, best in zip(corners, least, strict=True)
+    )
+
+
+def _taken(gains: Floats, objective: str) -> int:
+    """The column with the best guaranteed gain that is nowhere slower; the answer before others."""
+    guaranteed = gains.min(axis=0)
+    candidates = range(1, gains.shape[1] if objective == "time" else 2)
+    able = [at for at in candidates if guaranteed[at] >= -_TOLERANCE]
+    if not able:
+        return 0
+    most = max(guaranteed[at] for at in able)
+    if guaranteed[1] >= most - _TOLERANCE:
+        return 1
+    equal = [at for at in able if guaranteed[at] >= most - _TOLERANCE]
+    return max(equal, key=lambda at: gains[0, at])
+
+
+def _may_be_better(asked: Asked, gain: NDArray[np.float64]) -> bool:
+    """Whether another placement than the answer is worth a search."""
+    options, devices = asked.options, len(asked.problem.devices)
+    asks_for_time = options.objective == "time" and options.solver in ("auto", "exact", "search")
+    return (
+        asks_for_time and devices <= MOST_SEARCHED_DEVICES and gain[0] - gain.min() > WORTH_SAYING
+    )
+
+
+def _found_at(asked: Asked, machines: Machines, corner: int) -> tuple[int, ...]:
+    """What a short search finds on one of the machines."""
+    network = next(islice(machines.corners(), corner, None))
+    left = min(_SEARCH_S, max(0.0, asked.deadline - time.perf_counter()))
+    options = replace(asked.options, solver="search")
+    request = asked.problem.request(asked.evaluator, options, budget_s=left, network=network)
+    return tuple(_core.map_ranks(request).device_of_rank)
+
+
+def _solved_corners(asked: Asked, machines: Machines) -> tuple[list[tuple[int, ...]], list[float]]:
+    """The best placements of corners, and their values as far as they are proved in time."""
+    found: list[tuple[int, ...]] = []
+    least: list[float] = []
+    for network in islice(machines.corners(), 1, 1 + machines.corner_count):
+        left = asked.deadline - time.perf_counter()
+        if left <= 0:
+            break
+        request = asked.problem.request(
+            asked.evaluator, asked.options, budget_s=left, network=network
+        )
+        answer = _core.map_ranks(request)
+        found.append(tuple(answer.device_of_rank))
+        if not answer.proved:
+            break
+        least.append(answer.value)
+    return found, least
+
+
+def _note(outlook: Outlook, gain: NDArray[np.float64]) -> str:
+    """Why the solver's answer is not taken."""
+    worst = int(gain.argmin())
+    nominal, least = float(gain[0]), float(gain[worst])
+    start = f"kept the default: a placement predicted {100 * nominal:.2g} % faster was found, but"
+    if worst >= len(outlook.factors):
+        return f"{start} it is {-100 * least:.2g} % slower if other device links are there"
+    where = ", ".join(
+        f"{premise.what} of {premise.nominal * factor:.3g} {premise.unit}"
+        for premise, factor, effect in zip(
+            outlook.premises, outlook.factors[worst].tolist(), outlook.effects(gain), strict=True
+        )
+        if effect >= -least
+    )
+    return f"{start} it is {-100 * least:.2g} % slower with {where or 'other assumed numbers'}"
