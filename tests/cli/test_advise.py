@@ -102,7 +102,7 @@ def test_refused(
 
 
 def test_a_machine_without_curves_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["map", "ring:4", "-t", "k80-16", "--stack", "openmpi-ucx"]) == 1
+    assert main(["map", "ring:4", "-t", "k80-16", "--stack", "per-pair"]) == 1
     said = capsys.readouterr().err
     assert "no curves" in said
     assert "toposeat measure" in said

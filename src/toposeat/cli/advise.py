@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toposeat.cli.command import (
     Command,
     add_output_option,
+    add_stack_option,
     add_topology_option,
     print_json,
     quoted,
@@ -39,13 +40,7 @@ class AdviseCommand(Command):
         parser.add_argument(
             "--traffic", metavar="F", required=True, help="a profile, CSV matrix or pattern"
         )
-        parser.add_argument(
-            "--stack",
-            metavar="NAME",
-            default=None,
-            help="the MPI, if no launch line shows it: openmpi-ucx, openmpi-ob1, mpich or "
-            "cray-mpich",
-        )
+        add_stack_option(parser)
         parser.add_argument(
             "--tries",
             metavar="N",

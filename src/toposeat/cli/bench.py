@@ -55,16 +55,18 @@ class BenchCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Plan, run, and print one row per message size."""
         from toposeat import pipeline, report, topology  # noqa: PLC0415
-        from toposeat.cli.bench_options import job_of, program_options  # noqa: PLC0415
+        from toposeat.cli.bench_options import bench_path, job_of, program_options  # noqa: PLC0415
 
         job = job_of(args)
+        machine = topology.read_topology(args.topology or "this")
         plan = pipeline.plan_bench(
             args.pattern,
-            topology.read_topology(args.topology or "this"),
+            machine,
             program_options(args),
             options=map_options(args),
             randoms=args.random,
             algorithm=args.algorithm,
+            path=bench_path(args, machine),
         )
         if args.dry_run:
             return _print_lines(plan, job)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 
-from toposeat import pipeline
-from toposeat.cli.command import natural, require_launch
+from toposeat import pipeline, profile
+from toposeat.cli.command import add_stack_option, natural, require_launch
 from toposeat.errors import UsageError
 from toposeat.launch import VISIBILITIES
-from toposeat.launch.microbench import BUFFERS, MAX_SIZES, MicrobenchOptions
+from toposeat.launch.microbench import BUFFERS, MAX_SIZES, PROGRAM, MicrobenchOptions
 from toposeat.model.exchange import COLLECTIVES
+from toposeat.model.topology import Topology
 
 DEFAULT_SIZES = "1..16M"
 PLACES = ("real", "smpi", "model")
@@ -67,6 +69,26 @@ def job_of(args: argparse.Namespace) -> pipeline.BenchJob | None:
     if args.dry_run:
         raise UsageError(f"--on {args.on} starts no job", hint="omit --dry-run")
     return None
+
+
+def bench_path(args: argparse.Namespace, machine: Topology) -> pipeline.StackPath:
+    """The way that the messages take; host buffers stand for copies straight between GPUs.
+
+    Raises:
+        UsageError: a stack for messages between host buffers, or for the simulator.
+    """
+    device = args.buffers == "device"
+    if args.stack is None and not device:
+        return pipeline.StackPath()
+    if args.on == "smpi" or (args.on == "real" and not device):
+        what = "--on smpi" if args.on == "smpi" else "host buffers"
+        raise UsageError(
+            f"--stack {args.stack[:40]} is for messages between GPUs, not for {what}",
+            hint="add --buffers device, or leave --stack out",
+        )
+    command = [*args.launch, PROGRAM] if args.launch else None
+    ranks = profile.grid_exchange(args.pattern).ranks
+    return pipeline.path_of_stack(args.stack, command, machine, ranks, environment=os.environ)
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
@@ -130,6 +152,7 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         help="host memory, or the memory of the GPU that local rank i sees as number i "
         "(default: host)",
     )
+    add_stack_option(group)
     group.add_argument(
         "--iterations",
         metavar="N",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toposeat.cli.command import (
     Command,
     add_network_options,
+    add_stack_option,
     add_topology_option,
     print_command,
     print_json,
@@ -45,6 +47,7 @@ class CompareCommand(Command):
         parser.add_argument("placements", metavar="PLACE", nargs="+", type=Path)
         add_topology_option(parser)
         add_network_options(parser)
+        add_stack_option(parser)
         parser.add_argument(
             "--traffic", metavar="F", required=True, help="a profile, CSV matrix or pattern"
         )
@@ -78,6 +81,11 @@ class CompareCommand(Command):
         """Evaluate each placement, print one table, and clock where a line is given."""
         _check_options(args)
         if is_large(args):
+            if args.stack is not None:
+                raise UsageError(
+                    "--stack needs a topology with devices, not a large machine",
+                    hint="compare on one node with --stack, or leave it out",
+                )
             candidates, text, document = _on_network(args)
         else:
             candidates, text, document = _on_topology(args)
@@ -119,14 +127,30 @@ def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> 
 
 def _on_topology(args: argparse.Namespace) -> _Compared:
     """On a machine whose devices and routes are listed."""
-    from toposeat import evaluation, profile, report, topology  # noqa: PLC0415
+    from toposeat import (  # noqa: PLC0415
+        evaluation,
+        launch,
+        pipeline,
+        profile,
+        report,
+        topology,
+    )
+    from toposeat.model.pair_table import MemorySpace  # noqa: PLC0415
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
     machine = topology.read_topology(args.topology)
     if any(route.protocols for route in machine.routes):
         tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)
-    evaluator = evaluation.Evaluator(machine, traffic, metric=args.metric)
+    path_taken = pipeline.path_of_stack(
+        args.stack, args.launch, machine, traffic.ranks, environment=os.environ
+    )
+    tell(*path_taken.notes([traffic]))
+    if args.launch is not None and traffic.mapped_space is MemorySpace.DEVICE:
+        why = launch.why_not_gpu_aware(args.launch, os.environ)
+        tell(*([f"This MPI is not GPU-aware, device buffers crash: {why}"] if why else []))
+    used = path_taken.machine_for(machine, traffic)
+    evaluator = evaluation.Evaluator(used, traffic, metric=args.metric)
     default = evaluator.evaluate_default()
     evaluations, candidates = [("default", default)], []
     for path in args.placements:
@@ -140,7 +164,11 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
         lambda style: report.render_comparison_text(
             evaluations, machine, traffic, style, metric=args.metric
         ),
-        lambda: report.comparison_json(evaluations, machine, traffic, metric=args.metric),
+        lambda: report.with_stack(
+            report.comparison_json(evaluations, machine, traffic, metric=args.metric),
+            path_taken.stack,
+            path_taken.assumption(machine, traffic, evaluations[-1][1].device_of_rank),
+        ),
     )
 
 

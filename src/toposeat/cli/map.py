@@ -13,6 +13,7 @@ from toposeat.cli.command import (
     add_network_options,
     add_output_option,
     add_solver_options,
+    add_stack_option,
     add_topology_option,
     map_options,
     print_json,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from toposeat.model.protocol import JointChoice
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
+    from toposeat.pipeline import StackPath
 
 
 class MapCommand(Command):
@@ -56,12 +58,10 @@ class MapCommand(Command):
         add_network_options(parser)
         add_solver_options(parser, min_gain_percent=0)
         add_constraint_options(parser)
-        parser.add_argument(
-            "--stack",
-            metavar="NAME",
-            help="choose placement and protocol together, by the curves of `measure --protocols`:"
-            " for openmpi-ucx, openmpi-ob1, mpich or cray-mpich one setting for all pairs, for"
-            " per-pair the best of each",
+        add_stack_option(
+            parser,
+            "; with the curves of `measure --protocols` placement and setting are chosen together,"
+            " one for all pairs, or with per-pair the best of each",
         )
         parser.add_argument(
             "--explain",
@@ -86,7 +86,8 @@ class MapCommand(Command):
                 check_writable(target, overwrite=args.force)
         machine = topology.read_topology(args.topology)
         traffic = profile.read_traffic(args.traffic)
-        result, machine, joint = _chosen(args, machine, traffic)
+        path = _path(args, machine, traffic)
+        result, machine, joint = _chosen(args, machine, traffic, path)
         wrote: list[str] = []
         if args.output is not None:
             wrote += _save(args, result, machine, traffic)
@@ -105,6 +106,9 @@ class MapCommand(Command):
             document = report.mapping_json(result, machine, traffic)
             if joint is not None:
                 document["protocols"] = report.joint_json(joint)
+            else:
+                assumed = path.assumption(machine, traffic, result.device_of_rank)
+                document = report.with_stack(document, path.stack, assumed)
             print_json(document)
         else:
             show(sys.stdout, report.render_mapping_text, result, machine, traffic)
@@ -115,16 +119,25 @@ class MapCommand(Command):
         return 0
 
 
+def _path(args: argparse.Namespace, machine: Topology, traffic: Traffic) -> StackPath:
+    """What `--stack` says; that nothing tells the stack where placement and setting are joined."""
+    from toposeat import pipeline  # noqa: PLC0415
+
+    joined = args.stack == "per-pair" or any(route.protocols for route in machine.routes)
+    name = args.stack if args.stack == "direct" or not joined else None
+    return pipeline.path_of_stack(name, None, machine, traffic.ranks, environment=os.environ)
+
+
 def _chosen(
-    args: argparse.Namespace, machine: Topology, traffic: Traffic
+    args: argparse.Namespace, machine: Topology, traffic: Traffic, path: StackPath
 ) -> tuple[MappingResult, Topology, JointChoice | None]:
     """The mapping, the machine that it is for, and with --stack the whole choice."""
-    from toposeat import mapping, pipeline  # noqa: PLC0415
+    from toposeat import pipeline  # noqa: PLC0415
 
     constraints = constraints_of(args, machine)
     options = map_options(args, constraints=constraints, explained=args.explain)
-    if args.stack is None:
-        return mapping.map_traffic(machine, traffic, options), machine, None
+    if args.stack is None or path.stack is not None or not path.untold:
+        return pipeline.map_on_path(machine, traffic, options, path), machine, None
     joint = pipeline.map_with_protocols(
         machine, traffic, options, args.stack, environment=os.environ
     )

@@ -10,6 +10,7 @@ from toposeat.cli.command import (
     Command,
     add_force_option,
     add_solver_options,
+    add_stack_option,
     add_topology_option,
     map_options,
     print_json,
@@ -38,6 +39,7 @@ class TuneCommand(Command):
             "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
         )
         add_force_option(parser)
+        add_stack_option(parser)
         add_solver_options(parser, min_gain_percent=1)
         add_constraint_options(parser)
 
@@ -57,6 +59,7 @@ class TuneCommand(Command):
                 args, constraints=constraints_of(args, machine)
             ),
             progress=tell,
+            stack=args.stack,
         )
         says = launch.visibility_words(tuned.placement)
         wrote = [*filter(None, [says]), f"Wrote {tuned.placement_path}"]
@@ -71,7 +74,13 @@ class TuneCommand(Command):
             wrote.append(f"Wrote {args.html}")
         if args.json:
             print_json(
-                report.mapping_json(tuned.result, tuned.topology, tuned.traffic)
+                report.with_stack(
+                    report.mapping_json(tuned.result, tuned.topology, tuned.traffic),
+                    tuned.path.stack,
+                    tuned.path.assumption(
+                        tuned.topology, tuned.traffic, tuned.result.device_of_rank
+                    ),
+                )
                 | {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
             )
         else:

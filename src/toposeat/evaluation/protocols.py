@@ -11,7 +11,7 @@ from dataclasses import replace
 from toposeat.errors import InputError
 from toposeat.evaluation.network import message_sizes
 from toposeat.model.protocol import ProtocolRule
-from toposeat.model.quantity import Source
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.route import MAX_CURVE_POINTS, CurvePoint, RouteCurve
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.model.traffic import Traffic
@@ -81,6 +81,41 @@ def under_envelope(topology: Topology, message_bytes: float) -> Topology:
     if not measured_protocols(topology):
         raise InputError(f"{topology.name} has no curves by protocol", hint=_HINT)
     return _with_routes(topology, lambda route: _enveloped(topology, route, message_bytes))
+
+
+def in_pieces(
+    topology: Topology, message_bytes: float, piece_bytes: int, partners: int
+) -> Topology:
+    """A machine of staged routes for a stack that hands on a piece when all of it has arrived.
+
+    The way down begins a piece later than the way up. What a rank sends to several others goes up
+    one after the other: where all that a rank is sent comes last, its way down waits for the other
+    messages too. The order is the program's, so half of that is taken. Links carry less by as much;
+    a limit on both directions together, which both halves share, does not change.
+
+    Args:
+        topology: whose routes between devices are staged.
+        message_bytes: typical of the traffic.
+        piece_bytes: of the stack; 0 if not known: the halves are taken to overlap.
+        partners: that a rank sends to in one phase, at most.
+    """
+    if piece_bytes <= 0 or message_bytes <= 0:
+        return topology
+    count = max(1, partners)
+    apart = ((count - 1) / 2 + min(1.0, piece_bytes / message_bytes)) / count
+
+    def slower(quantity: Quantity) -> Quantity:
+        return replace(quantity, value=quantity.value / (1 + apart))
+
+    links = tuple(
+        replace(
+            link,
+            forward_bytes_per_s=slower(link.forward_bytes_per_s),
+            backward_bytes_per_s=slower(link.backward_bytes_per_s),
+        )
+        for link in topology.links
+    )
+    return replace(topology, links=links)
 
 
 def message_seconds(option: ProtocolRoute, message_bytes: float) -> float:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import EXPORTERS, Export, ExportFile, export_placement
-    from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi
+    from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
     from toposeat.launch.installations import (
         MpiInstallation,
         find_installations,

@@ -14,6 +14,7 @@ from toposeat.launch.stack_settings import MPICH_REPEAT, MPICH_THRESHOLD, UCX_GE
 from toposeat.model.protocol import Basis, Statement
 
 _TIMEOUT_S = 30
+_GPU_CALLS = (b"cudaMemcpy", b"cuMemcpy", b"hipMemcpy", b"zeCommandList")
 _COMPONENT = re.compile(r"^mca:(\w+):(\w+):version", re.MULTILINE)
 _DEFAULT = re.compile(r"^\s*(MPIR_CVAR_\w+)=(\S*)\t", re.MULTILINE)
 
@@ -26,6 +27,7 @@ class Installed:
         components: "framework:name" of Open MPI's parts.
         variables: names that it knows; empty: not known, so nothing is ruled out.
         defaults: values of variables that nobody set.
+        takes_gpus: whether it is built with a GPU library; None if it does not say.
     """
 
     version: str = ""
@@ -34,20 +36,26 @@ class Installed:
     variables: frozenset[str] = frozenset()
     defaults: Mapping[str, str] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
+    takes_gpus: bool | None = None
 
 
 def open_mpi_facts(launcher: str) -> Installed:
     """What `ompi_info` beside the launcher says."""
     program = _beside(launcher, "ompi_info")
-    text = _answer([program, "--parsable"]) if program else ""
+    text = _answer([program, "--parsable", "--all"]) if program else ""
     if not text:
         return Installed(
             statements=(Statement("no ompi_info: its parts are not known", Basis.ASSUMED),)
         )
     version = re.search(r"^ompi:version:full:(\S+)", text, re.MULTILINE)
+    components = frozenset(f"{m[1]}:{m[2]}" for m in _COMPONENT.finditer(text))
+    cuda = re.search(r"built_with_cuda_support:value:(true|false)", text)
+    gpu_parts = {f"accelerator:{name}" for name in ("cuda", "rocm", "ze")}
+    takes_gpus = cuda[1] == "true" if cuda else None
     return Installed(
         version=version[1] if version else "",
-        components=frozenset(f"{m[1]}:{m[2]}" for m in _COMPONENT.finditer(text)),
+        components=components,
+        takes_gpus=True if components & gpu_parts else takes_gpus,
     )
 
 
@@ -72,6 +80,7 @@ def mpich_facts(launcher: str) -> Installed:
         variables=frozenset(listed),
         defaults={k: v for k, v in listed.items() if k in (MPICH_THRESHOLD, MPICH_REPEAT)},
         statements=tuple(said),
+        takes_gpus=None if not said else _names_gpu_calls(launcher),
     )
 
 
@@ -109,6 +118,22 @@ def _ucx_facts(program: str, environment: Mapping[str, str]) -> Installed:
             ),
         )
     return Installed(version=version[1] if version else "", variables=known)
+
+
+def _names_gpu_calls(launcher: str) -> bool | None:
+    """Whether a library of the MPI names calls of a GPU library; None where none is found."""
+    prefix = Path(os.path.realpath(launcher)).parent.parent
+    found = [
+        path
+        for folder in ("lib", "lib64", "lib/*-linux-gnu")
+        for name in ("libmpi.so*", "libmpich.so*", "libmpi-*.so*")
+        for path in prefix.glob(f"{folder}/{name}")
+    ]
+    try:
+        texts = [path.read_bytes() for path in {each.resolve() for each in found}]
+    except OSError:
+        return None
+    return any(call in text for text in texts for call in _GPU_CALLS) if texts else None
 
 
 def _beside(launcher: str, name: str) -> str:

@@ -30,7 +30,7 @@ UCX_PIECE_BYTES = 512 << 10  # UCX_RNDV_FRAG_SIZE=host:512K, what `ucx_info -cf`
 def expected_rule(
     kind: StackKind, variables: Mapping[str, str], defaults: Mapping[str, str]
 ) -> tuple[ProtocolRule, tuple[Statement, ...]]:
-    """The rule that a stack is expected to follow, and what that rests on.
+    """The rule that a stack is expected to follow, and what that rests on: last what decides it.
 
     Args:
         kind: the stack.
@@ -109,11 +109,11 @@ def _ucx(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, .
     )
     if scheme == "put_zcopy":
         said = Statement("rendezvous by put: the sender writes", Basis.KNOWN, names.UCX_SOURCE)
-        return rule_of(CopyProtocol.PUT), (said, fallback)
+        return rule_of(CopyProtocol.PUT), (fallback, said)
     if scheme == "get_zcopy":
         if variables.get(names.UCX_GET, "auto") == "on":
             said = Statement("rendezvous by get: the receiver reads", Basis.KNOWN, names.UCX_SOURCE)
-            return rule_of(CopyProtocol.GET), (said, fallback)
+            return rule_of(CopyProtocol.GET), (fallback, said)
         said = Statement(
             f"{names.UCX_GET} is not on: get needs NVLink, else UCX copies eagerly, through host"
             " memory",
@@ -127,7 +127,7 @@ def _ucx(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, .
         Basis.ASSUMED,
         "UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c; a run with UCX_PROTO_INFO=y tells",
     )
-    return rule_of(CopyProtocol.STAGED), (said, fallback)
+    return rule_of(CopyProtocol.STAGED), (fallback, said)
 
 
 def _ob1(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
@@ -188,8 +188,8 @@ def _cray(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, 
         return rule_of(CopyProtocol.STAGED), tuple(said)
     threshold = _bytes(variables.get(names.CRAY_THRESHOLD), _CRAY_THRESHOLD_BYTES)
     basis = Basis.KNOWN if names.CRAY_THRESHOLD in variables else Basis.ASSUMED
-    said.append(Statement(f"GPU IPC from {threshold} bytes on", basis, names.CRAY_SOURCE))
     said.append(Statement("the receiver reads", Basis.ASSUMED))
+    said.append(Statement(f"GPU IPC from {threshold} bytes on", basis, names.CRAY_SOURCE))
     return rule_of(CopyProtocol.GET, threshold_bytes=threshold), tuple(said)
 
 
@@ -202,8 +202,8 @@ def _intel(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement,
         said.append(Statement("GPU IPC is switched off", Basis.KNOWN, names.INTEL_SOURCE))
         return rule_of(CopyProtocol.STAGED), tuple(said)
     basis = Basis.KNOWN if names.INTEL_IPC in variables else Basis.ASSUMED
-    said.append(Statement("GPU IPC within a node", basis, names.INTEL_SOURCE))
     said.append(Statement("the receiver reads", Basis.ASSUMED))
+    said.append(Statement("GPU IPC within a node", basis, names.INTEL_SOURCE))
     return rule_of(CopyProtocol.GET), tuple(said)
 
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
     from toposeat.pipeline.placing import placement_of
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
+    from toposeat.pipeline.stack_path import (
+        StackPath,
+        check_gpu_aware,
+        map_on_path,
+        path_of_stack,
+    )
     from toposeat.pipeline.tuned import Tuned, cache_folder, tune, tuned_placement_path
 else:
     __getattr__ = door(__name__, __file__)

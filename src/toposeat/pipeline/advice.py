@@ -12,9 +12,10 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement import Placement
 from toposeat.model.protocol import Advice, Basis, Prediction, Setting, Stack, StackKind, Statement
-from toposeat.model.topology import LinkKind, Topology, Vendor
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
+from toposeat.pipeline.stack_path import on_machine
 
 EMULATED = "emulated"  # member of a topology's metadata: the stand-in that was measured
 
@@ -110,25 +111,6 @@ def verify_advice(
     best = _verified(clocked)
     recommended = next((each.setting for each in tried if each.setting.name == best), None)
     return replace(advice, tried=names, clocked=clocked, recommended=recommended)
-
-
-def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
-    """The stack as it is expected to behave with so many ranks on the GPUs of a machine.
-
-    Raises:
-        UsageError: GPUs that no setting is known for.
-    """
-    others = {device.vendor for device in machine.devices} & {Vendor.AMD, Vendor.INTEL}
-    if others:
-        raise UsageError(
-            f"{machine.name} has GPUs of {', '.join(sorted(each.value for each in others))}; the"
-            " known settings are for NVIDIA GPUs",
-            hint="to compare protocols there: toposeat map TRAFFIC -t SRC --stack per-pair",
-        )
-    has_nvlink = any(link.kind is LinkKind.NVLINK for link in machine.links)
-    untold = launch.NVLINK_GPU if has_nvlink else ""
-    names = [device.name or untold for device in machine.devices]
-    return launch.for_devices(stack, names, -(-ranks // len(machine.hosts)))
 
 
 def _verified(clocked: ClockedResult) -> str | None:

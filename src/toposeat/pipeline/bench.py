@@ -18,6 +18,7 @@ from toposeat.model.exchange import GridExchange
 from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.pipeline.stack_path import StackPath
 
 Devices = tuple[int, ...]
 Progress = Callable[[int, int], None]
@@ -30,7 +31,8 @@ _SAME = 1e-9  # relative: predicted times that differ by less are equal
 class BenchPlan:
     """What will be compared: one exchange on one machine in several orders of its devices.
 
-    `times[i]` predicts one exchange of size i. `algorithm` is that of a collective, else "".
+    `times[i]` predicts one exchange of size i. `algorithm` is that of a collective, else "". What a
+    reader of the predictions must know is in `notes`.
     """
 
     exchange: GridExchange
@@ -41,6 +43,7 @@ class BenchPlan:
     randoms: tuple[Devices, ...]
     times: tuple[Callable[[Devices], float], ...] = field(repr=False)
     algorithm: str = ""
+    notes: tuple[str, ...] = ()
 
     def predicted(self, order: Devices) -> tuple[float, ...]:
         """Seconds of one exchange of each size, by the flow model."""
@@ -55,18 +58,21 @@ def plan_bench(
     options: MapOptions,
     randoms: int,
     algorithm: str | None = None,
+    path: StackPath | None = None,
 ) -> BenchPlan:
     """Take the pattern apart and choose the orders.
 
     One placement serves all sizes, as it would in an application: of those found for a few of the
     sizes, the one with the least predicted time (geometric mean over the sizes) that is predicted
     slower than the default at no size. A collective is predicted step by step by its algorithm, and
-    placed for the bytes of all its steps; anything else is one phase.
+    placed for the bytes of all its steps; anything else is one phase. Each size is predicted on the
+    machine as `path` uses it; without one copies go straight between GPUs.
 
     Raises:
         UsageError: a pattern that no microbenchmark runs, an algorithm that it has not.
         ToposeatError: the ranks do not fit.
     """
+    path = path or StackPath()
     exchange = profile.grid_exchange(pattern)
     if exchange.ranks > len(machine.devices):
         raise ToposeatError(
@@ -74,7 +80,7 @@ def plan_bench(
             f"{len(machine.devices)} devices",
             hint="a benchmark of devices needs one for each rank: use a smaller grid",
         )
-    traffics, times = _model(exchange, machine, program.sizes, algorithm)
+    traffics, machines, times = _model(exchange, machine, program.sizes, algorithm, path)
     generator = np.random.default_rng(options.seed)
     plan = BenchPlan(
         exchange=exchange,
@@ -88,28 +94,41 @@ def plan_bench(
         ),
         times=times,
         algorithm=_algorithm(exchange, algorithm),
+        notes=path.notes(traffics),
     )
     few = sorted({round(at) for at in np.linspace(0, len(traffics) - 1, _MAPPED_SIZES)})
-    found = [mapping.map_traffic(machine, traffics[at], options).device_of_rank for at in few]
+    found = [mapping.map_traffic(machines[at], traffics[at], options).device_of_rank for at in few]
     return _with_placed(plan, found)
 
 
-_Model = tuple[list[Traffic], tuple[Callable[[Devices], float], ...]]
+_Model = tuple[list[Traffic], list[Topology], tuple[Callable[[Devices], float], ...]]
 
 
 def _model(
-    exchange: GridExchange, machine: Topology, sizes: Sequence[int], algorithm: str | None
+    exchange: GridExchange,
+    machine: Topology,
+    sizes: Sequence[int],
+    algorithm: str | None,
+    path: StackPath,
 ) -> _Model:
-    """For each size the traffic that is placed, and what predicts its time."""
+    """For each size the traffic that is placed, its machine, and what predicts its time."""
     if not exchange.is_collective and algorithm is None:
         traffics = [profile.pattern_traffic(exchange.text(size)) for size in sizes]
-        evaluators = [evaluation.Evaluator(machine, traffic) for traffic in traffics]
-        return traffics, tuple(partial(_flow_time, each) for each in evaluators)
-    network = evaluation.compile_network(machine)
+        machines = [path.machine_for(machine, traffic) for traffic in traffics]
+        evaluators = map(evaluation.Evaluator, machines, traffics)
+        return traffics, machines, tuple(partial(_flow_time, each) for each in evaluators)
     schedules = [profile.exchange_schedule(exchange, algorithm, size) for size in sizes]
-    timers = [evaluation.ScheduleEvaluator(machine, each, network=network) for each in schedules]
     traffics = [profile.schedule_traffic(each) for each in schedules]
-    return traffics, tuple(partial(_schedule_time, each) for each in timers)
+    machines = [
+        path.machine_for(machine, traffic, schedule)
+        for traffic, schedule in zip(traffics, schedules, strict=True)
+    ]
+    networks = {id(each): evaluation.compile_network(each) for each in machines}
+    timers = (
+        evaluation.ScheduleEvaluator(each, schedule, network=networks[id(each)])
+        for each, schedule in zip(machines, schedules, strict=True)
+    )
+    return traffics, machines, tuple(partial(_schedule_time, each) for each in timers)
 
 
 def _flow_time(evaluator: evaluation.Evaluator, order: Devices) -> float:
@@ -190,6 +209,7 @@ def result_of(
         repeats=repeats,
         randoms=len(plan.randoms),
         algorithm=plan.algorithm,
+        notes=plan.notes,
     )
 
 

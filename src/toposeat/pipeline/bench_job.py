@@ -17,6 +17,7 @@ from typing import IO
 from toposeat import emulation, launch, mapping
 from toposeat.errors import MissingProgramError, ToposeatError, UsageError
 from toposeat.launch.microbench import (
+    PROGRAM,
     MicrobenchAnswer,
     compiled_microbench,
     microbench_arguments,
@@ -27,6 +28,7 @@ from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.run_record import Verdict
 from toposeat.pipeline.bench import BenchPlan, Devices, Progress, result_of
+from toposeat.pipeline.stack_path import check_gpu_aware
 
 _BY_MESSAGES = (
     "the all-to-all was sent as messages, all at once: this MPI reports that its collectives do not"
@@ -94,14 +96,15 @@ def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult
     assert answer is not None  # repeats >= 1
     if answer.by_messages:
         notes = (*notes, _BY_MESSAGES)
+    result = result_of(plan, BenchSource.MEASURED, runs, repeats=job.repeats)
     return replace(
-        result_of(plan, BenchSource.MEASURED, runs, repeats=job.repeats),
+        result,
         buffers=plan.program.buffers,
         mpi=answer.mpi,
         host=socket.gethostname(),
         started_at=started,
         command=command,
-        notes=notes,
+        notes=(*notes, *result.notes),
     )
 
 
@@ -122,6 +125,8 @@ class _Runner:
         self._environment = dict(os.environ)
         self._numbers: dict[Devices, int] = {}  # of the placement files
         self.notes: list[str] = []
+        if plan.program.buffers == "device":
+            check_gpu_aware((*job.command, PROGRAM), environment=self._environment)
         words = _program_words(plan, job.command, self._environment)
         self._command = (*job.command, *words)
         self._folder = _shared_folder(plan, launch.parse_launch_line(self._command))
@@ -200,9 +205,8 @@ def _program_words(
         raise MissingProgramError(
             f"launcher {command[0]!r} not found", hint="check the name, or load its module"
         )
-    probe = "toposeat-microbench"
-    line = launch.parse_launch_line([*command, probe])
-    if line.program != (probe,):
+    line = launch.parse_launch_line([*command, PROGRAM])
+    if line.program != (PROGRAM,):
         raise UsageError(
             f"the launch line has a program: {line.program[0]}",
             hint="bench runs its own program: give only the launcher and its options",

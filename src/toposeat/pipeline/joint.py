@@ -10,7 +10,7 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.protocol import JointChoice, JointOption, Setting, Stack, rule_of
 from toposeat.model.topology import CopyProtocol, Topology
 from toposeat.model.traffic import Traffic
-from toposeat.pipeline.advice import on_machine
+from toposeat.pipeline.stack_path import on_machine
 
 PER_PAIR = "per-pair"
 

@@ -22,6 +22,7 @@ from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
 from toposeat.pipeline.placing import placement_of
+from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
 from toposeat.topology.topology_file import save_topology
 
 Progress = Callable[[str], None]
@@ -43,6 +44,7 @@ class Tuned:
     topology: Topology
     traffic: Traffic
     result: MappingResult
+    path: StackPath
     placement: Placement
     placement_path: Path
     profile_path: Path
@@ -56,11 +58,12 @@ def tune(
     profile_again: bool,
     options_for: Callable[[Topology], MapOptions],
     progress: Progress,
+    stack: str | None = None,
 ) -> Tuned:
     """Discover (or read) the machine, profile the command once, map, and keep the results.
 
     The profile is cached by command and rank count, the placement also by machine.
-    `options_for` says how to map onto the machine.
+    `options_for` says how to map onto the machine; `stack` names the MPI, None: the command tells.
 
     Raises:
         ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
@@ -79,6 +82,9 @@ def tune(
         traffic = load_traffic(profile_path)
         progress(f"Profile   cached: {profile_path} (profile again with --again)")
     else:
+        why = launch.why_not_gpu_aware(command, os.environ)
+        if why:
+            progress(f"MPI       not GPU-aware, device buffers crash: {why}")
         progress(f"Profile   running: {shell_line(command)}")
         traffic, exit_code = profile.profile_run(command)
         if exit_code != 0:
@@ -89,7 +95,8 @@ def tune(
             )
         folder.mkdir(parents=True, exist_ok=True)
         save_traffic(traffic, profile_path, overwrite=True)
-    result = mapping.map_traffic(machine, traffic, options)
+    path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
+    result = map_on_path(machine, traffic, options, path)
     placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     save_mapping(result, folder / MAPPING_NAME, overwrite=True)
@@ -98,6 +105,7 @@ def tune(
         topology=machine,
         traffic=traffic,
         result=result,
+        path=path,
         placement=placement,
         placement_path=folder / PLACEMENT_NAME,
         profile_path=profile_path,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         scale_comparison_json,
         scale_json,
         topology_json,
+        with_stack,
     )
     from toposeat.report.matrix_form import matrix_file
     from toposeat.report.svg.machine import topology_svg

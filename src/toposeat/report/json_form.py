@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from toposeat.model.health import Health
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
-    from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting
+    from toposeat.model.premise import Premise
+    from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting, Stack
     from toposeat.model.quantity import Quantity
     from toposeat.model.run_record import RunRecord
     from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
@@ -357,18 +358,10 @@ def advice_json(advice: Advice) -> Json:
     `recommended` is null unless runs have verified it; `emulated` names the stand-in machine where
     they were on one, and then it holds for that stand-in alone.
     """
-    stack = advice.stack
     clocked = advice.clocked
     return {
         **_head("toposeat/advice/1"),
-        "stack": {
-            "kind": stack.kind.value,
-            "version": stack.version,
-            "transport": stack.transport,
-            "variables": dict(stack.variables),
-            "rule": _rule(stack.rule),
-            "statements": _plain(stack.statements),
-        },
+        "stack": _stack(advice.stack),
         "present": {"predicted_s": advice.present.predicted_s, "lacking": advice.present.lacking},
         "candidates": [
             {
@@ -387,6 +380,35 @@ def advice_json(advice: Advice) -> Json:
         "recommended": None if advice.recommended is None else _setting(advice.recommended),
         "notes": list(advice.notes),
     }
+
+
+def _stack(stack: Stack) -> Json:
+    return {
+        "kind": stack.kind.value,
+        "version": stack.version,
+        "transport": stack.transport,
+        "variables": dict(stack.variables),
+        "rule": _rule(stack.rule),
+        "statements": _plain(stack.statements),
+    }
+
+
+def with_stack(document: Json, stack: Stack | None, assumed: tuple[Premise, bool] | None) -> Json:
+    """A document of predictions with the stack that they are made for.
+
+    Args:
+        document: gets `stack`, null for copies straight between GPUs.
+        stack: that is told.
+        assumed: where none is told, what is assumed instead, and whether it decides the gain.
+    """
+    document["stack"] = None if stack is None else _stack(stack)
+    if assumed is not None:
+        premise, decides = assumed
+        entry = {**_plain(premise), "decides": decides}
+        del entry["nominal"]
+        empty: Json = {"untold_pairs": [], "assumed": [], "gain_range": None}
+        document.setdefault("premises", empty)["assumed"].append(entry)
+    return document
 
 
 def joint_json(choice: JointChoice) -> Json:

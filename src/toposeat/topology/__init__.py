@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         machine_path,
         own_machines,
     )
+    from toposeat.topology.graph.staged_routes import through_host_memory
     from toposeat.topology.health import findings_of, wiring_of
     from toposeat.topology.live.discover import discover_this
     from toposeat.topology.networks.sources import (

@@ -40,6 +40,33 @@ def with_staged_routes(topology: Topology) -> Topology:
     return replace(topology, routes=routes, premises=joined([*topology.premises, STAGED_RATE]))
 
 
+def through_host_memory(topology: Topology) -> Topology:
+    """The machine of an MPI that copies every message between GPUs of a host by host memory itself.
+
+    The links are those up to host memory and down; no copy of the driver's is in it, so neither are
+    its limits. Pairs whose devices have no way to host memory in the graph keep their route.
+    """
+    host = {device.id: device.host for device in topology.devices}
+    kinds = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
+    ways = next(filter(None, (ways_to_memory(topology, kind) for kind in kinds)), {})
+
+    def staged(route: Route) -> Route:
+        way = ways.get((route.source, route.target))
+        if way is None or host[route.source] != host[route.target]:
+            return route
+        return Route(
+            source=route.source,
+            target=route.target,
+            links=tuple(way),
+            path_class=route.path_class,
+            peer_access=route.peer_access,
+            latency_s=nominal(k.LATENCY_STAGED),
+            staged=True,
+        )
+
+    return replace(topology, routes=tuple(map(staged, topology.routes)))
+
+
 def _staged(route: Route, way: Sequence[str], links: dict[str, Link]) -> Route:
     passed = [links[id] for id in way]
     far = any(link.kind is LinkKind.SMP for link in passed)

@@ -1,0 +1,206 @@
+"""The way that messages between GPUs take through the MPI, and the machine as they use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from toposeat import evaluation, launch, mapping, topology
+from toposeat.errors import MissingProgramError, UnavailableError, UsageError
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import MapOptions
+from toposeat.model.pair_table import MemorySpace, PairTable
+from toposeat.model.premise import Premise
+from toposeat.model.protocol import Stack, StackKind
+from toposeat.model.schedule import Schedule
+from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
+from toposeat.model.traffic import Traffic
+
+DIRECT = "direct"  # the name, beside those of the stacks, of copies straight between GPUs
+_UNTOLD = "nothing tells the MPI: no launch line, no --stack"
+_WITHIN = 0.01  # of the default's time: predictions that differ by less decide nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackPath:
+    """The stack that predictions are made for; without one copies go straight between GPUs.
+
+    `untold` says why there is none, "" where that was asked for.
+    """
+
+    stack: Stack | None = None
+    untold: str = ""
+
+    def is_staged(self, traffic: Traffic) -> bool:
+        """Whether the stack sends the typical message between GPUs through host memory."""
+        if self.stack is None or traffic.mapped_space is not MemorySpace.DEVICE:
+            return False
+        rule = self.stack.rule
+        return rule.protocol_of(evaluation.typical_bytes(traffic)) is CopyProtocol.STAGED
+
+    def machine_for(
+        self, machine: Topology, traffic: Traffic, schedule: Schedule | None = None
+    ) -> Topology:
+        """The machine as the stack uses it for this traffic.
+
+        By measured curves where there are those of the stack's protocols; else a staged message
+        takes the links to host memory and back, and any other the routes as they are.
+
+        Args:
+            machine: as it was read.
+            traffic: whose messages count.
+            schedule: the phases that the traffic is the sum of, if it has any.
+        """
+        if self.stack is None or traffic.mapped_space is not MemorySpace.DEVICE:
+            return machine
+        rule, size = self.stack.rule, evaluation.typical_bytes(traffic)
+        if evaluation.measured_protocols(machine) >= rule.protocols:
+            return evaluation.under_rule(machine, rule, size)
+        if not self.is_staged(traffic):
+            return machine
+        phases = [traffic.mapped_table()] if schedule is None else schedule.phases
+        return evaluation.in_pieces(
+            topology.through_host_memory(machine),
+            size,
+            self.stack.piece_bytes,
+            max(map(_partners, phases), default=1),
+        )
+
+    def notes(self, traffics: Sequence[Traffic]) -> tuple[str, ...]:
+        """What a reader of predictions must know, if the path of some is not the direct one.
+
+        Args:
+            traffics: one, or several of one pattern by size.
+        """
+        count = sum(map(self.is_staged, traffics))
+        if self.stack is None or not count:
+            return ()
+        few = "" if count == len(traffics) else f" at {count} of {len(traffics)} sizes"
+        return (f"{_words(self.stack)}{few}: predicted on that path; {_ADVISE}",)
+
+    def assumption(
+        self, machine: Topology, traffic: Traffic, device_of_rank: Sequence[int]
+    ) -> tuple[Premise, bool] | None:
+        """What an MPI that stages all messages would change, and whether it decides the gain.
+
+        None where the stack is told, or plays no part.
+        """
+        if not self.untold or traffic.mapped_space is not MemorySpace.DEVICE:
+            return None
+        default = evaluation.default_placement(traffic.ranks, machine)
+        times = [
+            [evaluator.evaluate(order).predicted_s for order in (default, device_of_rank)]
+            for evaluator in (
+                evaluation.Evaluator(machine, traffic),
+                evaluation.Evaluator(topology.through_host_memory(machine), traffic),
+            )
+        ]
+        (before, after), (staged_before, staged_after) = times
+        if not (before > 0 and after > 0 and staged_before > 0):
+            return None
+        ratio = staged_after / after
+        premise = Premise(
+            what="stack",
+            low=min(1.0, ratio),
+            nominal=1.0,
+            high=max(1.0, ratio),
+            unit="times the link time of direct copies",
+            source=f"{self.untold}; an MPI may send through host memory",
+        )
+        return premise, staged_after / staged_before - after / before > _WITHIN
+
+
+_ADVISE = "`toposeat advise` looks for settings that are faster"
+
+
+def map_on_path(
+    machine: Topology, traffic: Traffic, options: MapOptions, path: StackPath
+) -> MappingResult:
+    """Place ranks on the machine as the stack uses it; `mapping.map_traffic` says more."""
+    result = mapping.map_traffic(path.machine_for(machine, traffic), traffic, options)
+    return replace(result, notes=(*result.notes, *path.notes([traffic])))
+
+
+def path_of_stack(
+    name: str | None,
+    command: Sequence[str] | None,
+    machine: Topology,
+    ranks: int,
+    *,
+    environment: Mapping[str, str],
+) -> StackPath:
+    """The stack by name, else by the launch line, as it behaves with so many ranks on a machine.
+
+    Args:
+        name: of `StackKind`, "direct", or None.
+        command: the launch line with its program, None without one.
+        machine: with its GPUs.
+        ranks: of the job.
+        environment: of the job.
+
+    Raises:
+        UsageError: no stack has this name, or it is not known on these GPUs.
+    """
+    if name == DIRECT:
+        return StackPath()
+    if name is not None:
+        return StackPath(stack=on_machine(launch.named_stack(name, environment), machine, ranks))
+    if command is None:
+        return StackPath(untold=_UNTOLD)
+    try:
+        return StackPath(stack=on_machine(launch.stack_of(command, environment), machine, ranks))
+    except (UsageError, MissingProgramError) as error:
+        return StackPath(untold=error.message)
+
+
+def check_gpu_aware(command: Sequence[str], *, environment: Mapping[str, str]) -> None:
+    """Refuse a run with device buffers whose MPI takes none: it would end in a segmentation fault.
+
+    Raises:
+        UnavailableError: this MPI takes no device buffers.
+        UsageError: a line that cannot be taken apart.
+        MissingProgramError: the launcher does not exist.
+    """
+    why = launch.why_not_gpu_aware(command, environment)
+    if why:
+        raise UnavailableError(
+            f"this MPI is not GPU-aware: {why}",
+            hint="load a GPU-aware MPI (docs/how-to/choose-a-protocol.md), or use host buffers",
+        )
+
+
+def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
+    """The stack as it is expected to behave with so many ranks on the GPUs of a machine.
+
+    Raises:
+        UsageError: GPUs that no setting is known for.
+    """
+    known = {Vendor.NVIDIA, Vendor.UNKNOWN}
+    known |= {Vendor.INTEL} if stack.kind is StackKind.INTEL_MPI else set()
+    others = {device.vendor for device in machine.devices} - known
+    if others:
+        raise UsageError(
+            f"{machine.name} has GPUs of {', '.join(sorted(each.value for each in others))}; the"
+            " known settings are for NVIDIA GPUs",
+            hint="to compare protocols there: toposeat map TRAFFIC -t SRC --stack per-pair",
+        )
+    has_nvlink = any(link.kind is LinkKind.NVLINK for link in machine.links)
+    untold = launch.NVLINK_GPU if has_nvlink else ""
+    names = [device.name or untold for device in machine.devices]
+    return launch.for_devices(stack, names, -(-ranks // len(machine.hosts)))
+
+
+def _words(stack: Stack) -> str:
+    """`openmpi-ucx 4.1.4 sends through host memory, not straight between GPUs (assumed: ...)`."""
+    name = " ".join(filter(None, (stack.kind.value, stack.version)))
+    why = stack.statements[-1] if stack.statements else None
+    said = f" ({why.basis.value}: {why.text})" if why else ""
+    return f"{name} sends through host memory, not straight between GPUs{said}"
+
+
+def _partners(table: PairTable) -> int:
+    """How many others a rank sends to, at most."""
+    other = table.source != table.target
+    return int(np.bincount(table.source[other]).max(initial=0))

@@ -1,0 +1,187 @@
+"""The way that messages take through the MPI: by hand, and against clocked runs that were kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.launch.test_stack import fake_open_mpi
+from toposeat import evaluation, pipeline, profile, topology
+from toposeat.cli.main import main
+from toposeat.emulation import scaled_topology
+from toposeat.errors import UsageError
+from toposeat.model.topology import LinkKind, Topology
+from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.pipeline import StackPath, path_of_stack
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def k80() -> Topology:
+    return topology.read_topology("k80-16")
+
+
+def path(name: str | None, machine: Topology, ranks: int, **variables: str) -> StackPath:
+    return path_of_stack(name, None, machine, ranks, environment=variables)
+
+
+def exchange(size: int) -> Traffic:
+    return profile.pattern_traffic(f"stencil2d:1x2,bytes={size}")
+
+
+# Milliseconds of one exchange by a real UCX 1.22 left to itself under Open MPI 4.1.4, on the
+# stand-in of k80-16 with links x 0.01, 22 November 2026: two ranks on these devices.
+CLOCKED = {
+    (0, 1): {400000: 4.05, 1048576: 77.68, 4194304: 233.20, 16777216: 854.77},
+    (0, 2): {1000000: 64.42, 4194304: 199.23, 16777216: 731.18},
+    (0, 4): {1000000: 37.89, 4194304: 118.11, 16777216: 428.07},
+    (0, 8): {1000000: 37.88, 4194304: 116.98, 16777216: 431.14},
+}
+
+
+@pytest.mark.parametrize("devices", CLOCKED)
+def test_pairs_take_what_was_clocked(devices: tuple[int, int]) -> None:
+    """Near and far pairs: direct up to 766399 bytes, then through the host in pieces."""
+    machine = scaled_topology(k80(), 0.01)
+    taken = path("openmpi-ucx", machine, 2)
+    for size, milliseconds in CLOCKED[devices].items():
+        used = taken.machine_for(machine, exchange(size))
+        predicted = evaluation.evaluate(used, exchange(size), devices).predicted_s
+        assert predicted * 1e3 == pytest.approx(milliseconds, rel=0.05), size
+
+
+def test_a_staged_message_by_hand() -> None:
+    """Both GPUs of a board go up its uplink and down; the way down begins one piece later."""
+    machine = k80()
+    uplink = machine.link_of_id["pcie:board0-switch0"].forward_bytes_per_s.value
+    used = path("openmpi-ucx", machine, 2).machine_for(machine, exchange(4 * MIB))
+    found = evaluation.evaluate(used, exchange(4 * MIB), (0, 1)).predicted_s
+    assert found == pytest.approx(18e-6 + 2 * 4 * MIB * (1 + 1 / 8) / uplink)
+    larger = path("openmpi-ucx", machine, 2, UCX_RNDV_FRAG_SIZE="host:2M")
+    used = larger.machine_for(machine, exchange(4 * MIB))
+    found = evaluation.evaluate(used, exchange(4 * MIB), (0, 1)).predicted_s
+    assert found == pytest.approx(18e-6 + 2 * 4 * MIB * (1 + 1 / 2) / uplink)
+
+
+def test_what_changes_nothing() -> None:
+    machine, traffic = k80(), exchange(MIB)
+    assert path("direct", machine, 2).machine_for(machine, traffic) is machine
+    assert path(None, machine, 2).machine_for(machine, traffic) is machine
+    assert path("openmpi-ob1", machine, 2).machine_for(machine, traffic) is machine
+    put = path("openmpi-ucx", machine, 2, UCX_RNDV_SCHEME="put_zcopy")
+    assert put.machine_for(machine, traffic) is machine
+    assert put.notes([traffic]) == ()
+    small = exchange(400000)
+    ucx = path("openmpi-ucx", machine, 2)
+    assert ucx.machine_for(machine, small) is machine
+    (table,) = traffic.tables.values()
+    (kind, _) = next(iter(traffic.tables))
+    host = Traffic(ranks=2, origin="test", tables={(kind, MemorySpace.HOST): table})
+    assert ucx.machine_for(machine, host) is machine
+    assert "at 1 of 2 sizes" in ucx.notes([small, traffic])[0]
+
+
+def test_staged_messages_take_no_device_links() -> None:
+    machine = topology.read_topology("dgx-1v")
+    used = topology.through_host_memory(machine)
+    devices = {device.id for device in machine.devices}
+    for route in machine.routes:
+        same = used.route_of_pair[route.source, route.target]
+        if route.target in devices:
+            assert same.staged
+            kinds = {machine.link_of_id[link].kind for link in same.links}
+            assert LinkKind.NVLINK not in kinds
+            assert same.path_class is route.path_class
+        else:
+            assert same == route
+    used.check()
+
+
+def test_what_is_assumed_without_a_stack() -> None:
+    machine, traffic = k80(), exchange(MIB)
+    found = path(None, machine, 2).assumption(machine, traffic, (0, 1))
+    assert found is not None
+    premise, decides = found
+    assert (premise.what, premise.low, premise.nominal) == ("stack", 1.0, 1.0)
+    assert premise.high > 4  # up and down the uplink instead of over the board's switch
+    assert not decides  # the default itself
+    assert path(None, machine, 2).assumption(machine, traffic, (4, 5)) is not None
+    far = path(None, machine, 2).assumption(machine, traffic, (0, 8))
+    assert far is not None
+    assert not far[1]  # the far pair is faster if all is staged
+    assert path("direct", machine, 2).assumption(machine, traffic, (0, 1)) is None
+
+
+def test_map_and_bench_predict_the_stacks_path(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("UCX_RNDV_SCHEME", "UCX_TLS"):
+        monkeypatch.delenv(name, raising=False)
+    words = ["stencil2d:2x4", "-t", "k80-16"]
+    place = str(tmp_path / "p.place")
+    assert main(["map", *words, "--stack", "openmpi-ucx", "-o", place, "--json"]) == 0
+    mapped = json.loads(capsys.readouterr().out)
+    assert mapped["stack"]["kind"] == "openmpi-ucx"
+    assert "premises" not in mapped or not mapped["premises"]["assumed"]
+    assert "sends through host memory" in mapped["notes"][-1]
+    assert "toposeat advise" in mapped["notes"][-1]
+    assert mapped["placed"]["predicted_s"] < 0.55 * mapped["default"]["predicted_s"]
+    assert main(["map", *words, "--json"]) == 0
+    untold = json.loads(capsys.readouterr().out)
+    assert untold["stack"] is None
+    assert [each["what"] for each in untold["premises"]["assumed"]][-1] == "stack"
+
+    compared = ["compare", place, "-t", "k80-16", "--traffic", "stencil2d:2x4", "--json"]
+    assert main([*compared, "--stack", "openmpi-ucx"]) == 0
+    said = capsys.readouterr()
+    assert "sends through host memory" in said.err
+    rows = json.loads(said.out)["predicted"]
+    assert rows[1]["predicted_s"] == pytest.approx(mapped["placed"]["predicted_s"])
+
+    on_model = ["bench", *words, "--on", "model", "--sizes", "1M", "--json"]
+    assert main([*on_model, "--stack", "openmpi-ucx"]) == 0
+    bench = json.loads(capsys.readouterr().out)
+    assert bench["rows"][0]["default_s"] == pytest.approx(mapped["default"]["predicted_s"])
+    assert "sends through host memory" in bench["notes"][0]
+    collective = ["bench", "alltoall:4x2x2", "-t", "k80-16", "--on", "model", "--sizes", "64K,1M"]
+    assert main([*collective, "--stack", "openmpi-ucx", "--json"]) == 0
+    assert "sends through host memory" in json.loads(capsys.readouterr().out)["notes"][0]
+
+
+def test_a_stack_is_for_messages_between_gpus(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["bench", "ring:4", "-t", "k80-16", "--stack", "openmpi-ucx"]
+    assert main([*words, "--on", "smpi"]) == 2
+    assert main([*words, "--", fake_open_mpi(tmp_path), "-n", "4"]) == 2
+    assert "not for host buffers" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="no stack 'lam'"):
+        path("lam", k80(), 4)
+
+
+def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mpirun = fake_open_mpi(tmp_path, "pml:ob1")
+    with (tmp_path / "ompi_info").open("a") as script:
+        script.write("echo 'mca:mpi:base:param:mpi_built_with_cuda_support:value:false'\n")
+    line = ["--buffers", "device", "--", mpirun, "-n", "4"]
+    assert main(["bench", "ring:4", "-t", "k80-16", *line]) == 1
+    said = capsys.readouterr().err
+    assert "this MPI is not GPU-aware: openmpi-ob1 5.0.1 is built without a GPU library" in said
+    (tmp_path / "p.place").write_text("")
+    assert main(["map", "ring:4", "-t", "k80-16", "-f", "-o", str(tmp_path / "p.place")]) == 0
+    compared = ["compare", str(tmp_path / "p.place"), "-t", "k80-16", "--traffic", "ring:4"]
+    assert main([*compared, "--dry-run", "--", mpirun, "-n", "4", "true"]) == 0
+    assert "This MPI is not GPU-aware" in capsys.readouterr().err
+
+
+def test_a_srun_line_tells_nothing() -> None:
+    found = path_of_stack(None, ["srun", "-n", "2", "./app"], k80(), 2, environment={})
+    assert found.stack is None
+    assert "does not tell which MPI" in found.untold
+    ucx = pipeline.path_of_stack("openmpi-ucx", ["srun", "./app"], k80(), 2, environment={})
+    assert ucx.stack is not None
