@@ -73,8 +73,24 @@ RT_EXPORT void __cudaRegisterFunction(void **binary, const char *kernel, char *d
 
 IGNORED(__cudaRegisterVar)
 IGNORED(__cudaRegisterHostVar)
-IGNORED(__cudaRegisterManagedVar)
 IGNORED(__cudaRegisterUnifiedTable)
+
+/* One that the host reaches as well is a pointer, which stays NULL. */
+RT_EXPORT void __cudaRegisterManagedVar(void **binary, void **host, char *device_name,
+                                        const char *name, int external, size_t bytes, int constant,
+                                        int global);
+RT_EXPORT void __cudaRegisterManagedVar(void **binary, void **host, char *device_name,
+                                        const char *name, int external, size_t bytes, int constant,
+                                        int global) {
+  (void)binary;
+  (void)host;
+  (void)device_name;
+  (void)external;
+  (void)bytes;
+  (void)constant;
+  (void)global;
+  emu_say("managed variable %s is not supported: it has no memory", name);
+}
 
 RT_EXPORT char __cudaInitModule(void **binary);
 RT_EXPORT char __cudaInitModule(void **binary) {
