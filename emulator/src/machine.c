@@ -130,7 +130,6 @@ static void read_device(struct reader *reader) {
   struct emu_device *device = &reader->machine->device[device_number(reader)];
   copy_word(reader, device->pci, sizeof device->pci);
   copy_word(reader, device->uuid, sizeof device->uuid);
-  device->numa = (int)whole(reader, 1 << 20);
   device->capability = (int)whole(reader, 1000);
   device->pcie_generation = (int)whole(reader, 99);
   device->pcie_width = (int)whole(reader, 99);

@@ -47,7 +47,6 @@ struct emu_device {
   char uuid[48]; /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
   char name[64];
   uint64_t memory_bytes;
-  int numa;
   int capability;                  /* 37 for 3.7 */
   int pcie_generation, pcie_width; /* 0: nobody knows */
   double copy_bytes_per_ns;        /* within the device */

@@ -183,7 +183,6 @@ class _Writer:
             device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
             device.uuid
             or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.topology.name}/{number}')}",
-            device.numa_node or 0,
             next((value for part, value in _CAPABILITY if part in device.name), 70),
             *self._pcie(device),
             device.memory_bytes or DEFAULT_MEMORY_BYTES,
