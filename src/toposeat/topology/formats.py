@@ -27,6 +27,8 @@ class Format(Registered):
 
     def parse(self, source: FileText | Path) -> Topology:
         """What the source says."""
+        if isinstance(source, FileText):
+            source.hint = f"save the whole output again: {self.command}"
         parsed: Topology = self._function("parse")(source)
         return parsed
 
@@ -38,6 +40,8 @@ FORMATS: tuple[Format, ...] = (
         tells="measured bandwidth of pairs by copy engine and by kernels, and of host copies",
         reader="nvbandwidth",
         words=r"nvbandwidth|Running\s+\w+_(?:ce|sm)",
+        heading=r"nvbandwidth Version|^[\s#>*|]*Running\s+(?:host|device|all|one)_"
+        r"(?:to_|device_|local_)\w+_(?:ce|sm)\.?\s*$",
     ),
     Format(
         name="rocm-smi --showtopo",
@@ -45,6 +49,7 @@ FORMATS: tuple[Format, ...] = (
         tells="which pairs have xGMI or PCIe only, NUMA nodes; of bandwidths only the range",
         reader="rocm_smi",
         words=r"between (?:two gpus|drm devices)",
+        heading=r"(?:weight|hops|link type|link accessibility) between two gpus",
     ),
     Format(
         name="amd-smi topology",
@@ -52,6 +57,7 @@ FORMATS: tuple[Format, ...] = (
         tells="PCI bus ids, xGMI or PCIe, range of bandwidths, access, partitions",
         reader="amd_smi",
         words=r' table\b|"bdf"',
+        heading=r"^\W*(?:access|weight|hops|link type|numa bw) table\b",
     ),
     Format(
         name="KFD topology text",
@@ -66,6 +72,7 @@ FORMATS: tuple[Format, ...] = (
         tells="measured bandwidth of AMD pairs and host copies per NUMA node, access, distances",
         reader="rocm_bandwidth_test",
         words=r"RocmBandwidthTest|^\s*D/D\s+0",
+        heading=r"^\s*Device: 0,(?!.*pciBusID)|RocmBandwidthTest",
     ),
     Format(
         name="TransferBench p2p",
@@ -73,6 +80,7 @@ FORMATS: tuple[Format, ...] = (
         tells="measured bandwidth of pairs, reading or writing, and of host copies per NUMA node",
         reader="transferbench",
         words=r"TransferBench|peak bandwidth GB/s",
+        heading=r"^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",
     ),
     Format(
         name="toposeat topology JSON",
@@ -101,6 +109,8 @@ FORMATS: tuple[Format, ...] = (
         tells="names, PCI bus ids, UUIDs, memory, PCIe links now and at best, MIG; no relations",
         reader="nvidia_smi_query",
         words=r"NVSMI LOG|<nvidia_smi_log\b",
+        heading=r"=+NVSMI LOG=+",
+        once=True,
     ),
     Format(
         name="p2pBandwidthLatencyTest",
@@ -108,6 +118,8 @@ FORMATS: tuple[Format, ...] = (
         tells="measured bandwidth and latency of pairs, peer access on and off, one way and both",
         reader="p2p_bandwidth_latency",
         words=r"P2P=|P2P \(Peer-to-Peer\)",
+        heading=r"^[\s#>*|]*(?:\[P2P \(Peer-to-Peer\) GPU|P2P Connectivity Matrix"
+        r"|(?:\w+directional\s+)?P2P=\w+\s+(?:Bandwidth|Latency).*Matrix)",
     ),
     Format(
         name="nvidia-smi --query-gpu CSV",
@@ -115,6 +127,10 @@ FORMATS: tuple[Format, ...] = (
         tells="of names, PCI bus ids, UUIDs, memory and PCIe links what was asked for",
         reader="nvidia_smi_csv",
         words=r"\b(?:name|uuid|index|bus_id)\b",
+        heading=r"^\s*(?:gpu_(?:uuid|bus_id|name)|pci\.bus_id)\s*$"
+        r"|^(?=(?:.*\b(?:index|name|uuid|bus_id|gpu_\w+|pcie\.\w+|memory\.total)\b){2})"
+        r"[a-z_.]+(?: \[\w+\])?(?:\s*,\s*[a-z_.]+(?: \[\w+\])?)+\s*$",
+        once=True,
     ),
     Format(
         name="xpu-smi topology -m",
@@ -122,6 +138,8 @@ FORMATS: tuple[Format, ...] = (
         tells="Intel tiles, Xe Link lanes, MDF, PCIe relations, near CPUs; no speeds",
         reader="xpu_smi",
         words=r"GPU\s?\d+/\d",
+        heading=r"^[\s#>*|]*(?:GPU\s?\d+/\d+[\s|]*)+(?:CPU\s*Affinity[\s|]*)?$",
+        once=True,
     ),
     Format(
         name="nvidia-smi nvlink -s and -L",
@@ -129,6 +147,7 @@ FORMATS: tuple[Format, ...] = (
         tells="state and rate of every NVLink lane; names, UUIDs, MIG slices; no relations",
         reader="nvidia_smi_nvlink",
         words=r"\(UUID: GPU-",
+        heading=r"^[\s#>*|]*GPU \d{1,4}: .{0,120}\(UUID: GPU-[0-9a-f-]{8,40}\)\s*$",
     ),
     Format(
         name="nvidia-smi topo -p2p",
@@ -226,7 +245,7 @@ def parse_outputs(file: FileText) -> list[Topology]:
     Raises:
         InputError: damaged, or of unknown format, with file and line.
     """
-    outputs = outputs_of(file)
+    outputs = outputs_of(file, FORMATS)
     if len(outputs) == 1:
         return [parse_file(file)]
     parts = [parse_file(output) for output in outputs]

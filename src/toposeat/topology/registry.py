@@ -25,6 +25,9 @@ class Registered:
             `ValueError` for what describes nothing possible.
         words: a regular expression, case ignored, found in the beginning of every file of this
             kind; the reader is imported, to look closer, where it is found.
+        heading: a regular expression, case ignored, found in lines that begin an output of this
+            kind, for files that hold the outputs of several commands; "" for what stands alone.
+        once: whether a second such line begins another output.
     """
 
     package: ClassVar[str]
@@ -34,6 +37,8 @@ class Registered:
     tells: str
     reader: str
     words: str = ""
+    heading: str = ""
+    once: bool = False
 
     def looks_like(self, source: FileText | Path) -> bool:
         """Whether a source is, or was meant to be, of this kind."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from toposeat.model.topology import Bond, Topology
 from toposeat.topology.formats import parse_file
 from toposeat.topology.graph.relation import UNKNOWN, Relation
+from toposeat.topology.readers import nvidia_smi_topo
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.told import is_whole
 
@@ -21,6 +22,11 @@ def facts_of(path: Path) -> Topology:
 def facts_of_text(text: str, name: str = "f.txt") -> Topology:
     """The same for a text."""
     return as_facts(parse_file(FileText(text, Path(name))))
+
+
+def matrix_of_text(text: str, path: str | Path = "f.txt") -> Topology:
+    """What a text says as output of `nvidia-smi topo -m`, whatever the registry takes it for."""
+    return nvidia_smi_topo.parse(FileText(text, Path(path)))
 
 
 def as_facts(parsed: Topology) -> Topology:

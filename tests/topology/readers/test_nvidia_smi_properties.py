@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.readers.recorded import relation
+from tests.topology.readers.recorded import matrix_of_text, relation
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.relation import UNKNOWN, relation_of_token
 from toposeat.topology.merge import merge_topologies
-from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
 
 TOKENS = ("NV1", "NV2", "NV12", "NV18", "PIX", "PXB", "PHB", "NODE", "SYS")
 CPUS = ("0-15,64-79", "16-31,80-95", "32-47", "48")
@@ -47,14 +46,14 @@ def test_reads_back_what_was_written(
     form: str, drawn: tuple[list[list[str]], int, list[str]]
 ) -> None:
     cells, gpus, cpus = drawn
-    check(parse_topo_matrix(RENDERERS[form](cells, gpus, cpus)), cells, gpus, cpus)
+    check(matrix_of_text(RENDERERS[form](cells, gpus, cpus)), cells, gpus, cpus)
 
 
 @settings(max_examples=60, deadline=None)
 @given(drawn=matrices())
 def test_any_matrix_becomes_a_routed_graph(drawn: tuple[list[list[str]], int, list[str]]) -> None:
     cells, gpus, cpus = drawn
-    matrix = parse_topo_matrix(RENDERERS["tabs_new"](cells, gpus, cpus))
+    matrix = matrix_of_text(RENDERERS["tabs_new"](cells, gpus, cpus))
     topology = merge_topologies([matrix], "any")
     assert len(topology.routes) == gpus * (len(cells) - 1)
     for route in topology.routes:
@@ -86,7 +85,7 @@ def test_no_truncation_passes_silently(form: str) -> None:
         accepted = 0
         for cut in range(len(text)):
             try:
-                matrix = parse_topo_matrix(text[:cut])
+                matrix = matrix_of_text(text[:cut])
             except InputError:
                 continue
             accepted += 1
@@ -126,7 +125,7 @@ def test_mutated_text_raises_nothing_but_input_errors(
         )
         text = text[:place] + new + text[place + length :]
     try:
-        matrix = parse_topo_matrix(text, path="mutated")
+        matrix = matrix_of_text(text, "mutated")
     except InputError as error:
         assert "\n" not in error.message
         assert error.hint
@@ -138,6 +137,6 @@ def test_mutated_text_raises_nothing_but_input_errors(
 @given(st.text(max_size=400))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        parse_topo_matrix(text)
+        matrix_of_text(text)
     except InputError as error:
         assert error.hint

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.topology.readers.recorded import relation, relations, row_of
+from tests.topology.readers.recorded import matrix_of_text, relation, relations, row_of
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 from toposeat.topology.graph.relation import UNKNOWN
 from toposeat.topology.merge import merge_topologies
-from toposeat.topology.readers.nvidia_smi_topo import parse_topo_matrix
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def recorded(shared_dir: Path) -> Path:
 
 
 def read(path: Path) -> Topology:
-    return parse_topo_matrix(path.read_bytes().decode(), path=path)
+    return matrix_of_text(path.read_bytes().decode(), path)
 
 
 def token(matrix: Topology, a: str, b: str) -> str:
@@ -253,7 +252,7 @@ def test_affinity_masked_by_the_job_is_not_trusted() -> None:
         "GPU1\tPIX\t X \tSOC\t0-3\t0\n"
         "GPU2\tSOC\tSOC\t X \t0-3\t0\n"
     )
-    topology = merge_topologies([parse_topo_matrix(text)], "masked")
+    topology = merge_topologies([matrix_of_text(text)], "masked")
     assert "affinity contradicts relations" in doubts(topology)
     assert [d.numa_node for d in topology.devices] == [None] * 3
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
@@ -266,7 +265,7 @@ def test_reports_relations_that_fit_no_tree() -> None:
         "GPU1    PIX      X      PIX\n"
         "GPU2    SYS     PIX      X\n"
     )
-    topology = merge_topologies([parse_topo_matrix(text)], "odd")
+    topology = merge_topologies([matrix_of_text(text)], "odd")
     assert "relations fit no tree: gpu0 and gpu2 are SYS" in doubts(topology)
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
 
@@ -279,7 +278,7 @@ def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
         "\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
         "GPU0\t X \tNV18\t0-55\t0\t\tN/A\nGPU1\tNV18\t X \t0-55\t0\t\tN/A\n"
     )
-    matrix = parse_topo_matrix(text)
+    matrix = matrix_of_text(text)
     assert tuple(d.name for d in matrix.devices) == ("NVIDIA H100 80GB HBM3",) * 2
     assert tuple(d.pci_bus_id for d in matrix.devices) == ("0000:1b:00.0", "0000:43:00.0")
     assert tuple(d.uuid for d in matrix.devices) == (
@@ -290,7 +289,7 @@ def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
 
 def test_one_blank_between_numa_node_and_gpu_numa_id() -> None:
     text = "  GPU0  CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0  X  0-3  1 N/A\n"
-    assert parse_topo_matrix(text).devices[0].numa_node == 1
+    assert matrix_of_text(text).devices[0].numa_node == 1
 
 
 def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
@@ -299,20 +298,20 @@ def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
         "GPU0\t X \tPIX\t0-47\t0\t\tN/A\nNIC0\tPIX\t X \t\t\t\t\n"
         "\nNIC Legend:\n\n  NIC0: mlx5_bond_0\n"
     )
-    matrix = parse_topo_matrix(text)
+    matrix = matrix_of_text(text)
     assert [n.name for n in matrix.nics] == ["mlx5_bond_0"]
     assert ([d.numa_node for d in matrix.devices], matrix.report) == ([0], ())
 
 
 def test_lower_case_x_and_empty_affinities() -> None:
-    matrix = parse_topo_matrix("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
+    matrix = matrix_of_text("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
     assert [d.cpus for d in matrix.devices] == [None, None]
     assert "affinity cells are empty" in matrix.report[0]
 
 
 def test_second_matrix_is_reported() -> None:
     text = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-1", "2-3"])
-    matrix = parse_topo_matrix(text + text)
+    matrix = matrix_of_text(text + text)
     assert any("another matrix at line" in line for line in matrix.report)
 
 
@@ -340,7 +339,7 @@ def test_second_matrix_is_reported() -> None:
 )
 def test_refuses(text: str, line: int | None, words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)) as caught:
-        parse_topo_matrix(text, path="f.txt")
+        matrix_of_text(text, "f.txt")
     assert caught.value.line == line
     assert caught.value.hint
 
@@ -365,7 +364,7 @@ def test_empty_cells_between_tabs_are_untold_and_shift_nothing(
 ) -> None:
     """CPU lists are empty where a job may use none of them; Grace lists its GPUs' own nodes too."""
     rows = f"{mark}GPU0\t X \tNV4\t{rests[0]}\n{mark}GPU1\tNV4\t X \t{rests[1]}\n"
-    matrix = parse_topo_matrix(mark + HEADER + rows)
+    matrix = matrix_of_text(mark + HEADER + rows)
     assert [d.cpus for d in matrix.devices] == cpus
     assert [d.numa_node for d in matrix.devices] == nodes
     untold = None in cpus or "\t\t\t" in rests[1]
@@ -378,17 +377,17 @@ def test_an_empty_cell_among_blanks_leaves_the_whole_row_untold() -> None:
         "GPU0     X      SYS                     0               N/A\n"
         "GPU1    SYS      X      16-31           1               N/A\n"
     )
-    matrix = parse_topo_matrix(text)
+    matrix = matrix_of_text(text)
     assert [(d.cpus, d.numa_node) for d in matrix.devices] == [(None, None), ("16-31", 1)]
     assert any("affinity cells are empty" in line for line in matrix.report)
 
 
 def test_an_empty_cell_of_a_pair_is_told_by_the_other_half_or_not_at_all() -> None:
     head = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\t\nGPU1\t\tX\tSYS\n"
-    matrix = parse_topo_matrix(head + "GPU2\tPHB\tSYS\tX\n")
+    matrix = matrix_of_text(head + "GPU2\tPHB\tSYS\tX\n")
     assert [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")] == ["NV4", "PHB"]
     assert not matrix.report
-    matrix = parse_topo_matrix(head + "GPU2\t\tSYS\tX\n")
+    matrix = matrix_of_text(head + "GPU2\t\tSYS\tX\n")
     assert relation(matrix, 0, 2) == UNKNOWN
     assert merge_topologies([matrix], "untold").route_of_pair["gpu0", "gpu1"].path_class == "NVL"
     assert "1 pairs have empty cells, first GPU0 - GPU2" in doubts(matrix)
@@ -400,7 +399,7 @@ def test_gpus_of_a_table_that_is_cut_in_the_rows_of_nics() -> None:
         "GPU0\t X \tPIX\tPIX\tSYS\t0-7\nGPU1\tPIX\t X \tPHB\tSYS\t0-7\n"
         "NIC0\tPIX\tPHB\t X \tSYS\t\nNIC1\tSYS\tSY"
     )
-    matrix = parse_topo_matrix(text)
+    matrix = matrix_of_text(text)
     assert [token(matrix, "GPU0", name) for name in ("GPU1", "NIC0", "NIC1")] == [
         "PIX", "PIX", "SYS",
     ]  # fmt: skip
@@ -414,7 +413,7 @@ def test_known_words_that_ran_together_are_cut_apart(glued: str) -> None:
         f"GPU0   X  {glued} SYS 0-7\nGPU1 NV12 X SYSNODE 0-7\n"
         "GPU2 NV4SYS X PIX 0-7\nGPU3 SYS NODE PIXX 0-7\n"
     )
-    matrix = parse_topo_matrix(text)
+    matrix = matrix_of_text(text)
     words = [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")]
     assert words + [token(matrix, "GPU1", "GPU3")] == ["NV12", "NV4", "NODE"]
     assert [d.cpus for d in matrix.devices] == ["0-7"] * 4

@@ -13,7 +13,7 @@ from tests.topology.readers.recorded import as_facts, peers, relation, relations
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
-from toposeat.topology.formats import parse_outputs
+from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.readers.several_outputs import outputs_of
 
@@ -87,7 +87,7 @@ def test_no_recorded_file_is_cut(shared_dir: Path) -> None:
     """Each recorded file is one output."""
     for path in sorted((shared_dir / "machines").glob("*/*.[tcm][xsd][tv]*")):
         file = read_file(path)
-        assert outputs_of(file) == [file], path
+        assert outputs_of(file, FORMATS) == [file], path
 
 
 def test_errors_keep_the_line_of_the_file() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.errors import InputError
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import counted_numbers, report_asymmetry, values_of
 from toposeat.topology.readers.tables import Table, clean_lines, find_tables
 
+FILE = FileText("", Path("f.txt"))
+
 
 def tables(text: str, *, square: bool = False) -> list[Table]:
-    spec = counted_numbers("save it again", r"[A-Za-z][\w\\/]{0,11}\s", square=square)
-    return find_tables(clean_lines(text), spec, "f.txt")
+    spec = counted_numbers(r"[A-Za-z][\w\\/]{0,11}\s", square=square)
+    return find_tables(clean_lines(text), spec, FILE)
 
 
 def written(values: np.ndarray, *, corner: str = "   D\\D", mark: str = "") -> str:
@@ -51,19 +55,19 @@ def test_reads_back_what_was_printed(several: list[np.ndarray], corner: str, mar
     found = tables(text)
     assert len(found) == len(several)
     for table, values in zip(found, several, strict=True):
-        np.testing.assert_array_equal(values_of(table), values)
+        np.testing.assert_array_equal(values_of(table, FILE), values)
         assert table.corner.strip() == corner.strip()
 
 
 def test_lines_count_from_one() -> None:
     (table,) = tables("title\n\n   D\\D  0  1\n  0  1.5  2\n\n  1  3  4\nend\n")
     assert (table.line, [row.line for row in table.rows]) == (3, [4, 6])
-    assert values_of(table).tolist() == [[1.5, 2.0], [3.0, 4.0]]
+    assert values_of(table, FILE).tolist() == [[1.5, 2.0], [3.0, 4.0]]
 
 
 def test_numbers_of_two_decimals_that_ran_together_are_cut() -> None:
     (table,) = tables("     0      1\n 0 2474.761037.19\n 1  36.36 2512.44\n")
-    assert values_of(table).tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
+    assert values_of(table, FILE).tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeVar
 
 from toposeat.errors import InputError
@@ -20,7 +19,7 @@ from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import Bond, Device, FactKind, PathClass, Topology, canonical_pci
 from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
-from toposeat.topology.readers.file_text import Place, line_at
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import WORD, Line, Table, TableSpec, find_table, sections
 from toposeat.topology.readers.words import WordAt, unknown_pairs, words_of
 from toposeat.topology.told import told_machine
@@ -45,15 +44,14 @@ def _is_type(word: str) -> bool:
 
 
 def read_tables(
-    lines: Sequence[Line], titles: Mapping[str, str], path: Path, save: str
+    lines: Sequence[Line], titles: Mapping[str, str], file: FileText
 ) -> list[tuple[str, Table]]:
     """The tables below known titles, with the kind of each.
 
     Args:
         lines: of the file, cleaned.
         titles: patterns of titles (lower case) -> kinds.
-        path: for messages.
-        save: the hint.
+        file: for messages.
 
     Raises:
         InputError: a table without rows, with rows missing, twice or cut.
@@ -64,7 +62,6 @@ def read_tables(
         return next((kind for title, kind in titles.items() if re.fullmatch(title, bare)), None)
 
     spec = TableSpec(
-        save=save,
         label=_LABEL,
         name=_name,
         first=r"GPU\d|[0-9a-f]{4}",
@@ -73,7 +70,7 @@ def read_tables(
     )
     found = []
     for kind, _, below in sections(lines, kind_of):
-        table = find_table(below, spec, path)
+        table = find_table(below, spec, file)
         if table is not None:
             found.append((kind, table))
     return found
@@ -84,19 +81,6 @@ def _name(match: re.Match[str]) -> str:
     return f"GPU{int(bracketed or plain)}" if bus is None else canonical_pci(bus)
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell of a table and where it stands."""
-
-    text: str
-    place: Place = None
-
-    @property
-    def line(self) -> int | None:
-        """The line it stands in, if that is known."""
-        return line_at(self.place)
-
-
 @dataclass(kw_only=True)
 class AmdPairs:
     """All that a tool printed of pairs, kind by kind, and of single devices.
@@ -105,28 +89,22 @@ class AmdPairs:
     """
 
     origin: str
-    path: Path
-    hint: str
+    file: FileText
     devices: list[Device]
-    tables: dict[str, dict[tuple[int, int], Cell]] = field(default_factory=dict)
+    tables: dict[str, dict[tuple[int, int], WordAt]] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
 
     def add(self, kind: str, table: Table) -> None:
         """Take in a table; its labels must be those of the devices, in any order."""
         labels = [device.id for device in self.devices]
         if sorted(table.columns) != sorted(labels):
-            raise InputError(
-                f"the {kind} table has other devices than the table before",
-                path=self.path,
-                line=table.line,
-                hint=self.hint,
+            raise self.file.refusal(
+                f"the {kind} table has other devices than the table before", table.line
             )
         if kind in self.tables:
             self.report.append(f"a second {kind} table at line {table.line} was not read")
             return
-        self.tables[kind] = {
-            pair: Cell(at.word, at.place) for pair, at in words_of(table, labels).items()
-        }
+        self.tables[kind] = words_of(table, labels)
 
     def facts(self) -> Topology:
         """What the tables state together.
@@ -138,9 +116,7 @@ class AmdPairs:
         weights = self._symmetric("weight", self._number)
         bandwidths = self._pairs("bandwidth", self._range)
         if not types and not weights:
-            raise InputError(
-                "no table of link types or weights found", path=self.path, hint=self.hint
-            )
+            raise self.file.refusal("no table of link types or weights found")
         xgmi = {pair for pair, kind in types.items() if kind == "XGMI" and pair[0] < pair[1]}
         self._check_weights(types, weights)
         links = self._links(xgmi, weights, bandwidths)
@@ -158,14 +134,13 @@ class AmdPairs:
     def _types(self) -> dict[tuple[int, int], str]:
         """XGMI, PCIE, or "" where the word says nothing or is not known."""
         cells = self.tables.get("type", {})
-        words = {pair: WordAt(cell.text.upper(), cell.place) for pair, cell in cells.items()}
+        words = {pair: WordAt(cell.word.upper(), cell.place) for pair, cell in cells.items()}
         unknown_pairs(
             words,
             _is_type,
             lambda i: self.devices[i].id,
             self.report,
-            path=self.path,
-            hint=self.hint,
+            self.file,
         )
         return self._symmetric("type", self._type)
 
@@ -264,7 +239,7 @@ class AmdPairs:
             )
 
     def _symmetric(
-        self, kind: str, read: Callable[[Cell], _Value | None]
+        self, kind: str, read: Callable[[WordAt], _Value | None]
     ) -> dict[tuple[int, int], _Value]:
         """A kind whose halves must agree; where one half is missing, the other serves for both."""
         found = self._pairs(kind, read)
@@ -272,17 +247,15 @@ class AmdPairs:
             back = found.setdefault((j, i), value)
             if back != value:
                 cell = self.tables[kind][j, i]
-                raise InputError(
+                raise self._refusal(
                     f"the {kind} table is asymmetric: {self._name((i, j))} is {value}, the other"
                     f" way it is {back}",
-                    path=self.path,
-                    line=cell.line,
-                    hint=self.hint,
+                    cell,
                 )
         return found
 
     def _pairs(
-        self, kind: str, read: Callable[[Cell], _Value | None]
+        self, kind: str, read: Callable[[WordAt], _Value | None]
     ) -> dict[tuple[int, int], _Value]:
         return {
             pair: value
@@ -290,23 +263,23 @@ class AmdPairs:
             if (value := read(cell)) is not None
         }
 
-    def _type(self, cell: Cell) -> str | None:
-        text = cell.text.upper()
+    def _type(self, cell: WordAt) -> str | None:
+        text = cell.word.upper()
         if text in _TYPES:
             return text
         if _is_type(text) or WORD.fullmatch(text):
             return ""
-        raise self._refusal(f"unknown link type {cell.text!r:.40}", cell)
+        raise self._refusal(f"unknown link type {cell.word!r:.40}", cell)
 
-    def _number(self, cell: Cell) -> int | None:
-        if re.fullmatch(r"\d{1,9}", cell.text, re.ASCII):
-            return int(cell.text)
-        if cell.text.upper() in _UNKNOWN_TYPES:
+    def _number(self, cell: WordAt) -> int | None:
+        if re.fullmatch(r"\d{1,9}", cell.word, re.ASCII):
+            return int(cell.word)
+        if cell.word.upper() in _UNKNOWN_TYPES:
             return None
-        raise self._refusal(f"a weight must be a number, not {cell.text!r:.40}", cell)
+        raise self._refusal(f"a weight must be a number, not {cell.word!r:.40}", cell)
 
-    def _range(self, cell: Cell) -> tuple[float, float] | None:
-        match = _RANGE.fullmatch(cell.text)
+    def _range(self, cell: WordAt) -> tuple[float, float] | None:
+        match = _RANGE.fullmatch(cell.word)
         if match:
             least, most = sorted(int(n) * _MB for n in match.groups())
             try:
@@ -314,20 +287,20 @@ class AmdPairs:
             except ValueError as error:
                 raise self._refusal(str(error), cell) from None
             return (least, most) if most else None
-        if cell.text.upper() in _UNKNOWN_TYPES or cell.text.startswith("AMDSMI_"):
+        if cell.word.upper() in _UNKNOWN_TYPES or cell.word.startswith("AMDSMI_"):
             return None
-        raise self._refusal(f"a bandwidth must be MIN-MAX or N/A, not {cell.text!r:.40}", cell)
+        raise self._refusal(f"a bandwidth must be MIN-MAX or N/A, not {cell.word!r:.40}", cell)
 
-    def _access(self, cell: Cell) -> bool | None:
-        text = cell.text.upper()
+    def _access(self, cell: WordAt) -> bool | None:
+        text = cell.word.upper()
         if text in _ACCESS:
             return _ACCESS[text]
         if text in _UNKNOWN_TYPES:
             return None
-        raise self._refusal(f"access must be True or False, not {cell.text!r:.40}", cell)
+        raise self._refusal(f"access must be True or False, not {cell.word!r:.40}", cell)
 
-    def _refusal(self, message: str, cell: Cell) -> InputError:
-        return InputError(message, path=self.path, line=cell.line, hint=self.hint)
+    def _refusal(self, message: str, cell: WordAt) -> InputError:
+        return self.file.refusal(message, cell.line)
 
     def _name(self, pair: tuple[int, int]) -> str:
         return f"{self.devices[pair[0]].id} to {self.devices[pair[1]].id}"

@@ -12,13 +12,13 @@ from typing import Any
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Device, Topology, Vendor, canonical_pci
-from toposeat.topology.readers.amd_facts import AmdPairs, Cell, read_tables
+from toposeat.topology.readers.amd_facts import AmdPairs, read_tables
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import line_of, parse_json_after_words, place_of
 from toposeat.topology.readers.tables import MAX_ENDPOINTS, clean_lines
+from toposeat.topology.readers.words import WordAt
 
 _Steps = tuple[str | int, ...]  # to a value of JSON
-_SAVE = "save the whole output again: amd-smi topology > FILE"
 _TITLES = {
     r"access table": "access",
     r"weight table": "weight",
@@ -41,11 +41,6 @@ def looks_like(file: FileText) -> bool:
     return _TITLE.search(file.start) is not None or _is_json(file)
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line is the title of one of the tables."""
-    return _TITLE.match(text) is not None
-
-
 def parse(file: FileText) -> Topology:
     """Read the tables.
 
@@ -61,11 +56,11 @@ def _is_json(file: FileText) -> bool:
 
 
 def _parse_text(file: FileText) -> Topology:
-    tables = read_tables(clean_lines(file.text), _TITLES, file.path, _SAVE)
+    tables = read_tables(clean_lines(file.text), _TITLES, file)
     if not tables:
-        raise InputError("no table of amd-smi topology found", path=file.path, hint=_SAVE)
+        raise file.refusal("no table of amd-smi topology found")
     devices = [_device(i, label) for i, label in enumerate(tables[0][1].columns)]
-    pairs = AmdPairs(origin="amd-smi topology", path=file.path, hint=_SAVE, devices=devices)
+    pairs = AmdPairs(origin="amd-smi topology", file=file, devices=devices)
     for kind, table in tables:
         pairs.add(kind, table)
     return _finish(pairs)
@@ -92,7 +87,7 @@ def _package(device: Device) -> str:
 
 def _parse_json(file: FileText) -> Topology:
     """`[{"gpu": 0, "bdf": "0000:0c:00.0", "links": [{"gpu": 1, "bdf": ..., "weight": 15}]}]`."""
-    root = parse_json_after_words(file, _SAVE)
+    root = parse_json_after_words(file)
     steps: _Steps = ()
     rows = root
     if isinstance(root, dict):
@@ -107,7 +102,7 @@ def _parse_json(file: FileText) -> Topology:
             raise _refusal("a GPU is listed twice", file, (*steps, i))
         if any(devices[i].index == other.index for other in devices[:i]):
             raise _refusal(f"index {devices[i].index} appears twice", file, (*steps, i, "gpu"))
-    pairs = AmdPairs(origin="amd-smi topology --json", path=file.path, hint=_SAVE, devices=devices)
+    pairs = AmdPairs(origin="amd-smi topology --json", file=file, devices=devices)
     for i, row in enumerate(rows):
         links, at = row.get("links"), (*steps, i, "links")
         if not isinstance(links, list):
@@ -148,7 +143,7 @@ def _json_link(
         )
     for member, kind in _MEMBERS.items():
         if member in link and i != j:
-            cell = Cell(str(link[member])[:80], place_of(file, *steps, member))
+            cell = WordAt(str(link[member])[:80], place_of(file, *steps, member))
             pairs.tables.setdefault(kind, {})[i, j] = cell
     return j
 
@@ -161,4 +156,4 @@ def _bus(item: Any, file: FileText, steps: _Steps) -> str:
 
 
 def _refusal(message: str, file: FileText, steps: _Steps) -> InputError:
-    return InputError(message, path=file.path, line=line_of(file, *steps), hint=_SAVE)
+    return file.refusal(message, line_of(file, *steps))

@@ -24,9 +24,9 @@ def line_at(place: Place) -> int | None:
     return place() if callable(place) else place
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileText:
-    """The text of one file; `path` is for names and messages.
+    """The text of one file; `path` is for names and messages, `hint` says how to get it again.
 
     Texts of terminals come with carriage returns, a byte-order mark and blank lines before the
     first word: `text` has them all, `lines` and `start` have not.
@@ -34,6 +34,11 @@ class FileText:
 
     text: str
     path: Path
+    hint: str = _HINT
+
+    def refusal(self, message: str, line: int | None = None, *, hint: str = "") -> InputError:
+        """The error of a file that is damaged, or of a kind that nobody can read."""
+        return InputError(message, path=self.path, line=line, hint=hint or self.hint)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from toposeat.errors import InputError
 from toposeat.model.json_text import line_of_value, parse_json
 from toposeat.topology.readers.file_text import FileText
 
@@ -14,7 +13,7 @@ _Type = TypeVar("_Type")
 _START = re.compile(r"^\s*[\[{]", re.MULTILINE)
 
 
-def parse_json_after_words(file: FileText, hint: str) -> Any:
+def parse_json_after_words(file: FileText) -> Any:
     """The JSON value that starts at the first line with a brace or bracket.
 
     Tools print warnings before it, on the same stream.
@@ -25,9 +24,9 @@ def parse_json_after_words(file: FileText, hint: str) -> Any:
     text = file.text.removeprefix("\ufeff")
     match = _START.search(text)
     if match is None:
-        raise InputError("no JSON found", path=file.path, hint=hint)
+        raise file.refusal("no JSON found")
     above = text.count("\n", 0, match.start())
-    return parse_json("\n" * above + text[match.start() :], file.path, hint=hint)
+    return parse_json("\n" * above + text[match.start() :], file.path, hint=file.hint)
 
 
 def line_of(file: FileText, *steps: str | int) -> int | None:
@@ -46,20 +45,3 @@ def line_of(file: FileText, *steps: str | int) -> int | None:
 def place_of(file: FileText, *steps: str | int) -> Callable[[], int | None]:
     """`line_of`, for when it is needed."""
     return lambda: line_of(file, *steps)
-
-
-def json_member(value: Any, name: str, kind: type[_Type], file: FileText, hint: str) -> _Type:
-    """A member of an object, which must be there and of a type.
-
-    Raises:
-        InputError: it is not.
-    """
-    found = value.get(name) if isinstance(value, dict) else None
-    if not isinstance(found, kind):
-        raise InputError(
-            f"the JSON has no {name!r}, or not the right kind",
-            path=file.path,
-            line=line_of(file, name),
-            hint=hint,
-        )
-    return found

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import inf, isfinite, nan
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.errors import InputError
 from toposeat.model.number_checks import check_pair_number
 from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import HostNumbers
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Table, TableSpec
 
 GB_PER_S = 1e9  # every tool divides bytes by 1e9
@@ -36,10 +35,9 @@ def apart(word: str) -> list[str]:
     return re.findall(r"\d+\.\d\d", word) if _COLLIDED.fullmatch(word) else [word]
 
 
-def counted_numbers(save: str, corner: str, *, square: bool = True) -> TableSpec:
+def counted_numbers(corner: str, *, square: bool = True) -> TableSpec:
     """Tables of numbers whose columns and rows are called 0, 1, 2, ..."""
     return TableSpec(
-        save=save,
         label=re.compile(r"\d{1,4}", re.ASCII),
         first="0",
         corner=corner,
@@ -52,21 +50,15 @@ def counted_numbers(save: str, corner: str, *, square: bool = True) -> TableSpec
 
 
 def values_of(
-    table: Table,
-    what: str | None = None,
-    unit: float = 1.0,
-    *,
-    path: str | Path | None = None,
-    save: str = "",
+    table: Table, file: FileText, what: str | None = None, unit: float = 1.0
 ) -> NDArray[np.float64]:
     """The numbers of a table by row and column, in SI units; NaN where there is none.
 
     Args:
         table: of numbers.
+        file: for messages.
         what: bandwidth or latency; None for what is neither, whose range is not checked.
         unit: of one cell.
-        path: for messages.
-        save: the hint.
 
     Raises:
         InputError: a number that no pair of devices has, with its line.
@@ -74,18 +66,16 @@ def values_of(
     values = np.array([[_value(cell) * unit for cell in row.cells] for row in table.rows])
     for row, line in zip(values, table.rows, strict=True):
         for value in row[np.isfinite(row)].tolist() if what else ():
-            check_range(what or "", value, line=line.line, path=path, save=save)
+            check_range(what or "", value, line.line, file)
     return values.reshape(len(table.rows), len(table.columns))
 
 
-def check_range(
-    what: str, value: float, *, line: int | None, path: str | Path | None, save: str
-) -> None:
+def check_range(what: str, value: float, line: int | None, file: FileText) -> None:
     """Refuse a number that no pair of devices has."""
     try:
         check_pair_number(what, value)
     except ValueError as error:
-        raise InputError(str(error), path=path, line=line, hint=save) from None
+        raise file.refusal(str(error), line) from None
 
 
 def _value(cell: str) -> float:

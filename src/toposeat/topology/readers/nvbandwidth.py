@@ -11,11 +11,13 @@ two streams is counted), and latencies, which are of single loads and not of cop
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.errors import InputError
+from toposeat.model.json_text import parse_json
 from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import (
     Device,
@@ -25,40 +27,69 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import GB_PER_S, host_numbers, report_asymmetry
-from toposeat.topology.readers.nvbandwidth_output import (
-    DEVICE,
-    HINT,
-    PARTS,
-    BandwidthTest,
-    begins_test,
-    tests_of,
+from toposeat.topology.readers.file_text import FileText, Place, line_at
+from toposeat.topology.readers.json_text import line_of, place_of
+from toposeat.topology.readers.numbers import (
+    GB_PER_S,
+    check_range,
+    counted_numbers,
+    host_numbers,
+    report_asymmetry,
+    report_cut,
+    values_of,
 )
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
-from toposeat.topology.readers.tables import without_marks
+from toposeat.topology.readers.tables import (
+    MAX_ENDPOINTS,
+    Table,
+    clean_lines,
+    find_tables,
+    sections,
+    without_marks,
+)
 from toposeat.topology.told import told_machine
 
-_ORIGIN = "nvbandwidth output"
+_PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
+_TABLE = counted_numbers("", square=False)
+_BEGINS = re.compile(
+    r"nvbandwidth Version|^[\s#>*|]*Running\s+(?:host|device|all|one)_\w+_(?:ce|sm)",
+    re.M | re.ASCII,
+)
+_RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
 _PAIRS = re.compile(
     r"device_to_device_(?P<ways>bidirectional_)?memcpy_(?P<operation>read|write)_(?P<engine>ce|sm)"
 )
 _HOST = re.compile(r"(?P<way>host_to_device|device_to_host)_memcpy_(?P<engine>ce|sm)")
+_DEVICE = re.compile(
+    r"(?:Device\s+)?(\d{1,3}):\s+(.{1,120}?)(?:\s+\((?:PCI:)?"
+    r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.0)?\))?(?::?\s*\(.{0,80}\))?\s*",
+    re.IGNORECASE | re.ASCII,
+)
+_UNIT = re.compile(r"bandwidth\s+\(([A-Za-z]+/s)\)", re.ASCII)
+_MAX_SUM = 1e15  # what a float holds exactly; JSON has whole numbers of any length
+_CELL = re.compile(r"\d{1,9}(?:\.\d{1,18})?(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_PROCESS = re.compile(r"Process\s+\d+\s+\((.{1,80})\):\s+device\s+\d+", re.ASCII)
+_SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One test and its matrices, GB/s, in the order of printing; `place` is where it begins."""
+
+    name: str
+    place: Place
+    matrices: tuple[NDArray[np.float64], ...]
+
+    @property
+    def line(self) -> int | None:
+        return line_at(self.place)
 
 
 def looks_like(file: FileText) -> bool:
     """Whether this begins as text or JSON of nvbandwidth."""
     if file.start.startswith("{"):
         return '"nvbandwidth"' in file.start[:2000]
-    head = file.start[:20_000]
-    if "nvbandwidth Version" in head:
-        return True
-    return any(begins_test(line) for line in head.split("\n"))
-
-
-def heading_of(text: str) -> bool:
-    """Whether a line begins nvbandwidth's output, for files that hold several."""
-    return "nvbandwidth Version" in text or begins_test(text)
+    return _BEGINS.search(file.start[:20_000]) is not None
 
 
 def parse(file: FileText) -> Topology:
@@ -69,20 +100,19 @@ def parse(file: FileText) -> Topology:
         several hosts.
     """
     report: list[str] = []
-    tests, listed = tests_of(file, report)
+    tests, listed = _of_json(file) if file.start.startswith("{") else _of_text(file, report)
     count = _count(tests, listed, file)
     devices = _devices(listed, count, report)
     pairs, access = _pairs(tests, report)
     host = _host(tests, [device.id for device in devices])
     _report_unused(tests, report)
     if not pairs and not host:
-        raise InputError(
+        raise file.refusal(
             "no test of it says how fast single copies are",
-            path=file.path,
             hint="run at least: nvbandwidth -t device_to_device_memcpy_write_ce",
         )
     return told_machine(
-        origin=_ORIGIN,
+        origin="nvbandwidth output",
         devices=devices,
         peer_access=access,
         numbers=pairs,
@@ -91,7 +121,7 @@ def parse(file: FileText) -> Topology:
     )
 
 
-def _count(tests: list[BandwidthTest], listed: dict[int, str], file: FileText) -> int:
+def _count(tests: list[_Test], listed: dict[int, str], file: FileText) -> int:
     """The number of GPUs, which the list of devices and all matrices must agree on."""
     count, origin = (len(listed), "the list of devices") if listed else (0, "")
     for test in tests:
@@ -100,33 +130,24 @@ def _count(tests: list[BandwidthTest], listed: dict[int, str], file: FileText) -
                 count, origin = values.shape[1], f"the matrix of {test.name}"
             rows = count if _PAIRS.match(test.name) or "device_to_device" in test.name else 1
             if values.shape != (rows, count):
-                raise InputError(
+                raise file.refusal(
                     f"the matrix of {test.name} has {values.shape[0]} rows and"
                     f" {values.shape[1]} columns, but {origin} has {count}"
                     f" GPU{'s' if count > 1 else ''}",
-                    path=file.path,
-                    line=test.line,
-                    hint=f"the file was edited, truncated or damaged; {HINT}",
+                    test.line,
                 )
     if not count:
-        raise InputError(
-            "no test printed a matrix",
-            path=file.path,
-            line=tests[-1].line if tests else None,
-            hint=HINT,
-        )
+        raise file.refusal("no test printed a matrix", tests[-1].line if tests else None)
     if listed and sorted(listed) != list(range(count)):
         places = (n for n, x in enumerate(file.lines, 1) if any(y in x for y in listed.values()))
-        raise InputError(
-            "the list of devices has gaps", path=file.path, line=next(places, None), hint=HINT
-        )
+        raise file.refusal("the list of devices has gaps", next(places, None))
     return count
 
 
 def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[Device, ...]:
     devices = []
     for i in range(count):
-        match = DEVICE.fullmatch(without_marks(listed[i])) if listed else None
+        match = _DEVICE.fullmatch(without_marks(listed[i])) if listed else None
         pci = match and match[3] and f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
         devices.append(
             Device(
@@ -142,7 +163,7 @@ def _devices(listed: dict[int, str], count: int, report: list[str]) -> tuple[Dev
 
 
 def _pairs(
-    tests: list[BandwidthTest], report: list[str]
+    tests: list[_Test], report: list[str]
 ) -> tuple[tuple[PairNumbers, ...], dict[tuple[int, int], bool]]:
     """Copies between devices, and which pairs had peer access: the others were left out."""
     numbers: list[PairNumbers] = []
@@ -157,7 +178,7 @@ def _pairs(
             report.append(f"{where} has {test.name} again: the first is used")
             continue
         both_ways = match["ways"] is not None
-        if both_ways and len(test.matrices) != PARTS:
+        if both_ways and len(test.matrices) != _PARTS:
             report.append(f"{test.name} has no sum of the two directions: not used")
             continue
         seen.add(test.name)
@@ -189,7 +210,7 @@ def _pairs(
     return tuple(numbers), access
 
 
-def _host(tests: list[BandwidthTest], devices: list[str]) -> tuple[HostNumbers, ...]:
+def _host(tests: list[_Test], devices: list[str]) -> tuple[HostNumbers, ...]:
     """Copies to and from host memory near the device, by copy engine where both were run."""
     found: dict[str, NDArray[np.float64]] = {}
     for test in sorted(tests, key=lambda t: t.name.endswith("_sm")):
@@ -201,7 +222,7 @@ def _host(tests: list[BandwidthTest], devices: list[str]) -> tuple[HostNumbers, 
     return host_numbers(to[None], back[None], devices)
 
 
-def _report_unused(tests: list[BandwidthTest], report: list[str]) -> None:
+def _report_unused(tests: list[_Test], report: list[str]) -> None:
     unused = [
         test.name
         for test in tests
@@ -215,3 +236,125 @@ def _report_unused(tests: list[BandwidthTest], report: list[str]) -> None:
     silent = [t.name for t in tests if not t.matrices]
     if silent:
         report.append(f"{len(silent)} tests were waived or printed nothing: {silent[0]} first")
+
+
+def _of_text(file: FileText, report: list[str]) -> tuple[list[_Test], dict[int, str]]:
+    """All tests, and the lines of the list of devices by CUDA's number."""
+    lines = clean_lines(file.text)
+    listed: dict[int, str] = {}
+    for line in lines:
+        text = without_marks(line.text)
+        if text.startswith("Device ") and (match := _DEVICE.fullmatch(text)):
+            listed[int(match[1])] = text
+        elif _PROCESS.match(text):
+            _refuse_hosts(file, line.number)
+    tests = []
+    tables: list[Table] = []
+    for running, line, below in sections(lines, lambda x: _RUNNING.match(without_marks(x.text))):
+        name = running[1]
+        for each in below:
+            if unit := _UNIT.search(each.text):
+                _check_unit(unit[1], each.number, file)
+        tables = find_tables(below, _TABLE, file)
+        for table in tables:
+            values_of(table, file, BANDWIDTH if "_memcpy_" in name else None, GB_PER_S)
+        test = _Test(name, line.number, tuple(values_of(table, file) for table in tables))
+        for each in below:
+            total = _SUM.match(without_marks(each.text))
+            if total and total[1] == name and len(tables) == 1:
+                _check_sum(test, total[2], each.number, file)
+        tests.append(test)
+    if not tests:
+        raise file.refusal("no test of nvbandwidth found")
+    report_cut(file.text, tables, report)
+    return tests, listed
+
+
+def _refuse_hosts(file: FileText, line: int | None) -> NoReturn:
+    raise file.refusal(
+        "nvbandwidth ran on several hosts: its matrices are not of one machine",
+        line,
+        hint="run it on each node without mpirun",
+    )
+
+
+def _check_unit(unit: str, line: int | None, file: FileText) -> None:
+    if unit != "GB/s":
+        raise file.refusal(f"bandwidths in {unit}: unknown unit, known is GB/s", line)
+
+
+def _check_sum(test: _Test, stated: object, line: int | None, file: FileText) -> None:
+    """Compare the sum that is stated of a matrix: damage shows."""
+    values = test.matrices[0]
+    found = float(np.nansum(values))
+    try:
+        total = float(stated)  # type: ignore[arg-type]
+    except (ValueError, OverflowError):
+        total = -1.0
+    near = 0.0051 * (values.size + 1) + 1e-5 * found
+    if not abs(total) < _MAX_SUM or not abs(found - total) <= near:
+        raise file.refusal(
+            f"the cells of {test.name} add up to {found:.2f}, not to the {str(stated)[:20]} stated",
+            line,
+        )
+
+
+def _of_json(file: FileText) -> tuple[list[_Test], dict[int, str]]:
+    document = parse_json(file.text.removeprefix("\ufeff"), file.path, hint=file.hint)
+    root = document.get("nvbandwidth") if isinstance(document, dict) else None
+    if not isinstance(root, dict):
+        raise file.refusal("JSON without nvbandwidth's results")
+    names = root.get("GPU Device list")
+    if "GPU Device info" in root or isinstance(root.get("Hostname"), list):
+        names = names or root.get("GPU Device info")
+    listed = {}
+    for text in names if isinstance(names, list) else ():
+        match = _DEVICE.fullmatch(text) if isinstance(text, str) else None
+        if match:
+            listed[int(match[1])] = text
+    cases = root.get("testcases")
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        reason = root.get("error")
+        raise file.refusal(
+            f"nvbandwidth failed: {str(reason)[:160]!r}" if reason else "no tests in it",
+            line_of(file, "nvbandwidth", "error" if reason else "testcases"),
+        )
+    return [_json_test(case, number, file) for number, case in enumerate(cases)], listed
+
+
+def _json_test(case: dict[str, object], number: int, file: FileText) -> _Test:
+    name = str(case.get("name", ""))[:80]
+    place = place_of(file, "nvbandwidth", "testcases", number)
+    if name.startswith("multinode"):
+        _refuse_hosts(file, place())
+    rows = case.get("bandwidth_matrix")
+    if rows is None:
+        return _Test(name, place, ())
+    try:
+        values = np.array([[_json_cell(cell) for cell in row] for row in rows])  # type: ignore[attr-defined]
+    except (TypeError, ValueError, AttributeError):
+        values = np.empty(0)
+    if values.ndim != 2 or not values.size or values.shape[1] > MAX_ENDPOINTS:
+        raise file.refusal(f"the matrix of {name} is no matrix of numbers", place())
+    unit = _UNIT.search(str(case.get("bandwidth_description", ""))[:400])
+    if unit is not None:
+        _check_unit(unit[1], place(), file)
+    test, stated = _Test(name, place, (values,)), case.get("sum")
+    # Of a test in both directions the file does not say what was added up.
+    if isinstance(stated, (int, float)) and not isinstance(stated, bool) and "bidirec" not in name:
+        _check_sum(test, stated, line_at(place), file)
+    for value in values[np.isfinite(values)].tolist() if "_memcpy_" in name else ():
+        check_range(BANDWIDTH, value * GB_PER_S, line_at(place), file)
+    if "bidirectional" in name and len(values) == _PARTS * values.shape[1]:  # one below the other
+        return _Test(name, place, tuple(np.split(values, _PARTS)))
+    return test
+
+
+def _json_cell(cell: object) -> float:
+    if cell == "N/A" or cell is None:
+        return np.nan
+    good = isinstance(cell, (str, int, float)) and not isinstance(cell, bool)
+    value = float(str(cell)) if good and _CELL.fullmatch(str(cell).strip()) else np.nan
+    if not 0 <= value < np.inf:
+        raise ValueError(f"a bandwidth of {value}")
+    return value

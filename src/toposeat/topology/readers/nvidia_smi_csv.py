@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 
-from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_fields import (
@@ -16,11 +15,6 @@ from toposeat.topology.readers.nvidia_smi_fields import (
 )
 from toposeat.topology.told import told_machine
 
-_HINT = (
-    "save it again: nvidia-smi --query-gpu=index,name,uuid,pci.bus_id,memory.total,"
-    "pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max"
-    " --format=csv > FILE"
-)
 _MAX_ROWS = 1024
 _COLUMNS = {
     "index": "index",
@@ -71,7 +65,7 @@ def parse(file: FileText) -> Topology:
     """
     header = next((i for i, line in enumerate(file.lines) if heading_of(line)), None)
     if header is None:
-        raise InputError("the heading of the table is missing", path=file.path, hint=_HINT)
+        raise file.refusal("the heading of the table is missing")
     names = _names(file.lines[header])
     gpus = []
     for number, line in enumerate(file.lines[header + 1 :], start=header + 2):
@@ -79,10 +73,10 @@ def parse(file: FileText) -> Topology:
             continue
         gpus.append(_fields(_cells(line, number, file), names, number, file))
         if len(gpus) > _MAX_ROWS:
-            raise InputError(f"more than {_MAX_ROWS} GPUs", path=file.path, line=number, hint=_HINT)
+            raise file.refusal(f"more than {_MAX_ROWS} GPUs", number)
     if not gpus:
-        raise InputError("the table has no rows", path=file.path, line=header + 1, hint=_HINT)
-    facts = device_facts(gpus, file, _HINT)
+        raise file.refusal("the table has no rows", header + 1)
+    facts = device_facts(gpus, file)
     report = describe_links(facts) + describe_fabric(gpus)
     if all(fact.pci_bus_id is None and fact.uuid is None for fact in facts):
         report.append("neither PCI bus ids nor UUIDs are given: GPUs are known by number only")
@@ -97,23 +91,19 @@ def _cells(line: str, number: int, file: FileText) -> list[str]:
     try:
         return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
     except csv.Error as error:
-        raise InputError(f"bad CSV: {error}", path=file.path, line=number, hint=_HINT) from None
+        raise file.refusal(f"bad CSV: {error}", number) from None
 
 
 def _fields(cells: list[str], names: list[str], number: int, file: FileText) -> Fields:
     if len(cells) != len(names):
-        raise InputError(
+        raise file.refusal(
             f"the row has {len(cells)} of {len(names)} cells",
-            path=file.path,
-            line=number,
-            hint=f"the file is truncated or damaged; {_HINT}",
+            number,
         )
     values = {
         _COLUMNS[name]: cell for name, cell in zip(names, cells, strict=True) if name in _COLUMNS
     }
     index = word(values.pop("index", ""))
     if index and not (index.isascii() and index.isdigit() and len(index) < 5):
-        raise InputError(
-            f"{index[:30]!r} is no index of a GPU", path=file.path, line=number, hint=_HINT
-        )
+        raise file.refusal(f"{index[:30]!r} is no index of a GPU", number)
     return Fields(line=number, index=int(index) if index else None, **values)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toposeat.errors import InputError
 from toposeat.model.topology import MAX_PCIE_NUMBER, Device, PcieState, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
 
@@ -59,36 +58,33 @@ def word(text: str | None) -> str:
     return "" if _NOT_KNOWN.fullmatch(text) else text
 
 
-def device_facts(gpus: Sequence[Fields], file: FileText, hint: str) -> list[Device]:
+def device_facts(gpus: Sequence[Fields], file: FileText) -> list[Device]:
     """One fact for each GPU.
 
     Raises:
         InputError: a damaged value, or two GPUs with one name.
     """
-    facts = [_fact(gpu, i, file, hint) for i, gpu in enumerate(gpus)]
+    facts = [_fact(gpu, i, file) for i, gpu in enumerate(gpus)]
     for what in ("pci_bus_id", "uuid", "index", "id"):
         seen: dict[object, int] = {}
         for gpu, fact in zip(gpus, facts, strict=True):
             value = getattr(fact, what)
             if value is not None and value in seen:
-                raise InputError(
+                raise file.refusal(
                     f"{what.replace('_', ' ')} {value} is that of line {seen[value]} already",
-                    path=file.path,
-                    line=gpu.line,
-                    hint=f"one machine per file; {hint}",
+                    gpu.line,
+                    hint="one machine per file",
                 )
             seen[value] = gpu.line
     return facts
 
 
-def _fact(gpu: Fields, position: int, file: FileText, hint: str) -> Device:
+def _fact(gpu: Fields, position: int, file: FileText) -> Device:
     def read(what: str, value: str, meaning: Callable[[str], _Meaning]) -> _Meaning | None:
         try:
             return meaning(word(value)) if word(value) else None
         except ValueError:
-            raise InputError(
-                f"damaged {what}: {value[:60]!r}", path=file.path, line=gpu.line, hint=hint
-            ) from None
+            raise file.refusal(f"damaged {what}: {value[:60]!r}", gpu.line) from None
 
     state = PcieState(
         generation=read("PCIe generation", gpu.generation, _count),

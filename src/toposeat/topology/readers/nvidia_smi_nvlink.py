@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from toposeat.errors import InputError
 from toposeat.model.topology import Device, LaneState, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Line, clean_lines, without_marks
@@ -26,7 +25,6 @@ from toposeat.topology.told import told_machine
 
 GB_PER_S = 1e9  # NVML's MB/s divided by 1000
 
-_HINT = "save the whole output again: nvidia-smi nvlink -s > FILE, or nvidia-smi -L > FILE"
 _MAX_LANES = 64
 _GPU = re.compile(
     r"GPU (\d{1,4}): (.{0,120}?)\s*\(UUID: (GPU-[0-9a-f-]{8,40})\)\s*", re.ASCII | re.IGNORECASE
@@ -70,11 +68,6 @@ def looks_like(file: FileText) -> bool:
     return any(_GPU.fullmatch(without_marks(x)) for x in file.start[:20_000].split("\n"))
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line begins this output, for files that hold several."""
-    return _GPU.fullmatch(without_marks(text)) is not None
-
-
 def parse(file: FileText) -> Topology:
     """Read GPUs, their MIG slices and the state of their NVLinks.
 
@@ -84,7 +77,7 @@ def parse(file: FileText) -> Topology:
     report: list[str] = []
     gpus = _gpus(clean_lines(file.text), report, file)
     if not gpus:
-        raise InputError("no GPU with a UUID is listed", path=file.path, hint=_HINT)
+        raise file.refusal("no GPU with a UUID is listed")
     _report_gaps(gpus, file, report)
     devices = _devices(gpus)
     lanes = _lanes(gpus, report, file)
@@ -154,7 +147,7 @@ def _detail(gpu: _Gpu, text: str, line: int, file: FileText) -> None:
 
 
 def _refuse(message: str, line: int, file: FileText) -> NoReturn:
-    raise InputError(message, path=file.path, line=line, hint=_HINT)
+    raise file.refusal(message, line)
 
 
 def _report_gaps(gpus: Sequence[_Gpu], file: FileText, report: list[str]) -> None:
@@ -217,10 +210,9 @@ def _lanes(gpus: Sequence[_Gpu], report: list[str], file: FileText) -> tuple[Lan
             rates = dict.fromkeys(_lanes_of_like(gpu, gpus))
             report.append(f"all NVLinks of GPU {gpu.index} are inactive")
         if gpu.remotes and not rates:
-            raise InputError(
+            raise file.refusal(
                 "this says where NVLinks end, not at which rate they run",
-                path=file.path,
-                line=gpu.line,
+                gpu.line,
                 hint="add their state: nvidia-smi nvlink -s >> FILE",
             )
         inactive = [lane for lane, rate in rates.items() if rate is None]

@@ -10,9 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from toposeat.errors import InputError
 from toposeat.model.topology import Device, FactKind, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_topo import MATRIX
@@ -31,7 +29,6 @@ MEANINGS = {
 }
 _STATES = replace(
     MATRIX,
-    save="save the whole output again: nvidia-smi topo -p2p r > FILE",
     is_cell=MEANINGS.__contains__,
     cells=f"a state ({', '.join(MEANINGS)})",
 )
@@ -60,23 +57,16 @@ def parse(file: FileText) -> Topology:
         InputError: with file and line: no matrix, truncated, words that contradict known ones.
     """
     lines = clean_lines(file.text)
-    table = find_table(lines, _STATES, file.path)
+    table = find_table(lines, _STATES, file)
     if table is None:
-        raise InputError(
-            "no matrix of nvidia-smi topo -p2p found", path=file.path, hint=_STATES.save
-        )
+        raise file.refusal("no matrix of nvidia-smi topo -p2p found")
     strange = [c for c in table.columns if not re.fullmatch(r"GPU\d{1,6}", c, re.ASCII)]
     if strange:
-        raise InputError(
-            f"{strange[0]} is no GPU: the matrix is damaged",
-            path=file.path,
-            line=table.line,
-            hint=_STATES.save,
-        )
+        raise file.refusal(f"{strange[0]} is no GPU: the matrix is damaged", table.line)
     report: list[str] = []
     command = next((m for x in lines if (m := _COMMAND.search(x.text))), None)
     capability = command[1] if command else ""
-    access = _access(_states(table, file.path, report), table.columns, capability, report)
+    access = _access(_states(table, file, report), table.columns, capability, report)
     return told_machine(
         origin="nvidia-smi topo -p2p text",
         devices=tuple(
@@ -88,11 +78,11 @@ def parse(file: FileText) -> Topology:
     )
 
 
-def _states(table: Table, path: Path, report: list[str]) -> dict[tuple[int, int], str]:
+def _states(table: Table, file: FileText, report: list[str]) -> dict[tuple[int, int], str]:
     """The state of each ordered pair; words that a newer driver may have learnt are left out."""
     found = words_of(table, table.columns)
     name = table.columns.__getitem__
-    unknown = unknown_pairs(found, _STATES.is_cell, name, report, path=path, hint=_STATES.save)
+    unknown = unknown_pairs(found, _STATES.is_cell, name, report, file)
     return {pair: at.word for pair, at in found.items() if pair not in unknown}
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from toposeat.errors import InputError
 from toposeat.model.topology import Device, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.nvidia_smi_fields import (
@@ -24,7 +23,6 @@ from toposeat.topology.readers.tables import clean_lines
 from toposeat.topology.readers.xml_tree import XmlElement
 from toposeat.topology.told import told_machine
 
-_HINT = "save it again: nvidia-smi -q -x > FILE"
 _LOG = re.compile(r"=+NVSMI LOG=+", re.IGNORECASE)
 _GPU = re.compile(r"GPU ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*", re.I | re.ASCII)
 _VALUE = re.compile(r"(\s*)(\S[^:]{0,80}?)\s+:(?: (.*))?")
@@ -76,11 +74,6 @@ def looks_like(file: FileText) -> bool:
     return _LOG.search(file.start[:20_000]) is not None
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line begins this output, for files that hold several."""
-    return _LOG.search(text) is not None
-
-
 def parse(file: FileText) -> Topology:
     """Read the inventory.
 
@@ -94,7 +87,7 @@ def parse(file: FileText) -> Topology:
         origin, column = "nvidia-smi -q text", 0
         blocks, attached = _text_blocks(file)
     if not blocks:
-        raise InputError("no GPU in it", path=file.path, hint=_HINT)
+        raise file.refusal("no GPU in it")
     whole = attached is None or attached == len(blocks)
     gpus = [
         Fields(
@@ -105,7 +98,7 @@ def parse(file: FileText) -> Topology:
         )
         for i, block in enumerate(blocks)
     ]
-    facts = device_facts(gpus, file, _HINT)
+    facts = device_facts(gpus, file)
     report = describe_links(facts) + describe_fabric(gpus)
     if not whole:
         report.append(
@@ -126,9 +119,7 @@ def _attached_xml(root: XmlElement) -> int | None:
 def _xml_blocks(root: XmlElement, file: FileText) -> Iterator[_Block]:
     for number, element in enumerate(root.named("gpu")):
         if number >= _MAX_BLOCKS:
-            raise InputError(
-                f"more than {_MAX_BLOCKS} GPUs", path=file.path, line=element.line, hint=_HINT
-            )
+            raise file.refusal(f"more than {_MAX_BLOCKS} GPUs", element.line)
         block = _Block(element.line, element.get("id"))
         for name in (paths[1] for paths in _NAMES.values()):
             text = _text_at(element, name)
@@ -158,9 +149,7 @@ def _text_blocks(file: FileText) -> tuple[list[_Block], int | None]:
     for line in clean_lines(file.text):
         if match := _GPU.fullmatch(line.text):
             if len(blocks) >= _MAX_BLOCKS:
-                raise InputError(
-                    f"more than {_MAX_BLOCKS} GPUs", path=file.path, line=line.number, hint=_HINT
-                )
+                raise file.refusal(f"more than {_MAX_BLOCKS} GPUs", line.number)
             blocks.append(_Block(line.number, match[1]))
             sections = []
         elif match := _ATTACHED.fullmatch(line.text):

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from typing import NoReturn
 
-from toposeat.errors import InputError
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.topology import (
     Device,
@@ -51,7 +50,6 @@ from toposeat.topology.told import told_machine
 
 _LABEL = r"(?!NV\d)[A-Za-z][\w.\-]*\d\w*"
 MATRIX = TableSpec(  # of -p2p as well, with other words
-    save="save the whole output again: nvidia-smi topo -m > FILE",
     label=re.compile(_LABEL, re.ASCII),
     first=r"GPU\d+(?!\w)",
     joined=re.compile(r"(?:GPU|NIC)\d+|mlx\d+_(?:bond_)?\d+", re.ASCII),
@@ -65,7 +63,6 @@ MATRIX = TableSpec(  # of -p2p as well, with other words
         (r"gpu\s*numa\s*id", "gpu"),
     ),
 )
-_SAVE = MATRIX.save
 _FAILED = re.compile(
     r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|command not found"
     r"|couldn't communicate with the NVIDIA driver|Unable to determine the device handle",
@@ -87,11 +84,6 @@ def looks_like(file: FileText) -> bool:
     return re.search(r"\bGPU0\b", file.start) is not None or _FAILED.search(file.start) is not None
 
 
-def parse(file: FileText) -> Topology:
-    """Read the text of `nvidia-smi topo -m` or `-mp`; see `parse_topo_matrix`."""
-    return parse_topo_matrix(file.text, path=file.path)
-
-
 def _is_pcie_only(text: str, relations: Mapping[Place, Relation]) -> bool:
     """Whether this is `topo -mp`: the command says so, or a legend that does not explain NV#."""
     if any(relation.path_class is PathClass.NVL for relation in relations.values()):
@@ -102,7 +94,7 @@ def _is_pcie_only(text: str, relations: Mapping[Place, Relation]) -> bool:
     return _LEGEND.search(text) is not None and "NV#" not in text
 
 
-def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
+def parse(file: FileText) -> Topology:
     """Read the text of `nvidia-smi topo -m` or `-mp`, with whatever surrounds it.
 
     Product names, UUIDs and PCI bus ids are picked up when `nvidia-smi` or `nvidia-smi -L` was
@@ -112,18 +104,18 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
         InputError: with file and line: no matrix, truncated, rows missing, unknown words,
         asymmetric.
     """
+    text = file.text
     if not text.strip():
-        raise InputError("the file is empty", path=path, hint=_SAVE)
+        raise file.refusal("the file is empty")
     lines = clean_lines(text)
-    table = find_table(lines, MATRIX, path)
+    table = find_table(lines, MATRIX, file)
     if table is None:
-        _refuse_without_matrix(lines, path)
-        raise AssertionError("unreachable")
+        _refuse_without_matrix(lines, file)
     report: list[str] = []
     gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
     nics = tuple(c for c in table.columns if c not in gpus)
-    relations = _relations(table, (*gpus, *nics), len(gpus), path, report)
-    cpus, nodes = _affinities(table, gpus, path, report)
+    relations = _relations(table, (*gpus, *nics), len(gpus), file, report)
+    cpus, nodes = _affinities(table, gpus, file, report)
     names, uuids, pci = _identities(lines, gpus)
     nic_names = _nic_names(lines[table.end :], nics, report)
     _report_surroundings(text, lines, table, report)
@@ -160,7 +152,7 @@ def parse_topo_matrix(text: str, *, path: str | Path | None = None) -> Topology:
 
 
 def _relations(
-    table: Table, labels: tuple[str, ...], gpus: int, path: str | Path | None, report: list[str]
+    table: Table, labels: tuple[str, ...], gpus: int, file: FileText, report: list[str]
 ) -> dict[Place, Relation]:
     """What the table states of each pair, once."""
     cut, nics = len(labels) - len(table.rows), len(labels) - gpus
@@ -172,8 +164,8 @@ def _relations(
             " known"
         )
     cells = words_of(table, labels)
-    unknown_pairs(cells, MATRIX.is_cell, labels.__getitem__, report, path=path, hint=_SAVE)
-    check_symmetric(cells, relation_of_token, labels.__getitem__, path=path, hint=_SAVE)
+    unknown_pairs(cells, MATRIX.is_cell, labels.__getitem__, report, file)
+    check_symmetric(cells, relation_of_token, labels.__getitem__, file)
     told = {
         (min(pair), max(pair)): relation_of_token(at.word) or UNKNOWN for pair, at in cells.items()
     }
@@ -188,13 +180,13 @@ def _relations(
 
 
 def _affinities(
-    table: Table, gpus: tuple[str, ...], path: str | Path | None, report: list[str]
+    table: Table, gpus: tuple[str, ...], file: FileText, report: list[str]
 ) -> tuple[tuple[str | None, ...], tuple[int | None, ...]]:
     """CPU list and NUMA node of each GPU."""
     rows = {row.label: row for row in table.rows}
     told = {gpu: dict(zip(table.extras, rows[gpu].rest, strict=True)) for gpu in gpus}
-    cpus = [cpu_affinity(told[g].get("cpu", ""), rows[g], path=path, hint=_SAVE) for g in gpus]
-    nodes = [_numa_affinity(told[g], rows[g], path) for g in gpus]
+    cpus = [cpu_affinity(told[g].get("cpu", ""), rows[g], file) for g in gpus]
+    nodes = [_numa_affinity(told[g], rows[g], file) for g in gpus]
     if table.extras and not all(told[gpu].get(kind) for gpu in gpus for kind in table.extras):
         report.append("affinity cells are empty or missing: CPU affinity is not fully known")
     if "numa" in table.extras and all(n is None for n in nodes):
@@ -202,7 +194,7 @@ def _affinities(
     return tuple(cpus), tuple(nodes)
 
 
-def _numa_affinity(told: Mapping[str, str], row: Row, path: str | Path | None) -> int | None:
+def _numa_affinity(told: Mapping[str, str], row: Row, file: FileText) -> int | None:
     """The memory node near a GPU; None where none is told, or several are near.
 
     Grace's GPUs have memory nodes of their own, which are listed too and numbered after those of
@@ -214,11 +206,8 @@ def _numa_affinity(told: Mapping[str, str], row: Row, path: str | Path | None) -
     try:
         near = parse_cpu_list(cell)
     except ValueError:
-        raise InputError(
-            f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}",
-            path=path,
-            line=row.line,
-            hint=_SAVE,
+        raise file.refusal(
+            f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}", row.line
         ) from None
     if len(near) > 1:
         run = parse_cpu_list(format_cpu_list(near).rpartition(",")[2])
@@ -228,19 +217,17 @@ def _numa_affinity(told: Mapping[str, str], row: Row, path: str | Path | None) -
     return near[0] if len(near) == 1 else None
 
 
-def _refuse_without_matrix(lines: list[Line], path: str | Path | None) -> None:
+def _refuse_without_matrix(lines: list[Line], file: FileText) -> NoReturn:
     for line in lines:
         if _FAILED.search(line.text):
-            raise InputError(
+            raise file.refusal(
                 f"nvidia-smi failed: {line.text.strip()[:160]}",
-                path=path,
-                line=line.number,
+                line.number,
                 hint="run `nvidia-smi topo -m` on a node whose driver works, and save that",
             )
-    raise InputError(
+    raise file.refusal(
         "no matrix of nvidia-smi topo -m found",
-        path=path,
-        hint="the header line must name GPU0, GPU1, ...; " + _SAVE,
+        hint="the header line must name GPU0, GPU1, ...; " + file.hint,
     )
 
 

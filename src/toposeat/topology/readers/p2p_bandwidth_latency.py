@@ -37,7 +37,6 @@ from toposeat.topology.readers.tables import (
     clean_lines,
     find_tables,
     sections,
-    without_marks,
 )
 from toposeat.topology.told import told_machine
 
@@ -45,8 +44,7 @@ NUMBERED_BY_CUDA = (
     "GPUs have CUDA's numbers only, whose order is taken to be that of nvidia-smi (so it is with"
     " CUDA_DEVICE_ORDER=PCI_BUS_ID)"
 )
-_SAVE = "save the whole output again: p2pBandwidthLatencyTest > FILE"
-_TABLE = counted_numbers(_SAVE, r"[A-Za-z][\w\\/]{0,11}\s")
+_TABLE = counted_numbers(r"[A-Za-z][\w\\/]{0,11}\s")
 _TITLE = re.compile(
     r"(?:(?P<ways>Uni|Bi)directional\s+)?P2P=(?P<peer>Enabled|Disabled)\s+"
     r"(?P<what>Bandwidth|Latency)\s*(?:\(P2P\s+(?P<operation>Writes|Reads)\)\s*)?Matrix\s*"
@@ -87,12 +85,6 @@ def looks_like(file: FileText) -> bool:
     return any(title["what"] for title in titles) or "P2P (Peer-to-Peer) GPU" in file.start[:2000]
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line begins this sample's output, for files that hold several."""
-    text = without_marks(text)
-    return text.startswith("[P2P (Peer-to-Peer) GPU") or bool(_TITLE.match(text))
-
-
 def parse(file: FileText) -> Topology:
     """Read what the sample measured: every matrix, with peer access on and off.
 
@@ -105,11 +97,10 @@ def parse(file: FileText) -> Topology:
     count = len(tables[0].columns)
     for table in tables:
         if len(table.columns) != count:
-            raise InputError(
+            raise file.refusal(
                 f"this matrix is of {len(table.columns)} GPUs, that of line {tables[0].line} of"
                 f" {count}",
-                path=file.path,
-                line=table.line,
+                table.line,
                 hint="one run of the sample per file",
             )
     devices = _devices(lines, count, report, file)
@@ -137,7 +128,7 @@ def _matrices(lines: Sequence[Line], file: FileText) -> tuple[list[_Matrix], lis
     found: list[_Matrix] = []
     tables: list[Table] = []
     for title, line, below in sections(lines, lambda each: _TITLE.search(each.text)):
-        here = find_tables(below, _TABLE, file.path)
+        here = find_tables(below, _TABLE, file)
         own = [table for table in here if table.corner.strip().upper() != "CPU"]
         if not own:
             raise _refusal("no matrix below its heading: the output is truncated", line, file)
@@ -159,12 +150,12 @@ def _matrices(lines: Sequence[Line], file: FileText) -> tuple[list[_Matrix], lis
             )
         )
     if not tables:
-        raise InputError("no matrix below its heading", path=file.path, hint=_SAVE)
+        raise file.refusal("no matrix below its heading")
     return found, tables
 
 
 def _refusal(message: str, line: Line, file: FileText) -> InputError:
-    return InputError(message, path=file.path, line=line.number, hint=_SAVE)
+    return file.refusal(message, line.number)
 
 
 def _devices(
@@ -203,13 +194,10 @@ def _access(
     """Which device can reach which: from a matrix, or from the sentences of all versions."""
     table = next((matrix.table for matrix in matrices if not matrix.what), None)
     if table is not None:
-        values = values_of(table)
+        values = values_of(table, file)
         if not np.isin(values, (0.0, 1.0)).all():
-            raise InputError(
-                "the connectivity matrix is damaged: no matrix of 0 and 1",
-                path=file.path,
-                line=table.line,
-                hint=_SAVE,
+            raise file.refusal(
+                "the connectivity matrix is damaged: no matrix of 0 and 1", table.line
             )
         return {(i, j): bool(can) for (i, j), can in np.ndenumerate(values) if i != j}
     access: dict[tuple[int, int], bool] = {}
@@ -245,7 +233,7 @@ def _numbers(
         )
     numbers: dict[tuple[str, bool, bool, str], PairNumbers] = {}
     for each in matrices:
-        values = values_of(each.table, each.what, each.unit, path=file.path, save=_SAVE)
+        values = values_of(each.table, file, each.what, each.unit)
         if each.what == BANDWIDTH:
             np.fill_diagonal(values, np.nan if old else np.diag(values) / 2)
         if old or each.operation == "read":

@@ -50,7 +50,6 @@ from toposeat.topology.readers.tables import (
 )
 from toposeat.topology.told import told_machine
 
-_SAVE = "save the whole output again: rocm-bandwidth-test > FILE"
 _SAME_NODE_WEIGHT = 40
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,4}),(.*)", re.ASCII)
 _BUS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.I | re.ASCII)
@@ -64,7 +63,7 @@ _TITLES = {
 }
 _UNIT = re.compile(r"[A-Za-z]+/s\b", re.ASCII)
 _TABLE = replace(
-    counted_numbers(_SAVE, "D/D"),
+    counted_numbers("D/D"),
     is_cell=lambda cell: cell in ("X", "P") or _is_number(cell),
     split=None,
 )
@@ -94,12 +93,6 @@ def looks_like(file: FileText) -> bool:
     )
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line begins a run: the version, or the first device (NVIDIA's have `pciBusID`)."""
-    first = text.lstrip().startswith("Device: 0,") and "pciBusID" not in text
-    return first or "RocmBandwidthTest" in text
-
-
 def parse(file: FileText) -> Topology:
     """Read devices and all matrices.
 
@@ -112,7 +105,7 @@ def parse(file: FileText) -> Topology:
         unit = _UNIT.search(line.text) if kind in ("uni", "both") else None
         if unit is not None and unit[0] != "GB/s":
             raise _refusal(f"bandwidths in {unit[0]}: unknown unit", line.number, file)
-        tables = find_tables(below, _TABLE, file.path)
+        tables = find_tables(below, _TABLE, file)
         total = run.cpus + len(run.gpus)
         if not tables:
             if any(each.text.split()[:1] == ["D/D"] for each in below):
@@ -136,7 +129,7 @@ def _title(line: Line) -> str | None:
 
 
 def _refusal(message: str, line: int | None, file: FileText) -> InputError:
-    return InputError(message, path=file.path, line=line, hint=_SAVE)
+    return file.refusal(message, line)
 
 
 def _devices(lines: Sequence[Line], file: FileText) -> _Run:
@@ -151,19 +144,15 @@ def _devices(lines: Sequence[Line], file: FileText) -> _Run:
             parts = [part.strip() for part in match.group(2).split(",")]
             rows.append((int(match.group(1)), parts, line.number))
     if not rows or len(rows) > MAX_ENDPOINTS:
-        raise InputError(f"{len(rows)} device lines", path=file.path, hint=_SAVE)
+        raise file.refusal(f"{len(rows)} device lines")
     if [number for number, _, _ in rows] != list(range(len(rows))):
-        raise InputError(
-            "devices are not numbered from 0 on", path=file.path, line=rows[0][2], hint=_SAVE
-        )
+        raise file.refusal("devices are not numbered from 0 on", rows[0][2])
     is_gpu = [_is_gpu(parts) for _, parts, _ in rows]
     if True not in is_gpu:
-        raise InputError("no GPU among the devices", path=file.path, line=rows[-1][2], hint=_SAVE)
+        raise file.refusal("no GPU among the devices", rows[-1][2])
     cpus = is_gpu.index(True)
     if not all(is_gpu[cpus:]) or not cpus:
-        raise InputError(
-            "the CPUs do not come first", path=file.path, line=rows[cpus][2], hint=_SAVE
-        )
+        raise file.refusal("the CPUs do not come first", rows[cpus][2])
     gpus = [_gpu(number - cpus, parts) for number, parts, _ in rows[cpus:]]
     return _Run(file=file, cpus=cpus, gpus=gpus)
 
@@ -264,7 +253,7 @@ def _numbers(run: _Run, kind: str, what: str | None = None) -> NDArray[np.float6
             message = f"{bad[0]!r:.40} where {NUMBER_CELLS} belongs"
             raise _refusal(message, row.line, run.file)
     unit = GB_PER_S if what else 1.0
-    return values_of(table, what, unit, path=run.file.path, save=_SAVE)
+    return values_of(table, run.file, what, unit)
 
 
 def _pairs(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from toposeat.errors import InputError
 from toposeat.model.topology import Device, Topology, Vendor
-from toposeat.topology.readers.amd_facts import AmdPairs, Cell, read_tables
+from toposeat.topology.readers.amd_facts import AmdPairs, read_tables
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import (
-    json_member,
     line_of,
     parse_json_after_words,
     place_of,
 )
 from toposeat.topology.readers.tables import MAX_ENDPOINTS, Line, clean_lines
+from toposeat.topology.readers.words import WordAt
 
-_SAVE = "save the whole output again: rocm-smi --showtopo > FILE"
 _ORIGIN = "rocm-smi --showtopo"
 _TITLES = {
     r"link accessibility between two gpus": "access",
@@ -45,11 +43,6 @@ def looks_like(file: FileText) -> bool:
     return _TITLE.search(file.start) is not None or _is_json(file)
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line is the title of one of the tables."""
-    return _TITLE.search(text) is not None
-
-
 def parse(file: FileText) -> Topology:
     """Read the tables.
 
@@ -65,16 +58,14 @@ def _is_json(file: FileText) -> bool:
 
 def _parse_text(file: FileText) -> Topology:
     lines = clean_lines(file.text)
-    tables = read_tables(lines, _TITLES, file.path, _SAVE)
+    tables = read_tables(lines, _TITLES, file)
     if not tables:
-        raise InputError(
+        raise file.refusal(
             "no table of rocm-smi --showtopo found",
-            path=file.path,
-            line=next((line.number for line in lines if _FAILED.match(line.text)), None),
-            hint=_SAVE,
+            next((line.number for line in lines if _FAILED.match(line.text)), None),
         )
     devices = [_device(int(label[3:])) for label in _plain_labels(tables[0][1].columns, file)]
-    pairs = AmdPairs(origin=_ORIGIN, path=file.path, hint=_SAVE, devices=devices)
+    pairs = AmdPairs(origin=_ORIGIN, file=file, devices=devices)
     for kind, table in tables:
         pairs.add(kind, table)
     _add_numa(pairs, lines, file)
@@ -87,9 +78,7 @@ def _parse_text(file: FileText) -> Topology:
 
 def _plain_labels(labels: tuple[str, ...], file: FileText) -> tuple[str, ...]:
     if any(not label.startswith("GPU") for label in labels):
-        raise InputError(
-            "rows are named by PCI bus ids, which rocm-smi does not do", path=file.path, hint=_SAVE
-        )
+        raise file.refusal("rows are named by PCI bus ids, which rocm-smi does not do")
     return labels
 
 
@@ -106,9 +95,7 @@ def _add_numa(pairs: AmdPairs, lines: list[Line], file: FileText) -> None:
             continue
         index, what, node = int(match.group(1)), match.group(2).lower(), int(match.group(3))
         if nodes[what].setdefault(index, node) != node:
-            raise InputError(
-                f"GPU{index} has two memory nodes", path=file.path, line=line.number, hint=_SAVE
-            )
+            raise file.refusal(f"GPU{index} has two memory nodes", line.number)
     _set_numa(pairs, nodes["affinity"] or nodes["node"])
     if nodes["node"] and nodes["affinity"] and nodes["node"] != nodes["affinity"]:
         pairs.report.append("Numa Node and Numa Affinity differ: the affinity is taken")
@@ -131,9 +118,13 @@ def _parse_json(file: FileText) -> Topology:
 
     Each pair stands there once, for both directions.
     """
-    root = parse_json_after_words(file, _SAVE)
-    system = json_member(root, "system", dict, file, _SAVE)
-    found: dict[str, dict[tuple[int, int], Cell]] = {}
+    root = parse_json_after_words(file)
+    system = root.get("system") if isinstance(root, dict) else None
+    if not isinstance(system, dict):
+        raise file.refusal(
+            "the JSON has no 'system', or not the right kind", line_of(file, "system")
+        )
+    found: dict[str, dict[tuple[int, int], WordAt]] = {}
     indices: set[int] = set()
     for key, value in system.items():
         match = _JSON_PAIR.fullmatch(str(key).strip())
@@ -141,7 +132,7 @@ def _parse_json(file: FileText) -> Topology:
             continue
         what, i, j = match.group(1).lower(), int(match.group(2)), int(match.group(3))
         indices.update((i, j))
-        found.setdefault(_JSON_KIND.get(what, what), {})[i, j] = Cell(
+        found.setdefault(_JSON_KIND.get(what, what), {})[i, j] = WordAt(
             str(value)[:80], place_of(file, "system", key)
         )
     cards = {
@@ -151,12 +142,11 @@ def _parse_json(file: FileText) -> Topology:
     }
     indices.update(cards)
     if len(indices) > MAX_ENDPOINTS:
-        raise InputError(f"more than {MAX_ENDPOINTS} devices", path=file.path, hint=_SAVE)
+        raise file.refusal(f"more than {MAX_ENDPOINTS} devices")
     order = {index: i for i, index in enumerate(sorted(indices))}
     pairs = AmdPairs(
         origin=f"{_ORIGIN} --json",
-        path=file.path,
-        hint=_SAVE,
+        file=file,
         devices=[_device(index) for index in order],
     )
     for kind, cells in found.items():
@@ -171,12 +161,10 @@ def _check_complete(pairs: AmdPairs, file: FileText) -> None:
     for kind, cells in pairs.tables.items():
         known = {frozenset(pair) for pair in cells}
         if len(known) < count * (count - 1) // 2:
-            raise InputError(
+            raise file.refusal(
                 f"{kind} is stated for {len(known)} of {count * (count - 1) // 2} pairs: the output"
                 " is truncated or edited",
-                path=file.path,
-                line=line_of(file, "system"),
-                hint=_SAVE,
+                line_of(file, "system"),
             )
 
 

@@ -13,24 +13,13 @@ sees its own only, and the line numbers of its errors are those of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from toposeat.model.topology import Topology
-from toposeat.topology.readers import (
-    amd_smi,
-    nvbandwidth,
-    nvidia_smi_csv,
-    nvidia_smi_nvlink,
-    nvidia_smi_query,
-    p2p_bandwidth_latency,
-    rocm_bandwidth_test,
-    rocm_smi,
-    transferbench,
-    xpu_smi,
-)
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Line, clean_lines
+from toposeat.topology.registry import Registered
 from toposeat.topology.told import Ends, told_pairs
 
 MAX_OUTPUTS = 32
@@ -45,15 +34,6 @@ _ROW = re.compile(r"[ \t|]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)
 _TABLE = re.compile(r"\|\s*NVIDIA-SMI\s")
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """One kind of output: how a line begins it, and whether further such lines continue it."""
-
-    name: str
-    begins: Callable[[str], bool]
-    continues: bool = True
-
-
 def _begins_matrix(text: str) -> bool:
     """Whether a line is the header of a matrix of words: GPU0, then labels only."""
     tokens = text.replace("|", " ").split()
@@ -61,28 +41,17 @@ def _begins_matrix(text: str) -> bool:
     return "GPU0" in tokens[:5] and all(_LABEL.fullmatch(label) for label in labels)
 
 
-_MATRIX = _Kind("matrix", _begins_matrix, continues=False)
-_KINDS = (
-    _MATRIX,
-    _Kind("inventory", nvidia_smi_query.heading_of, continues=False),
-    _Kind("list", nvidia_smi_nvlink.heading_of),
-    _Kind("pairs", p2p_bandwidth_latency.heading_of),
-    _Kind("nvbandwidth", nvbandwidth.heading_of),
-    _Kind("csv", nvidia_smi_csv.heading_of, continues=False),
-    _Kind("rocm-smi", rocm_smi.heading_of),
-    _Kind("amd-smi", amd_smi.heading_of),
-    _Kind("rocm-bandwidth-test", rocm_bandwidth_test.heading_of),
-    _Kind("TransferBench", transferbench.heading_of),
-    _Kind("xpu-smi", xpu_smi.heading_of, continues=False),
-)
+def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
+    """The outputs in a file, in its order; the file itself where it is one output.
 
-
-def outputs_of(file: FileText) -> list[FileText]:
-    """The outputs in a file, in its order; the file itself where it is one output."""
+    Args:
+        file: of any kind.
+        formats: those whose headings count, beside matrices of words.
+    """
     if file.start.startswith(("<", "{")) or len(file.lines) > MAX_LINES:
         return [file]
     lines = clean_lines(file.text)
-    starts = _starts(lines)
+    starts = _starts(lines, formats)
     if not 1 < len(starts) <= MAX_OUTPUTS:
         return [file]
     starts[0] = 0  # what stands before the first output belongs to it
@@ -95,21 +64,28 @@ def outputs_of(file: FileText) -> list[FileText]:
     ]
 
 
-def _starts(lines: Sequence[Line]) -> list[int]:
+def _starts(lines: Sequence[Line], formats: Sequence[Registered]) -> list[int]:
     """Positions at which outputs begin, the command above them included."""
+    headings = [
+        (each.name, re.compile(each.heading, re.I), each.once) for each in formats if each.heading
+    ]
     starts: list[int] = []
-    current: _Kind | None = None
+    current = ""
     table: int | None = None  # nvidia-smi's own table belongs to the matrix that follows it
     for position, line in enumerate(lines):
         if _TABLE.search(line.text):
             table = _with_command(lines, position)
-        kind = next((k for k in _KINDS if k.begins(line.text)), None)
-        if kind is None or (kind is current and kind.continues):
-            continue
-        if kind is _MATRIX and (_is_titled(lines, position) or not _has_rows(lines, position)):
-            continue
         start = _with_command(lines, position)
-        starts.append(table if kind is _MATRIX and table is not None else start)
+        if _begins_matrix(line.text):
+            if _is_titled(lines, position) or not _has_rows(lines, position):
+                continue
+            kind, start = "", start if table is None else table
+        else:
+            found = next(((k, once) for k, h, once in headings if h.search(line.text)), None)
+            if found is None or found == (current, False):
+                continue
+            kind = found[0]
+        starts.append(start)
         current, table = kind, None
     return starts
 
@@ -117,7 +93,7 @@ def _starts(lines: Sequence[Line]) -> list[int]:
 def _is_titled(lines: Sequence[Line], position: int) -> bool:
     """Whether a matrix is a table of rocm-smi, which has several, each below a title."""
     above = next((x.text for x in reversed(lines[:position]) if x.text.strip()), "")
-    return rocm_smi.heading_of(above) or "bandwidth" in above.lower()
+    return re.search("between two gpus|bandwidth", above, re.I) is not None
 
 
 def _has_rows(lines: Sequence[Line], position: int) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from toposeat.errors import InputError
+from toposeat.topology.readers.file_text import FileText
 
 MAX_ENDPOINTS = 512
 
@@ -46,7 +46,6 @@ class TableSpec:
     """What a kind of table looks like.
 
     Args:
-        save: the hint of every refusal: how to get the output again.
         label: a column's or row's name; may hold blanks.
         name: of such a match; None leaves it as it stands.
         first: what the first column's name must match.
@@ -65,7 +64,6 @@ class TableSpec:
         split: words that ran together into cells.
     """
 
-    save: str
     label: re.Pattern[str]
     name: Callable[[re.Match[str]], str] | None = None
     first: str = ""
@@ -177,13 +175,13 @@ def sections(
     ]
 
 
-def find_table(lines: Sequence[Line], spec: TableSpec, path: str | Path | None) -> Table | None:
+def find_table(lines: Sequence[Line], spec: TableSpec, file: FileText) -> Table | None:
     """The first table that has rows; see `find_tables`."""
-    return next(iter(find_tables(lines, spec, path, most=1)), None)
+    return next(iter(find_tables(lines, spec, file, most=1)), None)
 
 
 def find_tables(
-    lines: Sequence[Line], spec: TableSpec, path: str | Path | None, *, most: int | None = None
+    lines: Sequence[Line], spec: TableSpec, file: FileText, *, most: int | None = None
 ) -> list[Table]:
     """All tables that have rows, or the first of them, in the order of the text.
 
@@ -191,7 +189,7 @@ def find_tables(
         InputError: a table is cut, shifted or of strange cells; or there are headers without rows
             only.
     """
-    finder = _Finder(lines, spec, path)
+    finder = _Finder(lines, spec, file)
     found: list[Table] = []
     bare: Line | None = None
     position = 0
@@ -213,7 +211,7 @@ def find_tables(
 
 def header_after(lines: Sequence[Line], position: int, spec: TableSpec) -> int | None:
     """The line number of another header at or after `position`."""
-    finder = _Finder(lines, spec, None)
+    finder = _Finder(lines, spec)
     here = range(position, len(lines))
     return next((lines[i].number for i in here if finder.is_header(lines[i].text)), None)
 
@@ -235,14 +233,16 @@ class _Header:
 class _Finder:
     """Reads one text; every refusal names its line."""
 
-    def __init__(self, lines: Sequence[Line], spec: TableSpec, path: str | Path | None) -> None:
+    def __init__(
+        self, lines: Sequence[Line], spec: TableSpec, file: FileText | None = None
+    ) -> None:
         self.lines = lines
         self.spec = spec
-        self.path = path
+        self.file = file or FileText("", Path())
 
     def refuse(self, message: str, line: int, hint: str = "") -> NoReturn:
         """Refuse the file."""
-        raise InputError(message, path=self.path, line=line, hint=hint or self.spec.save)
+        raise self.file.refusal(message, line, hint=hint)
 
     # ---- header
 

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from toposeat.errors import InputError
 from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
@@ -29,14 +28,12 @@ from toposeat.topology.readers.numbers import (
 from toposeat.topology.readers.tables import TableSpec, clean_lines, find_tables, sections
 from toposeat.topology.told import told_machine
 
-_SAVE = "save the whole output again: TransferBench p2p > FILE"
 _TITLE = re.compile(
     r"(Uni|Bi)directional copy peak bandwidth GB/s \[(Local|Remote) read / (?:Local|Remote) write\]"
     r"(?:\s*\(GPU-Executor:\s*(\w{1,12})\))?",
     re.IGNORECASE,
 )
 _ONE_WAY = TableSpec(
-    save=_SAVE,
     label=re.compile(r"\b[CG]PU\s+\d{1,4}(?!\w)", re.ASCII),
     first=r"[CG]PU",
     corner=r"SRC(?:\+EXE)?\\(?:EXE\+)?DST",
@@ -56,11 +53,6 @@ def looks_like(file: FileText) -> bool:
     )
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line begins a run, or a matrix of it."""
-    return text.startswith(("TransferBench v", "Bytes Per Direction")) or bool(_TITLE.search(text))
-
-
 def parse(file: FileText) -> Topology:
     """Read all matrices.
 
@@ -77,18 +69,16 @@ def parse(file: FileText) -> Topology:
         clean_lines(file.text), lambda each: _TITLE.search(each.text)
     ):
         ways = title[1].lower()
-        table = next(iter(find_tables(below, _SPECS[ways], file.path)), None)
+        table = next(iter(find_tables(below, _SPECS[ways], file)), None)
         if table is None or table.columns != (columns or table.columns):
             what = "a second matrix has other devices" if table else "no matrix below the title"
-            raise InputError(what, path=file.path, line=line.number, hint=_SAVE)
+            raise file.refusal(what, line.number)
         columns = table.columns
         gpus = [i for i, name in enumerate(columns) if name.startswith("GPU")]
         cpus = [i for i, name in enumerate(columns) if name.startswith("CPU")]
         if not gpus:
-            raise InputError(
-                "no GPU among the devices", path=file.path, line=table.line, hint=_SAVE
-            )
-        values = values_of(table, BANDWIDTH, GB_PER_S, path=file.path, save=_SAVE)
+            raise file.refusal("no GPU among the devices", table.line)
+        values = values_of(table, file, BANDWIDTH, GB_PER_S)
         pairs.append(
             PairNumbers(
                 what=BANDWIDTH,
@@ -107,7 +97,7 @@ def parse(file: FileText) -> Topology:
                 [int(columns[i].split()[1]) for i in cpus],
             )
     if not pairs:
-        raise InputError("no matrix of the p2p preset found", path=file.path, hint=_SAVE)
+        raise file.refusal("no matrix of the p2p preset found")
     numbers = [int(columns[i].split()[1]) for i in gpus]
     return told_machine(
         origin="TransferBench p2p",

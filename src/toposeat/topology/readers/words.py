@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from toposeat.errors import InputError
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.topology.readers.file_text import Place, line_at
+from toposeat.topology.readers.file_text import FileText, Place, line_at
 from toposeat.topology.readers.tables import Row, Table
 
 _SHOWN = 4
@@ -49,9 +47,7 @@ def unknown_pairs(
     is_known: Callable[[str], bool],
     name: Callable[[int], str],
     report: list[str],
-    *,
-    path: str | Path | None,
-    hint: str,
+    file: FileText,
 ) -> set[Pair]:
     """The ordered pairs whose words are not known, which is reported.
 
@@ -60,8 +56,7 @@ def unknown_pairs(
         is_known: of a word.
         name: of a device, by its position.
         report: where the doubt goes.
-        path: for messages.
-        hint: what to do about a damaged file.
+        file: for messages.
 
     Raises:
         InputError: a word that the other half contradicts, or none that is known.
@@ -71,12 +66,10 @@ def unknown_pairs(
         back = cells.get((j, i), at)
         against = f", but the other way it is {back.word[:20]!r}" if back.word != at.word else ""
         if against or len(found) == len(cells):
-            raise InputError(
+            raise file.refusal(
                 f"unknown word {at.word[:20]!r} between {name(i)} and {name(j)}"
                 + (against or ", and none that is known"),
-                path=path,
-                line=at.line,
-                hint=hint,
+                at.line,
             )
     if found:
         (i, j), at = next(iter(found.items()))
@@ -94,34 +87,27 @@ def check_symmetric(
     cells: Mapping[Pair, WordAt],
     meaning: Callable[[str], object],
     name: Callable[[int], str],
-    *,
-    path: str | Path | None,
-    hint: str,
+    file: FileText,
 ) -> None:
     """Refuse a table whose halves say different things of a pair."""
     for (i, j), at in cells.items():
         back = cells.get((j, i), at)
         if i > j and meaning(back.word) != meaning(at.word):
-            raise InputError(
+            raise file.refusal(
                 f"the matrix is asymmetric: {name(j)} -> {name(i)} is {back.word}, but {name(i)} ->"
                 f" {name(j)} is {at.word}",
-                path=path,
-                line=at.line,
-                hint=f"the file was edited or damaged; {hint}",
+                at.line,
             )
 
 
-def cpu_affinity(cell: str, row: Row, *, path: str | Path | None, hint: str) -> str | None:
+def cpu_affinity(cell: str, row: Row, file: FileText) -> str | None:
     """The CPUs near a device; None where they are not stated."""
     if cell in ("", "N/A"):
         return None
     try:
         parse_cpu_list(cell)
     except ValueError:
-        raise InputError(
-            f"the CPU affinity of {row.label} is damaged: {cell[:40]!r}",
-            path=path,
-            line=row.line,
-            hint=hint,
+        raise file.refusal(
+            f"the CPU affinity of {row.label} is damaged: {cell[:40]!r}", row.line
         ) from None
     return cell

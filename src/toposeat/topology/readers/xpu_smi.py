@@ -14,19 +14,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from toposeat.errors import InputError
 from toposeat.model.topology import Bond, Device, FactKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.graph.relation import Relation
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
-    Line,
     Row,
     Table,
     TableSpec,
     clean_lines,
     find_table,
-    header_after,
 )
 from toposeat.topology.readers.words import (
     check_symmetric,
@@ -36,7 +33,6 @@ from toposeat.topology.readers.words import (
 )
 from toposeat.topology.told import told_machine
 
-_SAVE = "save the whole output again: xpu-smi topology -m > FILE"
 _LABEL = re.compile(r"GPU\s?(\d{1,4})/(\d{1,2})(?![\w/])", re.ASCII)
 _LANES = re.compile(r"XL(\d{1,3})", re.ASCII)
 _PCIE = {name: PathClass(name) for name in ("PIX", "PXB", "PHB", "NODE", "SYS")}
@@ -49,11 +45,6 @@ def looks_like(file: FileText) -> bool:
     return re.search(r"^[\s|]*GPU\s?\d{1,4}/\d{1,2}\b", file.start, re.M | re.ASCII) is not None
 
 
-def heading_of(text: str) -> bool:
-    """Whether a line is the header of the matrix."""
-    return header_after([Line(1, text)], 0, _TABLE) is not None
-
-
 def parse(file: FileText) -> Topology:
     """Read the matrix.
 
@@ -61,30 +52,23 @@ def parse(file: FileText) -> Topology:
         InputError: with file and line: no matrix, truncated, unknown words, asymmetric.
     """
     lines = clean_lines(file.text)
-    table = find_table(lines, _TABLE, file.path)
+    table = find_table(lines, _TABLE, file)
     if table is None:
         bad = next((line for line in lines if _FAILED.fullmatch(line.text)), None)
-        raise InputError(
-            "no matrix of xpu-smi topology -m found",
-            path=file.path,
-            line=bad.number if bad else None,
-            hint=_SAVE,
-        )
+        raise file.refusal("no matrix of xpu-smi topology -m found", bad.number if bad else None)
     cells = words_of(table, table.columns)
     report: list[str] = []
     name = table.columns.__getitem__
-    unknown_pairs(cells, _is_cell, name, report, path=file.path, hint=_SAVE)
-    check_symmetric(cells, str, name, path=file.path, hint=_SAVE)
+    unknown_pairs(cells, _is_cell, name, report, file)
+    check_symmetric(cells, str, name, file)
     cards = [int(label.split()[1].split("/")[0]) for label in table.columns]
     for (i, j), at in cells.items():
         if at.word == _FABRIC and cards[i] != cards[j]:
-            raise InputError(
+            raise file.refusal(
                 f"{name(i)} and {name(j)} are of different GPUs, but MDF joins tiles of one",
-                path=file.path,
-                line=at.line,
-                hint=_SAVE,
+                at.line,
             )
-    cpus = [cpu_affinity("".join(row.rest), row, path=file.path, hint=_SAVE) for row in table.rows]
+    cpus = [cpu_affinity("".join(row.rest), row, file) for row in table.rows]
     return _facts(table, cards, cpus, report)
 
 
@@ -98,7 +82,6 @@ def _lanes(cell: str) -> int:
 
 
 _TABLE = TableSpec(
-    save=_SAVE,
     label=_LABEL,
     name=lambda match: f"GPU {int(match[1])}/{int(match[2])}",
     first="GPU",
