@@ -24,6 +24,9 @@ void fail(const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  for (char *at = text; *at != '\0'; ++at) // names of files and devices may hold anything
+    if (*at < ' ' || *at > '~')
+      *at = '?';
   fprintf(stderr, "toposeat-microbench: rank %d: %s\n", rank, text);
   fflush(stderr);
   // MPICH's launcher forgets what it has not passed on when it hears of the end.

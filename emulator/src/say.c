@@ -6,12 +6,20 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Paths and names of machines may hold anything; it does not reach the terminal. */
+static void tame(char *line) {
+  for (; *line != '\0'; ++line)
+    if (*line < ' ' || *line > '~')
+      *line = '?';
+}
+
 void emu_say(const char *format, ...) {
   char line[512];
   va_list arguments;
   va_start(arguments, format);
   (void)vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
+  tame(line);
   (void)fprintf(stderr, "toposeat emulator: %s\n", line);
 }
 
@@ -21,10 +29,13 @@ bool emu_is_quiet(void) {
 }
 
 void emu_banner(const char *machine, unsigned devices) {
+  char line[256];
+  (void)snprintf(line, sizeof line, "%s", machine);
+  tame(line);
   (void)fprintf(stderr,
                 "*** toposeat emulator: NO REAL GPU. %u emulated devices of machine \"%s\"; every "
                 "time is emulated. ***\n",
-                devices, machine);
+                devices, line);
 }
 
 int64_t emu_now(void) {

@@ -45,6 +45,8 @@
 #define TPS_RECORD_VERSION 2u
 #define TPS_BYTE_ORDER_MARK 0x01020304u
 #define TPS_RECORD_SUFFIX ".tpsrec"
+/* An empty file `rank-RANK-PID.errno-NUMBER` is of a rank that could not keep a record. */
+#define TPS_CAUSE_SUFFIX ".errno-"
 
 enum tps_state { TPS_STATE_RUNNING = 0, TPS_STATE_FINALIZED = 1, TPS_STATE_ABORTED = 2 };
 

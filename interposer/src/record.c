@@ -47,6 +47,7 @@ bool tps__populate(const void *start, size_t length) {
   uintptr_t high = (uintptr_t)start + length;
   if (madvise((void *)low, high - low, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
     return true;
+  errno = ENOSPC; /* the kernel says EFAULT of a page that has no space */
   tps__warn(&said, "no space left for the traffic record: some messages are not counted");
   return false;
 }
@@ -109,8 +110,10 @@ static bool is_file_size_allowed(uint64_t length) {
 static bool reserve(int file, void *mapping, uint64_t length) {
   if (madvise(mapping, 4096, MADV_POPULATE_WRITE) == 0)
     return true;
-  if (errno != EINVAL)
+  if (errno != EINVAL) {
+    errno = ENOSPC;
     return false;
+  }
   if (length > MAX_RESERVED)
     return true;
   errno = posix_fallocate(file, 0, (off_t)length);
@@ -151,6 +154,18 @@ static bool path_of(char *path, size_t room, int thread) {
   return length >= 0 && (size_t)length < room;
 }
 
+/* Leaves the cause for whoever looks for the record: a name, for which a full disk has room. */
+static void leave_cause(int thread, int cause) {
+  char path[PATH_MAX];
+  int length = snprintf(path, sizeof path, "%s/rank-%d-%d" TPS_CAUSE_SUFFIX "%d", folder, own_rank,
+                        (int)getpid(), cause);
+  if (thread != TPS_MAIN_SEGMENT || length < 0 || (size_t)length >= sizeof path)
+    return;
+  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file >= 0)
+    close(file);
+}
+
 /* Points into a fresh mapping and writes its header. False: no memory, or no space for a page. */
 static bool set_up(struct tps_segment *segment, void *mapping, const struct tps_header *layout) {
   char *base = mapping;
@@ -158,8 +173,10 @@ static bool set_up(struct tps_segment *segment, void *mapping, const struct tps_
   segment->event_used = calloc(layout->events.capacity, sizeof *segment->event_used);
   uint64_t first_part = layout->phases.offset + layout->phases.capacity * layout->phases.stride;
   if (segment->keys == NULL || segment->event_used == NULL || !tps__populate(base, first_part)) {
+    bool has_memory = segment->keys != NULL && segment->event_used != NULL;
     free(segment->keys);
     free(segment->event_used);
+    errno = has_memory ? ENOSPC : ENOMEM;
     return false;
   }
   segment->header = mapping;
@@ -205,14 +222,18 @@ bool tps__segment_create(struct tps_segment *segment, int thread) {
   }
   void *mapping = map_new_file(path, length);
   if (mapping == MAP_FAILED) {
+    int cause = errno;
     if (thread == TPS_MAIN_SEGMENT)
       tps__warn(&said, "cannot create %.300s (%s): not recording", path, strerror(errno));
+    leave_cause(thread, cause);
     return false;
   }
   if (set_up(segment, mapping, &layout))
     return true;
+  int cause = errno;
   munmap(mapping, length);
   unlink(path);
+  leave_cause(thread, cause);
   return false;
 }
 

@@ -57,7 +57,7 @@ void tps__warn(bool *said, const char *format, ...) {
   if (length > sizeof line - 2)
     length = sizeof line - 2;
   for (size_t i = 0; i < length; ++i) /* paths and variables may hold anything */
-    if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+    if (line[i] < ' ' || line[i] > '~')
       line[i] = '?';
   line[length] = '\n';
   ssize_t written =

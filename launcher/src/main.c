@@ -10,8 +10,10 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #ifndef TOPOSEAT_VERSION
@@ -19,6 +21,15 @@
 #endif
 
 enum { EXIT_STRICT = 1, EXIT_USAGE = 2, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+
+/* Lets the kernel end this process with its parent, however that ends. */
+static void end_with(unsigned long parent) {
+  if (parent == 0)
+    return;
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if ((unsigned long)getppid() != parent) /* it has ended before */
+    raise(SIGTERM);
+}
 
 /* Becomes the program; returns only if that failed, with the exit code. */
 static int become(char **program, const struct tps_messages *messages) {
@@ -46,6 +57,7 @@ static int seat_and_start(const struct tps_options *options, struct tps_messages
     tps_plan_report(&plan, options, messages);
   if (options->strict && messages->warnings > 0)
     return stop_strictly(messages);
+  end_with(options->parent);
   return become(options->program, messages);
 }
 

@@ -3,6 +3,7 @@
 
 #include "text.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ const char tps_help_text[] =
     "      --report DIR            write what this rank really got into a file of DIR\n"
     "      --probe LIB             libtoposeat_probe.so, if not beside this program\n"
     "      --preload LIB           put LIB in front of LD_PRELOAD\n"
+    "      --end-with PID          PROGRAM gets SIGTERM when this parent process ends\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
     "      --strict                start nothing if anything is not as placed\n"
     "      --dry-run               print what would be done, start nothing\n"
@@ -89,6 +91,13 @@ static bool set_memory(struct tps_options *options, const char *value, char *err
   return true;
 }
 
+static bool set_parent(struct tps_options *options, const char *value, char *error, size_t size) {
+  if (tps_parse_number(value, INT_MAX, &options->parent))
+    return true;
+  snprintf(error, size, "--end-with must be a process id, not '%s'", value);
+  return false;
+}
+
 static bool add_assignment(struct tps_options *options, const char *value, char *error,
                            size_t error_size) {
   const char *equals = strchr(value, '=');
@@ -127,15 +136,17 @@ static bool set_value(struct tps_options *options, const char *name, const char 
     return set_ids(options, value, error, error_size);
   if (strcmp(name, "--memory-policy") == 0)
     return set_memory(options, value, error, error_size);
+  if (strcmp(name, "--end-with") == 0)
+    return set_parent(options, value, error, error_size);
   return add_assignment(options, value, error, error_size); /* -E */
 }
 
 /* The full name of an option with a value that `argument` starts, NULL if it starts none.
    `value` is what is attached to it, else NULL. */
 static const char *valued_option(const char *argument, const char **value) {
-  static const char *const names[] = {"--placement",     "--visibility",    "--ids",
-                                      "--memory-policy", "--report",        "--probe",
-                                      "--preload",       "--local-rank-env"};
+  static const char *const names[] = {"--placement",     "--visibility",     "--ids",
+                                      "--memory-policy", "--report",         "--probe",
+                                      "--preload",       "--local-rank-env", "--end-with"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {
     if (argument[2] != '\0')

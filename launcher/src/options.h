@@ -21,6 +21,7 @@ struct tps_options {
   const char *local_rank_env; /* --local-rank-env */
   const char **assignments;   /* -E, each KEY=VALUE */
   size_t assignment_count;
+  unsigned long parent; /* --end-with; 0: nobody */
   bool strict;
   bool dry_run;
   char **program; /* NULL-terminated */

@@ -88,7 +88,7 @@ static const char *refuse_file(int file, const struct stat *status) {
 
 static char *read_file(const char *path, size_t *length, char *error, size_t error_size) {
   struct stat status = {0};
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a pipe waits for nobody */
   if (file >= 0 && fstat(file, &status) != 0) {
     close(file);
     file = -1;

@@ -148,12 +148,17 @@ static void print_binding(const struct tps_binding *binding, struct tps_text *te
 void tps_plan_print(const struct tps_plan *plan, const struct tps_options *options) {
   struct tps_text text;
   tps_text_init(&text);
-  if (plan->identity.launcher != NULL)
-    tps_text_add(&text, "rank %ld, local rank %ld, host %s (launcher: %s)\n", plan->identity.rank,
-                 plan->identity.local_rank, plan->identity.host, plan->identity.launcher);
+  if (plan->identity.launcher != NULL) {
+    tps_text_add(&text, "rank %ld, local rank %ld, host ", plan->identity.rank,
+                 plan->identity.local_rank);
+    tps_text_add_escaped(&text, plan->identity.host);
+    tps_text_add(&text, " (launcher: %s)\n", plan->identity.launcher);
+  }
   for (size_t i = 0; i < plan->environment.count; i++) {
     const struct tps_variable *variable = &plan->environment.changes[i];
-    tps_text_add(&text, variable->value == NULL ? "  unset %s" : "  set %s=", variable->name);
+    tps_text_add(&text, variable->value == NULL ? "  unset " : "  set ");
+    tps_text_add_escaped(&text, variable->name);
+    tps_text_add(&text, variable->value == NULL ? "" : "=");
     tps_text_add_escaped(&text, variable->value == NULL ? "" : variable->value);
     tps_text_add(&text, "\n");
   }

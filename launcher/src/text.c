@@ -67,15 +67,29 @@ void tps_text_add(struct tps_text *text, const char *format, ...) {
   va_end(again);
 }
 
+/* Length of the UTF-8 character of two bytes or more that `text` begins with; 0: none, or one of
+   the control characters U+0080 to U+009F, which steer a terminal as well. */
+static int wide_length(const unsigned char *text) {
+  int length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+  if (text[0] < 0xc2 || text[0] > 0xf4 || (text[0] == 0xc2 && text[1] < 0xa0))
+    return 0;
+  for (int i = 1; i < length; i++)
+    if ((text[i] & 0xc0) != 0x80)
+      return 0;
+  return length;
+}
+
 void tps_text_add_escaped(struct tps_text *text, const char *value) {
-  for (const char *at = value; *at; at++) {
-    unsigned char byte = (unsigned char)*at;
-    if (byte == '\\')
+  const unsigned char *at = (const unsigned char *)value;
+  while (*at) {
+    int length = *at >= 0x20 && *at < 0x7f ? 1 : wide_length(at);
+    if (*at == '\\')
       tps_text_add(text, "\\\\");
-    else if (byte < 0x20 || byte == 0x7f)
-      tps_text_add(text, "\\x%02x", byte);
+    else if (length == 0)
+      tps_text_add(text, "\\x%02x", *at);
     else
-      tps_text_add(text, "%c", byte);
+      tps_text_add(text, "%.*s", length, (const char *)at);
+    at += length == 0 ? 1 : length;
   }
 }
 
