@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from tests.evaluation.test_protocols import node
 from tests.support.mpi import MpiToolchain
+from toposeat.cli.command import require_launch
 from toposeat.evaluation import why_no_smpi
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
@@ -27,6 +29,18 @@ BENCH = ("bench", "ring:2", "--sizes", "16M", "--batch", "1000000", "--random", 
 
 def mpirun(mpi: MpiToolchain) -> list[str]:
     return [str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
+
+
+def test_jobs_of_a_service_are_started_with_the_line_that_ends_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for launch, line in ((["srun", "./a"], "scancel JOB.STEP"), (["mpirun", "./a"], "")):
+        assert require_launch(argparse.Namespace(launch=launch), "run") == launch
+        err = capsys.readouterr().err
+        assert line in err
+        assert err.startswith("note: if toposeat is killed") == bool(line)
+    require_launch(argparse.Namespace(launch=["srun", "./a"], dry_run=True), "run")
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.mpi

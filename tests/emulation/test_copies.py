@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.emulation.stand_in import output_of, run_program
-from toposeat.emulation import emulated_node, machine_text
+from toposeat.emulation import machine_text
 from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
@@ -208,18 +207,6 @@ def test_nothing_is_left_after_a_kill() -> None:
     """
     assert run_program(program).returncode == -9
     assert set(Path("/dev/shm").glob("toposeat-emulated-*")) <= before
-
-
-def test_a_killed_command_leaves_a_folder_that_the_next_one_removes() -> None:
-    topology = read_topology("k80-16")
-    child = os.fork()
-    if child == 0:
-        with emulated_node(topology):
-            os.kill(os.getpid(), 9)
-    os.waitpid(child, 0)
-    assert list(Path("/dev/shm").glob(f"toposeat-emulated-{child}-*"))
-    with emulated_node(topology):
-        assert not list(Path("/dev/shm").glob(f"toposeat-emulated-{child}-*"))
 
 
 def test_what_cannot_be_emulated(two_hosts: Topology) -> None:

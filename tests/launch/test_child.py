@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +45,23 @@ def test_handlers_are_put_back() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) not in before
     assert handlers() == before
+
+
+def test_a_killed_tool_ends_its_child(tmp_path: Path) -> None:
+    """Even by SIGKILL; what it started gets SIGTERM, as a launcher ends its job upon it."""
+    say = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    program = (
+        "import os, sys; from toposeat.launch.child import run_child;"
+        " run_child([sys.executable, '-c', sys.argv[1]], os.environ)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, say], stdout=subprocess.PIPE) as tool:
+        assert tool.stdout is not None
+        child = int(tool.stdout.readline())
+        tool.kill()
+    deadline = time.monotonic() + 30
+    while Path("/proc", str(child)).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path("/proc", str(child)).exists()
 
 
 def test_a_signal_reaches_the_child_and_stops_what_follows() -> None:

@@ -190,14 +190,27 @@ def natural(text: str) -> int:
     return value
 
 
+# Launchers that hand the job to a service, where it may outlive them.
+_CANCEL = {
+    "srun": 'squeue --steps --user="$USER", then: scancel JOB.STEP',
+    "flux": "flux jobs, then: flux cancel JOB",
+}
+
+
 def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
-    """The wrapped command, or a usage error that shows the form."""
+    """The wrapped command, or a usage error that shows the form.
+
+    Where the job could go on after a killed toposeat, the line that ends it is printed now.
+    """
     launch: Sequence[str] = args.launch or ()
     if not launch:
         raise UsageError(
             f"{verb}: no command to run",
             hint=f"put it after `--`: toposeat {verb} -- mpirun -n 8 ./app",
         )
+    how = _CANCEL.get(Path(launch[0]).name)
+    if how is not None and not getattr(args, "dry_run", False):
+        tell(f"note: if toposeat is killed and the job goes on, end it with: {how}")
     return list(launch)
 
 

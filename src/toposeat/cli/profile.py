@@ -83,6 +83,7 @@ class ProfileCommand(Command):
         if args.dry_run:
             print_command(profile.profile_line(launch, recording=recording))
             return 0
+        _offer_left_records()
         target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
         check_writable(target, overwrite=args.force)
         with progress_bar("merging records") as progress:
@@ -108,6 +109,17 @@ class ProfileCommand(Command):
         with progress_bar("merging records") as progress:
             traffic = profile.merge_records(*args.merge, progress=progress)
         return _save_and_show(args, traffic, args.output, 0)
+
+
+def _offer_left_records() -> None:
+    """Name what killed runs left: the time they took is not lost."""
+    from toposeat.model.job_folder import left_records  # noqa: PLC0415
+
+    for folder in left_records():
+        tell(
+            f"note: {folder} holds records of a run whose toposeat was killed; they are kept for 7"
+            f" days: toposeat profile --merge {quoted(folder)} -o F"
+        )
 
 
 def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exit_code: int) -> int:

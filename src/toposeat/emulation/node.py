@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.emulation.machine_file import IPC_OPEN_S, machine_text
-from toposeat.errors import UnavailableError
 from toposeat.installed import native_path
 from toposeat.model.input_file import beginning
+from toposeat.model.job_folder import job_folder
 from toposeat.model.topology import Topology
 
-_PREFIX = "toposeat-emulated-"
 _MACHINE = "TOPOSEAT_EMULATED_MACHINE"
 
 
@@ -59,14 +56,10 @@ def emulated_node(
         topology, truth=truth, scale=scale, ipc_open_s=ipc_open_s, engines=engines, reads=reads
     )
     libraries = native_path("emulator/libcuda.so.1").parent
-    _remove_leftovers()
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_shared_memory()))
-    try:
+    with job_folder("emulated", memory=True) as folder:
         machine = folder / "machine"
         machine.write_text(text, encoding="ascii")
         yield EmulatedNode(machine, libraries)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def emulated_machine(environment: Mapping[str, str]) -> str:
@@ -77,24 +70,3 @@ def emulated_machine(environment: Mapping[str, str]) -> str:
     lines = beginning(path, 4096).decode("ascii", "replace").splitlines()[:10]
     names = [line.removeprefix("name ") for line in lines if line.startswith("name ")]
     return names[0] if names else "unknown"
-
-
-def _shared_memory() -> Path:
-    for folder in (Path("/dev/shm"), Path(tempfile.gettempdir())):
-        if os.access(folder, os.W_OK):
-            return folder
-    raise UnavailableError(
-        "neither /dev/shm nor the temporary folder can be written", hint="set TMPDIR"
-    )
-
-
-def _remove_leftovers() -> None:
-    """Remove what a killed `toposeat emulate` of this user left behind."""
-    for folder in _shared_memory().glob(f"{_PREFIX}*-*"):
-        pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if (
-            pid.isdigit()
-            and not Path("/proc", pid).exists()
-            and folder.stat().st_uid == os.getuid()
-        ):
-            shutil.rmtree(folder, ignore_errors=True)

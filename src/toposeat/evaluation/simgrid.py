@@ -11,12 +11,12 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toposeat.errors import ApplicationError, ToposeatError, UnavailableError
 from toposeat.evaluation.network import NetworkArrays, network_arrays
+from toposeat.model.job_folder import job_folder
 from toposeat.model.topology import Topology
 
 NOT_A_LIMIT_BYTES_PER_S = 1e15  # capacities from here on are left out of the platform
@@ -144,8 +144,7 @@ def run_on_smpi(
     """
     version = smpi_version()
     text = smpi_platform(topology, message_bytes=message_bytes)
-    with tempfile.TemporaryDirectory(prefix="toposeat-smpi-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with job_folder("smpi") as folder:
         (folder / "platform.xml").write_text(text)
         hosts = "".join(f"{_host(device)}\n" for device in device_of_rank)
         (folder / "hosts").write_text(hosts)

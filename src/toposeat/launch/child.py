@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import FrameType
 from typing import IO, Any, Self
 
 from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError
+from toposeat.installed import native_path
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -26,21 +28,24 @@ def run_child(
     Its standard output goes to `stdout`, else where this process's own does.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
+    If this process is killed, or its thread that called ends, the child gets SIGTERM.
 
     Raises:
         MissingProgramError: it does not exist.
         ToposeatError: it cannot be started.
     """
     own_group = not _reads_terminal()
+    if shutil.which(argv[0], path=environment.get("PATH")) is None:
+        raise MissingProgramError(
+            f"program {argv[0]!r} not found or not executable",
+            hint="check the name, or load its module",
+        )
+    starter = (str(native_path("bin/toposeat-exec")), "--end-with", str(os.getpid()), "--")
     with _Forwarder(own_group) as forwarder:
         try:
             child = subprocess.Popen(
-                list(argv), env=dict(environment), start_new_session=own_group, stdout=stdout
+                [*starter, *argv], env=dict(environment), start_new_session=own_group, stdout=stdout
             )
-        except FileNotFoundError as error:
-            raise MissingProgramError(
-                f"program {argv[0]!r} not found", hint="check the name, or load its module"
-            ) from error
         except OSError as error:
             raise ToposeatError(
                 f"cannot start {argv[0]!r}: {error.strerror or error}", hint="check permissions"

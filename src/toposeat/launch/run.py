@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.rank_report import read_reports
 from toposeat.launch.verification import verify as verify_seats
+from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RealisedSeat, RunRecord
 from toposeat.model.topology import ANY_HOST
@@ -146,12 +146,8 @@ def _report_folder(
         socket.gethostname(),
     }
     parent = Path.cwd() if remote and os.access(Path.cwd(), os.W_OK) else None
-    with tempfile.TemporaryDirectory(
-        prefix=".toposeat-run-" if parent else "toposeat-run-",
-        dir=parent,
-        ignore_cleanup_errors=True,
-    ) as folder:
-        yield Path(folder)
+    with job_folder("run", parent=parent) as folder:
+        yield folder
 
 
 def _verify_folder(

@@ -24,6 +24,7 @@ from toposeat.launch.microbench import (
     parse_microbench,
 )
 from toposeat.model.bench import BenchOrder, BenchResult, BenchRun, BenchSource
+from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.run_record import Verdict
@@ -132,7 +133,7 @@ class _Runner:
         self._folder = _shared_folder(plan, launch.parse_launch_line(self._command))
 
     def __enter__(self) -> _Runner:
-        self._path = Path(self._folder.__enter__())
+        self._path = self._folder.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -222,14 +223,10 @@ def _program_words(
 
 
 @contextmanager
-def _shared_folder(plan: BenchPlan, line: launch.LaunchLine) -> Iterator[str]:
+def _shared_folder(plan: BenchPlan, line: launch.LaunchLine) -> Iterator[Path]:
     """Where every node can read placements: the working directory if there may be other nodes."""
     kinds = (launch.LauncherKind.SRUN, launch.LauncherKind.FLUX)
     remote = line.kind in kinds or len(plan.machine.hosts) > 1
     parent = Path.cwd() if remote and os.access(Path.cwd(), os.W_OK) else None
-    with tempfile.TemporaryDirectory(
-        prefix=".toposeat-bench-" if parent else "toposeat-bench-",
-        dir=parent,
-        ignore_cleanup_errors=True,
-    ) as folder:
+    with job_folder("bench", parent=parent) as folder:
         yield folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from toposeat.launch.microbench import (
     parse_microbench,
 )
 from toposeat.model.bench import BenchResult, BenchSource
+from toposeat.model.job_folder import job_folder
 from toposeat.pipeline.bench import BenchPlan, Devices, Progress, once_each
 
 
@@ -80,7 +80,7 @@ def _run(
 
 @contextmanager
 def _program() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="toposeat-bench-") as folder:
-        program = Path(folder) / PROGRAM
+    with job_folder("bench") as folder:
+        program = folder / PROGRAM
         compile_for_smpi(microbench_sources(), program, [*FLAGS, "-ldl"])
         yield program

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from tests.support.interposed import compile_c, compile_text, read_truth
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.model import job_folder
 from toposeat.model.traffic import (
     DeviceChoice,
     MemorySpace,
@@ -27,7 +29,6 @@ from toposeat.profile import (
     profile_line,
     profile_run,
 )
-from toposeat.profile.recording import run as profile_runs
 
 pytestmark = pytest.mark.mpi
 
@@ -49,7 +50,7 @@ def test_profile_is_the_truth(
     truth, memory = tmp_path / "truth", tmp_path / "memory"
     memory.mkdir()
     # Other runs of this node use the real one.
-    monkeypatch.setattr(profile_runs, "_MEMORY_FOLDER", memory)
+    monkeypatch.setattr(job_folder, "MEMORY_FOLDER", memory)
     options = ("--grid", "1x2x2", "--iterations", "3", "--truth", truth)
     argv = launch(mpi, 4, halo3d, *options)
     traffic, code = profile_run(argv, environment=mpi.env)
@@ -255,3 +256,25 @@ def test_a_program_without_mpi_calls(mpi: MpiToolchain, build_dir: Path) -> None
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
     with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call$"):
         profile_run(line, environment=mpi.env)
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 KiB, all of which is taken."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "none", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("no permission to mount a small file system")
+    (folder / "taken").write_bytes(bytes(8192))
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_full_disk_is_the_cause(mpi: MpiToolchain, halo3d: Path, full_disk: Path) -> None:
+    argv = launch(mpi, 2, halo3d, "--grid", "1x1x2", "--iterations", "1")
+    cause = "no rank could keep its record in .*: No space left on device"
+    with pytest.raises(NothingRecordedError, match=cause) as caught:
+        profile_run(argv, environment=mpi.env, directory=full_disk / "records")
+    assert caught.value.exit_code == 0

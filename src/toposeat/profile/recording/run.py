@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,21 +14,21 @@ from pathlib import Path
 from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
+from toposeat.model.job_folder import MEMORY_FOLDER, job_folder
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.recording.library import choose_library
 from toposeat.profile.recording.linkage import inspect_linkage
 from toposeat.profile.records.merge import Progress, read_records
 from toposeat.profile.records.record import SUFFIX
+from toposeat.profile.records.record_layout import CAUSE_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
 MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
-_FOLDER_PREFIX = "toposeat-profile-"
 _SEE_ABOVE = "lines that start with 'toposeat:' above, if there are any, give another reason"
-_MEMORY_FOLDER = Path("/dev/shm")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +96,7 @@ def profile_run(
                 exit_code=exit_code,
             )
         if not any(folder.glob(f"*{SUFFIX}")):
-            raise _nothing_recorded(line, env, exit_code)
+            raise _nothing_recorded(line, env, folder, exit_code)
         traffic = with_pattern(_read(folder, exit_code, progress))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     return replace(traffic, metadata=metadata), exit_code
@@ -122,7 +121,7 @@ def profile_line(
     """The line that `profile_run` would start; XXXXXXXX stands for a name not made yet."""
     line = parse_launch_line(argv)
     library = choose_library(line, environment)
-    folder = _MEMORY_FOLDER / f"{_FOLDER_PREFIX}XXXXXXXX" if directory is None else Path(directory)
+    folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
     return _under_interposer(line, library, folder, recording)
 
 
@@ -156,22 +155,22 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
             )
         yield folder
         return
-    parent = _MEMORY_FOLDER if os.access(_MEMORY_FOLDER, os.W_OK | os.X_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=parent))
-    try:
+    with job_folder("profile", memory=True) as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _nothing_recorded(
-    line: LaunchLine, env: Mapping[str, str], exit_code: int
+    line: LaunchLine, env: Mapping[str, str], folder: Path, exit_code: int
 ) -> NothingRecordedError:
     """The probable cause of a run without records."""
     name = line.program[0]
     found = shutil.which(name, path=env.get("PATH"))
     linkage = inspect_linkage(Path(found), env) if found else None
-    if exit_code != 0:
+    cause = next((path.name for path in folder.glob(f"*{CAUSE_SUFFIX}*")), "").rpartition("-")[2]
+    if cause.isdecimal():
+        message = f"no rank could keep its record in {folder}: {os.strerror(int(cause[:9]))}"
+        hint = "make room there, or name a folder elsewhere: --keep-records DIR"
+    elif exit_code != 0:
         message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
         hint = f"run it without toposeat first; {_SEE_ABOVE}"
     elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:

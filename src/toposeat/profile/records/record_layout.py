@@ -7,9 +7,11 @@ from enum import IntEnum
 
 import numpy as np
 
+from toposeat.model.job_folder import RECORD_SUFFIX
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, TimeKind, TrafficKind
 
-SUFFIX = ".tpsrec"
+SUFFIX = RECORD_SUFFIX
+CAUSE_SUFFIX = ".errno-"  # and its number: an empty file of a rank that has no record
 MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file can ask for
 MAX_THREADS = 64
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.installed import native_path
+from toposeat.model.job_folder import job_folder
 from toposeat.model.topology import canonical_pci
 
 _START_LIMIT_S = 60.0
@@ -70,7 +68,8 @@ class Workers:
         self._chosen = list(devices)
         self._copying = copying or Copying()
         self._may_share = may_share
-        self._folder = Path(tempfile.mkdtemp(prefix="toposeat-measure-"))
+        self._opened = contextlib.ExitStack()
+        self._folder = self._opened.enter_context(job_folder("measure"))
         self._program = str(native_path("bin/toposeat-measure-worker"))
         self._children: list[subprocess.Popen[bytes]] = []
         self._of_rank: dict[int, socket.socket] = {}
@@ -120,7 +119,7 @@ class Workers:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._opened.close()
 
     def ask(self, lines: Mapping[int, str]) -> dict[int, list[str]]:
         """Send one line to each of some ranks at once; their answers' words.

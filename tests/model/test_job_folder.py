@@ -1,0 +1,99 @@
+"""Folders of jobs: removed at the end, swept after a kill, records kept for a week."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from toposeat.model import job_folder as module
+from toposeat.model.job_folder import RECORD_SUFFIX, job_folder, left_records
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Neither /dev/shm nor /tmp of the machine that runs this."""
+    monkeypatch.setattr(module, "MEMORY_FOLDER", tmp_path / "memory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "memory").mkdir()
+    return tmp_path
+
+
+def folder_of_killed_job(record: str = "") -> Path:
+    """What a process leaves that was killed within the block."""
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with job_folder("test", memory=True) as folder:
+            if record:
+                (folder / record).touch()
+            os.write(there, str(folder).encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(there)
+    with os.fdopen(here) as name:
+        return Path(name.read())
+
+
+def dead_pid() -> int:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return child
+
+
+def test_a_folder_ends_with_its_block(places: Path) -> None:
+    with job_folder("test", memory=True) as one, job_folder("test") as other:
+        assert (one.parent, other.parent) == (places / "memory", places)
+        assert one.stat().st_mode & 0o777 == 0o700
+        assert left_records() == []
+        assert one.is_dir()
+        assert other.is_dir()
+    assert not one.exists()
+    assert not other.exists()
+    (places / "shared").mkdir()
+    with job_folder("test", parent=places / "shared") as hidden:
+        assert hidden.name.startswith(".toposeat-test-")
+
+
+def test_what_a_killed_job_left_is_removed_by_the_next() -> None:
+    left = folder_of_killed_job()
+    assert left.is_dir()
+    with job_folder("other"):
+        assert not left.exists()
+
+
+def test_records_of_a_killed_job_are_kept_for_a_week() -> None:
+    record = f"rank-0-{dead_pid()}{RECORD_SUFFIX}"
+    left = folder_of_killed_job(record)
+    assert left_records() == [left]
+    assert left.is_dir()
+    old = time.time() - module.KEPT_S - 60
+    os.utime(left / record, (old, old))
+    assert left_records() == []
+    assert not left.exists()
+
+
+def test_a_rank_that_still_writes_keeps_its_folder() -> None:
+    left = folder_of_killed_job(f"rank-0-{os.getpid()}{RECORD_SUFFIX}")
+    assert left_records() == []
+    assert left.is_dir()
+
+
+def test_what_is_not_ours_is_left_alone(places: Path) -> None:
+    boot = module._boot()
+    link = places / f"toposeat-link-{boot}-a"
+    (places / "victim").mkdir(mode=0o700)
+    link.symlink_to(places / "victim")
+    opened = places / f"toposeat-open-{boot}-b"
+    opened.mkdir(mode=0o777)
+    opened.chmod(0o777)
+    other_boot = places / "toposeat-test-00000001-c"
+    other_boot.mkdir(mode=0o700)
+    assert left_records() == []
+    assert all(path.is_dir() for path in (link, places / "victim", opened, other_boot))
