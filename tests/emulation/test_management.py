@@ -45,10 +45,10 @@ def test_links_are_those_of_the_topology(machine: str, generation: int | None) -
     import pynvml
     from toposeat.topology.live.nvml import read_nvml
     lanes, generations = {}, set()
-    for device in read_nvml(pynvml).devices:
-        here = lanes.setdefault(device.pci_bus_id, {})
-        generations.add(device.pcie.max_generation)
-        for link in device.links:
+    for gpu in read_nvml(pynvml).gpus:
+        here = lanes.setdefault(gpu.bus, {})
+        generations.add(gpu.device.pcie.max_generation)
+        for link in gpu.links:
             end = "switch" if link.to_switch else "cpu" if link.to_cpu else link.remote_pci
             here[end] = here.get(end, 0) + 1
     print(json.dumps([lanes, list(generations)]))

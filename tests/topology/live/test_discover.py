@@ -396,10 +396,10 @@ def test_recorded_kfd_tree(shared_dir: Path, tmp_path: Path) -> None:
         sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
     gpus = read_kfd(tmp_path)
     assert len(gpus) == 63
-    board = {gpu.node: gpu.board for gpu in gpus}
-    inside = [link for gpu in gpus for node, link in gpu.links.items() if board[node] == gpu.board]
+    board = {gpu.number: gpu.board for gpu in gpus}
+    inside = [link for gpu in gpus for node, link in gpu.xgmi.items() if board[node] == gpu.board]
     assert {(link["weight"], link["max_bandwidth"]) for link in inside} == {(13, 819200)}
-    assert all(len(gpu.links) == 62 for gpu in gpus)
+    assert all(len(gpu.xgmi) == 62 for gpu in gpus)
 
 
 @pytest.mark.parametrize(

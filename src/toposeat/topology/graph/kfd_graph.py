@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations, permutations
 
 from toposeat.model.quantity import Quantity, nominal
@@ -24,39 +24,26 @@ from toposeat.model.topology import (
     LinkKind,
     Topology,
     Vendor,
-    canonical_pci,
 )
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.kfd_node import (
-    FORWARDING_GFX,
-    PARTITIONED_GFX,
-    KfdNode,
-)
+from toposeat.topology.graph.kfd_node import PCIE, XGMI, KfdNode
 from toposeat.topology.graph.machine import VENDOR_AMD
 from toposeat.topology.graph.xgmi_fabric import XgmiGpu, add_xgmi
 
-_PCIE, _XGMI = 2, 11
 _MB = 1e6
 
 
 @dataclass(slots=True)
 class _Gpu:
-    """One GPU node, its addresses, its memory node and its xGMI links."""
+    """One GPU node, its addresses and its memory node."""
 
     node: KfdNode
     id: str
     bus: str
     board: str
-    links: dict[int, dict[str, int]] = field(default_factory=dict)  # xGMI, by node
     numa: int | None = None
-
-    def xgmi(self, part: bool) -> XgmiGpu:
-        """As the fabric needs it."""
-        gfx = self.node.properties.get("gfx_target_version", 0)
-        lane = products.lane_named(products.isa_of_gfx_version(gfx)) or k.XGMI_UNKNOWN
-        return XgmiGpu(self.id, self.node.number, self.board, part, lane, self.links)
 
 
 def topology_of_kfd(nodes: Sequence[KfdNode], *, name: str, origin: str) -> Topology:
@@ -82,7 +69,7 @@ class _Writer:
         self.nodes = {node.number: node for node in nodes if node.is_shown}
         self.cpus = [node for node in nodes if node.is_shown and not node.is_gpu]
         self.gpus = [
-            _Gpu(node, f"gpu{i}", *_addresses(node))
+            _Gpu(node, f"gpu{i}", node.bus, node.board)
             for i, node in enumerate(n for n in nodes if n.is_gpu)
         ]
         self.of_node = {gpu.node.number: gpu for gpu in self.gpus}
@@ -150,11 +137,8 @@ class _Writer:
                     f"a link listed under node {gpu.node.number} says it starts at node {start}:"
                     " it is not used"
                 )
-            elif end is not None and end != start and end in self.nodes:
-                if self.nodes[end].is_gpu and link.get("type") == _XGMI:
-                    gpu.links[end] = link
-                elif not self.nodes[end].is_gpu:
-                    near.append((link.get("weight", 0), end))
+            elif end is not None and end in self.nodes and not self.nodes[end].is_gpu:
+                near.append((link.get("weight", 0), end))
         if near:
             least = min(near)[0]
             nearest = [end for weight, end in near if weight == least]
@@ -173,8 +157,6 @@ class _Writer:
         if placeless:
             self.report.append(f"the memory node of {', '.join(placeless[:8])} is not known")
         for index, gpu in enumerate(self.gpus):
-            properties = gpu.node.properties
-            unique = properties.get("unique_id", 0)
             part = self._is_part(gpu)
             self.builder.devices.append(
                 Device(
@@ -183,10 +165,10 @@ class _Writer:
                     vendor=Vendor.AMD,
                     name=_name(gpu.node),
                     pci_bus_id=gpu.bus if shared[gpu.bus] == 1 else None,
-                    uuid=f"GPU-{unique:016x}" if unique and not part else None,
+                    uuid=None if part else gpu.node.uuid,
                     numa_node=gpu.numa,
-                    memory_bytes=_memory(gpu.node),
-                    forwards=properties.get("gfx_target_version") == FORWARDING_GFX,
+                    memory_bytes=gpu.node.memory_bytes,
+                    forwards=gpu.node.forwards,
                     parent=gpu.board if part else "",
                 )
             )
@@ -204,7 +186,7 @@ class _Writer:
 
     def _fabric(self) -> None:
         """xGMI, and the way from each package to its CPU."""
-        gpus = {gpu.id: gpu.xgmi(self._is_part(gpu)) for gpu in self.gpus}
+        gpus = {gpu.id: XgmiGpu(gpu.id, gpu.node, self._is_part(gpu)) for gpu in self.gpus}
         add_xgmi(self.builder, list(gpus.values()))
         for members in self.members.values():
             if self._is_part(members[0]):
@@ -221,7 +203,7 @@ class _Writer:
         """The one link of a package to its CPU: PCIe through a host bridge, or xGMI."""
         kind, stated = _host_link(members, self.nodes)
         numa = self._numa(first.numa)
-        if kind == _XGMI:
+        if kind == XGMI:
             if not stated:
                 self.unstated[f"xGMI links to CPUs: {_gb(k.XGMI_CPU)} assumed"] += 1
             self.builder.link(
@@ -264,23 +246,6 @@ class _Writer:
                 self.unstated[f"links between memory nodes: {_gb(assumed)} assumed"] += 1
 
 
-def _addresses(node: KfdNode) -> tuple[str, str]:
-    """PCI bus id of a GPU node, and of the board it is a part of.
-
-    Partitions have the number of their part in the function digit (Linux 6.6), or in the upper
-    half of the location (before).
-    """
-    properties = node.properties
-    location = properties.get("location_id", 0) & 0xFFFF
-    domain = properties.get("domain", 0)
-    if domain > 0xFFFFFFFF:
-        raise ValueError(f"node {node.number} is in PCI domain {domain}")
-    slot = f"{domain:04x}:{location >> 8:02x}:{location >> 3 & 31:02x}"
-    bus = canonical_pci(f"{slot}.{location & 7}")
-    partitioned = properties.get("gfx_target_version") in PARTITIONED_GFX
-    return bus, canonical_pci(f"{slot}.0") if partitioned else bus
-
-
 def _name(node: KfdNode) -> str:
     """The product, else its instruction set; the driver's own name for it where neither is told."""
     properties = node.properties
@@ -291,18 +256,12 @@ def _name(node: KfdNode) -> str:
     return product or (products.isa_of_gfx_version(gfx) if gfx else node.name)
 
 
-def _memory(node: KfdNode) -> int | None:
-    """Bytes of the banks that are the device's own (heap types 1 and 2)."""
-    banks = sum(b.get("size_in_bytes", 0) for b in node.memory if b.get("heap_type") in (1, 2))
-    return banks or node.properties.get("local_mem_size") or None
-
-
 def _host_link(members: Sequence[_Gpu], nodes: dict[int, KfdNode]) -> tuple[int, float]:
     """Type and bytes/s of the link from a package to the CPU node it is nearest to.
 
     The kernel lists it for every partition, but some drivers give a number to the CPU's end only.
     """
-    kind, stated = _PCIE, 0.0
+    kind, stated = PCIE, 0.0
     for gpu in members:
         ends = [(gpu.node, gpu.numa)]
         if gpu.numa is not None:
@@ -310,7 +269,7 @@ def _host_link(members: Sequence[_Gpu], nodes: dict[int, KfdNode]) -> tuple[int,
         for node, target in ends:
             for link in node.links:
                 if link.get("node_to") == target and link.get("node_from") == node.number:
-                    kind = link.get("type", _PCIE)
+                    kind = link.get("type", PCIE)
                     stated = max(stated, link.get("max_bandwidth", 0) * _MB)
     return kind, stated
 

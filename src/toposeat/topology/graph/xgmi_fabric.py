@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from toposeat.model.topology import ComponentKind, LinkKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.kfd_node import KfdNode
 
 _HOP_WEIGHT, _PACKAGE_WEIGHT = 15, 13
 _MOST_LANES = 16
@@ -26,21 +27,20 @@ class XgmiGpu:
 
     Args:
         id: of the device.
-        node: KFD's number.
-        board: bus id of the GPU that it is, or is a partition of.
+        node: what KFD tells of it.
         part: whether it is one of several partitions.
-        lane: what one of its links is by data sheet.
         links: the driver's xGMI links by the node at their other end.
         vertex: where its links end, set by `add_xgmi`: itself, or the fabric of its package.
     """
 
     id: str
-    node: int
-    board: str
+    node: KfdNode
     part: bool
-    lane: k.DeviceLink
-    links: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    links: Mapping[int, Mapping[str, int]] = field(init=False)
     vertex: str = ""
+
+    def __post_init__(self) -> None:
+        self.links = self.node.xgmi
 
 
 def add_xgmi(builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
@@ -52,7 +52,7 @@ class _Fabric:
     def __init__(self, builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
         self.builder = builder
         self.gpus = gpus
-        self.of_node = {gpu.node: gpu for gpu in gpus}
+        self.of_node = {gpu.node.number: gpu for gpu in gpus}
         self.unstated: Counter[str] = Counter()
 
     def write(self) -> None:
@@ -60,7 +60,7 @@ class _Fabric:
         for gpu in self.gpus:
             gpu.vertex = gpu.id
             if gpu.part:
-                packages[gpu.board].append(gpu)
+                packages[gpu.node.board].append(gpu)
         for board, members in packages.items():
             self._package(board, members)
         self._join()
@@ -76,7 +76,7 @@ class _Fabric:
             inside = [
                 link.get("max_bandwidth", 0)
                 for node, link in gpu.links.items()
-                if node in self.of_node and self.of_node[node].board == board
+                if node in self.of_node and self.of_node[node].node.board == board
             ]
             port = max(inside, default=0) * _MB
             if not port:
@@ -104,10 +104,10 @@ class _Fabric:
                 if len(ends) < 2 or ends in joined:
                     continue
                 if _own_weight(link, gpu, peer) > _HOP_WEIGHT:
-                    far += gpu.node < number
+                    far += gpu.node.number < number
                     continue
                 joined.add(ends)
-                self._bond(gpu, peer, link, peer.links.get(gpu.node, link))
+                self._bond(gpu, peer, link, peer.links.get(gpu.node.number, link))
         if far:
             self.builder.report.append(
                 f"KFD names {far} more xGMI pairs without a link of their own: they are routed over"
@@ -120,7 +120,7 @@ class _Fabric:
         forward = link.get("max_bandwidth", 0) * _MB
         backward = back.get("max_bandwidth", 0) * _MB
         least = link.get("min_bandwidth", 0) * _MB
-        lane = gpu.lane
+        lane = gpu.node.lane
         unit = least if 0 < least < forward else lane.data_sheet
         if lane is k.XGMI_UNKNOWN and forward:  # what is stated is all that is known
             unit = least if 0 < least < forward else forward

@@ -9,18 +9,19 @@ from pathlib import Path
 from toposeat.model.topology import Device, Vendor
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
 from toposeat.topology.graph.xgmi_fabric import XgmiGpu
 from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
 from toposeat.topology.live.collection import Collection, pcie_state
-from toposeat.topology.live.kfd import KfdGpu, read_kfd, unreadable_nodes
+from toposeat.topology.live.kfd import read_kfd, unreadable_nodes
 from toposeat.topology.live.small_file import TreePath
 from toposeat.topology.live.sysfs import read_line
 
 
 def add_amd_devices(
     found: Collection, sysfs: TreePath, dev: Path | None
-) -> tuple[tuple[KfdGpu, ...], dict[int, str]]:
+) -> tuple[tuple[KfdNode, ...], dict[int, str]]:
     """Add AMD's devices.
 
     Args:
@@ -39,7 +40,7 @@ def add_amd_devices(
         found.builder.report.append(
             f"GPUs of two vendors: AMD's are numbered from {start} on, after NVIDIA's"
         )
-    shared = Counter(gpu.pci_bus_id for gpu in gpus)
+    shared = Counter(gpu.bus for gpu in gpus)
     doubled = [bus for bus, count in shared.items() if count > 1]
     if doubled:
         found.builder.report.append(
@@ -49,7 +50,7 @@ def add_amd_devices(
     for index, gpu in enumerate(gpus, start):
         part = boards[gpu.board] > 1
         function = _function(found, gpu, part)
-        bus = gpu.pci_bus_id if shared[gpu.pci_bus_id] == 1 else None
+        bus = gpu.bus if shared[gpu.bus] == 1 else None
         device = Device(
             id=f"gpu{index}",
             index=index,
@@ -57,7 +58,7 @@ def add_amd_devices(
             vendor=Vendor.AMD,
             name=_name(sysfs, gpu, function),
             pci_bus_id=bus,
-            uuid=f"GPU-{gpu.unique_id:016x}" if gpu.unique_id else None,
+            uuid=gpu.uuid,
             numa_node=function.numa_node if function else None,
             cpus=function.cpus if function else None,
             memory_bytes=gpu.memory_bytes,
@@ -66,18 +67,19 @@ def add_amd_devices(
             parent=gpu.board if part else "",
         )
         found.add_gpu(device, vendor=VENDOR_AMD, function=function)
-    return gpus, {gpu.node: f"gpu{index}" for index, gpu in enumerate(gpus, start)}
+    return gpus, {gpu.number: f"gpu{index}" for index, gpu in enumerate(gpus, start)}
 
 
-def _usable(gpu: KfdGpu, dev: Path | None) -> bool:
+def _usable(gpu: KfdNode, dev: Path | None) -> bool:
     """ROCm opens a GPU by its render node: without it, or without the right to, it is not there."""
-    if dev is None or gpu.render_minor is None or not (dev / "dri").is_dir():
+    minor = gpu.told("drm_render_minor")
+    if dev is None or not minor or not (dev / "dri").is_dir():
         return True
-    return os.access(dev / "dri" / f"renderD{gpu.render_minor}", os.R_OK | os.W_OK)
+    return os.access(dev / "dri" / f"renderD{minor}", os.R_OK | os.W_OK)
 
 
 def _hide(
-    found: Collection, sysfs: TreePath, listed: tuple[KfdGpu, ...], usable: tuple[KfdGpu, ...]
+    found: Collection, sysfs: TreePath, listed: tuple[KfdNode, ...], usable: tuple[KfdNode, ...]
 ) -> None:
     """GPUs whose render node is missing, or whose KFD node the kernel refuses to show."""
     left = {gpu.board for gpu in listed} - {gpu.board for gpu in usable}
@@ -89,13 +91,13 @@ def _hide(
     found.hide(sorted(left), len(boards), "AMD")
 
 
-def _function(found: Collection, gpu: KfdGpu, part: bool) -> PciDevice | None:
+def _function(found: Collection, gpu: KfdNode, part: bool) -> PciDevice | None:
     """The PCI function behind a device; partitions have that of the whole GPU."""
     pci = found.machine.pci
-    return (None if part else pci.get(gpu.pci_bus_id)) or pci.get(gpu.board)
+    return (None if part else pci.get(gpu.bus)) or pci.get(gpu.board)
 
 
-def _name(sysfs: TreePath, gpu: KfdGpu, function: PciDevice | None) -> str:
+def _name(sysfs: TreePath, gpu: KfdNode, function: PciDevice | None) -> str:
     """The product's name where the driver knows it, and how the GPU is cut."""
     if function is None:
         return gpu.name
@@ -109,22 +111,11 @@ def _name(sysfs: TreePath, gpu: KfdGpu, function: PciDevice | None) -> str:
     return f"{name} ({cut})" if modes[0] not in ("", "SPX", "UNKNOWN") else name
 
 
-def add_xgmi(builder: GraphBuilder, gpus: tuple[KfdGpu, ...], ids: dict[int, str]) -> None:
+def add_xgmi(builder: GraphBuilder, gpus: tuple[KfdNode, ...], ids: dict[int, str]) -> None:
     """One bond per direct pair; partitions share those of their GPU."""
     buses: dict[str, set[str]] = {}
     for gpu in gpus:
-        buses.setdefault(gpu.board, set()).add(gpu.pci_bus_id)
+        buses.setdefault(gpu.board, set()).add(gpu.bus)
     add_bonds(
-        builder,
-        [
-            XgmiGpu(
-                id=ids[gpu.node],
-                node=gpu.node,
-                board=gpu.board,
-                part=len(buses[gpu.board]) > 1,
-                lane=gpu.lane,
-                links=gpu.links,
-            )
-            for gpu in gpus
-        ],
+        builder, [XgmiGpu(ids[gpu.number], gpu, part=len(buses[gpu.board]) > 1) for gpu in gpus]
     )

@@ -15,6 +15,7 @@ from typing import Any
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.graph.machine import VENDOR_NVIDIA
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import PciGraphWriter
@@ -27,7 +28,6 @@ from toposeat.topology.live.intel import (
     add_tile_links,
     read_intel,
 )
-from toposeat.topology.live.kfd import KfdGpu
 from toposeat.topology.live.nvidia import (
     DeviceIds,
     add_nvml_devices,
@@ -87,9 +87,7 @@ def discover_this(
     numa_of = PciGraphWriter(found.builder, machine).write(found.endpoints)
     if snapshot is not None:
         present = {function.pci_bus_id for function in machine.gpus(VENDOR_NVIDIA)}
-        whole = {
-            ids[position][0]: gpu for position, gpu in enumerate(snapshot.devices) if not gpu.mig
-        }
+        whole = [gpu for gpu in snapshot.gpus if not gpu.mig]
         add_live_nvlinks(found.builder, whole, numa_of, present)
     add_xgmi(found.builder, amd, id_of_node)
     add_tile_links(found.builder)
@@ -103,7 +101,7 @@ def _why(found: Collection, reason: str) -> str:
 
 
 def _origin(
-    snapshot: NvmlSnapshot | None, amd: tuple[KfdGpu, ...], intel: tuple[IntelCard, ...]
+    snapshot: NvmlSnapshot | None, amd: tuple[KfdNode, ...], intel: tuple[IntelCard, ...]
 ) -> str:
     tellers = [
         *(["NVML"] if snapshot is not None else []),
@@ -120,7 +118,7 @@ def _tells(builder: GraphBuilder, snapshot: NvmlSnapshot | None) -> set[FactKind
     """
     tells = {FactKind.NICS}
     vendors = {device.vendor for device in builder.devices}
-    links = [link for gpu in snapshot.devices for link in gpu.links] if snapshot else []
+    links = [link for gpu in snapshot.gpus for link in gpu.links] if snapshot else []
     ends_are_known = all(link.remote_pci or link.to_switch or link.to_cpu for link in links)
     are_asked = Vendor.NVIDIA not in vendors or snapshot is not None
     if vendors <= {Vendor.NVIDIA, Vendor.AMD} and are_asked and ends_are_known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from toposeat.model.topology import Device, LinkKind, PathClass, PcieState, Vendor
@@ -10,8 +11,7 @@ from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_NVIDIA, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.nvml import (
-    MigSlice,
-    NvmlDevice,
+    NvmlGpu,
     NvmlMissingError,
     NvmlSnapshot,
     load_pynvml,
@@ -41,95 +41,56 @@ def add_nvml_devices(found: Collection, snapshot: NvmlSnapshot) -> DeviceIds:
     is known by its UUID.
     """
     found.builder.report.extend(snapshot.report)
-    whole = [gpu.index for gpu in snapshot.devices if not gpu.mig]
-    next_slice = max((gpu.index for gpu in snapshot.devices), default=0) + 1 if whole else 0
+    whole = [gpu.device.number for gpu in snapshot.gpus if not gpu.mig]
+    next_slice = max((gpu.device.number for gpu in snapshot.gpus), default=0) + 1 if whole else 0
     ids: DeviceIds = {}
-    for position, gpu in enumerate(snapshot.devices):
-        function = found.machine.pci.get(gpu.pci_bus_id)
+    for position, gpu in enumerate(snapshot.gpus):
         if gpu.mig:
-            ids[position] = _add_slices(found, gpu, function, next_slice)
-            next_slice += len(gpu.slices)
-            continue
-        device = _whole(found.builder.host, gpu, function)
-        found.add_gpu(device, vendor=VENDOR_NVIDIA, generation=gpu.pcie.max_generation)
-        ids[position] = [device.id]
-        if gpu.inactive_links and gpu.links:
-            found.builder.report.append(
-                f"{device.id} has {gpu.inactive_links} inactive NVLinks beside"
-                f" {len(gpu.links)} active ones"
-            )
+            _report_slices(found, gpu, next_slice)
+            devices = [
+                replace(each, id=f"gpu{number}", index=number)
+                for number, each in enumerate(gpu.slices, next_slice)
+            ]
+            next_slice += len(devices)
+        else:
+            devices = [gpu.device]
+            inactive = gpu.device.inactive_lanes
+            if inactive and gpu.links:
+                found.builder.report.append(
+                    f"{gpu.device.id} has {inactive} inactive NVLinks beside {len(gpu.links)}"
+                    " active ones"
+                )
+        for device in devices:
+            _add(found, device, found.machine.pci.get(gpu.bus))
+        ids[position] = [device.id for device in devices]
     return ids
 
 
-def _whole(host: str, gpu: NvmlDevice, function: PciDevice | None) -> Device:
-    return Device(
-        id=f"gpu{gpu.index}",
-        index=gpu.index,
-        host=host,
-        vendor=Vendor.NVIDIA,
-        name=gpu.name,
-        pci_bus_id=gpu.pci_bus_id,
-        uuid=gpu.uuid,
+def _add(found: Collection, device: Device, function: PciDevice | None) -> None:
+    """Add a device at its PCI function; NVML's word on its link counts where it answers."""
+    told, other = device.pcie or PcieState(), pcie_state(function) or PcieState()
+    placed = replace(
+        device,
+        host=found.builder.host,
         numa_node=function.numa_node if function else None,
-        cpus=(function.cpus if function else None) or gpu.cpus,
-        memory_bytes=gpu.memory_bytes,
-        pcie=_pcie(gpu, function),
-        inactive_lanes=gpu.inactive_links if gpu.links or gpu.inactive_links else None,
+        cpus=(function.cpus if function else None) or device.cpus,
+        pcie=PcieState(
+            generation=told.generation or other.generation,
+            width=told.width or other.width,
+            max_generation=told.max_generation or other.max_generation,
+            max_width=told.max_width or other.max_width,
+        ),
     )
+    found.add_gpu(placed, vendor=VENDOR_NVIDIA, generation=told.max_generation, function=function)
 
 
-def _add_slices(
-    found: Collection, gpu: NvmlDevice, function: PciDevice | None, first: int
-) -> list[str]:
-    if not gpu.slices:
-        found.builder.report.append(
-            f"NVML's GPU {gpu.index} ({gpu.pci_bus_id}) is in MIG mode without slices: nothing can"
-            " run on it, so it is left out"
-        )
-        return []
+def _report_slices(found: Collection, gpu: NvmlGpu, first: int) -> None:
+    what = f"NVML's GPU {gpu.device.index} ({gpu.bus}) is in MIG mode"
     found.builder.report.append(
-        f"NVML's GPU {gpu.index} ({gpu.pci_bus_id}) is in MIG mode: its {len(gpu.slices)}"
-        f" slices, devices from {first} on, are known by UUID and have no peer access"
-    )
-    ids = []
-    for number, piece in enumerate(gpu.slices, first):
-        device = _slice(found.builder.host, gpu, piece, function, number)
-        found.add_gpu(
-            device,
-            vendor=VENDOR_NVIDIA,
-            generation=gpu.pcie.max_generation,
-            function=function,
-        )
-        ids.append(device.id)
-    return ids
-
-
-def _slice(
-    host: str, gpu: NvmlDevice, piece: MigSlice, function: PciDevice | None, index: int
-) -> Device:
-    return Device(
-        id=f"gpu{index}",
-        index=index,
-        host=host,
-        vendor=Vendor.NVIDIA,
-        name=piece.name or f"{gpu.name} MIG",
-        uuid=piece.uuid,
-        numa_node=function.numa_node if function else None,
-        cpus=(function.cpus if function else None) or gpu.cpus,
-        memory_bytes=piece.memory_bytes,
-        pcie=_pcie(gpu, function),
-        parent=gpu.pci_bus_id,
-    )
-
-
-def _pcie(gpu: NvmlDevice, function: PciDevice | None) -> PcieState:
-    """NVML's word on its link where it answers, else that of sysfs."""
-    other = pcie_state(function) or PcieState()
-    return PcieState(
-        generation=gpu.pcie.generation or other.generation,
-        width=gpu.pcie.width or other.width,
-        max_generation=gpu.pcie.max_generation or other.max_generation,
-        max_width=gpu.pcie.max_width or other.max_width,
+        f"{what}: its {len(gpu.slices)} slices, devices from {first} on, are known by UUID and have"
+        " no peer access"
+        if gpu.slices
+        else f"{what} without slices: nothing can run on it, so it is left out"
     )
 
 
@@ -143,7 +104,7 @@ def add_unseen_nvidia(found: Collection, snapshot: NvmlSnapshot | None, reason: 
     """
     present = found.machine.gpus(VENDOR_NVIDIA)
     if snapshot is not None:
-        seen = {gpu.pci_bus_id for gpu in snapshot.devices}
+        seen = {gpu.bus for gpu in snapshot.gpus}
         hidden = [f.pci_bus_id for f in present if f.pci_bus_id not in seen]
         found.hide(hidden, len(present), "NVIDIA")
         return "; ".join([reason, *snapshot.report[:1], *found.builder.report[-1:]])
@@ -180,7 +141,7 @@ def stated_classes(
 
 def stated_peers(snapshot: NvmlSnapshot, ids: DeviceIds) -> dict[tuple[str, str], bool]:
     """Whether peer access is possible, as NVML states it; never between MIG slices."""
-    sliced = {i for i, gpu in enumerate(snapshot.devices) if gpu.mig}
+    sliced = {i for i, gpu in enumerate(snapshot.gpus) if gpu.mig}
     peers = {
         pair: ok and not sliced & {i, j}
         for (i, j), ok in snapshot.peer_access.items()

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toposeat.model.cpu_list import cpu_list_of_mask
-from toposeat.model.topology import MAX_PCIE_NUMBER, PathClass, PcieState, canonical_pci
+from toposeat.model.topology import (
+    MAX_PCIE_NUMBER,
+    Device,
+    PathClass,
+    PcieState,
+    Vendor,
+    canonical_pci,
+)
 
 MAX_SLICES = 16  # 7 today
 _ANY = frozenset(range(1000))  # whatever the error: nobody needs to know
@@ -50,36 +57,29 @@ class NvmlLink:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MigSlice:
-    """One MIG device: what a process can be given of a GPU in MIG mode."""
+class NvmlGpu:
+    """One GPU as a device, without its place in the machine.
 
-    uuid: str
-    name: str
-    memory_bytes: int | None
+    Its `pcie.max_generation` is what GPU and slot can do together. In MIG mode processes are given
+    its `slices`, which have no index yet.
+    """
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NvmlDevice:
-    """One GPU. `pcie.max_generation` is what GPU and slot can do together."""
-
-    index: int
-    name: str
-    uuid: str | None
-    pci_bus_id: str
-    memory_bytes: int | None
-    cpus: str | None
+    device: Device
     mig: bool
-    slices: tuple[MigSlice, ...]
-    pcie: PcieState
+    slices: tuple[Device, ...]
     links: tuple[NvmlLink, ...]
-    inactive_links: int
+
+    @property
+    def bus(self) -> str:
+        """Its PCI bus id."""
+        return self.device.pci_bus_id or ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NvmlSnapshot:
     """All GPUs, and what is known of ordered pairs of positions."""
 
-    devices: tuple[NvmlDevice, ...]
+    gpus: tuple[NvmlGpu, ...]
     driver: str | None
     virtual: str | None  # how GPUs come to this virtual machine; None if it is none
     distances: dict[tuple[int, int], PathClass]
@@ -159,17 +159,17 @@ def read_nvml(library: Any) -> NvmlSnapshot:
 def _read(asker: _Asker) -> NvmlSnapshot:
     report: list[str] = []
     handles: list[Any] = []
-    devices: list[NvmlDevice] = []
+    gpus: list[NvmlGpu] = []
     seen: set[str] = set()
     for index in range(asker.ask("nvmlDeviceGetCount") or 0):
         handle = asker.ask("nvmlDeviceGetHandleByIndex", index)
-        device = _device(asker, handle, index) if handle is not None else None
-        if device is None or device.pci_bus_id in seen:
+        gpu = _gpu(asker, handle, index) if handle is not None else None
+        if gpu is None or gpu.bus in seen:
             report.append(f"NVML cannot open GPU {index}: it is left out")
             continue
-        seen.add(device.pci_bus_id)
+        seen.add(gpu.bus)
         handles.append(handle)
-        devices.append(device)
+        gpus.append(gpu)
     distances: dict[tuple[int, int], PathClass] = {}
     peers: dict[tuple[int, int], bool] = {}
     for i, a in enumerate(handles):
@@ -186,7 +186,7 @@ def _read(asker: _Asker) -> NvmlSnapshot:
     modes = [asker.ask("nvmlDeviceGetVirtualizationMode", each, harmless=_ANY) for each in handles]
     report += [f"NVML did not answer {name}: {why}" for name, why in asker.refused.items()]
     return NvmlSnapshot(
-        devices=tuple(devices),
+        gpus=tuple(gpus),
         driver=_text(driver),
         virtual=next((_VIRTUAL[mode] for mode in modes if mode in _VIRTUAL), None),
         distances=distances,
@@ -195,55 +195,59 @@ def _read(asker: _Asker) -> NvmlSnapshot:
     )
 
 
-def _device(asker: _Asker, handle: Any, index: int) -> NvmlDevice | None:
+def _gpu(asker: _Asker, handle: Any, index: int) -> NvmlGpu | None:
     bus = _pci(asker.ask("nvmlDeviceGetPciInfo", handle))
     if bus is None:
         return None
-    memory = asker.ask("nvmlDeviceGetMemoryInfo", handle)
     mig = asker.ask("nvmlDeviceGetMigMode", handle)
     cut = mig is not None and mig[0] == 1
     words = asker.ask("nvmlDeviceGetCpuAffinity", handle, 64)
     links, inactive = _links(asker, handle)
-    return NvmlDevice(
+    device = replace(
+        _named(asker, handle),
+        id=f"gpu{index}",
         index=index,
-        name=_text(asker.ask("nvmlDeviceGetName", handle)) or "",
-        uuid=_text(asker.ask("nvmlDeviceGetUUID", handle)),
         pci_bus_id=bus,
-        memory_bytes=int(memory.total) if memory is not None else None,
         cpus=cpu_list_of_mask([int(w) for w in words]) or None if words is not None else None,
-        mig=cut,
-        slices=_slices(asker, handle) if cut else (),
         pcie=PcieState(
             generation=asker.number("nvmlDeviceGetCurrPcieLinkGeneration", handle),
             width=asker.number("nvmlDeviceGetCurrPcieLinkWidth", handle),
             max_generation=asker.number("nvmlDeviceGetMaxPcieLinkGeneration", handle),
             max_width=asker.number("nvmlDeviceGetMaxPcieLinkWidth", handle),
         ),
-        links=links,
-        inactive_links=inactive,
+        inactive_lanes=inactive if links or inactive else None,
+    )
+    slices = tuple(_slices(asker, handle, device)) if cut else ()
+    return NvmlGpu(device=device, mig=cut, slices=slices, links=links)
+
+
+def _named(asker: _Asker, handle: Any) -> Device:
+    """What a GPU and a slice of one tell alike."""
+    memory = asker.ask("nvmlDeviceGetMemoryInfo", handle)
+    return Device(
+        id="",
+        vendor=Vendor.NVIDIA,
+        name=_text(asker.ask("nvmlDeviceGetName", handle)) or "",
+        uuid=_text(asker.ask("nvmlDeviceGetUUID", handle)),
+        memory_bytes=int(memory.total) if memory is not None else None,
     )
 
 
-def _slices(asker: _Asker, handle: Any) -> tuple[MigSlice, ...]:
-    slices: list[MigSlice] = []
+def _slices(asker: _Asker, handle: Any, gpu: Device) -> Iterator[Device]:
+    seen: set[str | None] = {None}
     for number in range(
         min(asker.number("nvmlDeviceGetMaxMigDeviceCount", handle) or 0, MAX_SLICES)
     ):
         piece = asker.ask(
             "nvmlDeviceGetMigDeviceHandleByIndex", handle, number, harmless=_NO_SUCH_SLICE
         )
-        uuid = _text(asker.ask("nvmlDeviceGetUUID", piece)) if piece is not None else None
-        if uuid is None or uuid in {each.uuid for each in slices}:
+        if piece is None:
             continue
-        memory = asker.ask("nvmlDeviceGetMemoryInfo", piece)
-        slices.append(
-            MigSlice(
-                uuid=uuid,
-                name=_text(asker.ask("nvmlDeviceGetName", piece)) or "",
-                memory_bytes=int(memory.total) if memory is not None else None,
-            )
-        )
-    return tuple(slices)
+        told = _named(asker, piece)
+        if told.uuid not in seen:
+            seen.add(told.uuid)
+            name = told.name or f"{gpu.name} MIG"
+            yield replace(told, name=name, cpus=gpu.cpus, pcie=gpu.pcie, parent=gpu.pci_bus_id)
 
 
 def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
