@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,12 @@ from toposeat import evaluation, pipeline, profile, topology
 from toposeat.cli.main import main
 from toposeat.emulation import scaled_topology
 from toposeat.errors import UsageError
+from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.premise import Assumed
+from toposeat.model.rank_info import RankInfo
 from toposeat.model.topology import LinkKind, Topology
 from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.model.traffic_file import save_traffic
 from toposeat.pipeline import StackPath, path_of_stack
 
 KIB = 1024
@@ -53,6 +58,33 @@ def test_pairs_take_what_was_clocked(devices: tuple[int, int]) -> None:
         assert predicted * 1e3 == pytest.approx(milliseconds, rel=0.05), size
 
 
+# The same for more ranks: milliseconds by pattern, devices and size.
+CLOCKED_IN_ORDER = {
+    ("stencil2d:1x3", (0, 4, 8)): {400000: 31.47, 4194304: 220.77},
+    ("stencil2d:1x4", (0, 2, 4, 8)): {400000: 43.70, 4194304: 302.83},
+    ("stencil2d:2x2", (0, 4, 8, 12)): {400000: 39.63, 4194304: 324.22},
+    ("stencil2d:2x4", (0, 1, 2, 3, 4, 5, 6, 7)): {400000: 138.72, 1500000: 456.6, 4000000: 1214.1},
+    ("stencil2d:2x4", (15, 12, 3, 1, 10, 8, 4, 7)): {400000: 77.71, 1500000: 277.1, 4000000: 723.0},
+}
+
+
+@pytest.mark.parametrize(("pattern", "devices"), CLOCKED_IN_ORDER)
+def test_several_partners_take_a_time_between_the_orders(
+    pattern: str, devices: tuple[int, ...]
+) -> None:
+    """Chains reach the best order, the square the worst: the bounds are those of real runs."""
+    machine = scaled_topology(k80(), 0.01)
+    taken = path("openmpi-ucx", machine, len(devices))
+    partners = 3 if pattern == "stencil2d:2x4" else 2
+    for size, milliseconds in CLOCKED_IN_ORDER[pattern, devices].items():
+        traffic = profile.pattern_traffic(f"{pattern},bytes={size}")
+        used = taken.machine_for(machine, traffic)
+        predicted = 1e3 * evaluation.evaluate(used, traffic, devices).predicted_s
+        least, halfway, most = evaluation.staging_times(size, 512 * KIB, partners)
+        assert 0.99 * least <= milliseconds * halfway / predicted <= 1.01 * most, size
+        assert most == pytest.approx(least + (partners - 1) / partners)
+
+
 def test_a_staged_message_by_hand() -> None:
     """Both GPUs of a board go up its uplink and down; the way down begins one piece later."""
     machine = k80()
@@ -73,7 +105,7 @@ def test_what_changes_nothing() -> None:
     assert path("openmpi-ob1", machine, 2).machine_for(machine, traffic) is machine
     put = path("openmpi-ucx", machine, 2, UCX_RNDV_SCHEME="put_zcopy")
     assert put.machine_for(machine, traffic) is machine
-    assert put.notes([traffic]) == ()
+    assert put.notes(machine, [traffic]) == ()
     small = exchange(400000)
     ucx = path("openmpi-ucx", machine, 2)
     assert ucx.machine_for(machine, small) is machine
@@ -81,7 +113,7 @@ def test_what_changes_nothing() -> None:
     (kind, _) = next(iter(traffic.tables))
     host = Traffic(ranks=2, origin="test", tables={(kind, MemorySpace.HOST): table})
     assert ucx.machine_for(machine, host) is machine
-    assert "at 1 of 2 sizes" in ucx.notes([small, traffic])[0]
+    assert "at 1 of 2 sizes" in ucx.notes(machine, [small, traffic])[0]
 
 
 def test_staged_messages_take_no_device_links() -> None:
@@ -102,17 +134,35 @@ def test_staged_messages_take_no_device_links() -> None:
 
 def test_what_is_assumed_without_a_stack() -> None:
     machine, traffic = k80(), exchange(MIB)
-    found = path(None, machine, 2).assumption(machine, traffic, (0, 1))
-    assert found is not None
-    premise, decides = found
-    assert (premise.what, premise.low, premise.nominal) == ("stack", 1.0, 1.0)
-    assert premise.high > 4  # up and down the uplink instead of over the board's switch
-    assert not decides  # the default itself
-    assert path(None, machine, 2).assumption(machine, traffic, (4, 5)) is not None
-    far = path(None, machine, 2).assumption(machine, traffic, (0, 8))
+    options = MapOptions()
+
+    def assumed(name: str | None, device: int) -> Assumed | None:
+        pins = Constraints(pins={0: 0, 1: device})
+        taken = path(name, machine, 2)
+        found = pipeline.map_on_path(machine, traffic, replace(options, constraints=pins), taken)
+        return found.premises.assumed[-1] if found.premises and found.premises.assumed else None
+
+    near, far = assumed(None, 1), assumed(None, 8)
+    assert near is not None
+    assert (near.what, near.low, near.nominal) == ("stack", 1.0, 1.0)
+    assert near.high > 4  # up and down the uplink instead of over the board's switch
+    assert not near.decides  # the default itself
     assert far is not None
-    assert not far[1]  # the far pair is faster if all is staged
-    assert path("direct", machine, 2).assumption(machine, traffic, (0, 1)) is None
+    assert (far.high, far.low < 1) == (1.0, True)  # the far pair is faster if all is staged
+    assert not far.decides
+    direct = assumed("direct", 1)
+    assert direct is None or direct.what != "stack"
+
+
+def test_a_gain_that_a_staging_mpi_has_not() -> None:
+    """Pairs that talk move onto one board: through host memory all use the uplinks alike."""
+    traffic = profile.pattern_traffic("alltoall:2x2")
+    taken = path(None, k80(), 4)
+    options = MapOptions(constraints=Constraints(devices=[0, 1, 2, 3]))
+    found = pipeline.map_on_path(k80(), traffic, options, taken)
+    assert found.placed.predicted_s < 0.9 * found.default.predicted_s
+    assert found.premises is not None
+    assert found.premises.assumed[-1].decides
 
 
 def test_map_and_bench_predict_the_stacks_path(
@@ -125,9 +175,11 @@ def test_map_and_bench_predict_the_stacks_path(
     assert main(["map", *words, "--stack", "openmpi-ucx", "-o", place, "--json"]) == 0
     mapped = json.loads(capsys.readouterr().out)
     assert mapped["stack"]["kind"] == "openmpi-ucx"
-    assert "premises" not in mapped or not mapped["premises"]["assumed"]
-    assert "sends through host memory" in mapped["notes"][-1]
-    assert "toposeat advise" in mapped["notes"][-1]
+    assert "stack" not in [each["what"] for each in mapped["premises"]["assumed"]]
+    said, order = mapped["notes"][-2:]
+    assert "sends through host memory" in said
+    assert "toposeat advise" in said
+    assert "up to 22% less or more" in order
     assert mapped["placed"]["predicted_s"] < 0.55 * mapped["default"]["predicted_s"]
     assert main(["map", *words, "--json"]) == 0
     untold = json.loads(capsys.readouterr().out)
@@ -172,11 +224,15 @@ def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(
     assert main(["bench", "ring:4", "-t", "k80-16", *line]) == 1
     said = capsys.readouterr().err
     assert "this MPI is not GPU-aware: openmpi-ob1 5.0.1 is built without a GPU library" in said
-    (tmp_path / "p.place").write_text("")
-    assert main(["map", "ring:4", "-t", "k80-16", "-f", "-o", str(tmp_path / "p.place")]) == 0
-    compared = ["compare", str(tmp_path / "p.place"), "-t", "k80-16", "--traffic", "ring:4"]
-    assert main([*compared, "--dry-run", "--", mpirun, "-n", "4", "true"]) == 0
-    assert "This MPI is not GPU-aware" in capsys.readouterr().err
+    assert main(["map", "ring:4", "-t", "k80-16", "-o", str(tmp_path / "p.place")]) == 0
+    recorded = replace(
+        profile.pattern_traffic("ring:4"), rank_info=tuple(RankInfo(rank=r) for r in range(4))
+    )
+    save_traffic(recorded, tmp_path / "p.prof")
+    compared = ["compare", str(tmp_path / "p.place"), "-t", "k80-16", "--dry-run"]
+    for traffic, is_seen in (("ring:4", False), (str(tmp_path / "p.prof"), True)):
+        assert main([*compared, "--traffic", traffic, "--", mpirun, "-n", "4", "true"]) == 0
+        assert ("This MPI is not GPU-aware" in capsys.readouterr().err) == is_seen
 
 
 def test_a_srun_line_tells_nothing() -> None:

@@ -135,7 +135,6 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
         report,
         topology,
     )
-    from toposeat.model.pair_table import MemorySpace  # noqa: PLC0415
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
     machine = topology.read_topology(args.topology)
@@ -145,8 +144,9 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
     path_taken = pipeline.path_of_stack(
         args.stack, args.launch, machine, traffic.ranks, environment=os.environ
     )
-    tell(*path_taken.notes([traffic]))
-    if args.launch is not None and traffic.mapped_space is MemorySpace.DEVICE:
+    tell(*path_taken.notes(machine, [traffic]))
+    # Of patterns and matrices device memory is assumed; only a profile has seen it.
+    if args.launch is not None and traffic.rank_info and traffic.mapped_space:
         why = launch.why_not_gpu_aware(args.launch, os.environ)
         tell(*([f"This MPI is not GPU-aware, device buffers crash: {why}"] if why else []))
     used = path_taken.machine_for(machine, traffic)
@@ -167,7 +167,6 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
         lambda: report.with_stack(
             report.comparison_json(evaluations, machine, traffic, metric=args.metric),
             path_taken.stack,
-            path_taken.assumption(machine, traffic, evaluations[-1][1].device_of_rank),
         ),
     )
 

@@ -107,8 +107,7 @@ class MapCommand(Command):
             if joint is not None:
                 document["protocols"] = report.joint_json(joint)
             else:
-                assumed = path.assumption(machine, traffic, result.device_of_rank)
-                document = report.with_stack(document, path.stack, assumed)
+                document = report.with_stack(document, path.stack)
             print_json(document)
         else:
             show(sys.stdout, report.render_mapping_text, result, machine, traffic)

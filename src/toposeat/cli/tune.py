@@ -77,9 +77,6 @@ class TuneCommand(Command):
                 report.with_stack(
                     report.mapping_json(tuned.result, tuned.topology, tuned.traffic),
                     tuned.path.stack,
-                    tuned.path.assumption(
-                        tuned.topology, tuned.traffic, tuned.result.device_of_rank
-                    ),
                 )
                 | {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
             )

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from toposeat.evaluation.metrics import HYBRID, PairCosts, cost_matrix, pair_costs
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
-        in_pieces,
         measured_protocols,
         message_seconds,
         missing_protocols,
         protocol_route_for,
+        slowed,
+        staging_times,
         typical_bytes,
         under_envelope,
         under_rule,

@@ -83,29 +83,39 @@ def under_envelope(topology: Topology, message_bytes: float) -> Topology:
     return _with_routes(topology, lambda route: _enveloped(topology, route, message_bytes))
 
 
-def in_pieces(
-    topology: Topology, message_bytes: float, piece_bytes: int, partners: int
-) -> Topology:
-    """A machine of staged routes for a stack that hands on a piece when all of it has arrived.
+def staging_times(
+    message_bytes: float, piece_bytes: int, partners: int
+) -> tuple[float, float, float]:
+    """How much longer staging takes than if the ways up and down overlapped all along.
 
-    The way down begins a piece later than the way up. What a rank sends to several others goes up
-    one after the other: where all that a rank is sent comes last, its way down waits for the other
-    messages too. The order is the program's, so half of that is taken. Links carry less by as much;
-    a limit on both directions together, which both halves share, does not change.
+    A piece is handed on when all of it has arrived, so the way down begins a piece later. What a
+    rank sends to several others goes up one after the other, in the program's order: where all that
+    a rank is sent goes last, its way down waits for the other messages too.
 
     Args:
-        topology: whose routes between devices are staged.
-        message_bytes: typical of the traffic.
-        piece_bytes: of the stack; 0 if not known: the halves are taken to overlap.
+        message_bytes: typical of the traffic, above 0.
+        piece_bytes: of the stack; 0 if not known: no piece is waited for.
         partners: that a rank sends to in one phase, at most.
+
+    Returns:
+        Factors: by the best order of messages, halfway, by the worst.
     """
-    if piece_bytes <= 0 or message_bytes <= 0:
-        return topology
+    if piece_bytes <= 0:
+        return 1.0, 1.0, 1.0
     count = max(1, partners)
-    apart = ((count - 1) / 2 + min(1.0, piece_bytes / message_bytes)) / count
+    least = 1 + min(1.0, piece_bytes / message_bytes) / count
+    order = (count - 1) / count
+    return least, least + order / 2, least + order
+
+
+def slowed(topology: Topology, factor: float) -> Topology:
+    """The machine with that much less capacity in each direction of its links.
+
+    A limit on both directions together stays: both halves of staged messages share it all along.
+    """
 
     def slower(quantity: Quantity) -> Quantity:
-        return replace(quantity, value=quantity.value / (1 + apart))
+        return replace(quantity, value=quantity.value / factor)
 
     links = tuple(
         replace(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.bench import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
 from toposeat.model.exchange import GridExchange
 from toposeat.model.map_options import MapOptions
+from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.stack_path import StackPath
@@ -80,7 +82,7 @@ def plan_bench(
             f"{len(machine.devices)} devices",
             hint="a benchmark of devices needs one for each rank: use a smaller grid",
         )
-    traffics, machines, times = _model(exchange, machine, program.sizes, algorithm, path)
+    model = _model(exchange, machine, program.sizes, algorithm, path)
     generator = np.random.default_rng(options.seed)
     plan = BenchPlan(
         exchange=exchange,
@@ -92,16 +94,25 @@ def plan_bench(
             tuple(int(d) for d in generator.permutation(len(machine.devices))[: exchange.ranks])
             for _ in range(randoms)
         ),
-        times=times,
+        times=model.times,
         algorithm=_algorithm(exchange, algorithm),
-        notes=path.notes(traffics),
+        notes=path.notes(machine, model.traffics, model.schedules),
     )
-    few = sorted({round(at) for at in np.linspace(0, len(traffics) - 1, _MAPPED_SIZES)})
-    found = [mapping.map_traffic(machines[at], traffics[at], options).device_of_rank for at in few]
+    few = {round(at) for at in np.linspace(0, len(model.traffics) - 1, _MAPPED_SIZES)}
+    found = [
+        mapping.map_traffic(model.machines[at], model.traffics[at], options).device_of_rank
+        for at in sorted(few)
+    ]
     return _with_placed(plan, found)
 
 
-_Model = tuple[list[Traffic], list[Topology], tuple[Callable[[Devices], float], ...]]
+class _Model(NamedTuple):
+    """For each size the traffic that is placed, its machine, its phases, what predicts its time."""
+
+    traffics: list[Traffic]
+    machines: list[Topology]
+    schedules: list[Schedule]
+    times: tuple[Callable[[Devices], float], ...]
 
 
 def _model(
@@ -111,12 +122,11 @@ def _model(
     algorithm: str | None,
     path: StackPath,
 ) -> _Model:
-    """For each size the traffic that is placed, its machine, and what predicts its time."""
     if not exchange.is_collective and algorithm is None:
         traffics = [profile.pattern_traffic(exchange.text(size)) for size in sizes]
         machines = [path.machine_for(machine, traffic) for traffic in traffics]
         evaluators = map(evaluation.Evaluator, machines, traffics)
-        return traffics, machines, tuple(partial(_flow_time, each) for each in evaluators)
+        return _Model(traffics, machines, [], tuple(partial(_flow_time, e) for e in evaluators))
     schedules = [profile.exchange_schedule(exchange, algorithm, size) for size in sizes]
     traffics = [profile.schedule_traffic(each) for each in schedules]
     machines = [
@@ -128,7 +138,8 @@ def _model(
         evaluation.ScheduleEvaluator(each, schedule, network=networks[id(each)])
         for each, schedule in zip(machines, schedules, strict=True)
     )
-    return traffics, machines, tuple(partial(_schedule_time, each) for each in timers)
+    times = tuple(partial(_schedule_time, each) for each in timers)
+    return _Model(traffics, machines, schedules, times)
 
 
 def _flow_time(evaluator: evaluation.Evaluator, order: Devices) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from toposeat.errors import MissingProgramError, UnavailableError, UsageError
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable
-from toposeat.model.premise import Premise
+from toposeat.model.premise import WORTH_SAYING, Assumed, Premises
 from toposeat.model.protocol import Stack, StackKind
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
@@ -20,7 +21,6 @@ from toposeat.model.traffic import Traffic
 
 DIRECT = "direct"  # the name, beside those of the stacks, of copies straight between GPUs
 _UNTOLD = "nothing tells the MPI: no launch line, no --stack"
-_WITHIN = 0.01  # of the default's time: predictions that differ by less decide nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,67 +60,100 @@ class StackPath:
             return evaluation.under_rule(machine, rule, size)
         if not self.is_staged(traffic):
             return machine
+        _, factor, _ = self._staging_times(traffic, schedule)
+        return evaluation.slowed(topology.through_host_memory(machine), factor)
+
+    def _staging_times(
+        self, traffic: Traffic, schedule: Schedule | None = None
+    ) -> tuple[float, float, float]:
         phases = [traffic.mapped_table()] if schedule is None else schedule.phases
-        return evaluation.in_pieces(
-            topology.through_host_memory(machine),
-            size,
-            self.stack.piece_bytes,
+        return evaluation.staging_times(
+            evaluation.typical_bytes(traffic),
+            0 if self.stack is None else self.stack.piece_bytes,
             max(map(_partners, phases), default=1),
         )
 
-    def notes(self, traffics: Sequence[Traffic]) -> tuple[str, ...]:
+    def notes(
+        self, machine: Topology, traffics: Sequence[Traffic], schedules: Sequence[Schedule] = ()
+    ) -> tuple[str, ...]:
         """What a reader of predictions must know, if the path of some is not the direct one.
 
         Args:
+            machine: that the traffic is on.
             traffics: one, or several of one pattern by size.
+            schedules: of each, if they have phases.
         """
-        count = sum(map(self.is_staged, traffics))
-        if self.stack is None or not count:
+        pairs = zip_longest(traffics, schedules)
+        staged = [(traffic, phases) for traffic, phases in pairs if self.is_staged(traffic)]
+        if self.stack is None or not staged:
             return ()
-        few = "" if count == len(traffics) else f" at {count} of {len(traffics)} sizes"
-        return (f"{_words(self.stack)}{few}: predicted on that path; {_ADVISE}",)
+        few = "" if len(staged) == len(traffics) else f" at {len(staged)} of {len(traffics)} sizes"
+        said = f"{_words(self.stack)}{few}: predicted on that path; {_ADVISE}"
+        if evaluation.measured_protocols(machine) >= self.stack.rule.protocols:
+            return (said,)
+        apart = [self._staging_times(*each) for each in staged]
+        most = max((high - taken) / taken for _, taken, high in apart)
+        order = (
+            f"staged messages take up to {most:.0%} less or more than predicted, by the order in"
+            " which the program sends them"
+        )
+        return (said, order) if round(most, 2) else (said,)
 
-    def assumption(
-        self, machine: Topology, traffic: Traffic, device_of_rank: Sequence[int]
-    ) -> tuple[Premise, bool] | None:
-        """What an MPI that stages all messages would change, and whether it decides the gain.
+    def assumed(
+        self, machine: Topology, traffic: Traffic, result: MappingResult
+    ) -> tuple[Assumed, ...]:
+        """What an MPI that stages all messages would make of a mapping on the direct path.
 
-        None where the stack is told, or plays no part.
+        Nothing where the stack is told, or plays no part.
         """
-        if not self.untold or traffic.mapped_space is not MemorySpace.DEVICE:
-            return None
-        default = evaluation.default_placement(traffic.ranks, machine)
-        times = [
-            [evaluator.evaluate(order).predicted_s for order in (default, device_of_rank)]
-            for evaluator in (
-                evaluation.Evaluator(machine, traffic),
-                evaluation.Evaluator(topology.through_host_memory(machine), traffic),
-            )
-        ]
-        (before, after), (staged_before, staged_after) = times
-        if not (before > 0 and after > 0 and staged_before > 0):
-            return None
-        ratio = staged_after / after
-        premise = Premise(
+        before, after = result.default.predicted_s, result.placed.predicted_s
+        if not self.untold or traffic.mapped_space is not MemorySpace.DEVICE or not after:
+            return ()
+        staged = evaluation.Evaluator(topology.through_host_memory(machine), traffic)
+        staged_before, staged_after = (
+            staged.evaluate(each.device_of_rank).predicted_s
+            for each in (result.default, result.placed)
+        )
+        if not staged_after:
+            return ()
+        found = Assumed(
             what="stack",
-            low=min(1.0, ratio),
+            low=min(1.0, staged_after / after),
             nominal=1.0,
-            high=max(1.0, ratio),
+            high=max(1.0, staged_after / after),
             unit="times the link time of direct copies",
             source=f"{self.untold}; an MPI may send through host memory",
+            decides=staged_after / staged_before - after / before > WORTH_SAYING,
         )
-        return premise, staged_after / staged_before - after / before > _WITHIN
+        return (found,)
 
 
 _ADVISE = "`toposeat advise` looks for settings that are faster"
 
 
 def map_on_path(
-    machine: Topology, traffic: Traffic, options: MapOptions, path: StackPath
+    machine: Topology,
+    traffic: Traffic,
+    options: MapOptions,
+    path: StackPath,
+    *,
+    untold: mapping.Untold | None = None,
 ) -> MappingResult:
     """Place ranks on the machine as the stack uses it; `mapping.map_traffic` says more."""
-    result = mapping.map_traffic(path.machine_for(machine, traffic), traffic, options)
-    return replace(result, notes=(*result.notes, *path.notes([traffic])))
+    if untold is not None:
+        readings = tuple(path.machine_for(each, traffic) for each in untold.readings)
+        untold = replace(untold, readings=readings)
+    used = path.machine_for(machine, traffic)
+    result = mapping.map_traffic(used, traffic, options, untold=untold)
+    premises = result.premises
+    assumed = path.assumed(machine, traffic, result)
+    if assumed and premises is None:
+        gain = 1 - result.placed.predicted_s / result.default.predicted_s
+        premises = Premises(assumed=assumed, gain_range=(gain, gain))
+    elif premises is not None:
+        premises = replace(premises, assumed=(*premises.assumed, *assumed))
+    notes = (*result.notes, *path.notes(machine, [traffic]))
+    return replace(result, premises=premises, notes=notes)
 
 
 def path_of_stack(

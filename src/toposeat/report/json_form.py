@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from toposeat.model.health import Health
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
-    from toposeat.model.premise import Premise
     from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting, Stack
     from toposeat.model.quantity import Quantity
     from toposeat.model.run_record import RunRecord
@@ -393,22 +392,9 @@ def _stack(stack: Stack) -> Json:
     }
 
 
-def with_stack(document: Json, stack: Stack | None, assumed: tuple[Premise, bool] | None) -> Json:
-    """A document of predictions with the stack that they are made for.
-
-    Args:
-        document: gets `stack`, null for copies straight between GPUs.
-        stack: that is told.
-        assumed: where none is told, what is assumed instead, and whether it decides the gain.
-    """
-    document["stack"] = None if stack is None else _stack(stack)
-    if assumed is not None:
-        premise, decides = assumed
-        entry = {**_plain(premise), "decides": decides}
-        del entry["nominal"]
-        empty: Json = {"untold_pairs": [], "assumed": [], "gain_range": None}
-        document.setdefault("premises", empty)["assumed"].append(entry)
-    return document
+def with_stack(document: Json, stack: Stack | None) -> Json:
+    """A document of predictions with the stack that they are for: null for direct copies."""
+    return document | {"stack": None if stack is None else _stack(stack)}
 
 
 def joint_json(choice: JointChoice) -> Json:
