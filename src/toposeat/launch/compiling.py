@@ -1,48 +1,17 @@
-"""C programs and libraries for the user's own MPI: compiled on first use, kept in a cache."""
+"""Compilers for the user's own MPI: finding and running them."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toposeat.errors import ToposeatError
 from toposeat.launch.launch_line import LaunchLine
 
 MPICC_VARIABLE = "TOPOSEAT_MPICC"
-CACHE_VARIABLE = "TOPOSEAT_CACHE_DIR"
 _TIMEOUT_S = 300
-
-
-def compile_cache(what: str, env: Mapping[str, str]) -> Path:
-    """The user's folder for compiled things of one kind."""
-    if env.get(CACHE_VARIABLE):
-        return Path(env[CACHE_VARIABLE]) / what
-    home = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "toposeat" / what
-
-
-@contextmanager
-def locked_folder(folder: Path, what: str) -> Iterator[None]:
-    """Make the folder, and let one process at a time work in it.
-
-    Raises:
-        ToposeatError: it cannot be made or written; `what` names what should be kept there.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise ToposeatError(
-            f"cannot keep {what} in {folder} ({error.strerror})",
-            hint=f"set {CACHE_VARIABLE} to a folder that you may write",
-        ) from error
 
 
 def run_compiler(

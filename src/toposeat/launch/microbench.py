@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,13 @@ from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch.compiling import (
     MPICC_VARIABLE,
-    compile_cache,
     compiler_wrappers,
     first_error_line,
-    locked_folder,
     run_compiler,
 )
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.model.exchange import COLLECTIVES, GridExchange
+from toposeat.model.private_cache import cache_root, cached_artefact
 
 PROGRAM = "toposeat-microbench"
 BUFFERS = ("host", "device")
@@ -72,11 +71,12 @@ def compiled_microbench(line: LaunchLine, env: Mapping[str, str]) -> Path:
     """
     reasons = []
     for mpicc in compiler_wrappers(line, env):
-        program = compile_cache("microbench", env) / _key(mpicc) / PROGRAM
-        if program.is_file():
-            return program
-        with locked_folder(program.parent, "a compiled microbenchmark"):
-            reason = "" if program.is_file() else _compile(mpicc, program, env)
+        program, reason = cached_artefact(
+            cache_root(env) / "microbench",
+            f"{PROGRAM}-{_key(mpicc)}",
+            "a compiled microbenchmark",
+            partial(_compile, mpicc, env),
+        )
         if not reason:
             return program
         reasons.append(f"{mpicc}: {reason}")
@@ -177,13 +177,9 @@ def _key(mpicc: Path) -> str:
     return digest.hexdigest()[:24]
 
 
-def _compile(mpicc: Path, program: Path, env: Mapping[str, str]) -> str:
+def _compile(mpicc: Path, env: Mapping[str, str], program: Path) -> str:
     """Compile with one wrapper; the reason why not, or nothing."""
-    with tempfile.TemporaryDirectory(prefix="build-", dir=program.parent) as name:
-        sources: Sequence[str] = [str(path) for path in microbench_sources()]
-        line = [str(mpicc), *FLAGS, "-o", PROGRAM, *sources, "-lm", "-ldl"]
-        done = run_compiler(line, Path(name), env)
-        if done.returncode != 0:
-            return first_error_line(done.stderr or done.stdout)
-        (Path(name) / PROGRAM).replace(program)
-    return ""
+    sources: Sequence[str] = [str(path) for path in microbench_sources()]
+    line = [str(mpicc), *FLAGS, "-o", str(program), *sources, "-lm", "-ldl"]
+    done = run_compiler(line, program.parent, env)
+    return first_error_line(done.stderr or done.stdout) if done.returncode != 0 else ""

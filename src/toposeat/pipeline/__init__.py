@@ -31,6 +31,6 @@ if TYPE_CHECKING:
         map_on_path,
         path_of_stack,
     )
-    from toposeat.pipeline.tuned import Tuned, cache_folder, tune, tuned_placement_path
+    from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path
 else:
     __getattr__ = door(__name__, __file__)

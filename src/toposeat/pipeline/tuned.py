@@ -16,6 +16,7 @@ from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
+from toposeat.model.private_cache import cache_root, private_folder
 from toposeat.model.result_file import save_mapping
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -31,6 +32,7 @@ PLACEMENT_NAME = "app.place"
 PROFILE_NAME = "app.prof"
 TOPOLOGY_NAME = "machine.json"
 MAPPING_NAME = "mapping.json"
+_RESULTS = "tuned results"
 
 _SCRIPT_SUFFIXES = {".py", ".sh", ".jl", ".pl", ".rb", ".lua", ".R"}
 # Where a launch line leaves the number of ranks to the allocation, that is said here.
@@ -79,6 +81,7 @@ def tune(
     profile_path = folder / PROFILE_NAME
     exit_code = 0
     if profile_path.exists() and not profile_again:
+        private_folder(folder, _RESULTS)
         traffic = load_traffic(profile_path)
         progress(f"Profile   cached: {profile_path} (profile again with --again)")
     else:
@@ -93,7 +96,7 @@ def tune(
                 hint="run it alone first; a profile of a failed run is not kept",
                 exit_code=exit_code,
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
     result = map_on_path(machine, traffic, options, path)
@@ -125,15 +128,8 @@ def tuned_placement_path(command: Sequence[str]) -> Path:
             f"no placement for this command on {os.uname().nodename} yet",
             hint=f"find one with: toposeat tune -- {shell_line(command)}",
         )
+    private_folder(path.parent, _RESULTS)
     return path
-
-
-def cache_folder() -> Path:
-    """Where tuned results are kept: TOPOSEAT_CACHE_DIR, else the user's cache folder."""
-    if os.environ.get("TOPOSEAT_CACHE_DIR"):
-        return Path(os.environ["TOPOSEAT_CACHE_DIR"])
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "toposeat"
 
 
 def _check_cache(folder: Path) -> None:
@@ -171,7 +167,7 @@ def _tuned_folder(command: Sequence[str]) -> Path:
         "modified": [path.stat().st_mtime_ns if path else 0 for path in files],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    return cache_folder() / f"{program_name(command)}-{line.ranks or 'n'}-{digest}"
+    return cache_root(os.environ) / f"{program_name(command)}-{line.ranks or 'n'}-{digest}"
 
 
 def _program_file(word: str, *, first: bool) -> Path | None:

@@ -19,13 +19,10 @@ from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch.compiling import (
     MPICC_VARIABLE,
-    compile_cache,
     first_error_line,
-    locked_folder,
     run_compiler,
 )
-
-_NAME = "libtoposeat_compiled.so"
+from toposeat.model.private_cache import cache_root, cached_artefact
 
 # Prints the body of an ABI header. A handle is an int or as wide as a pointer; predefined ones are
 # constants, or addresses of objects, which are then found again by name.
@@ -116,13 +113,17 @@ def compiled_library(
         ToposeatError: no mpicc of this MPI, no C compiler, or one of them fails.
     """
     sources = native_path("share/interposer")
-    folder = compile_cache("interposer", env) / _key(mpi_file, soname, sources)
-    library = folder / _NAME
-    if library.is_file():
-        return library
-    with locked_folder(folder, "a compiled interposer"):
-        if not library.is_file():  # another process may have been faster
-            _build(library, _header(mpi_file, soname, candidates, env), sources, env)
+
+    def build(library: Path) -> str:
+        _build(library, _header(mpi_file, soname, candidates, env), sources, env)
+        return ""
+
+    library, _ = cached_artefact(
+        cache_root(env) / "interposer",
+        f"libtoposeat_compiled-{_key(mpi_file, soname, sources)}.so",
+        "a compiled interposer",
+        build,
+    )
     return library
 
 
@@ -184,20 +185,18 @@ def _build(library: Path, header: str, sources: Path, env: Mapping[str, str]) ->
             "no C compiler to compile the interposer with",
             hint="install one (gcc or clang), or load its module",
         )
-    with tempfile.TemporaryDirectory(prefix="build-", dir=library.parent) as name:
-        folder = Path(name)
-        (folder / "compiled.h").write_text(header)
-        line = [compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
-        line += ["-D_GNU_SOURCE", '-DTPS_ABI_HEADER="compiled.h"', f"-I{folder}"]
-        line += [f"-I{sources}/include", f"-I{sources}/src", "-o", _NAME]
-        line += [str(path) for path in sorted([*sources.glob("*.c"), *sources.glob("src/*.c")])]
-        done = run_compiler([*line, "-ldl", "-lpthread"], folder, env)
-        if done.returncode != 0:
-            raise ToposeatError(
-                f"cannot compile the interposer: {first_error_line(done.stderr)}",
-                hint=f"the command was: {' '.join(line[:12])} ...",
-            )
-        (folder / _NAME).replace(library)
+    folder = library.parent
+    (folder / "compiled.h").write_text(header)
+    line = [compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
+    line += ["-D_GNU_SOURCE", '-DTPS_ABI_HEADER="compiled.h"', f"-I{folder}"]
+    line += [f"-I{sources}/include", f"-I{sources}/src", "-o", str(library)]
+    line += [str(path) for path in sorted([*sources.glob("*.c"), *sources.glob("src/*.c")])]
+    done = run_compiler([*line, "-ldl", "-lpthread"], folder, env)
+    if done.returncode != 0:
+        raise ToposeatError(
+            f"cannot compile the interposer: {first_error_line(done.stderr)}",
+            hint=f"the command was: {' '.join(line[:12])} ...",
+        )
 
 
 def _compilers(env: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,121 @@
+"""The user's cache, which may lie where others can write: nothing of theirs is run or preloaded.
+
+A folder of the cache belongs to this user alone, or it is refused; a file that is not this user's,
+is a link, or does not fit the digest that was kept with it counts as missing, and is made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from toposeat.errors import ToposeatError
+
+CACHE_VARIABLE = "TOPOSEAT_CACHE_DIR"
+
+
+def cache_root(env: Mapping[str, str]) -> Path:
+    """TOPOSEAT_CACHE_DIR, else `toposeat` in the user's cache folder."""
+    if env.get(CACHE_VARIABLE):
+        return Path(env[CACHE_VARIABLE])
+    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toposeat"
+
+
+def private_folder(folder: Path, what: str) -> Path:
+    """Make a folder that only this user may enter.
+
+    Args:
+        folder: only its last part has to be private; it may be there.
+        what: that should be kept in it, for the message.
+
+    Raises:
+        ToposeatError: it cannot be made, is a link, or belongs to somebody else.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            status = os.fstat(handle)
+            if status.st_uid != os.geteuid():
+                raise PermissionError(0, f"it belongs to user {status.st_uid}")
+            if stat.S_IMODE(status.st_mode) & 0o077:
+                os.fchmod(handle, 0o700)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise _cannot_keep(what, folder, error) from error
+    return folder
+
+
+def cached_artefact(
+    folder: Path, name: str, what: str, make: Callable[[Path], str]
+) -> tuple[Path, str]:
+    """A program or library from the cache, made now if it is not there as it was left.
+
+    Args:
+        folder: of the cache; see `private_folder`.
+        name: of the file, which tells apart all that it depends on.
+        what: it is, for messages.
+        make: fills a file, or says why it cannot; what it raises goes through.
+
+    Returns:
+        Its path, and the reason why it is not there, or nothing.
+
+    Raises:
+        ToposeatError: the folder cannot be used, or the disk is full.
+    """
+    path = private_folder(folder, what) / name
+    if _is_as_left(path):
+        return path, ""
+    try:
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes it, others wait and take it
+            if _is_as_left(path):
+                return path, ""
+            with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as build:
+                made = Path(build, name)
+                reason = make(made)
+                if not reason:
+                    Path(build, "digest").write_text(_digest(made), encoding="ascii")
+                    Path(build, "digest").replace(_digest_path(path))
+                    made.replace(path)
+    except OSError as error:
+        raise _cannot_keep(what, folder, error) from error
+    return path, reason
+
+
+def _is_as_left(path: Path) -> bool:
+    try:
+        return _read(_digest_path(path)).decode("ascii", "replace") == _digest(path)
+    except OSError:
+        return False
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(_read(path)).hexdigest()
+
+
+def _digest_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _read(path: Path) -> bytes:
+    """The content of a regular file of this user."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise PermissionError(f"{path} may be somebody else's")
+        return file.read()
+
+
+def _cannot_keep(what: str, folder: Path, error: OSError) -> ToposeatError:
+    return ToposeatError(
+        f"cannot keep {what} in {folder}: {error.strerror or error}",
+        hint=f"set {CACHE_VARIABLE} to a folder that you may write, and no other user",
+    )
