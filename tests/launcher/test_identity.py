@@ -183,7 +183,7 @@ def test_without_a_launcher_a_placement_of_two_ranks_does_not_apply(launcher: Ex
     done = launcher.run("-m", launcher.place(TWO), "env", "-0")
     assert "CUDA_VISIBLE_DEVICES" not in done.variables
     assert len(done.warnings) == 1
-    assert "which rank this is" in done.warnings[0]
+    assert "states the rank (of 2 in the placement)" in done.warnings[0]
 
 
 # ---- rendezvous: global ranks known, local ranks not ----

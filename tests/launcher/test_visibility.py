@@ -171,7 +171,7 @@ def test_integers_without_an_order_are_doubted_aloud(
     env = {LIST: inherited, **({ORDER: order} if order else {})}
     done = launcher.variables(THREE, env=env)
     assert done.variables[LIST] != inherited
-    assert ("read in PCI bus order" in done.stderr) == doubted
+    assert ("CUDA_DEVICE_ORDER=PCI_BUS_ID is not set" in done.stderr) == doubted
 
 
 def test_a_list_given_with_E_counts_as_inherited(launcher: Exec) -> None:
