@@ -1,7 +1,7 @@
 """Traffic matrices in NumPy files: `.npy` (one matrix), `.npz` (bytes and messages, or sparse).
 
-Arrays are read in blocks of rows, so that memory follows the pairs that are used and not the shape
-that a header declares; nothing is ever unpickled.
+Dense arrays are read in blocks of rows, so that memory follows the pairs that are used and not the
+shape that a header declares; nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -10,21 +10,17 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.model.input_file import open_input
-from toposeat.model.traffic import (
-    MAX_TOTAL,
-    Int64Array,
-    PairTable,
-    Traffic,
-)
+from toposeat.model.traffic import MAX_TOTAL, Int64Array, PairTable, Traffic
 from toposeat.profile.importers.message_list import table_traffic
 
 MAX_RANKS = 1 << 14  # of a dense matrix
@@ -37,9 +33,16 @@ _NPZ_HINT = (
     "save one with: numpy.savez(F, bytes=..., messages=...), or scipy.sparse.save_npz(F, ...)"
 )
 _SPARSE = frozenset({"data", "shape", "format"})
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
-_Pairs = tuple[Int64Array, Int64Array, Int64Array]  # source, target, value
-_T = TypeVar("_T")
+_Pairs = tuple[int, NDArray[np.int64]]  # ranks, and rows of source, target and value
+
+
+class _Refused(Exception):
+    """Why a file is no traffic, and a hint."""
 
 
 def read_npy_matrix(path: str | Path) -> Traffic:
@@ -48,13 +51,8 @@ def read_npy_matrix(path: str | Path) -> Traffic:
     Raises:
         InputError: damaged, truncated, no square matrix of whole numbers, or too large.
     """
-
-    def read() -> tuple[int, _Pairs]:
-        with open_input(path) as file:
-            return _square(file, path, "")
-
-    ranks, pairs = _guarded(path, read)
-    return _traffic(path, ranks, pairs, None)
+    with _errors_of(path), open_input(path) as file:
+        return _traffic(path, _square(file, "the array"), None)
 
 
 def read_npz_matrix(path: str | Path) -> Traffic:
@@ -65,46 +63,36 @@ def read_npz_matrix(path: str | Path) -> Traffic:
     Raises:
         InputError: see `read_npy_matrix`; also when none of its arrays can be the bytes.
     """
-    return _guarded(path, lambda: _npz(path))
+    with _errors_of(path), open_input(path) as whole, zipfile.ZipFile(whole) as archive:
+        names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
+        if _SPARSE.issubset(names):
+            return _traffic(path, _sparse(archive), None)
+        first = names[0] if len(set(names)) == 1 else "bytes"
+        if first not in names:
+            listed = ", ".join(repr(n[:40]) for n in sorted(names)[:8]) or "there is none at all"
+            raise _Refused(f"no array is named bytes: {listed}", _NPZ_HINT)
+        with archive.open(f"{first}.npy") as file:
+            sent = _square(file, first)
+        if "messages" not in names or first == "messages":
+            return _traffic(path, sent, None)
+        with archive.open("messages.npy") as file:
+            counts = _square(file, "messages")
+        if counts[0] != sent[0]:
+            raise _Refused(f"bytes is of {sent[0]} ranks, messages of {counts[0]}", _NPZ_HINT)
+        return _traffic(path, sent, counts)
 
 
-def _npz(path: str | Path) -> Traffic:
-    with open_input(path) as whole, zipfile.ZipFile(whole) as archive:
-        members = {
-            name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")
-        }
-        if set(members) >= _SPARSE:
-            ranks, pairs = _sparse(archive, members, path)
-            return _traffic(path, ranks, pairs, None)
-        first = next(iter(members)) if len(members) == 1 else "bytes"
-        if first not in members:
-            raise InputError(
-                f"no array is named bytes: {_names(members)}", path=path, hint=_NPZ_HINT
-            )
-        with archive.open(members[first]) as file:
-            ranks, pairs = _square(file, path, first)
-        if "messages" not in members or first == "messages":
-            return _traffic(path, ranks, pairs, None)
-        with archive.open(members["messages"]) as file:
-            other, counts = _square(file, path, "messages")
-        if other != ranks:
-            raise InputError(
-                f"bytes is of {ranks} ranks, messages of {other}", path=path, hint=_NPZ_HINT
-            )
-        return _traffic(path, ranks, pairs, counts)
-
-
-def _names(members: Mapping[str, str]) -> str:
-    return ", ".join(repr(name[:40]) for name in sorted(members)[:8]) or "there is none at all"
-
-
-def _guarded(path: str | Path, read: Callable[[], _T]) -> _T:
+@contextmanager
+def _errors_of(path: str | Path) -> Iterator[None]:
+    """Turn what a damaged file can raise into an `InputError`."""
     try:
-        return read()
+        yield
+    except _Refused as refused:
+        message, hint = refused.args
+        raise InputError(message, path=path, hint=hint) from None
     except OSError as error:
-        raise InputError(
-            f"cannot read: {error.strerror or error}", path=path, hint="check the file"
-        ) from error
+        cause = error.strerror or error
+        raise InputError(f"cannot read: {cause}", path=path, hint="check the file") from error
     except (
         ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
         RuntimeError, OverflowError, SyntaxError, TypeError, MemoryError, RecursionError,
@@ -114,156 +102,116 @@ def _guarded(path: str | Path, read: Callable[[], _T]) -> _T:
         raise InputError(f"a damaged NumPy file: {what}", path=path, hint=_HINT) from error
 
 
-def _header(file: IO[bytes], path: str | Path, name: str) -> tuple[tuple[int, ...], bool, Any]:
+def _header(file: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, Any]:
     """Shape, Fortran order and type of an array, with the file at its first byte."""
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        read = np.lib.format.read_array_header_1_0
-    elif version == (2, 0):
-        read = np.lib.format.read_array_header_2_0
-    else:
-        raise InputError(f"NumPy format {version[0]}.{version[1]}", path=path, hint=_HINT)
+    if version not in _HEADERS:
+        raise _Refused(f"NumPy format {version[0]}.{version[1]}", _HINT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "created on Python 2": nothing to the user
-        shape, fortran, dtype = read(file, max_header_size=_MAX_HEADER)
+        shape, fortran, dtype = _HEADERS[version](file, max_header_size=_MAX_HEADER)
     if dtype.hasobject:
-        raise InputError(
-            f"{name or 'the array'} holds Python objects, which are never loaded",
-            path=path,
-            hint=_HINT,
-        )
+        raise _Refused(f"{what} holds Python objects, which are never loaded", _HINT)
     return shape, fortran, dtype
 
 
-def _square(file: IO[bytes], path: str | Path, name: str) -> tuple[int, _Pairs]:
-    shape, fortran, dtype = _header(file, path, name)
-    what = name or "the array"
+def _square(file: IO[bytes], what: str) -> _Pairs:
+    """The cells of a dense matrix that are not 0."""
+    shape, fortran, dtype = _header(file, what)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
-        raise InputError(
-            f"{what} has shape {shape}, expected a square matrix", path=path, hint=_HINT
-        )
+        raise _Refused(f"{what} has shape {shape}, expected a square matrix", _HINT)
     if dtype.kind not in "iufb":
-        raise InputError(f"{what} holds {dtype}, expected numbers", path=path, hint=_HINT)
+        raise _Refused(f"{what} holds {dtype}, expected numbers", _HINT)
     ranks = int(shape[0])
     if ranks > MAX_RANKS:
-        raise InputError(
+        raise _Refused(
             f"{what} is dense and of {ranks} ranks, at most {MAX_RANKS} are read",
-            path=path,
-            hint="save a matrix of so many ranks with scipy.sparse.save_npz",
+            "save a matrix of so many ranks with scipy.sparse.save_npz",
         )
-    parts: list[_Pairs] = []
-    found = 0
-    for first, block in _blocks(file, ranks, dtype):
-        rows, columns = np.nonzero(block)
-        found += rows.size
-        if found > MAX_PAIRS:
-            raise InputError(
-                f"more than {MAX_PAIRS} pairs of ranks are used", path=path, hint=_HINT
-            )
-        values = _whole(block[rows, columns], path, what)
-        ends = (rows.astype(np.int64) + first, columns.astype(np.int64))
-        parts.append((*(ends[::-1] if fortran else ends), values))
-    return ranks, _joined(parts)
-
-
-def _blocks(file: IO[bytes], ranks: int, dtype: Any) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Rows of the file (columns of the matrix in Fortran order), some at a time."""
-    row_bytes = ranks * dtype.itemsize
-    step = max(1, _BLOCK_BYTES // row_bytes)
+    parts = [np.zeros((3, 0), np.int64)]
+    step = max(1, _BLOCK_BYTES // (ranks * dtype.itemsize))
     for first in range(0, ranks, step):
-        count = min(step, ranks - first)
-        data = file.read(count * row_bytes)
-        if len(data) < count * row_bytes:
-            raise EOFError(f"it ends in row {first + len(data) // row_bytes} of {ranks}")
-        yield first, np.frombuffer(data, dtype).reshape(count, ranks)
+        block = _items(file, min(step, ranks - first) * ranks, dtype, what).reshape(-1, ranks)
+        rows, columns = np.nonzero(block)
+        ends = (columns, rows + first) if fortran else (rows + first, columns)
+        parts.append(np.stack([*ends, _whole(block[rows, columns], what)]))
+        if sum(part.shape[1] for part in parts) > MAX_PAIRS:
+            raise _Refused(f"more than {MAX_PAIRS} pairs of ranks are used", _HINT)
+    return ranks, np.concatenate(parts, axis=1)
 
 
-def _joined(parts: list[_Pairs]) -> _Pairs:
-    if not parts:
-        return (np.zeros(0, np.int64),) * 3
-    source, target, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return source, target, value
+def _items(file: IO[bytes], count: int, dtype: Any, what: str) -> NDArray[Any]:
+    """The next items of an array."""
+    data = file.read(count * dtype.itemsize)
+    if len(data) < count * dtype.itemsize:
+        raise EOFError(f"{what} is cut short")
+    return np.frombuffer(data, dtype)
 
 
-def _whole(values: NDArray[Any], path: str | Path, what: str) -> Int64Array:
+def _whole(values: NDArray[Any], what: str) -> Int64Array:
     """Values as int64, refused if negative, fractional, not finite or too large together."""
-    if values.size == 0:
-        return np.zeros(0, np.int64)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError(f"{what} holds values that are not finite", path=path, hint=_HINT)
-    if values.dtype.kind in "if" and values.min() < 0:
-        raise InputError(f"{what} holds negative values", path=path, hint=_HINT)
+        raise _Refused(f"{what} holds values that are not finite", _HINT)
+    if values.dtype.kind in "if" and (values < 0).any():
+        raise _Refused(f"{what} holds negative values", _HINT)
     if float(values.sum(dtype=np.float64)) >= MAX_TOTAL:
-        raise InputError(
-            f"{what} is more than can be counted", path=path, hint="scale the matrix down"
-        )
+        raise _Refused(f"{what} is more than can be counted", "scale the matrix down")
     if values.dtype.kind == "f" and (values != np.floor(values)).any():
-        raise InputError(
+        raise _Refused(
             f"{what} holds fractions, expected whole numbers",
-            path=path,
-            hint="round it first: numpy.rint(matrix)",
+            "round it first: numpy.rint(matrix)",
         )
     return values.astype(np.int64)
 
 
-def _sparse(
-    archive: zipfile.ZipFile, members: Mapping[str, str], path: str | Path
-) -> tuple[int, _Pairs]:
+def _sparse(archive: zipfile.ZipFile) -> _Pairs:
     """A matrix as `scipy.sparse.save_npz` writes it: CSR, CSC or COO."""
 
     def vector(name: str, limit: int) -> NDArray[Any]:
-        with archive.open(members[name]) as file:
-            shape, _, dtype = _header(file, path, name)
+        with archive.open(f"{name}.npy") as file:
+            shape, _, dtype = _header(file, name)
             length = int(np.prod(shape, dtype=np.float64))
-            if (
-                len(shape) > 1
-                or length > limit
-                or dtype.kind not in "iufbSU"
-                or dtype.itemsize > 64
-            ):
-                raise InputError(f"{name} has shape {shape} of {dtype}", path=path, hint=_NPZ_HINT)
-            data = file.read(length * dtype.itemsize)
-            if len(data) < length * dtype.itemsize:
-                raise EOFError(f"{name} is cut short")
-            return np.frombuffer(data, dtype)
+            known = dtype.kind in "iufbSU" and dtype.itemsize <= 64
+            if len(shape) > 1 or length > limit or not known:
+                raise _Refused(f"{name} has shape {shape} of {dtype}", _NPZ_HINT)
+            return _items(file, length, dtype, name)
+
+    def numbers(name: str, limit: int = MAX_PAIRS) -> Int64Array:
+        return _whole(vector(name, limit), name)
 
     kind = vector("format", 1)[0]
     form = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    shape = _whole(vector("shape", 2), path, "shape")
+    shape = numbers("shape", 2)
     if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] < 2**31:
-        raise InputError(f"the sparse matrix has shape {shape.tolist()}", path=path, hint=_NPZ_HINT)
-    ranks = int(shape[0])
-    data = _whole(vector("data", MAX_PAIRS), path, "data")
+        raise _Refused(f"the sparse matrix has shape {shape.tolist()}", _NPZ_HINT)
+    ranks, data = int(shape[0]), numbers("data")
     if form == "coo":
-        source, target = (_whole(vector(n, MAX_PAIRS), path, n) for n in ("row", "col"))
+        ends = [numbers("row"), numbers("col")]
     elif form in ("csr", "csc"):
-        starts = _whole(vector("indptr", ranks + 1), path, "indptr")
+        starts = numbers("indptr", ranks + 1)
         if len(starts) != ranks + 1 or (np.diff(starts) < 0).any() or starts[-1] != len(data):
-            raise InputError("indptr does not fit", path=path, hint=_NPZ_HINT)
-        target = _whole(vector("indices", MAX_PAIRS), path, "indices")
-        source = np.repeat(np.arange(ranks, dtype=np.int64), np.diff(starts))
-        if form == "csc":
-            source, target = target, source
+            raise _Refused("indptr does not fit", _NPZ_HINT)
+        ends = [np.repeat(np.arange(ranks), np.diff(starts)), numbers("indices")]
+        ends = ends[::-1] if form == "csc" else ends
     else:
-        raise InputError(
-            f"a sparse matrix of form {form[:20]!r}", path=path, hint="convert it: .tocsr()"
-        )
-    if not len(source) == len(target) == len(data):
-        raise InputError("indices and data differ in length", path=path, hint=_NPZ_HINT)
-    if len(data) and max(source.max(), target.max()) >= ranks:
-        raise InputError(f"an index is beyond rank {ranks - 1}", path=path, hint=_NPZ_HINT)
-    return ranks, (source, target, data)
+        raise _Refused(f"a sparse matrix of form {form[:20]!r}", "convert it: .tocsr()")
+    if any(len(each) != len(data) for each in ends):
+        raise _Refused("indices and data differ in length", _NPZ_HINT)
+    if len(data) and np.max(ends) >= ranks:
+        raise _Refused(f"an index is beyond rank {ranks - 1}", _NPZ_HINT)
+    return ranks, np.stack([*ends, data])
 
 
-def _traffic(path: str | Path, ranks: int, pairs: _Pairs, counts: _Pairs | None) -> Traffic:
-    source, target, value = pairs
+def _traffic(path: str | Path, sent: _Pairs, counts: _Pairs | None) -> Traffic:
+    ranks, (source, target, value) = sent
     if counts is None:
         table = PairTable.from_pairs(source, target, value, (value > 0).astype(np.int64))
         return table_traffic("NumPy matrix", path, ranks, table)
+    also_source, also_target, count = counts[1]
     table = PairTable.from_pairs(
-        np.concatenate([source, counts[0]]),
-        np.concatenate([target, counts[1]]),
-        np.concatenate([value, np.zeros_like(counts[2])]),
-        np.concatenate([np.zeros_like(value), counts[2]]),
+        np.concatenate([source, also_source]),
+        np.concatenate([target, also_target]),
+        np.concatenate([value, np.zeros_like(count)]),
+        np.concatenate([np.zeros_like(value), count]),
     )
     return table_traffic("NumPy matrix", path, ranks, table, one_per=None)
