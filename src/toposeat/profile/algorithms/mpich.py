@@ -7,7 +7,7 @@ with one thread through shared memory instead; the messages below are what it se
 
 from __future__ import annotations
 
-from toposeat.profile.algorithms import exchange, reduction, rooted, thakur, trees
+from toposeat.profile.algorithms import exchange, reduction, rooted, trees
 from toposeat.profile.algorithms.messages import Algorithm, Call, power_of_two_below
 
 _BCAST_SHORT, _BCAST_LONG, _BCAST_FEW = 12288, 524288, 8
@@ -21,8 +21,8 @@ _ONLY: dict[str, tuple[str, Algorithm]] = {
     "gather": ("binomial", rooted.gather_binomial),
     "scatter": ("binomial", rooted.scatter_binomial),
     "gatherv": ("linear", rooted.gatherv_linear),
-    "scan": ("recursive_doubling", thakur.scan_recursive_doubling),
-    "exscan": ("recursive_doubling", thakur.scan_recursive_doubling),
+    "scan": ("recursive_doubling", exchange.scan_recursive_doubling),
+    "exscan": ("recursive_doubling", exchange.scan_recursive_doubling),
 }
 
 
@@ -47,13 +47,13 @@ def _bcast(call: Call) -> tuple[str, Algorithm]:
 def _reduce(call: Call) -> tuple[str, Algorithm]:
     if call.size <= _REDUCE_SHORT or call.count < power_of_two_below(call.members):
         return "binomial", rooted.up(trees.binomial)
-    return "rabenseifner", thakur.reduce_halving_gather
+    return "rabenseifner", reduction.reduce_halving_gather
 
 
 def _allreduce(call: Call) -> tuple[str, Algorithm]:
     if call.size <= _ALLREDUCE_SHORT or call.count < power_of_two_below(call.members):
         return "recursive_doubling", reduction.allreduce_recursive_doubling
-    return "rabenseifner", thakur.allreduce_halving_doubling
+    return "rabenseifner", reduction.allreduce_halving_doubling
 
 
 def _allgather(call: Call) -> tuple[str, Algorithm]:
@@ -73,14 +73,14 @@ def _alltoall(call: Call) -> tuple[str, Algorithm]:
 
 def _reduce_scatter(call: Call) -> tuple[str, Algorithm]:
     if call.size < _REDUCE_SCATTER_LONG:
-        return "halving", reduction.reduce_scatter_halving
-    return "direct", reduction.reduce_scatter_direct
+        return "halving", reduction.reduce_scatter_halving(Call.shares)
+    return "direct", reduction.reduce_scatter_direct(Call.shares)
 
 
 def _reduce_scatter_block(call: Call) -> tuple[str, Algorithm]:
     if call.size * call.members < _REDUCE_SCATTER_LONG:
-        return "halving", reduction.block_halving
-    return "direct", reduction.block_direct
+        return "halving", reduction.reduce_scatter_halving(Call.own_blocks)
+    return "direct", reduction.reduce_scatter_direct(Call.own_blocks)
 
 
 _RULES = {

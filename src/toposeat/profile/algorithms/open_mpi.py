@@ -241,14 +241,14 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
     },
     "reduce_scatter": {
         "nonoverlapping": _reduce_scatterv,
-        "halving": reduction.reduce_scatter_halving,
+        "halving": reduction.reduce_scatter_halving(Call.shares),
         "ring": reduction.reduce_scatter_ring,
         "butterfly": reduction.reduce_scatter_butterfly,
     },
     "reduce_scatter_block": {
         "nonoverlapping": _reduce_then("scatter"),
         "recursive_doubling": reduction.block_doubling,
-        "halving": reduction.block_halving,
+        "halving": reduction.reduce_scatter_halving(Call.own_blocks),
         "butterfly": reduction.block_butterfly,
     },
     "allgather": {

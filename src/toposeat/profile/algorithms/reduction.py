@@ -1,26 +1,63 @@
-"""Algorithms of allreduce and reduce_scatter(_block)."""
+"""Algorithms of allreduce, reduce_scatter(_block), and of reduce by halving.
+
+Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations
+in MPICH", IJHPCA 19 (2005), with the order that MPICH has in `allreduce_halving_doubling` and
+`reduce_halving_gather`; J. L. Traff, "An improved algorithm for (non-commutative) reduce-scatter
+with an application", EuroPVM/MPI 2005, for the butterfly.
+
+Algorithms of reduce_scatter take the shares of the members: `Call.shares` cuts one vector,
+`Call.own_blocks` are the equal blocks of reduce_scatter_block.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
 from toposeat.profile.algorithms import trees
-from toposeat.profile.algorithms.messages import Call, Messages, doublings, power_of_two_below
+from toposeat.profile.algorithms.messages import (
+    Algorithm,
+    Call,
+    Messages,
+    doublings,
+    power_of_two_below,
+)
 from toposeat.profile.algorithms.rooted import down, up
 
+Shares = Callable[[Call], Int64Array]
 
-def _odd_stays(members: int) -> tuple[int, int, Int64Array]:
-    """Power of two, how many are beyond it, and who stays: of the first pairs the odd one."""
+
+def _stays(members: int, *, odd: bool = True) -> tuple[int, int, Int64Array]:
+    """Power of two, how many are beyond it, and who stays of the first pairs."""
     power = power_of_two_below(members)
     rest = members - power
     numbers = np.arange(power, dtype=np.int64)
-    return power, rest, np.where(numbers < rest, 2 * numbers + 1, numbers + rest)
+    return power, rest, np.where(numbers < rest, 2 * numbers + odd, numbers + rest)
+
+
+def _halvings(
+    power: int, distances: Iterable[int]
+) -> Iterator[tuple[Int64Array, Int64Array, Int64Array, int]]:
+    """Steps in which each of `power` members sends half of its run of shares to a partner.
+
+    Yields the partner of every member, the first shares of the run it sends and of the run it
+    keeps, and their length.
+    """
+    numbers = np.arange(power, dtype=np.int64)
+    start, length = np.zeros_like(numbers), power
+    for distance in distances:
+        length //= 2
+        upper = numbers & distance != 0
+        kept = start + np.where(upper, length, 0)
+        yield numbers ^ distance, start + np.where(upper, 0, length), kept, length
+        start = kept
 
 
 def allreduce_recursive_doubling(call: Call, out: Messages) -> None:
     """Allreduce: whole vectors between members whose numbers differ in one bit."""
-    power, rest, stays = _odd_stays(call.members)
+    power, rest, stays = _stays(call.members)
     leaves = 2 * np.arange(rest)
     out.add(leaves, leaves + 1, call.size)
     for distance in doublings(power):
@@ -53,18 +90,16 @@ def allreduce_linear(call: Call, out: Messages) -> None:
 
 def allreduce_rabenseifner(call: Call, out: Messages) -> None:
     """Allreduce: recursive halving, then recursive doubling of what each reduced."""
-    power = power_of_two_below(call.members)
+    power, rest, stays = _stays(call.members, odd=False)
     if call.count < power:
         allreduce_linear(call, out)
         return
-    rest = call.members - power
     leaves = 2 * np.arange(rest) + 1
     left = call.count // 2 * call.element
     out.add(leaves, leaves - 1, left)
     out.add(leaves - 1, leaves, call.size - left)
     out.add(leaves, leaves - 1, call.size - left)
-    numbers = np.arange(power, dtype=np.int64)
-    stays = np.where(numbers < rest, 2 * numbers, numbers + rest)
+    numbers = np.arange(power)
     window = np.full(power, call.count, dtype=np.int64)
     for distance in doublings(power):
         partner = numbers ^ distance
@@ -75,6 +110,66 @@ def allreduce_rabenseifner(call: Call, out: Messages) -> None:
         out.add(stays, stays[partner], kept * call.element)
         window = kept
     out.add(leaves - 1, leaves, call.size)
+
+
+def allreduce_halving_doubling(call: Call, out: Messages) -> None:
+    """Allreduce: of the first pairs the even one leaves; reduce-scatter, then allgather."""
+    power, rest, stays = _stays(call.members)
+    leaves = 2 * np.arange(rest)
+    out.add(leaves, leaves + 1, call.size)
+    ends = _equal_ends(call, power)
+    for partner, sent, kept, length in _halvings(power, doublings(power)):
+        out.add(stays, stays[partner], ends[sent + length] - ends[sent])
+        out.add(stays, stays[partner], ends[kept + length] - ends[kept])  # on the way back
+    out.add(leaves + 1, leaves, call.size)
+
+
+def reduce_halving_gather(call: Call, out: Messages) -> None:
+    """Reduce: of the first pairs the odd one leaves; reduce-scatter, then gather to the root."""
+    power, rest, stays = _stays(call.members, odd=False)
+    leaves = 2 * np.arange(rest) + 1
+    out.add(leaves, leaves - 1, call.size)
+    ends = _equal_ends(call, power)
+    start = np.zeros(power, dtype=np.int64)
+    for partner, sent, kept, length in _halvings(power, doublings(power)):
+        out.add(stays, stays[partner], ends[sent + length] - ends[sent])
+        start = kept
+    root = _take_part(call, stays, rest, ends, out)
+    _gather(stays, start, ends, root, out)
+
+
+def _take_part(call: Call, stays: Int64Array, rest: int, ends: Int64Array, out: Messages) -> int:
+    """The root's number among those who stay; one that left takes the place of number 0."""
+    if call.root >= 2 * rest:
+        return call.root - rest
+    if call.root % 2 == 0:
+        return call.root // 2
+    out.add(stays[0], call.root, ends[1])
+    stays[0] = call.root
+    return 0
+
+
+def _gather(
+    stays: Int64Array, start: Int64Array, ends: Int64Array, root: int, out: Messages
+) -> None:
+    """Up a binomial tree: those whose highest bit is not the root's send first."""
+    numbers = np.arange(stays.size, dtype=np.int64)
+    active = np.ones(stays.size, dtype=bool)
+    first, length = start.copy(), 1
+    for distance in doublings(stays.size)[::-1]:
+        other_side = (numbers ^ root) & distance != 0
+        senders = numbers[active & other_side]
+        begin = first[senders]
+        out.add(stays[senders], stays[senders ^ distance], ends[begin + length] - ends[begin])
+        active &= ~other_side
+        first, length = np.minimum(first, first[numbers ^ distance]), 2 * length
+
+
+def _equal_ends(call: Call, power: int) -> Int64Array:
+    """Where the pieces end that a vector is cut into; the last one takes what is left over."""
+    pieces = np.full(power, call.count // power, dtype=np.int64)
+    pieces[-1] += call.count % power
+    return np.concatenate([[0], np.cumsum(pieces)]) * call.element
 
 
 def reduce_scatter_ring(call: Call, out: Messages) -> None:
@@ -89,32 +184,22 @@ def block_ring(call: Call, out: Messages) -> None:
     out.add(call.positions, (call.positions + 1) % call.members, sizes, call.members - 1)
 
 
-def reduce_scatter_halving(call: Call, out: Messages) -> None:
+def reduce_scatter_halving(shares: Shares) -> Algorithm:
     """Reduce_scatter: recursive halving; those beyond the power of two by their neighbours."""
-    _recursive_halving(call, call.shares(), out)
 
+    def algorithm(call: Call, out: Messages) -> None:
+        power, rest, stays = _stays(call.members)
+        own = shares(call)
+        leaves = 2 * np.arange(rest)
+        if not own.any():
+            return
+        out.add(leaves, leaves + 1, own.sum())
+        ends = _ends(own, rest)
+        for partner, sent, _, length in _halvings(power, doublings(power)[::-1]):
+            _add_sent(out, stays, stays[partner], ends[sent + length] - ends[sent])
+        _add_sent(out, leaves + 1, leaves, own[leaves])
 
-def block_halving(call: Call, out: Messages) -> None:
-    """Reduce_scatter_block: recursive halving."""
-    _recursive_halving(call, call.own_blocks(), out)
-
-
-def _recursive_halving(call: Call, shares: Int64Array, out: Messages) -> None:
-    power, rest, stays = _odd_stays(call.members)
-    leaves = 2 * np.arange(rest)
-    total = int(shares.sum())
-    if total == 0:
-        return
-    out.add(leaves, leaves + 1, total)
-    ends = _ends(shares, rest)
-    numbers = np.arange(power, dtype=np.int64)
-    start = np.zeros_like(numbers)  # of the run of shares that a member still reduces
-    for distance in doublings(power)[::-1]:
-        upper = numbers & distance != 0
-        send = start + np.where(upper, 0, distance)
-        _add_sent(out, stays, stays[numbers ^ distance], ends[send + distance] - ends[send])
-        start = start + np.where(upper, distance, 0)
-    _add_sent(out, leaves + 1, leaves, shares[leaves])
+    return algorithm
 
 
 def _ends(shares: Int64Array, rest: int) -> Int64Array:
@@ -144,26 +229,19 @@ def block_butterfly(call: Call, out: Messages) -> None:
 def _butterfly(
     call: Call, shares: Int64Array, out: Messages, *, mirrored_before: bool = False
 ) -> None:
-    """Source: J. L. Traff, An improved algorithm for (non-commutative) reduce-scatter, 2005."""
-    power, rest, stays = _odd_stays(call.members)
+    power, rest, stays = _stays(call.members)
     leaves = 2 * np.arange(rest)
-    out.add(leaves, leaves + 1, int(shares.sum()))
+    out.add(leaves, leaves + 1, shares.sum())
     ends = _ends(shares, rest)
-    numbers = np.arange(power, dtype=np.int64)
-    start = np.zeros_like(numbers)
-    length = power
-    for distance in doublings(power):
-        length //= 2
-        upper = numbers & distance != 0
-        send = start + np.where(upper, 0, length)
-        out.add(stays, stays[numbers ^ distance], ends[send + length] - ends[send])
-        start = start + np.where(upper, length, 0)
-    mirror = start  # the run that is left is the mirrored number
+    mirror = np.zeros(power, dtype=np.int64)
+    for partner, sent, kept, length in _halvings(power, doublings(power)):
+        out.add(stays, stays[partner], ends[sent + length] - ends[sent])
+        mirror = kept  # the run that is left in the end is the mirrored number
     if mirrored_before:
         return
     holds_two = mirror < rest
     out.add(stays[holds_two], 2 * mirror[holds_two], shares[2 * mirror[holds_two]])
-    moves = mirror != numbers
+    moves = mirror != np.arange(power)
     target = stays[mirror[moves]]
     out.add(stays[moves], target, shares[target])
 
@@ -188,17 +266,13 @@ def block_doubling(call: Call, out: Messages) -> None:
             out.add(places[sends], helper[sends], got[sends] * call.size)
 
 
-def reduce_scatter_direct(call: Call, out: Messages) -> None:
+def reduce_scatter_direct(shares: Shares) -> Algorithm:
     """Reduce_scatter: everybody sends everybody that one's share (pairwise exchange)."""
-    _send_shares(call, call.shares(), out)
 
+    def algorithm(call: Call, out: Messages) -> None:
+        own = shares(call)
+        for distance in range(1, call.members):
+            target = (call.positions + distance) % call.members
+            out.add(call.positions, target, own[target])
 
-def block_direct(call: Call, out: Messages) -> None:
-    """Reduce_scatter_block: everybody sends everybody that one's block (pairwise exchange)."""
-    _send_shares(call, call.own_blocks(), out)
-
-
-def _send_shares(call: Call, shares: Int64Array, out: Messages) -> None:
-    for distance in range(1, call.members):
-        target = (call.positions + distance) % call.members
-        out.add(call.positions, target, shares[target])
+    return algorithm
