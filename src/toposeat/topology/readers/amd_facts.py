@@ -18,7 +18,7 @@ from toposeat.model.number_checks import check_pair_number
 from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import Bond, Device, FactKind, PathClass, Topology, canonical_pci
 from toposeat.topology.graph.relation import UNKNOWN, Relation
-from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, packages, xgmi_links
+from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, Pair, packages, xgmi_links
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import WORD, Line, Table, TableSpec, find_table, sections
 from toposeat.topology.readers.words import WordAt, unknown_pairs, words_of
@@ -91,8 +91,12 @@ class AmdPairs:
     origin: str
     file: FileText
     devices: list[Device]
-    tables: dict[str, dict[tuple[int, int], WordAt]] = field(default_factory=dict)
+    tables: dict[str, dict[Pair, WordAt]] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
+    types: dict[Pair, str] = field(default_factory=dict)  # these are told by `facts`
+    weights: dict[Pair, int] = field(default_factory=dict)
+    ranges: dict[Pair, tuple[float, float]] = field(default_factory=dict)
+    xgmi: set[Pair] = field(default_factory=set)  # smaller number first
 
     def add(self, kind: str, table: Table) -> None:
         """Take in a table; its labels must be those of the devices, in any order."""
@@ -112,26 +116,26 @@ class AmdPairs:
         Raises:
             InputError: contradictory or impossible cells, with their line.
         """
-        types = self._types()
-        weights = self._symmetric("weight", self._number)
-        bandwidths = self._pairs("bandwidth", self._range)
-        if not types and not weights:
+        self.types = self._types()
+        self.weights = self._symmetric("weight", self._number)
+        self.ranges = self._pairs("bandwidth", self._range)
+        if not self.types and not self.weights:
             raise self.file.refusal("no table of link types or weights found")
-        xgmi = {pair for pair, kind in types.items() if kind == "XGMI" and pair[0] < pair[1]}
-        self._check_weights(types, weights)
-        links = self._links(xgmi, weights, bandwidths)
-        self._report_gaps(xgmi, types, weights, bandwidths)
+        self.xgmi = {(i, j) for (i, j), kind in self.types.items() if kind == "XGMI" and i < j}
+        self._check_weights()
+        links = self._links()
+        self._report_gaps()
         return told_machine(
             origin=self.origin,
             devices=self.devices,
-            pcie_relations=self._pcie(weights, types, xgmi),
+            pcie_relations=self._pcie(),
             peer_access=self._pairs("access", self._access),
             bonds=links,
-            tells={FactKind.DEVICE_LINKS} if types else set(),
+            tells={FactKind.DEVICE_LINKS} if self.types else set(),
             report=self.report,
         )
 
-    def _types(self) -> dict[tuple[int, int], str]:
+    def _types(self) -> dict[Pair, str]:
         """XGMI, PCIE, or "" where the word says nothing or is not known."""
         cells = self.tables.get("type", {})
         words = {pair: WordAt(cell.word.upper(), cell.place) for pair, cell in cells.items()}
@@ -144,15 +148,10 @@ class AmdPairs:
         )
         return self._symmetric("type", self._type)
 
-    def _links(
-        self,
-        xgmi: set[tuple[int, int]],
-        weights: Mapping[tuple[int, int], int],
-        bandwidths: Mapping[tuple[int, int], tuple[float, float]],
-    ) -> dict[tuple[int, int], Bond]:
+    def _links(self) -> dict[Pair, Bond]:
         """Direct xGMI bonds; also tells partitions of one package, and who relays for others."""
-        package = packages(len(self.devices), weights, [d.parent for d in self.devices])
-        links, far = xgmi_links(sorted(xgmi), weights, bandwidths, package)
+        package = packages(len(self.devices), self.weights, [d.parent for d in self.devices])
+        links, far = xgmi_links(sorted(self.xgmi), self.weights, self.ranges, package)
         parts = [i for i, first in enumerate(package) if package.count(first) > 1]
         for i in parts:
             parent = self.devices[i].parent or f"package of {self.devices[package[i]].id}"
@@ -162,7 +161,7 @@ class AmdPairs:
                 f"{len(parts)} devices are partitions of {len({package[i] for i in parts})} GPUs;"
                 " the link between two GPUs is shared by all their partitions"
             )
-        if any(weights.get(pair, 0) in _RELAYED_WEIGHTS for pair in xgmi):
+        if any(self.weights.get(pair, 0) in _RELAYED_WEIGHTS for pair in self.xgmi):
             self.devices = [replace(device, forwards=True) for device in self.devices]
         if far:
             self.report.append(
@@ -171,12 +170,10 @@ class AmdPairs:
             )
         return links
 
-    def _check_weights(
-        self, types: Mapping[tuple[int, int], str], weights: Mapping[tuple[int, int], int]
-    ) -> None:
+    def _check_weights(self) -> None:
         """PCIe needs two segments of 20; less contradicts the link type."""
-        for pair, kind in types.items():
-            weight = weights.get(pair)
+        for pair, kind in self.types.items():
+            weight = self.weights.get(pair)
             if kind == "PCIE" and weight is not None and 0 < weight <= DIRECT_WEIGHT:
                 self.report.append(
                     f"{self._name(pair)} is PCIe, but weighs {weight} like a direct xGMI link: the"
@@ -184,63 +181,50 @@ class AmdPairs:
                 )
                 return
 
-    def _pcie(
-        self,
-        weights: Mapping[tuple[int, int], int],
-        types: Mapping[tuple[int, int], str],
-        xgmi: set[tuple[int, int]],
-    ) -> dict[tuple[int, int], Relation]:
+    def _pcie(self) -> dict[Pair, Relation]:
         """PCIe distances: beyond 40 the way crosses memory nodes; what is below is not shown.
 
         Nothing where xGMI hides them all.
         """
         relations = {
             pair: Relation(PathClass.SYS)
-            for pair, weight in weights.items()
-            if pair[0] < pair[1] and types.get(pair) == "PCIE" and weight > _SAME_NODE_WEIGHT
+            for pair, weight in self.weights.items()
+            if pair[0] < pair[1] and self.types.get(pair) == "PCIE" and weight > _SAME_NODE_WEIGHT
         }
-        if not relations and not xgmi and not types:
+        if not relations and not self.xgmi and not self.types:
             count = len(self.devices)
             return {(i, j): UNKNOWN for j in range(count) for i in range(j)}
         return relations
 
-    def _report_gaps(
-        self,
-        xgmi: set[tuple[int, int]],
-        types: Mapping[tuple[int, int], str],
-        weights: Mapping[tuple[int, int], int],
-        bandwidths: Mapping[tuple[int, int], tuple[float, float]],
-    ) -> None:
-        if "hops" in self.tables and xgmi:
+    def _report_gaps(self) -> None:
+        if "hops" in self.tables and self.xgmi:
             self.report.append(
                 "the table of hops is not used: it says 1 for every xGMI pair, direct or not"
             )
-        if not types:
+        if not self.types:
             self.report.append("no table of link types: which pairs have xGMI is not known")
-        if xgmi and not weights:
+        if self.xgmi and not self.weights:
             self.report.append(
                 "no table of weights: xGMI pairs without a link of their own cannot be told apart;"
                 " every pair is taken to have one"
             )
-        stated = [pair for pair in xgmi if bandwidths.get(pair, (0.0, 0.0))[1]]
-        if xgmi and not stated:
+        stated = [pair for pair in self.xgmi if self.ranges.get(pair, (0.0, 0.0))[1]]
+        if self.xgmi and not stated:
             self.report.append(
                 "bandwidths of xGMI links are not stated: each pair counts as one link (the two"
                 " dies of an MI250X package have four: KFD's io_links or a measurement would tell)"
             )
-        unknown = [p for p, kind in types.items() if kind == "" and p[0] < p[1]]
+        unknown = [p for p, kind in self.types.items() if kind == "" and p[0] < p[1]]
         if unknown:
             self.report.append(
                 f"the link type of {len(unknown)} pairs is not known, e.g. {self._name(unknown[0])}"
             )
-        if any(kind == "PCIE" for kind in types.values()):
+        if any(kind == "PCIE" for kind in self.types.values()):
             self.report.append(
                 "PCIe switches are not shown by this tool: what PCIe pairs share is not known"
             )
 
-    def _symmetric(
-        self, kind: str, read: Callable[[WordAt], _Value | None]
-    ) -> dict[tuple[int, int], _Value]:
+    def _symmetric(self, kind: str, read: Callable[[WordAt], _Value | None]) -> dict[Pair, _Value]:
         """A kind whose halves must agree; where one half is missing, the other serves for both."""
         found = self._pairs(kind, read)
         for (i, j), value in list(found.items()):
@@ -254,9 +238,7 @@ class AmdPairs:
                 )
         return found
 
-    def _pairs(
-        self, kind: str, read: Callable[[WordAt], _Value | None]
-    ) -> dict[tuple[int, int], _Value]:
+    def _pairs(self, kind: str, read: Callable[[WordAt], _Value | None]) -> dict[Pair, _Value]:
         return {
             pair: value
             for pair, cell in self.tables.get(kind, {}).items()
@@ -302,5 +284,5 @@ class AmdPairs:
     def _refusal(self, message: str, cell: WordAt) -> InputError:
         return self.file.refusal(message, cell.line)
 
-    def _name(self, pair: tuple[int, int]) -> str:
+    def _name(self, pair: Pair) -> str:
         return f"{self.devices[pair[0]].id} to {self.devices[pair[1]].id}"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
-from toposeat.errors import InputError
 from toposeat.model.topology import FactKind
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.xml_tree import XmlElement
 
-_HINT = "is the file complete? export it again with lstopo"
 _MAX_OBJECTS = 4096
 _TAGS = ("distances2", "distances2hetero")
 
@@ -23,7 +21,7 @@ def add_nvlink_distances(
     root: XmlElement,
     id_of_object: dict[str, str],
     numa_of: dict[str, str],
-    path: Path,
+    file: FileText,
 ) -> None:
     """Add a bond for every pair of GPUs with a bandwidth, and ports to NVSwitches and CPUs.
 
@@ -32,7 +30,7 @@ def add_nvlink_distances(
         root: of the export.
         id_of_object: device ids by the gp_index of their objects.
         numa_of: the NUMA vertex of each device, by id.
-        path: for messages.
+        file: for messages.
 
     Raises:
         InputError: the matrix is damaged.
@@ -41,8 +39,8 @@ def add_nvlink_distances(
     for matrix in (child for child in root.children if child.tag in _TAGS):
         if not matrix.get("name").startswith("NVLinkBandwidth"):
             continue
-        objects = _objects(matrix, path)
-        values = _values(matrix, len(objects), path)
+        objects = _objects(matrix, file)
+        values = _values(matrix, len(objects), file)
         lane_of = {device.id: products.lane_of(device) for device in builder.devices}
         direct: dict[tuple[str, str], Counter[str]] = {}
         ports: dict[str, Counter[str]] = {}
@@ -67,29 +65,24 @@ def add_nvlink_distances(
             builder.tells.add(FactKind.DEVICE_LINKS)
 
 
-def _objects(matrix: XmlElement, path: Path) -> list[str]:
+def _objects(matrix: XmlElement, file: FileText) -> list[str]:
     """The gp_index of every row; heterogeneous matrices write TYPE:gp_index."""
     words = " ".join(child.text for child in matrix.named("indexes")).split()
     count = matrix.get("nbobjs")
     if not words or len(words) > _MAX_OBJECTS or str(len(words)) != count:
-        raise InputError(
-            f"a distance matrix of {count[:20]} objects names {len(words)}",
-            path=path,
-            line=matrix.line,
-            hint=_HINT,
+        raise file.refusal(
+            f"a distance matrix of {count[:20]} objects names {len(words)}", matrix.line
         )
     return [word.rpartition(":")[2] for word in words]
 
 
-def _values(matrix: XmlElement, count: int, path: Path) -> list[int]:
+def _values(matrix: XmlElement, count: int, file: FileText) -> list[int]:
     words = " ".join(child.text for child in matrix.named("u64values")).split()
     if len(words) != count * count or not all(
         re.fullmatch(r"\d{1,12}", word, re.ASCII) for word in words
     ):
-        raise InputError(
+        raise file.refusal(
             f"a distance matrix of {count} objects has {len(words)} values, or not only numbers",
-            path=path,
-            line=matrix.line,
-            hint=_HINT,
+            matrix.line,
         )
     return [int(word) for word in words]

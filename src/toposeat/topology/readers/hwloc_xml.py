@@ -13,10 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from toposeat.errors import InputError
-from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
+from toposeat.model.cpu_list import cpu_list_of_mask, format_cpu_list, parse_cpu_list
 from toposeat.model.topology import ANY_HOST, Device, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology import products
@@ -34,7 +32,6 @@ from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.hwloc_distances import add_nvlink_distances
 from toposeat.topology.readers.xml_tree import XmlElement
 
-_HINT = "export it with I/O: lstopo --of xml --whole-io FILE"
 _VENDOR_INTEL = 0x8086
 _VENDORS = {
     VENDOR_NVIDIA: Vendor.NVIDIA,
@@ -65,8 +62,8 @@ def parse(file: FileText) -> Topology:
         InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
     """
     if file.xml is None:
-        raise file.xml_error or InputError("no XML", path=file.path, hint=_HINT)
-    return _topology_of_tree(file.xml, file.path)
+        raise file.xml_error or file.refusal("no XML")
+    return _topology_of_tree(file.xml, file)
 
 
 @dataclass
@@ -90,7 +87,7 @@ class _Found:
 
 @dataclass
 class _Contents:
-    path: Path
+    file: FileText
     host: str = ANY_HOST
     cpus_of_node: dict[int, frozenset[int]] = field(default_factory=dict)
     cpus_of_package: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -100,25 +97,22 @@ class _Contents:
     doubled: int = 0  # PCI functions whose bus id another one has
 
 
-def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
-    contents = _Contents(path)
+def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
+    contents = _Contents(file)
     _walk(contents, root)
     gpus = [each for each in contents.pci.values() if _is_gpu(each)]
     if not gpus:
-        raise InputError(
-            "no GPU in this file (exported without I/O, or the machine has none)",
-            path=path,
-            line=root.line,
-            hint=_HINT,
+        raise file.refusal(
+            "no GPU in this file (exported without I/O, or the machine has none)", root.line
         )
     builder = GraphBuilder(host=contents.host)
     endpoints, id_of_element = _add_gpus(builder, contents, gpus)
     endpoints += add_nics(builder, _fast_adapters(builder, contents))
     machine = _machine(contents)
     numa_of = PciGraphWriter(builder, machine).write(endpoints)
-    add_nvlink_distances(builder, root, id_of_element, numa_of, path)
+    add_nvlink_distances(builder, root, id_of_element, numa_of, file)
     _describe(builder, contents, root)
-    return builder.build(name=path.stem or path.name, origin="hwloc XML")
+    return builder.build(name=file.name, origin="hwloc XML")
 
 
 # ---- one pass over the file
@@ -141,14 +135,14 @@ def _walk(contents: _Contents, root: XmlElement) -> None:
         elif kind == "PCIDev":
             _function(contents, element, where)
         elif element.get("cpuset"):
-            below = replace(where, cpus=_cpuset(element, contents.path))
+            below = replace(where, cpus=_cpuset(element, contents.file))
         pending.extend((each, below) for each in element.named("object"))
 
 
 def _note(contents: _Contents, into: dict[int, frozenset[int]], element: XmlElement) -> None:
     """Remember the CPUs of a NUMA node or package; nodes without CPUs hold device memory."""
     text = element.get("os_index")
-    cpus = _cpuset(element, contents.path)
+    cpus = _cpuset(element, contents.file)
     if not cpus:
         contents.cpuless += 1
     elif re.fullmatch(r"\d{1,6}", text, re.ASCII):
@@ -171,10 +165,9 @@ def _function(contents: _Contents, element: XmlElement, where: _Where) -> None:
     if before is found:
         return
     if _is_gpu(before) and _is_gpu(found):
-        raise InputError(
+        raise contents.file.refusal(
             f"two GPUs have the PCI bus id {function.pci_bus_id}",
-            path=contents.path,
-            line=element.line,
+            element.line,
             hint="is this one machine?",
         )
     contents.pci[function.pci_bus_id] = found if _is_gpu(found) else before
@@ -185,17 +178,12 @@ def _pci(contents: _Contents, element: XmlElement, where: _Where) -> PciDevice:
     try:
         bus = canonical_pci(element.get("pci_busid"))
     except ValueError as error:
-        raise InputError(
-            str(error)[:80], path=contents.path, line=element.line, hint=_HINT
-        ) from None
+        raise contents.file.refusal(str(error)[:80], element.line) from None
     kind = _PCI_TYPE.match(element.get("pci_type"))
     speed = element.get("pci_link_speed")
     if speed and _SPEED.fullmatch(speed) is None:
-        raise InputError(
-            f"pci_link_speed {speed[:40]!r} is no number of GB/s",
-            path=contents.path,
-            line=element.line,
-            hint=_HINT,
+        raise contents.file.refusal(
+            f"pci_link_speed {speed[:40]!r} is no number of GB/s", element.line
         )
     generation, width = _generation_and_width(speed)
     return PciDevice(
@@ -223,7 +211,7 @@ def _generation_and_width(text: str) -> tuple[int | None, int | None]:
     return None, None
 
 
-def _cpuset(element: XmlElement, path: Path) -> frozenset[int]:
+def _cpuset(element: XmlElement, file: FileText) -> frozenset[int]:
     """The CPUs of a mask: 32-bit words, highest first; "0xf...f" stands for endless ones."""
     text = element.get("cpuset")
     words = text.split(",")
@@ -232,9 +220,7 @@ def _cpuset(element: XmlElement, path: Path) -> frozenset[int]:
     if not all(
         re.fullmatch(r"(0x)?[0-9a-f]{0,8}", word, re.IGNORECASE | re.ASCII) for word in words
     ):
-        raise InputError(
-            f"cpuset {text[:40]!r} is no mask", path=path, line=element.line, hint=_HINT
-        )
+        raise file.refusal(f"cpuset {text[:40]!r} is no mask", element.line)
     values = [int(word, 16) if word not in ("", "0x") else 0 for word in reversed(words)]
     listed = cpu_list_of_mask(values, bits=32)
     return frozenset(parse_cpu_list(listed)) if listed else frozenset()
@@ -281,11 +267,7 @@ def _node(contents: _Contents, where: _Where) -> int | None:
 
 
 def _list(cpus: frozenset[int]) -> str:
-    from_low = sorted(cpus)
-    words = [0] * (from_low[-1] // 64 + 1)
-    for cpu in from_low:
-        words[cpu // 64] |= 1 << cpu % 64
-    return cpu_list_of_mask(words)
+    return format_cpu_list(sorted(cpus))
 
 
 def _is_gpu(found: _Found) -> bool:
@@ -358,7 +340,7 @@ def _add_gpus(
         else:
             ids[found.element.get("gp_index")] = endpoints[-1].id
     if len(endpoints) > _MAX_DEVICES:
-        raise InputError(f"{len(endpoints)} GPUs in one node", path=contents.path, hint=_HINT)
+        raise contents.file.refusal(f"{len(endpoints)} GPUs in one node")
     return endpoints, ids
 
 

@@ -13,9 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from toposeat.errors import InputError
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
 from toposeat.model.topology import Device, FactKind, LinkKind, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
@@ -35,7 +33,6 @@ from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.xml_tree import XmlElement
 
-_HINT = "is this the file that NCCL_TOPO_DUMP_FILE names?"
 _SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,4})?) *GT/s", re.ASCII)
 _HIDDEN = re.compile(r"f{4,8}:f{2,4}:f{2}(\.f)?", re.IGNORECASE)  # a switch that a VM does not see
 _MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{1,8})*", re.IGNORECASE | re.ASCII)
@@ -63,8 +60,8 @@ def parse(file: FileText) -> Topology:
         InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
     """
     if file.xml is None:
-        raise file.xml_error or InputError("no XML", path=file.path, hint=_HINT)
-    return _topology_of_tree(file.xml, file.path)
+        raise file.xml_error or file.refusal("no XML")
+    return _topology_of_tree(file.xml, file)
 
 
 @dataclass
@@ -103,7 +100,7 @@ class _Gpu:
 class _Contents:
     """What one pass over the file collects."""
 
-    path: Path
+    file: FileText
     pci: dict[str, PciDevice] = field(default_factory=dict)
     cpus_of_node: dict[int, str] = field(default_factory=dict)
     gpus: list[_Gpu] = field(default_factory=list)
@@ -111,21 +108,18 @@ class _Contents:
     report: list[str] = field(default_factory=list)
 
 
-def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
-    contents = _Contents(path)
+def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
+    contents = _Contents(file)
     for cpu in root.named("cpu"):
         _read_cpu(contents, cpu)
     if not contents.gpus:
-        raise InputError(
+        raise file.refusal(
             "no GPU in this file: it only gives NCCL hints on PCI bridges",
-            path=path,
-            line=root.line,
+            root.line,
             hint="dump the whole topology on the node: NCCL_TOPO_DUMP_FILE=topology.xml",
         )
     if len(contents.gpus) > _MAX_DEVICES:
-        raise InputError(
-            f"{len(contents.gpus)} GPUs in one node", path=path, line=root.line, hint=_HINT
-        )
+        raise file.refusal(f"{len(contents.gpus)} GPUs in one node", root.line)
     is_dump = all(gpu.element is not None for gpu in contents.gpus)  # NCCL asked NVML for them all
     builder = GraphBuilder(
         report=contents.report, tells={FactKind.DEVICE_LINKS} if is_dump else set()
@@ -143,16 +137,14 @@ def _topology_of_tree(root: XmlElement, path: Path) -> Topology:
     _add_chip_links(builder, contents, numa_of)
     _describe(builder, contents)
     amd = contents.gpus[0].vendor is Vendor.AMD
-    return builder.build(
-        name=path.stem or path.name, origin="RCCL topology XML" if amd else "NCCL topology XML"
-    )
+    return builder.build(name=file.name, origin="RCCL topology XML" if amd else "NCCL topology XML")
 
 
 # ---- one pass over the file
 
 
 def _read_cpu(contents: _Contents, cpu: XmlElement) -> None:
-    node = _number(cpu, "numaid", -1, 65535, contents.path)
+    node = _number(cpu, "numaid", -1, 65535, contents.file)
     cpus = _cpus(cpu, contents)
     if node >= 0 and cpus:
         contents.cpus_of_node[node] = cpus
@@ -170,9 +162,7 @@ def _add_function(contents: _Contents, element: XmlElement, function: PciDevice)
     before = contents.pci.setdefault(bus, function)
     if before is not function:
         if before.bridges != function.bridges or not any(element.named("pci")):
-            raise InputError(
-                f"PCI bus id {bus} appears twice", path=contents.path, line=element.line, hint=_HINT
-            )
+            raise contents.file.refusal(f"PCI bus id {bus} appears twice", element.line)
         contents.report.append(f"PCI bridge {bus} appears several times: taken as one switch")
     _read_endpoint(contents, element, before)
 
@@ -211,14 +201,14 @@ def _function(
     cpus: str | None,
 ) -> PciDevice:
     speed = _SPEED.search(element.get("link_speed"))
-    width = _number(element, "link_width", 0, 32, contents.path)
+    width = _number(element, "link_width", 0, 32, contents.file)
     return PciDevice(
-        pci_bus_id=_bus(element, "busid", contents.path),
+        pci_bus_id=_bus(element, "busid", contents.file),
         root=f"cpu{node}" if node is not None else "",
         bridges=bridges,
-        vendor=_hexadecimal(element, "vendor", contents.path),
-        device=_hexadecimal(element, "device", contents.path),
-        class_code=_hexadecimal(element, "class", contents.path),
+        vendor=_hexadecimal(element, "vendor", contents.file),
+        device=_hexadecimal(element, "device", contents.file),
+        class_code=_hexadecimal(element, "class", contents.file),
         numa_node=node,
         cpus=cpus,
         generation=pcie_generation(float(speed[1])) if speed else None,
@@ -227,40 +217,34 @@ def _function(
     )
 
 
-def _bus(element: XmlElement, name: str, path: Path) -> str:
+def _bus(element: XmlElement, name: str, file: FileText) -> str:
     try:
         return canonical_pci(element.get(name))
     except ValueError as error:
-        raise InputError(
-            f"<{element.tag} {name}>: {str(error)[:80]}", path=path, line=element.line, hint=_HINT
-        ) from None
+        raise file.refusal(f"<{element.tag} {name}>: {str(error)[:80]}", element.line) from None
 
 
-def _number(element: XmlElement, name: str, low: int, high: int, path: Path | None = None) -> int:
-    """A decimal attribute; `low` if it is missing. Refused only where `path` is given."""
+def _number(
+    element: XmlElement, name: str, low: int, high: int, file: FileText | None = None
+) -> int:
+    """A decimal attribute; `low` if it is missing. Refused only where `file` is given."""
     text = element.get(name) or str(low)
     value = int(text) if re.fullmatch(r"-?\d{1,9}", text, re.ASCII) else high + 1
     if low <= value <= high:
         return value
-    if path is None:
+    if file is None:
         return low
-    raise InputError(
-        f"<{element.tag} {name}>: expected {low} to {high}, got {text[:30]!r}",
-        path=path,
-        line=element.line,
-        hint=_HINT,
+    raise file.refusal(
+        f"<{element.tag} {name}>: expected {low} to {high}, got {text[:30]!r}", element.line
     )
 
 
-def _hexadecimal(element: XmlElement, name: str, path: Path) -> int:
+def _hexadecimal(element: XmlElement, name: str, file: FileText) -> int:
     text = element.get(name) or "0"
     if re.fullmatch(r"(0x)?[0-9a-f]{1,8}", text, re.IGNORECASE | re.ASCII):
         return int(text, 16)
-    raise InputError(
-        f"<{element.tag} {name}>: expected a hexadecimal number, got {text[:30]!r}",
-        path=path,
-        line=element.line,
-        hint=_HINT,
+    raise file.refusal(
+        f"<{element.tag} {name}>: expected a hexadecimal number, got {text[:30]!r}", element.line
     )
 
 
@@ -311,7 +295,7 @@ def _add_gpus(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
     return endpoints
 
 
-def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int, int]]:
+def _device_links(gpu: _Gpu, file: FileText) -> Iterator[tuple[XmlElement, str, int, int]]:
     """The element, target bus id, target class and lanes of each bond a GPU names.
 
     The bus id is "" of a switch that is hidden from a virtual machine.
@@ -319,9 +303,9 @@ def _device_links(gpu: _Gpu, path: Path) -> Iterator[tuple[XmlElement, str, int,
     for element in gpu.element.children if gpu.element else ():
         if element.tag in ("nvlink", "xgmi"):
             hidden = _HIDDEN.fullmatch(element.get("target"))
-            target = "" if hidden else _bus(element, "target", path)
-            tclass = _CLASS_NVSWITCH if hidden else _hexadecimal(element, "tclass", path)
-            yield element, target, tclass, _number(element, "count", 0, _MAX_LANES, path)
+            target = "" if hidden else _bus(element, "target", file)
+            tclass = _CLASS_NVSWITCH if hidden else _hexadecimal(element, "tclass", file)
+            yield element, target, tclass, _number(element, "count", 0, _MAX_LANES, file)
 
 
 def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[str, str]) -> None:
@@ -331,7 +315,7 @@ def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[
     ports: dict[str, Counter[str]] = {}
     away: Counter[str] = Counter()
     for gpu in contents.gpus:
-        for element, target, tclass, count in _device_links(gpu, contents.path):
+        for element, target, tclass, count in _device_links(gpu, contents.file):
             peer = id_of_bus.get(target)
             if count == 0 or peer == gpu.id:
                 continue
@@ -356,8 +340,8 @@ def _add_chip_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[st
     """`<c2c bw count>`: so many links of so many MB/s each way to the processor (Grace)."""
     for gpu in contents.gpus:
         for element in gpu.element.named("c2c") if gpu.element else ():
-            count = _number(element, "count", 0, _MAX_LANES, contents.path)
-            megabytes = _number(element, "bw", 0, _MAX_CHIP_LINK_MB_PER_S, contents.path)
+            count = _number(element, "count", 0, _MAX_LANES, contents.file)
+            megabytes = _number(element, "bw", 0, _MAX_CHIP_LINK_MB_PER_S, contents.file)
             if count and megabytes and gpu.id in numa_of:
                 builder.link(
                     LinkKind.C2C,
