@@ -14,6 +14,7 @@ from toposeat.cli.main import main
 from toposeat.emulation import scaled_topology
 from toposeat.errors import UsageError
 from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.placement_file import load_placement
 from toposeat.model.premise import Assumed
 from toposeat.model.rank_info import RankInfo
 from toposeat.model.topology import LinkKind, Topology
@@ -176,6 +177,7 @@ def test_map_and_bench_predict_the_stacks_path(
     mapped = json.loads(capsys.readouterr().out)
     assert mapped["stack"]["kind"] == "openmpi-ucx"
     assert "stack" not in [each["what"] for each in mapped["premises"]["assumed"]]
+    assert load_placement(Path(place)).metadata["stack"] == "openmpi-ucx"
     said, order = mapped["notes"][-2:]
     assert "sends through host memory" in said
     assert "toposeat advise" in said

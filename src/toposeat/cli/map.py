@@ -150,7 +150,9 @@ def _save(
     from toposeat import launch, pipeline  # noqa: PLC0415
     from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
-    placement = pipeline.placement_of(result, machine, traffic, traffic_name=args.traffic)
+    placement = pipeline.placement_of(
+        result, machine, traffic, traffic_name=args.traffic, stack=args.stack or ""
+    )
     save_placement(placement, args.output, overwrite=args.force)
     place = quoted(args.output)
     said = [

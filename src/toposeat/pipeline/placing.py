@@ -12,7 +12,12 @@ from toposeat.model.traffic import Traffic
 
 
 def placement_of(
-    result: MappingResult, machine: Topology, traffic: Traffic, *, traffic_name: str = ""
+    result: MappingResult,
+    machine: Topology,
+    traffic: Traffic,
+    *,
+    traffic_name: str = "",
+    stack: str = "",
 ) -> Placement:
     """Where each rank goes: device, CPUs, memory node and NIC.
 
@@ -21,6 +26,7 @@ def placement_of(
         machine: the machine.
         traffic: bytes between ranks.
         traffic_name: kept in the placement; the traffic's origin if empty.
+        stack: whose path the predictions are for; "" where nothing tells it.
     """
     metadata = {
         "topology": machine.name,
@@ -28,6 +34,7 @@ def placement_of(
         "objective": result.objective,
         "solver": result.solver,
         "certificate": result.certificate.word,
+        **({"stack": stack} if stack else {}),
         "predicted_s_default": f"{result.default.predicted_s:.6g}",
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -33,6 +33,13 @@ class StackPath:
     stack: Stack | None = None
     untold: str = ""
 
+    @property
+    def name(self) -> str:
+        """As `--stack` names it; "" where nothing tells it."""
+        if self.stack is not None:
+            return self.stack.kind.value
+        return "" if self.untold else DIRECT
+
     def is_staged(self, traffic: Traffic) -> bool:
         """Whether the stack sends the typical message between GPUs through host memory."""
         if self.stack is None or traffic.mapped_space is not MemorySpace.DEVICE:

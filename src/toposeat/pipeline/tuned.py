@@ -100,7 +100,9 @@ def tune(
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
     result = map_on_path(machine, traffic, options, path)
-    placement = placement_of(result, machine, traffic, traffic_name=str(profile_path))
+    placement = placement_of(
+        result, machine, traffic, traffic_name=str(profile_path), stack=path.name
+    )
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     save_mapping(result, folder / MAPPING_NAME, overwrite=True)
     save_placement(placement, folder / PLACEMENT_NAME, overwrite=True)
