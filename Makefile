@@ -21,15 +21,15 @@ NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.PHONY: setup-demo setup-test setup-lint setup-bench
-setup-demo setup-test setup-lint setup-bench: setup-%:
+.PHONY: setup-demo setup-test setup-lint setup-bench setup-release
+setup-demo setup-test setup-lint setup-bench setup-release: setup-%:
 	@tools/setup.sh $*
 
 .PHONY: build
 build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
 	@mkdir -p build
 	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  -C build-dir=build/wheel -C cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
+	  --no-deps -C build-dir=build/wheel -C cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
 
 .PHONY: demo
 demo: WERROR := OFF
@@ -121,6 +121,19 @@ emulated-gains: setup-bench build ## clock 16 ranks on emulated GPUs anew, rewri
 .PHONY: regret
 regret: setup-bench build ## clock placements whose premises are false, rewrite docs/explanation/regret.md (an hour)
 	@python -m benchmarks.regret --page docs/explanation/regret.md
+
+.PHONY: dist
+dist: setup-release ## build/dist: the wheel, and its list of parts with their digests (CycloneDX)
+	@mkdir -p build/dist
+	@pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/dist .
+	@{ cat packaging/lock/run.txt; sed -n '/^nanobind==/,/[^\]$$/p' packaging/lock/build.txt; } | \
+	  PYTHONWARNINGS=ignore::UserWarning cyclonedx-py requirements - --pyproject pyproject.toml --mc-type application \
+	  --output-reproducible -o build/dist/toposeat.cdx.json
+	@ls build/dist
+
+.PHONY: lock
+lock: setup-release ## write packaging/lock anew: the newest versions that the package index has
+	@tools/lock.sh
 
 .PHONY: clean
 clean: ## remove what was built, keep .venv

