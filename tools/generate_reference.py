@@ -110,7 +110,23 @@ def formats_page() -> str:
     parts += [f"| {t.name} | `{t.command}` | {t.tells} |" for t in TREES]
     parts.append("\nFormats that are recognised and refused:\n")
     parts += [f"- {what}; {instead}" for _, what, instead in NOT_READ]
+    parts += [
+        "\n## What tells that device links are there, and what that they are not\n",
+        "A file that lists no NVLink may leave it out. Only a format with *absence* tells of pairs",
+        "without device links (NVLink, xGMI, Xe Link) that they have none; for others the product",
+        "decides, or the pair is [untold](doctor.md#what-is-untold). A measured pair is told.\n",
+        "| format | presence | absence | near CPUs or memory node | condition |",
+        "|---|---|---|---|---|",
+    ]
+    parts += [
+        f"| {f.name} | {_told(f.presence)} | {_told(f.absence)} | {_told(f.affinity)} | {f.when} |"
+        for f in (*FORMATS, *TREES)
+    ]
     return "\n".join(parts) + "\n"
+
+
+def _told(can: bool) -> str:
+    return "yes" if can else "-"
 
 
 def records_page() -> str:

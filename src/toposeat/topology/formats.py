@@ -8,7 +8,9 @@ with an unmistakable mark come first. docs/reference/supported.md lists what sta
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
@@ -19,11 +21,23 @@ from toposeat.topology.registry import Registered
 from toposeat.topology.told import is_whole
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Format(Registered):
-    """One kind of file, or of folder or tar archive (a snapshot of sysfs)."""
+    """One kind of file, or of folder or tar archive (a snapshot of sysfs).
 
-    __slots__ = ()
-    package = "toposeat.topology.readers"
+    Args:
+        presence: whether it can tell that device links (NVLink, xGMI, Xe Link) join two GPUs.
+        absence: whether it can tell that none do: what it does not list is then not there.
+        affinity: whether it can tell near CPUs or memory nodes of GPUs.
+        when: what `presence` and `absence` depend on, for the documentation.
+    """
+
+    package: ClassVar[str] = "toposeat.topology.readers"
+
+    presence: bool = False
+    absence: bool = False
+    affinity: bool = False
+    when: str = ""
 
     def parse(self, source: FileText | Path) -> Topology:
         """What the source says."""
@@ -50,6 +64,10 @@ FORMATS: tuple[Format, ...] = (
         reader="rocm_smi",
         words=r"between (?:two gpus|drm devices)",
         heading=r"(?:weight|hops|link type|link accessibility) between two gpus",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="with its table of link types",
     ),
     Format(
         name="amd-smi topology",
@@ -58,6 +76,9 @@ FORMATS: tuple[Format, ...] = (
         reader="amd_smi",
         words=r' table\b|"bdf"',
         heading=r"^\W*(?:access|weight|hops|link type|numa bw) table\b",
+        presence=True,
+        absence=True,
+        when="with its table of link types",
     ),
     Format(
         name="KFD topology text",
@@ -65,6 +86,9 @@ FORMATS: tuple[Format, ...] = (
         tells="AMD GPUs and partitions, PCI bus ids, xGMI links with bandwidths, nearest CPUs",
         reader="sysfs_snapshot:text",
         words=r"nodes/\d+/",
+        presence=True,
+        absence=True,
+        affinity=True,
     ),
     Format(
         name="rocm-bandwidth-test",
@@ -73,6 +97,10 @@ FORMATS: tuple[Format, ...] = (
         reader="rocm_bandwidth_test",
         words=r"RocmBandwidthTest|^\s*D/D\s+0",
         heading=r"^\s*Device: 0,(?!.*pciBusID)|RocmBandwidthTest",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="with its matrix of link types",
     ),
     Format(
         name="TransferBench p2p",
@@ -88,6 +116,10 @@ FORMATS: tuple[Format, ...] = (
         tells="everything",
         reader="toposeat_json",
         words=r"\A\{",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="as what it was made from",
     ),
     Format(
         name="NCCL or RCCL topology XML",
@@ -95,6 +127,10 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, NVLink and xGMI bonds, NICs",
         reader="nccl_xml",
         words=r"<system\b",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="dumped on a node; a cloud's file without `<gpu>` tells neither",
     ),
     Format(
         name="hwloc XML (versions 1 to 3)",
@@ -102,6 +138,10 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, sockets, names, NICs; NVLink where NVML was used",
         reader="hwloc_xml",
         words=r"<topology\b",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="with NVLinkBandwidth of all its GPUs; xGMI and Xe Link never",
     ),
     Format(
         name="nvidia-smi -q and -q -x",
@@ -140,6 +180,9 @@ FORMATS: tuple[Format, ...] = (
         words=r"GPU\s?\d+/\d",
         heading=r"^[\s#>*|]*(?:GPU\s?\d+/\d+[\s|]*)+(?:CPU\s*Affinity[\s|]*)?$",
         once=True,
+        presence=True,
+        absence=True,
+        affinity=True,
     ),
     Format(
         name="nvidia-smi nvlink -s and -L",
@@ -148,6 +191,8 @@ FORMATS: tuple[Format, ...] = (
         reader="nvidia_smi_nvlink",
         words=r"\(UUID: GPU-",
         heading=r"^[\s#>*|]*GPU \d{1,4}: .{0,120}\(UUID: GPU-[0-9a-f-]{8,40}\)\s*$",
+        presence=True,
+        when="beside a source of relations",
     ),
     Format(
         name="nvidia-smi topo -p2p",
@@ -162,6 +207,10 @@ FORMATS: tuple[Format, ...] = (
         tells="best (-m) or PCIe (-mp) relation of each pair, NVLink counts, affinity; no speeds",
         reader="nvidia_smi_topo",
         words=r"\bGPU0\b|NVIDIA|NVML|no devices were found|command not found|device handle",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="-m; -mp tells PCIe paths only",
     ),
 )
 
@@ -200,6 +249,10 @@ TREES: tuple[Format, ...] = (
         command="hwloc-gather-topology NAME --io; tar chf FILE.tar /sys/class/kfd/kfd/topology",
         tells="as live discovery without NVML: PCIe tree, NUMA nodes, NICs, AMD's xGMI links",
         reader="sysfs_snapshot",
+        presence=True,
+        absence=True,
+        affinity=True,
+        when="of AMD; NVIDIA's and Intel's are not in sysfs",
     ),
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
-from toposeat.model.topology import Device, Nic, Pair, Topology
+from toposeat.model.topology import Device, FactKind, Nic, Pair, Topology
 from toposeat.topology.merging.device_fields import Contradictions, Told, merged_device
 from toposeat.topology.merging.join import identity_of, join_devices
 from toposeat.topology.merging.nics import join_nics, merged_nic
@@ -68,7 +68,7 @@ def fold(parts: Sequence[Topology], labels: Iterable[tuple[str, str]] = ()) -> T
 
     A device, pair or number that only some tell is in the fold; of what several tell, the first
     counts, and the report says what the others tell otherwise. The fold is complete in a kind of
-    fact where one of its sources is.
+    fact where one of its sources is, and knows all its devices.
 
     Args:
         parts: at least one, the most trusted first.
@@ -93,9 +93,13 @@ def fold(parts: Sequence[Topology], labels: Iterable[tuple[str, str]] = ()) -> T
         numbers=tuple(each for part in parts for each in part.numbers),
         host_copies=tuple(each for part in parts for each in part.host_copies),
         lanes=tuple(each for part in parts for each in part.lanes),
-        tells=tuple(sorted({kind for part in parts for kind in part.tells})),
+        tells=tuple(sorted(_told_kinds(parts, len(devices)))),
         report=tuple(report),
     )
+
+
+def _told_kinds(parts: Sequence[Topology], devices: int) -> set[FactKind]:
+    return {kind for part in parts if len(part.devices) == devices for kind in part.tells}
 
 
 def _folded_nics(parts: Sequence[Topology]) -> tuple[Nic, ...]:

@@ -1,0 +1,69 @@
+"""What formats are said to tell (docs/reference/formats.md) against what their files do tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.topology.readers import amd_samples
+from tests.topology.readers.test_samples import SAMPLES
+from tests.topology.readers.test_sysfs_snapshot import write_nodes
+from toposeat.errors import ToposeatError
+from toposeat.model.topology import FactKind, PathClass, Topology
+from toposeat.topology.formats import FORMATS, TREES, Format, format_of, parse_outputs
+from toposeat.topology.graph.routes import DEVICE_LINKS
+from toposeat.topology.readers.file_text import read_file
+
+WORDS = ("presence", "absence", "affinity")
+
+
+def told(part: Topology) -> set[str]:
+    """Which of `WORDS` one file shows that its format can tell."""
+    found = set()
+    joined = any(pair.bond or pair.path_class is PathClass.NVL for pair in part.pairs)
+    lanes = any(lane.bytes_per_s for lane in part.lanes)
+    if joined or lanes or any(link.kind in DEVICE_LINKS for link in part.links):
+        found.add("presence")
+    if FactKind.DEVICE_LINKS in part.tells:
+        found.add("absence")
+    if any(d.numa_node is not None or d.cpus is not None for d in part.devices):
+        found.add("affinity")
+    return found
+
+
+@pytest.fixture(scope="module")
+def shown(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """By format, what recorded files and our samples of it tell, and which of them does so first.
+
+    A file with the outputs of several commands tells of none of them alone.
+    """
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    folder = tmp_path_factory.mktemp("samples")
+    write_nodes(amd_samples.kfd_mi250x(), folder / "kfd/topology/nodes")
+    texts = {name: sample.text for name, sample in SAMPLES.items()}
+    texts["amd-smi topology, joined"] = amd_samples.amd_smi_mi250x()
+    for number, text in enumerate(texts.values()):
+        (folder / f"{number}.txt").write_text(text)
+    recorded = sorted(path for path in (shared_dir / "machines").rglob("*") if path.is_file())
+    for path in (*recorded, *folder.glob("*.txt"), folder / "kfd"):
+        try:
+            tree = next((tree for tree in TREES if tree.looks_like(path)), None)
+            kind = tree or format_of(read_file(path))
+            parts = [tree.parse(path)] if tree else parse_outputs(read_file(path))
+        except ToposeatError:
+            continue
+        for word in told(parts[0]) if len(parts) == 1 else ():
+            found[kind.name].setdefault(word, path.name)
+    return found
+
+
+@pytest.mark.parametrize("of", [*FORMATS, *TREES], ids=lambda of: of.name)
+def test_files_tell_what_their_format_is_said_to(
+    of: Format, shown: dict[str, dict[str, str]]
+) -> None:
+    said = {word for word in WORDS if getattr(of, word)}
+    assert {*shown[of.name]} <= said, shown[of.name]
+    if of.name != "toposeat topology JSON":  # whatever it was made from
+        assert {*shown[of.name]} == said, "no recorded file and no sample shows it"
