@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Device, PairNumbers, Route
+from toposeat.topology.constants import GB_PER_S
 
 _ENGINES = ("", "ce", "sm")
 _OPERATIONS = ("", "write", "read")
 _SOURCES = (Source.USER, Source.MEASURED, Source.NOMINAL, Source.ASSUMED)
+_STAGED_IS_FASTER = 0.8  # a direct copy below this share of a staged one
 _DOUBT = 0.10  # two measurements further apart are reported
 
 
@@ -154,6 +157,23 @@ def report_unmeasured(table: PairTable, report: list[str], *, what: str) -> None
             f"the {what} of {int(missing.sum())} of {int(between.sum())} pairs was not measured:"
             " they keep the nominal one"
         )
+
+
+def report_slow_access(matrices: Sequence[Matrix], report: list[str]) -> None:
+    """Say which pairs copy faster through host memory than to each other."""
+    one_way = [m for m in matrices if m.numbers.what == BANDWIDTH and not m.numbers.both_ways]
+    for direct in (m for m in one_way if m.numbers.peer):
+        for staged in (m for m in one_way if m.numbers.peer is False and m.origin == direct.origin):
+            fast, slow = staged.numbers.values, direct.numbers.values
+            found = (slow > 0) & (fast * _STAGED_IS_FASTER > slow)
+            np.fill_diagonal(found, val=False)
+            if found.any():
+                report.append(
+                    f"{direct.origin}: {int(found.sum())} ordered pairs copy faster through host"
+                    f" memory ({fast[found].max() / GB_PER_S:.1f} GB/s) than directly"
+                    f" ({slow[found].min() / GB_PER_S:.1f} GB/s): peer access takes a slow way"
+                    " (NCCL_P2P_LEVEL, UCX_TLS decide whether it is used)"
+                )
 
 
 @dataclass(frozen=True, slots=True)

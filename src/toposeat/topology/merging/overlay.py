@@ -33,6 +33,7 @@ from toposeat.topology.merging.numbers import (
     PairTables,
     best_numbers,
     peer_matrix,
+    report_slow_access,
     report_unmeasured,
 )
 from toposeat.topology.premises import with_named_premises
@@ -145,6 +146,7 @@ def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
     rate = best_numbers(matrices, peer, machine.report, what=BANDWIDTH)
     both = best_numbers(matrices, peer, machine.report, what=BANDWIDTH, both_ways=True)
     latency = best_numbers(matrices, peer, machine.report, what=LATENCY)
+    report_slow_access(matrices, machine.report)
     if matrices:
         report_unmeasured(rate, machine.report, what=BANDWIDTH)
         report_unmeasured(latency, machine.report, what=LATENCY)
