@@ -11,7 +11,7 @@ import pytest
 
 from tests.profile.records.records import write_record
 from toposeat.cli.main import main
-from toposeat.model.topology import PcieState
+from toposeat.model.topology import LinkKind, PcieState
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.topology_file import save_topology
@@ -126,8 +126,10 @@ def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None
     assert verdict["schema"] == "toposeat/doctor/2"
     assert {"host", "toposeat"} <= {each["code"] for each in verdict["findings"]}
     severities = {each["severity"] for each in verdict["findings"]}
-    assert severities <= {"ok", "info", "doubt", "fault"}
-    assert (code, verdict["healthy"]) == ((1, False) if "fault" in severities else (0, True))
+    assert severities <= {"ok", "info", "doubt", "untold", "fault"}
+    sound = not severities & {"fault", "untold"}
+    assert (code, verdict["healthy"]) == ((0, True) if sound else (1, False))
+    assert (verdict["verdict"] == "healthy") is sound
     assert main(["doctor"]) == code
     assert "This node" in capsys.readouterr().out
 
@@ -146,6 +148,36 @@ def test_doctor_judges_any_machine(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "fault  pcie-width  D0: PCIe link runs with 8 of 16 lanes" in capsys.readouterr().out
     assert main(["doctor", "-t", str(tmp_path / "none.json")]) == 1
     assert "no such file" in capsys.readouterr().err
+
+
+def test_doctor_calls_a_machine_incomplete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight GPUs of an untold product: no NVLink is listed, and that says nothing."""
+    machine = read_topology("dgx-a100")
+    bonds = {link.id for link in machine.links if link.kind is LinkKind.NVLINK}
+    devices = tuple(replace(d, name="", numa_node=None, cpus=None) for d in machine.devices)
+    path = tmp_path / "cloud.json"
+    links = tuple(link for link in machine.links if link.id not in bonds)
+    save_topology(replace(machine, devices=devices, links=links, routes=(), tells=()), path)
+    assert main(["doctor", "-t", str(path)]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Verdict incomplete: 2 untold facts" in text
+    assert "links-untold no source tells whether device links join all 28 pairs" in text
+    assert "nvidia-smi topo -m > links.txt" in text
+    main(["discover", "-t", str(path)])
+    told = "Told device links of 28 pairs: 28 untold; near CPUs and memory node of 8 devices"
+    assert told in " ".join(capsys.readouterr().out.split())
+    form = run_json(capsys, "discover", "-t", str(path))
+    assert form["knowledge"]["told"] == 0
+    assert len(form["knowledge"]["untold_pairs"]) == 28
+    assert len(form["knowledge"]["untold_affinities"]) == 8
+    links_file = tmp_path / "links.txt"
+    words = ["GPU" + str(i) for i in range(8)]
+    rows = ["\t".join([w, *("X" if v == w else "NV12" for v in words)]) for w in words]
+    links_file.write_text("\n".join(["\t" + "\t".join(words), *rows]) + "\n")
+    assert main(["doctor", "-t", str(path), "-t", str(links_file)]) == 1  # the affinities
+    assert "links-untold" not in capsys.readouterr().out
 
 
 def test_strict_doctors_fail_for_doubts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.topology import recorded_knowledge
 from toposeat.model.topology import Device, FactKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
 from toposeat.topology.graph.routes import DEVICE_LINKS
@@ -168,3 +169,9 @@ def test_every_pair_is_counted_once(shared_dir: Path) -> None:
         known = knowledge_of(machine)
         assert known.pairs == len(list(combinations(machine.devices, 2)))
         assert known.told >= 0
+
+
+def test_no_judgement_changes_unseen(shared_dir: Path) -> None:
+    """Renew with `python -m tests.topology.recorded_knowledge --write`, and look at the changes."""
+    found = recorded_knowledge.table(shared_dir / "machines")
+    assert found.splitlines() == recorded_knowledge.EXPECTED.read_text().splitlines()

@@ -76,18 +76,20 @@ class DiscoverCommand(Command):
 
 
 def _show(machine: Topology, form: str) -> None:
-    from toposeat import report  # noqa: PLC0415
+    from toposeat import report, topology  # noqa: PLC0415
     from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     if form == "json":
-        print_json(report.topology_json(topology_document(machine)))
+        document = report.topology_json(topology_document(machine))
+        print_json({**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))})
     elif form == "svg":
         write_result(report.topology_svg(machine).encode("utf-8", "replace"))
     elif form == "png":
         write_result(png_of_svg(report.topology_svg(machine)))
     else:
-        show(sys.stdout, report.render_topology_text, machine)
+        known = topology.knowledge_of(machine)
+        show(sys.stdout, partial(report.render_topology_text, knowledge=known), machine)
 
 
 def _list(*, as_json: bool) -> None:

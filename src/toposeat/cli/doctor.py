@@ -15,7 +15,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.doctor_node import node_findings
 from toposeat.errors import UnavailableError
-from toposeat.model.health import Finding, Health, Severity
+from toposeat.model.health import Finding, Health, Severity, Verdict
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
@@ -30,7 +30,9 @@ class DoctorCommand(Command):
         """Declare this verb's options."""
         add_topologies_option(parser)
         parser.add_argument(
-            "--strict", action="store_true", help="exit with 1 for doubts too, not only for faults"
+            "--strict",
+            action="store_true",
+            help="exit with 1 for doubts too, not only for faults and what is untold",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -52,8 +54,8 @@ class DoctorCommand(Command):
             print_json(report.health_json(machine, health))
         else:
             show(sys.stdout, report.render_health_text, machine, health)
-        failing = {Severity.FAULT, Severity.DOUBT} if args.strict else {Severity.FAULT}
-        return 1 if health.severity in failing else 0
+        doubtful = args.strict and health.severity is Severity.DOUBT
+        return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
 
 
 def _machine(sources: list[str]) -> tuple[Topology | None, tuple[Finding, ...]]:

@@ -8,12 +8,21 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad it is, worst last. Only a fault makes a machine unhealthy."""
+    """How bad it is, worst last: a fault makes a machine unhealthy, what is untold incomplete."""
 
     OK = "ok"
     INFO = "info"  # worth knowing
     DOUBT = "doubt"  # may be wrong, may be meant so
+    UNTOLD = "untold"  # not known, and it may decide which order is good
     FAULT = "fault"  # broken, degraded or out of reach
+
+
+class Verdict(StrEnum):
+    """The word on a machine."""
+
+    HEALTHY = "healthy"
+    INCOMPLETE = "incomplete"  # what decides is untold: nothing is proved of it
+    UNHEALTHY = "not healthy"
 
 
 class Shape(StrEnum):
@@ -99,9 +108,10 @@ class Health:
         return worst((*self.findings, *self.node))
 
     @property
-    def healthy(self) -> bool:
-        """Whether there is no fault."""
-        return self.severity is not Severity.FAULT
+    def verdict(self) -> Verdict:
+        """The word that the worst finding stands for."""
+        words = {Severity.FAULT: Verdict.UNHEALTHY, Severity.UNTOLD: Verdict.INCOMPLETE}
+        return words.get(self.severity, Verdict.HEALTHY)
 
 
 def worst(findings: Iterable[Finding]) -> Severity:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         health_json,
         joint_json,
         json_text,
+        knowledge_json,
         mapping_json,
         network_json,
         placement_json,

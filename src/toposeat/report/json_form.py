@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toposeat.model.clocked import ClockedResult
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.health import Health
+    from toposeat.model.knowledge import Knowledge
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
     from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting, Stack
@@ -77,6 +78,11 @@ def topology_json(document: Mapping[str, Any]) -> Json:
     """The topology file's content (`devices`, `links`, `nics`, `report` ...), as it is saved."""
     members = {name: member for name, member in document.items() if name != "schema"}
     return {**_head(document["schema"]), **_finite(members)}
+
+
+def knowledge_json(knowledge: Knowledge) -> Json:
+    """What is told of device links and affinities: counts of pairs, and ids of what is untold."""
+    return {"told": knowledge.told, **_plain(knowledge)}
 
 
 def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) -> Json:
@@ -282,7 +288,8 @@ def health_json(topology: Topology | None, health: Health) -> Json:
     """
     return {
         "schema": "toposeat/doctor/2",
-        "healthy": health.healthy,
+        "verdict": health.verdict.value,
+        "healthy": health.verdict.value == "healthy",
         "machine": None
         if topology is None
         else {

@@ -175,7 +175,7 @@ PRODUCTS: tuple[Product, ...] = (
 # What stands for a product that no source tells, by maker.
 UNTOLD: dict[Vendor, Product] = {
     _N: Product("", _N, "", "", None, k.NVLINK_UNKNOWN, 12,
-                ("switch", "like dgx-1v", "bridge 2x4")),
+                ("switch", "like dgx-1v", "like power9-4", "like summit-6", "bridge 2x4")),
     _A: Product("", _A, "", "", None, k.XGMI_UNKNOWN, 7, ("each 1", "like mi250x-8", "bridge 2x1")),
     _I: Product("", _I, "", "", None, k.XELINK, 24, ("some 2", "bridge 2x24")),
 }

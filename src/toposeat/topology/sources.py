@@ -9,7 +9,7 @@ from pathlib import Path
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.shape_text import is_shape
-from toposeat.model.topology import Topology
+from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.told import is_whole, makes_machine
 
@@ -108,22 +108,30 @@ def _read_path(path: Path) -> list[Topology]:
 
 def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
     """One machine of all parts, called like the first source; `source` is for messages."""
-    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415
-
     path = Path(source)
     if len(parts) == 1 and is_whole(parts[0]):
-        return with_inferred_links(_without_displays(parts[0]))
+        return _with_products(parts[0])
     from toposeat.topology.merge import merge_topologies  # noqa: PLC0415
 
     _check_enough(parts, path)
     name = parts[0].name or path.stem or path.name
     try:
-        return with_inferred_links(_without_displays(merge_topologies(parts, name)))
+        return _with_products(merge_topologies(parts, name))
     except ValueError as error:
         what = "describes no possible machine" if len(parts) == 1 else "cannot be merged"
         raise InputError(
             f"{what}: {error}", path=source, hint="give sources of one and the same machine"
         ) from error
+
+
+def _with_products(machine: Topology) -> Topology:
+    """The machine as its products have it: no displays, and the device links that none tells."""
+    machine = _without_displays(machine)
+    if FactKind.DEVICE_LINKS in machine.tells:
+        return machine
+    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415
+
+    return with_inferred_links(machine)
 
 
 def _without_displays(machine: Topology) -> Topology:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.topology.live.test_discover import dgx1_nvml, dgx1_sysfs
 from toposeat.model.health import Finding, Severity
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Device, PathClass, PcieState, Route, Topology
-from toposeat.topology import discover_this, findings_of
+from toposeat.topology import discover_this, findings_of, wiring_of
 from toposeat.topology.catalogue import catalogue_topology
 from toposeat.topology.health.host_checks import UNHIDE
 
@@ -194,3 +195,45 @@ def test_routes_nodes_and_parts(dgx: Topology) -> None:
 def test_what_the_reader_doubted_is_told(dgx: Topology) -> None:
     (finding,) = findings_of(replace(dgx, report=("a doubt",)))
     assert (finding.code, finding.severity, finding.detail) == ("reader", Severity.INFO, "a doubt")
+
+
+def test_untold_links_name_the_command_that_lists_them() -> None:
+    box = replace(catalogue_topology("l40s-8"), tells=())
+    assert of_code(box, "links-untold") == []  # they never have any
+    for name, words in (
+        ("", "their product is not told either"),
+        ("NVIDIA A100-PCIE-40GB", "NVIDIA A100 PCIe may have bridges"),
+        ("sm_90", "sm_90 may be NVIDIA H100 SXM5"),
+        ("Tesla V100-SXM2-16GB", "always has some, and boards join it in several ways"),
+        ("NVIDIA New 1", "not a product that toposeat knows"),
+    ):
+        machine = with_devices(box, partial(replace, name=name))
+        (found,) = of_code(machine, "links-untold")
+        assert found.severity is Severity.UNTOLD
+        assert words in found.detail
+        assert "nvidia-smi topo -m" in found.hint
+        assert "without device links" in wiring_of(machine).reason
+    bare = with_devices(catalogue_topology("l40s-8"), lambda d: replace(d, name="NVIDIA B200"))
+    (found,) = of_code(bare, "links-denied")
+    assert "always has" in found.detail
+
+
+def test_a_gpu_without_links_beside_a_switch_is_a_fault() -> None:
+    """0 of 18 NVLinks while its seven siblings have all of theirs."""
+    machine = catalogue_topology("hgx-h100")
+    assert of_code(machine, "lanes-unequal") == []
+    cut = tuple(x for x in machine.links if "gpu3" not in x.ends or "nvswitch0" not in x.ends)
+    (found,) = of_code(replace(machine, links=cut), "lanes-unequal")
+    assert (found.severity, found.subject) == (Severity.FAULT, "D3")
+    assert "0 device-link lanes, others of its kind 18" in found.detail
+
+
+def test_pairs_of_unknown_class_are_not_compared() -> None:
+    """Some may be joined by NVLink, others not."""
+    machine = catalogue_topology("k40-8")
+
+    def measured(route: Route) -> Route:
+        rate = Quantity(2e9 if "gpu0" in (route.source, route.target) else 2e10, Source.MEASURED)
+        return replace(route, cap_bytes_per_s=rate, path_class=PathClass.UNKNOWN)
+
+    assert of_code(with_routes(machine, measured), "pair-slow") == []

@@ -17,10 +17,16 @@ from toposeat.report.words import topology_sentence
 
 WORTH_NAMING = 0.01  # of the default's time
 _MOST_GAINS = 5
+_COUNTED = {
+    Severity.FAULT: "fault",
+    Severity.UNTOLD: "untold fact",
+    Severity.DOUBT: "doubt",
+}
 _COLOURS = {
     Severity.OK: "green",
     Severity.INFO: "cyan",
     Severity.DOUBT: "yellow",
+    Severity.UNTOLD: "bold yellow",
     Severity.FAULT: "bold red",
 }
 
@@ -45,14 +51,12 @@ def render_health_text(topology: Topology | None, health: Health, style: TextSty
 
 
 def verdict_of_health(health: Health) -> str:
-    """`healthy`, or how many faults and doubts there are."""
+    """`healthy`, or how many faults, untold facts and doubts there are."""
     counts = Counter(finding.severity for finding in (*health.findings, *health.node))
     words = [
-        plural(counts[severity], severity.value)
-        for severity in (Severity.FAULT, Severity.DOUBT)
-        if counts[severity]
+        plural(counts[severity], what) for severity, what in _COUNTED.items() if counts[severity]
     ]
-    state = "healthy" if health.healthy else "not healthy"
+    state = health.verdict.value
     return f"{state}: {', '.join(words)}" if words else state
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from rich.console import RenderableType
 
+from toposeat.model.knowledge import Knowledge
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Device, Link, LinkKind, PathClass, Topology
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
@@ -23,14 +24,19 @@ from toposeat.report.words import (
 )
 
 
-def render_topology_text(topology: Topology, style: TextStyle = PLAIN) -> str:
-    """The machine as text, the overview first, doubts last."""
+def render_topology_text(
+    topology: Topology, style: TextStyle = PLAIN, *, knowledge: Knowledge | None = None
+) -> str:
+    """The machine as text, the overview first, doubts last; `knowledge` how much of it is told."""
     parts: list[RenderableType] = [labelled("Topology", topology_sentence(topology))]
     if topology.description:
         parts.append(labelled("", clean(topology.description)))
     parts.append(labelled("Origin", clean(topology.origin)))
     if topology.links:
         parts.append(labelled("Numbers", number_words(topology)))
+    if knowledge is not None and knowledge.pairs:
+        parts.append(labelled("Told", knowledge_words(knowledge)))
+    if topology.links:
         parts += ["", *machine_tree(topology, style)]
     if topology.routes:
         cells = PairCells(topology)
@@ -73,6 +79,19 @@ def number_words(topology: Topology) -> str:
     of_kind = [s.value for s in (Source.NOMINAL, Source.ASSUMED) if counts[s]]
     mark = f"; {NOMINAL_MARK} marks {' and '.join(of_kind)} ones, not measured here"
     return ", ".join(parts) + (mark if of_kind else "")
+
+
+def knowledge_words(knowledge: Knowledge) -> str:
+    """Who says whether device links join pairs, and what nobody says of near CPUs."""
+    parts = [f"{knowledge.told} by sources"] if knowledge.told else []
+    parts += [f"{n} by product ({clean(what)})" for what, n in knowledge.inferred.items()]
+    if knowledge.untold_pairs:
+        parts.append(f"{len(knowledge.untold_pairs)} untold")
+    words = f"device links of {plural(knowledge.pairs, 'pair')}: {', '.join(parts)}"
+    if knowledge.untold_affinities:
+        count = plural(len(knowledge.untold_affinities), "device")
+        words += f"; near CPUs and memory node of {count} are untold"
+    return words
 
 
 def _hidden_words(topology: Topology) -> str:

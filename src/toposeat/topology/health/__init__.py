@@ -22,12 +22,15 @@ from toposeat.topology.health.pair_checks import (
     slow_pairs,
 )
 from toposeat.topology.health.pairs import Pairs
+from toposeat.topology.health.untold_checks import untold_affinity, untold_links
 from toposeat.topology.health.wiring import wiring_of
 
 __all__ = ["findings_of", "wiring_of"]
 
 _CHECKS = (
     hidden_devices,
+    untold_links,
+    untold_affinity,
     link_width,
     inactive_lanes,
     unequal_lanes,

@@ -95,12 +95,15 @@ def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         if not fewer or 2 * len(fewer) >= len(members):
             continue  # as many have fewer as have more: that is how it was built
         counts = sorted({pairs.lanes[id] for id in fewer})
+        switched = any(id in pairs.switched for id in members if pairs.lanes[id] == most)
         yield Finding(
-            severity=Severity.DOUBT,
+            severity=Severity.FAULT if switched else Severity.DOUBT,
             code="lanes-unequal",
             subject=few(pairs.name[id] for id in fewer),
             detail=f"{' or '.join(map(str, counts))} device-link lanes, others of its kind {most}",
-            hint="a failed lane, a missing bridge, or a mesh built so: nvidia-smi nvlink -s",
+            hint="a switch joins its siblings to all others: nvidia-smi nvlink -s, fabric manager"
+            if switched
+            else "a failed lane, a missing bridge, or a mesh built so: nvidia-smi nvlink -s",
         )
 
 

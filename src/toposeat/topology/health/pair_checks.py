@@ -48,6 +48,8 @@ def slow_pairs(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Measured pairs far below others of the same class and the same number of links."""
     groups: dict[tuple[PathClass, int], list[tuple[Route, float]]] = defaultdict(list)
     for route in _measured(topology):
+        if route.path_class is PathClass.UNKNOWN:
+            continue  # some may have device links and others none
         lanes = min(topology.link_of_id[id].count for id in route.links)
         groups[route.path_class, lanes].append((route, rate_of(topology, route)))
     for (path_class, _lanes), members in groups.items():

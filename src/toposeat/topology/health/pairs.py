@@ -10,7 +10,14 @@ from itertools import combinations
 
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.quantity import Source
-from toposeat.model.topology import ComponentKind, Device, PathClass, Route, Topology
+from toposeat.model.topology import (
+    MEASURED_PORTS,
+    ComponentKind,
+    Device,
+    PathClass,
+    Route,
+    Topology,
+)
 from toposeat.topology.graph.routes import DEVICE_LINKS, shortest_routes
 
 NEARNESS = tuple(PathClass)  # nearest first
@@ -79,6 +86,18 @@ class Pairs:
             if link.kind in DEVICE_LINKS:
                 lanes.update(dict.fromkeys(link.ends, link.count))
         return lanes
+
+    @cached_property
+    def switched(self) -> set[str]:
+        """Devices whose device links end at a switch, which measured ports do not show."""
+        return {
+            end
+            for link in self.topology.links
+            for end, other in (link.ends, link.ends[::-1])
+            if link.kind in DEVICE_LINKS
+            and self._kinds.get(other) is ComponentKind.NVSWITCH
+            and other != MEASURED_PORTS
+        }
 
     @cached_property
     def groups(self) -> list[list[int]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 from toposeat.model.health import Shape, Wiring
 from toposeat.model.topology import PathClass, Topology
 from toposeat.topology.health.pairs import NEARNESS, Pairs
+from toposeat.topology.untold import untold_pairs
 
 _MAX_NAMED = 4
 _TELLING_GAP = 1.15  # between neighbouring rates: direction and noise alone make 10 % and more
@@ -16,6 +18,15 @@ _BELOW_SWITCH = {PathClass.PIX, PathClass.PXB}
 
 def wiring_of(topology: Topology) -> Wiring:
     """The wiring class of one machine, with its reason in words."""
+    wiring = _drawn_wiring(topology)
+    untold = len(untold_pairs(topology))
+    if not untold or wiring.shape is Shape.UNKNOWN:
+        return wiring
+    doubt = f"without device links, which of {untold} pairs are untold"
+    return replace(wiring, reason=f"{wiring.reason}; {doubt}")
+
+
+def _drawn_wiring(topology: Topology) -> Wiring:
     pairs = Pairs(topology)
     count = len(topology.devices)
     if count < 2:

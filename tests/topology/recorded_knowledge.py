@@ -1,0 +1,64 @@
+"""Every recorded machine: what of it is told, inferred and untold, and doctor's word on it.
+
+    python -m tests.topology.recorded_knowledge             the table
+    python -m tests.topology.recorded_knowledge --write     renew recorded_knowledge.tsv
+
+The expectation of `test_untold.py`: a changed judgement shows as a changed line.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from toposeat.errors import ToposeatError
+from toposeat.model.health import Health
+from toposeat.topology import findings_of, knowledge_of, read_topology, readings_of, wiring_of
+
+EXPECTED = Path(__file__).with_name("recorded_knowledge.tsv")
+HEAD = (
+    "file", "pairs", "told", "inferred", "untold", "affinities untold", "readings",
+    "wiring", "verdict",
+)  # fmt: skip
+
+
+def rows(machines: Path) -> Iterator[tuple[str, ...]]:
+    """One of each file of the index that is a machine of several GPUs."""
+    with (machines / "INDEX.tsv").open(newline="") as handle:
+        names = [row["file"] for row in csv.DictReader(handle, delimiter="\t", quoting=3)]
+    for name in names:
+        try:
+            machine = read_topology(machines / name)
+        except ToposeatError:
+            continue
+        if len(machine.devices) < 2:
+            continue
+        known = knowledge_of(machine)
+        health = Health(wiring=wiring_of(machine), findings=findings_of(machine))
+        assert health.wiring is not None
+        yield (
+            name,
+            str(known.pairs),
+            str(known.told),
+            ", ".join(f"{n} {what}" for what, n in known.inferred.items()) or "0",
+            str(len(known.untold_pairs)),
+            str(len(known.untold_affinities)),
+            str(len(readings_of(machine))),
+            health.wiring.shape.value,
+            health.verdict.value,
+        )
+
+
+def table(machines: Path) -> str:
+    """All rows as TSV."""
+    return "".join("\t".join(row) + "\n" for row in (HEAD, *rows(machines)))
+
+
+if __name__ == "__main__":
+    text = table(Path(__file__).resolve().parents[3] / "shared" / "machines")
+    if "--write" in sys.argv:
+        EXPECTED.write_text(text)
+    else:
+        print(text, end="")
