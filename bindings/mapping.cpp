@@ -13,7 +13,7 @@
 #include "bindings.hpp"
 #include "interrupts.hpp"
 #include "toposeat/scotch/scotch.hpp"
-#include "toposeat/solve/solve.hpp"
+#include "toposeat/certificate/solve.hpp"
 
 namespace {
 

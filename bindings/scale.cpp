@@ -15,7 +15,7 @@
 #include "bindings.hpp"
 #include "interrupts.hpp"
 #include "toposeat/large/map_large.hpp"
-#include "toposeat/machines/flow_use.hpp"
+#include "toposeat/machines/large_prediction.hpp"
 #include "toposeat/scotch/scotch_large.hpp"
 
 namespace {

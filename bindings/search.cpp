@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "toposeat/cost/cost_search.hpp"
+#include "toposeat/search/cost_search.hpp"
 
 namespace {
 

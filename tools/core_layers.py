@@ -16,10 +16,9 @@ from pathlib import Path
 
 # From the top. What each folder holds is said in CONTRIBUTING.md.
 LAYERS = (
-    ("solve", "large"),
-    ("scotch",),
-    ("loads",),
-    ("flow", "tree", "cost", "division"),
+    ("certificate", "large"),
+    ("exact", "search", "scotch"),
+    ("bounds", "flow", "division"),
     ("machines",),
     ("problem",),
     ("base",),

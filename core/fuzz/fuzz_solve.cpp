@@ -12,10 +12,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "request_checks.hpp"
-#include "toposeat/base/rng.hpp"
+#include "toposeat/certificate/solve.hpp"
 #include "toposeat/flow/flow.hpp"
-#include "toposeat/solve/solve.hpp"
 
 using namespace toposeat;
 using toposeat::testing::seating_fault;

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "toposeat/base/rng.hpp"
+#include "base/rng.hpp"
 #include "toposeat/machines/large_machine.hpp"
 #include "toposeat/problem/network.hpp"
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "toposeat/certificate/solve.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
-#include "toposeat/solve/solve.hpp"
 
 namespace toposeat::testing {
 

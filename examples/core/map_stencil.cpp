@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <cstdio>
 
-#include "toposeat/solve/solve.hpp"
+#include "toposeat/certificate/solve.hpp"
 
 using namespace toposeat;
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "division/block_balance.hpp"
 #include "division/part_graph.hpp"
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/base/rng.hpp"
 
 namespace toposeat {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/division/multisection.hpp"
+#include "division/multisection.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/flow/flow.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "flow/phase_walk.hpp"
-#include "toposeat/problem/assignment.hpp"
+#include "toposeat/problem/network.hpp"
 
 namespace toposeat {
+
 /// One traffic on one network, for any assignment.
 class FlowModel::Simulation {
 public:
@@ -73,6 +75,19 @@ FlowTimes flow_times(const Network &network, const RankTraffic &traffic,
                      const Assignment &device_of_rank) {
   check_assignment(network, traffic.ranks, device_of_rank);
   return FlowModel(network, traffic).times(device_of_rank);
+}
+
+FlowTimes run_to_end(PhaseWalk &walk, const std::vector<double> &finish_s,
+                     std::vector<std::uint32_t> &limit) {
+  FlowTimes result;
+  limit.assign(finish_s.size(), no_link);
+  result.seconds = walk.run(unlimited, nullptr);
+  result.finish_s = finish_s;
+  const auto last = std::max_element(finish_s.begin(), finish_s.end());
+  result.last_flow = static_cast<std::uint32_t>(last - finish_s.begin());
+  result.bottleneck = limit[result.last_flow];
+  limit.clear();
+  return result;
 }
 
 } // namespace toposeat

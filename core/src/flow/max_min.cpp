@@ -7,7 +7,7 @@
 
 #include "base/least_of.hpp"
 #include "base/wide.hpp"
-#include "flow/same_level.hpp"
+#include "flow/phase_walk.hpp"
 #include "toposeat/flow/flow.hpp"
 
 namespace toposeat {

@@ -55,4 +55,8 @@ std::unique_ptr<PhaseWalk> walk_of_any(const Network &network, const RankTraffic
 /// Of few flows between few devices; null if there are more.
 std::unique_ptr<PhaseWalk> walk_of_few(const Network &network, const RankTraffic &traffic);
 
+/// Levels this near to each other are one level: it keeps equal shares, which rounding splits, in
+/// one round of the filling.
+inline constexpr double same_level = 1 + 1e-12;
+
 } // namespace toposeat

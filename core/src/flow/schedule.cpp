@@ -13,7 +13,7 @@
 #include "flow/message_times.hpp"
 #include "flow/running_flows.hpp"
 #include "toposeat/flow/flow.hpp"
-#include "toposeat/problem/assignment.hpp"
+#include "toposeat/problem/network.hpp"
 
 namespace toposeat {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "flow/same_level.hpp"
+#include "flow/phase_walk.hpp"
 #include "toposeat/flow/flow.hpp"
 
 namespace toposeat {

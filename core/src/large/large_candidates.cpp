@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "toposeat/large/geometric_orders.hpp"
-#include "toposeat/large/hidden_grid.hpp"
+#include "large/geometric_orders.hpp"
+#include "large/hidden_grid.hpp"
 
 namespace toposeat {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "large/process_grid.hpp"
 #include "toposeat/division/rank_graph.hpp"
-#include "toposeat/large/process_grid.hpp"
 #include "toposeat/machines/large_machine.hpp"
 
 namespace toposeat {

@@ -2,19 +2,29 @@
 #include "toposeat/large/map_large.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <numeric>
 #include <stdexcept>
 
-#include "base/thread_clock.hpp"
+#include "base/rng.hpp"
+#include "division/multisection.hpp"
 #include "large/large_candidates.hpp"
-#include "toposeat/base/rng.hpp"
-#include "toposeat/division/multisection.hpp"
-#include "toposeat/large/slot_refinement.hpp"
+#include "large/slot_refinement.hpp"
 #include "toposeat/problem/qap.hpp"
 #include "toposeat/scotch/scotch.hpp"
 #include "toposeat/scotch/scotch_large.hpp"
 
 namespace toposeat {
+namespace {
+
+inline double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+} // namespace
+
 namespace {
 
 constexpr double worth_refining = 1.2; // times the least cost so far: swaps gain no more than that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/large/process_grid.hpp"
+#include "large/process_grid.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/large/slot_refinement.hpp"
+#include "large/slot_refinement.hpp"
 
 #include <algorithm>
 #include <vector>

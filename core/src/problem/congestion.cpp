@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "toposeat/problem/assignment.hpp"
+#include "toposeat/problem/network.hpp"
 
 namespace toposeat {
 namespace {

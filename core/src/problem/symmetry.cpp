@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/problem/symmetry.hpp"
+#include "problem/symmetry.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "toposeat/base/mixed_bits.hpp"
-#include "toposeat/base/rng.hpp"
+#include "base/rng.hpp"
 
 namespace toposeat {
 namespace {

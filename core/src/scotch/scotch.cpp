@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "scotch/scotch_handle.hpp"
 #include "scotch/scotch_library.hpp"
 
 namespace toposeat {

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "scotch/scotch_handle.hpp"
 #include "scotch/scotch_library.hpp"
 
 namespace toposeat {

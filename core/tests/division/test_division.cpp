@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "division/block_annealing.hpp"
 #include "division/block_balance.hpp"
 #include "division/cluster_cycles.hpp"
 #include "division/division.hpp"
-#include "toposeat/base/rng.hpp"
 
 using namespace toposeat;
 

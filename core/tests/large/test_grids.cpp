@@ -9,10 +9,10 @@
 #include <set>
 #include <vector>
 
-#include "toposeat/large/geometric_orders.hpp"
-#include "toposeat/large/hidden_grid.hpp"
+#include "large/geometric_orders.hpp"
+#include "large/hidden_grid.hpp"
+#include "large/process_grid.hpp"
 #include "toposeat/large/map_large.hpp"
-#include "toposeat/large/process_grid.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;

@@ -8,9 +8,9 @@
 #include <set>
 #include <vector>
 
-#include "toposeat/division/multisection.hpp"
+#include "division/multisection.hpp"
+#include "large/slot_refinement.hpp"
 #include "toposeat/large/map_large.hpp"
-#include "toposeat/large/slot_refinement.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;

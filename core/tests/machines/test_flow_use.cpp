@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/machines/flow_use.hpp"
+#include "toposeat/machines/large_prediction.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -7,7 +7,6 @@
 
 #include "catch.hpp"
 #include "network_builder.hpp"
-#include "toposeat/problem/assignment.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;

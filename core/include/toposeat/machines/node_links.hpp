@@ -17,7 +17,12 @@ struct NodeLinks {
   [[nodiscard]] std::uint32_t end() const { return first + 2 * (slots + nodes); }
   [[nodiscard]] bool of_slot(std::uint32_t link) const { return link - first < 2 * slots; }
   /// Of a link that is one of these: "slot 3 out", "node 0 in".
-  [[nodiscard]] std::string name(std::uint32_t link) const;
+  [[nodiscard]] std::string name(std::uint32_t link) const {
+    const std::uint32_t within = (link - first) / 2;
+    const std::string unit = within < slots ? "slot " + std::to_string(within)
+                                            : "node " + std::to_string(within - slots);
+    return unit + ((link - first) % 2 == 0 ? " out" : " in");
+  }
 
   /// Calls `use(link)` for those that lead from slot a to another slot b. Returns whether the way
   /// leaves the node.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -115,5 +116,14 @@ struct RankTraffic {
 /// device_of_rank[r] for each rank. Evaluators take several ranks on one device; searches want
 /// distinct ones (see ReducedMachine for how slots become seats).
 using Assignment = std::vector<std::uint32_t>;
+
+/// Throws std::invalid_argument unless `device_of_rank` names one device of `network` for each of
+/// `ranks` ranks. Several ranks may share a device.
+void check_assignment(const Network &network, std::uint32_t ranks,
+                      std::span<const std::uint32_t> device_of_rank);
+
+/// Whether a placement may be the answer of a search; asked only of those better than all that were
+/// accepted before.
+using Acceptable = std::function<bool(const Assignment &)>;
 
 } // namespace toposeat

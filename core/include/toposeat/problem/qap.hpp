@@ -119,4 +119,12 @@ double cost_step(const Qap &qap);
 /// Whether a is less than b by more than 1e-9 of b; whatever is finite is less than infinity.
 inline bool less_by_tolerance(double a, double b) { return a < b * (b < 0 ? 1 + 1e-9 : 1 - 1e-9); }
 
+/// The best placement known and what was proved about the best possible one.
+struct BoundedAnswer {
+  Assignment placement; // of all ranks, silent ones included
+  double value = 0;
+  double lower_bound = 0;
+  bool proved = false; // lower_bound reached value (within 1e-9 relative)
+};
+
 } // namespace toposeat

@@ -1,0 +1,35 @@
+// Exact pairwise cost on two nodes of up to 8 devices each, whatever the nodes are inside.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "toposeat/base/deadline.hpp"
+#include "toposeat/problem/qap.hpp"
+
+namespace toposeat {
+
+/// Devices in two blocks with one and the same distance, in both directions, between any device of
+/// one and any of the other, and no larger one inside.
+struct TwoBlocks {
+  std::array<std::vector<std::uint32_t>, 2> devices;
+  double between = 0;
+};
+
+/// The two blocks of a machine with 9 to 16 devices, up to 8 in each; nothing if there are none, or
+/// if the problem has pins, restrictions or a second term.
+[[nodiscard]] std::optional<TwoBlocks> two_blocks(const Qap &qap);
+
+/// Improves `incumbent` to a proved optimum, or as far as time allows.
+///
+/// What crosses between the blocks depends only on which ranks are in which, and there are at most
+/// 12870 ways to say. They are taken in increasing order of a bound: what crosses, plus for each
+/// block the smallest product of the traffic inside with the distances there. Those below the
+/// incumbent are bounded better (Gilmore and Lawler), and solved by `branch_and_bound` if need be.
+/// The order makes the bound of the first one left the lower bound of an unfinished search.
+BoundedAnswer solve_two_blocks(const Qap &qap, const TwoBlocks &blocks, const Assignment &incumbent,
+                               const Deadline &deadline);
+
+} // namespace toposeat
