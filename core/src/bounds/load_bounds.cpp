@@ -2,8 +2,6 @@
 #include "bounds/load_bounds.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -277,8 +275,8 @@ private:
     return latency < unlimited && messages < unlimited ? latency * messages : 0;
   }
 
-  /// Every flow on the pair that suits it best. Only the pairs that no other beats in latency and
-  /// rate at once matter; there are few.
+  /// Every flow on the pair that suits it best: up to 16 devices the matched flows say as much.
+  /// Only the pairs that no other beats in latency and rate at once matter; there are few.
   double best_case_of_flows(const Matrix &isolated) const {
     std::set<std::pair<double, double>> all; // latency, seconds per byte
     for (std::uint32_t a = 0; a < network_.devices; ++a) {
@@ -349,84 +347,6 @@ private:
   std::vector<char> seen_;          // columns
 };
 
-/// The same of at most `matched_devices` rows, where sets of columns are bits: rows are matched one
-/// after the other, and the limit rises by as little as lets the next one in.
-class FewMatched {
-public:
-  /// No assignment has a maximum below `limit`.
-  FewMatched(const Matrix &matrix, double limit) : matrix_(matrix), limit_(limit) { allow(); }
-
-  double least_maximum() {
-    for (std::size_t row = 0; row < matrix_.n; ++row) {
-      while (!match(row) && limit_ < unlimited) {
-        limit_ = next_limit();
-        allow();
-      }
-    }
-    return limit_;
-  }
-
-private:
-  /// Lists the columns that each row may have.
-  void allow() {
-    for (std::size_t row = 0; row < matrix_.n; ++row) {
-      std::uint32_t columns = 0;
-      for (std::size_t column = 0; column < matrix_.n; ++column)
-        columns |= (matrix_(row, column) <= limit_ ? 1U : 0U) << column;
-      allowed_[row] = columns;
-    }
-  }
-
-  bool match(std::size_t row) {
-    reached_ = 0;
-    seen_ = 0;
-    return augment(row);
-  }
-
-  bool augment(std::size_t row) {
-    reached_ |= 1U << row;
-    const std::uint32_t free = allowed_[row] & ~taken_;
-    if (free != 0) {
-      take(row, free);
-      return true;
-    }
-    while (const std::uint32_t open = allowed_[row] & ~seen_) {
-      seen_ |= open & -open;
-      if (augment(row_of_[static_cast<std::size_t>(std::countr_zero(open))])) {
-        take(row, open);
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /// The first of the columns.
-  void take(std::size_t row, std::uint32_t columns) {
-    taken_ |= columns & -columns;
-    row_of_[static_cast<std::size_t>(std::countr_zero(columns))] = row;
-  }
-
-  /// The rows reached have too few columns between them: one must have another.
-  [[nodiscard]] double next_limit() const {
-    double next = unlimited;
-    for (std::size_t row = 0; row < matrix_.n; ++row) {
-      for (std::size_t column = 0; column < matrix_.n; ++column) {
-        if ((reached_ >> row & 1U) != 0 && (seen_ >> column & 1U) == 0)
-          next = std::min(next, matrix_(row, column));
-      }
-    }
-    return next;
-  }
-
-  const Matrix &matrix_;
-  double limit_;
-  std::array<std::uint32_t, matched_devices> allowed_{}; // by row
-  std::array<std::size_t, matched_devices> row_of_{};    // by column, if it is taken
-  std::uint32_t taken_ = 0;                              // columns
-  std::uint32_t seen_ = 0;                               // likewise, since `match`
-  std::uint32_t reached_ = 0;                            // rows
-};
-
 /// Of rows and columns: an assignment has an entry of each. Mostly that is the least maximum.
 double largest_minimum(const Matrix &matrix) {
   std::vector<double> of_column(matrix.n, unlimited);
@@ -454,8 +374,6 @@ Matrix isolated_rates(const Network &network) {
 
 double bottleneck_assignment(const Matrix &matrix, double at_least) {
   const double least = std::max(at_least, largest_minimum(matrix));
-  if (matrix.n <= matched_devices)
-    return FewMatched(matrix, least).least_maximum();
   Matching matching(matrix);
   if (matching.perfect(least))
     return least;

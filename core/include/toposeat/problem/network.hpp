@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -121,9 +120,5 @@ using Assignment = std::vector<std::uint32_t>;
 /// `ranks` ranks. Several ranks may share a device.
 void check_assignment(const Network &network, std::uint32_t ranks,
                       std::span<const std::uint32_t> device_of_rank);
-
-/// Whether a placement may be the answer of a search; asked only of those better than all that were
-/// accepted before.
-using Acceptable = std::function<bool(const Assignment &)>;
 
 } // namespace toposeat
