@@ -9,10 +9,10 @@
 
 #include "bindings.hpp"
 #include "toposeat/flow/flow.hpp"
-#include "toposeat/flow/schedule.hpp"
-#include "toposeat/problem/network.hpp"
-#include "toposeat/problem/congestion.hpp"
 #include "toposeat/flow/placement_model.hpp"
+#include "toposeat/flow/schedule.hpp"
+#include "toposeat/problem/congestion.hpp"
+#include "toposeat/problem/network.hpp"
 
 namespace {
 

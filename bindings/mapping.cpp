@@ -12,8 +12,8 @@
 
 #include "bindings.hpp"
 #include "interrupts.hpp"
-#include "toposeat/scotch/scotch.hpp"
 #include "toposeat/certificate/solve.hpp"
+#include "toposeat/scotch/scotch.hpp"
 
 namespace {
 

@@ -1,4 +1,9 @@
-// The linear assignment problem and its dual solution, for bounds.
+// The linear assignment problem and its dual solution: minimise sum of c(i, p[i]) over permutations
+// p.
+//
+// Row and column minima, then shortest augmenting paths: Jonker, Volgenant, A shortest augmenting
+// path algorithm for dense and sparse linear assignment problems, Computing 38, 1987. With dual u,
+// v it leaves c(i, j) - u[i] - v[j] >= 0, and the optimum is the sum of u and v.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -1,4 +1,16 @@
-// Lower bounds of congestion and flow time that hold whatever the placement is.
+// Lower bounds of congestion and flow time by what each rank has to send and receive.
+//
+// Own. On device d with links of capacity C out of it, rank r needs at least bytes(r) / C, and its
+// k-th largest flow at least bytes / (rate of the k-th fastest route from d). With c(r, d) the
+// largest of these, no placement is better than
+//
+//     min over placements p of max over ranks r of c(r, p[r])
+//
+// a bottleneck assignment problem (Burkard, Dell'Amico, Martello, Assignment Problems, SIAM 2009,
+// ch. 6), solved by thresholds and bipartite matching.
+//
+// Applies to every network and traffic, pins included (allowed devices are ignored, which keeps the
+// bound valid). Proves optima where a single rank or flow decides; elsewhere it starts the limits.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -18,7 +30,7 @@ namespace toposeat {
 /// nearest route of the device; and, up to 16 devices, each flow of the rank alone, its peers on
 /// those devices that suit them best.
 struct LoadBounds {
-  Matrix congestion; // ranks x ranks are padded to devices x devices: silent ranks have 0
+  Matrix congestion; // ranks x ranks are padded to devices x devices: idle ranks have 0
   Matrix time;
   double start_s = 0;      // no byte moves before
   double congestion_s = 0; // least maximum over all placements, by bottleneck assignment

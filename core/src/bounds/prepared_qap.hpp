@@ -1,4 +1,5 @@
-// A quadratic assignment problem in the form that bounds like best.
+// A quadratic assignment problem in the form that has the best bounds: symmetric where one side is,
+// without constants, in whole units.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -79,7 +79,7 @@ private:
 
   struct Entry {
     Key key;
-    Assignment placement; // of all ranks, silent ones included
+    Assignment placement; // of all ranks, idle ones included
 
     bool operator<(const Entry &other) const { // the queue has the largest on top
       return std::tie(key.first, key.second, key.busiest_s, placement) >

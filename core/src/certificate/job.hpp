@@ -40,9 +40,9 @@ struct Job {
   /// What no placement is below, found out when it is first asked for: trees do without.
   [[nodiscard]] const LoadBounds &load_bounds() const;
 
-  /// Adds the silent ranks on the devices left over, in order.
+  /// Adds the idle ranks on the devices left over, in order.
   [[nodiscard]] Assignment padded(const Assignment &placement) const;
-  /// The talking and silent ranks of the job, without the padding.
+  /// The talking and idle ranks of the job, without the padding.
   [[nodiscard]] Assignment unpadded(const Assignment &placement) const;
   /// Of the given objective, in its own unit.
   [[nodiscard]] double value(Objective objective, const Assignment &placement) const;

@@ -45,7 +45,7 @@ bool all_exchanges_are_symmetries(const Network &network) {
 }
 
 /// Quick to refuse: what most machines differ in.
-bool pairs_look_alike(const Network &network) {
+bool pairs_look_equal(const Network &network) {
   const std::uint32_t n = network.devices;
   for (std::uint32_t a = 0; a < n; ++a) {
     for (std::uint32_t b = 0; b < n; ++b) {
@@ -70,7 +70,7 @@ bool every_placement_is_equal(const ReducedMachine &machine, Objective objective
     return true;
   if (objective == Objective::cost)
     return off_diagonal_is_constant(machine.cost) && off_diagonal_is_constant(machine.message_cost);
-  return machine.network.devices <= largest_uniform && pairs_look_alike(machine.network) &&
+  return machine.network.devices <= largest_uniform && pairs_look_equal(machine.network) &&
          all_exchanges_are_symmetries(machine.network);
 }
 

@@ -1,4 +1,8 @@
-// Dividing a graph in two parts of given sizes with little weight between them.
+// Multilevel bisection: a graph in two parts of given sizes with little weight between them.
+//
+// Hendrickson, Leland, A multilevel algorithm for partitioning graphs, SC 1995; matching by
+// weight^2 / (size x size) after Holtgrewe, Sanders, Schulz, IPDPS 2010; refinement in
+// fm_refinement.hpp.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -38,7 +42,7 @@ private:
 };
 
 /// Multilevel bisection: merge down to a few dozen vertices, grow several first cuts there, refine
-/// the best on the way back. Keeps its buffers from one call to the next.
+/// the best while uncoarsening. Keeps its buffers from one call to the next.
 class Bisector {
 public:
   Bisector(std::uint64_t seed, const Deadline &deadline)

@@ -1,4 +1,9 @@
-// Annealing a division into many equal parts: single vertices move, sizes give way meanwhile.
+// Annealing a division into many equal blocks: single vertices move, sizes give way meanwhile.
+//
+// Johnson, Aragon, McGeoch, Schevon, Optimization by simulated annealing, part I, graph
+// partitioning, Operations Research 37, 1989, with a price for the excess of a block in place of
+// their penalty; noise is added to the gains, which is the heat-bath rule. docs/adr/0007 says what
+// it is worth by graph.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -164,7 +164,7 @@ void ClusterCycles::extend(std::uint32_t label, std::size_t moves) {
 }
 
 /// The cluster that has none takes the place of each in a block, if more is gained by that than by
-/// the ways found before.
+/// the paths found before.
 void ClusterCycles::drive_out(std::uint32_t label, std::uint32_t block, float home) {
   const std::uint32_t c = labels_[label].cluster;
   looked_at_ += here_[block].size();

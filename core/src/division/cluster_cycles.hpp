@@ -1,4 +1,5 @@
-// Exchanging whole clusters of ranks between blocks, along cycles of many blocks.
+// Cyclic exchanges of clusters of ranks between blocks: Thompson, Psaraftis, Cyclic transfer
+// algorithms for multivehicle routing and scheduling problems, Operations Research 41, 1993.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

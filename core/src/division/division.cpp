@@ -8,17 +8,17 @@ namespace toposeat {
 namespace {
 
 constexpr std::uint32_t outside = 0xffffffffU;
-constexpr std::size_t few = 3;             // blocks that are divided again at a time
+constexpr std::size_t few = 3;             // blocks that are repartitioned at a time
 constexpr std::size_t more = 6;            // the same where annealing finds nothing
 constexpr std::size_t short_cycle = 8;     // blocks that exchange single ranks
 constexpr std::size_t long_cycle = 48;     // blocks that exchange clusters
-constexpr int halvings = 2;                // of blocks into clusters
-constexpr int rounds = 2;                  // of dividing again around every block
-constexpr std::uint32_t most_local = 4096; // vertices: beyond, dividing again costs too much
+constexpr int bisections = 2;              // of blocks into clusters
+constexpr int rounds = 2;                  // of repartitioning around every block
+constexpr std::uint32_t most_local = 4096; // vertices: beyond, repartitioning costs too much
 constexpr std::uint32_t first_tries = 8;   // and at least an eighth of the blocks
 constexpr double worth_going_on = 0.02;    // of the cut: what all blocks promise, by the first ones
 constexpr double worth_little = 0.005;     // the same where nothing else helps
-constexpr float most_cut = 0.5F; // of the weight: beyond, blocks are no regions to divide again
+constexpr float most_cut = 0.5F; // of the weight: beyond, blocks are no regions to repartition
 constexpr std::uint32_t few_vertices = 64; // what they weigh is not worth more than refinement
 
 } // namespace
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
   std::vector<std::uint32_t> block(graph.vertices(), 0);
   Row row{capacity, 0, std::vector<std::uint32_t>(graph.vertices())};
   std::iota(row.vertices.begin(), row.vertices.end(), 0U);
-  halve(graph, row, block);
+  bisect_row(graph, row, block);
   const bool started = !start.empty() && cut_of(graph, start) < cut_of(graph, block);
   if (started)
     block = start;
@@ -54,17 +54,17 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
   return block;
 }
 
-/// Divides again, then anneals.
+/// Repartitions, then anneals.
 void Divider::improve(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                       bool started, std::vector<std::uint32_t> &block) {
   if (share_cut(graph, block) < most_cut)
-    redivide(graph, capacity, few, rounds, started ? 0 : worth_going_on, block);
+    repartition(graph, capacity, few, rounds, started ? 0 : worth_going_on, block);
   // Ranks that hang together too much to move one by one: several tiles of a grid on each node.
   if (annealer_.anneal(graph, capacity, block))
     return;
   exchange_clusters(graph, capacity, block);
   if (capacity.size() > more)
-    redivide(graph, capacity, more, 1, worth_little, block);
+    repartition(graph, capacity, more, 1, worth_little, block);
 }
 
 void Divider::exchange_vertices(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
@@ -79,15 +79,15 @@ void Divider::exchange_clusters(const PartGraph &graph, const std::vector<std::u
                                 std::vector<std::uint32_t> &block) {
   std::vector<std::uint32_t> cluster = block;
   auto clusters = static_cast<std::uint32_t>(capacity.size());
-  for (int i = 0; i < halvings; ++i) {
-    clusters = halve_all(graph, clusters, cluster);
+  for (int i = 0; i < bisections; ++i) {
+    clusters = bisect_all(graph, clusters, cluster);
     cycles_.improve(graph, cluster, capacity, long_cycle, block);
   }
 }
 
 /// Each cluster in two with little weight between them; returns how many there are now.
-std::uint32_t Divider::halve_all(const PartGraph &graph, std::uint32_t clusters,
-                                 std::vector<std::uint32_t> &cluster) {
+std::uint32_t Divider::bisect_all(const PartGraph &graph, std::uint32_t clusters,
+                                  std::vector<std::uint32_t> &cluster) {
   members_.assign(clusters, {});
   for (std::uint32_t v = 0; v < graph.vertices(); ++v)
     members_[cluster[v]].push_back(v);
@@ -104,7 +104,8 @@ std::uint32_t Divider::halve_all(const PartGraph &graph, std::uint32_t clusters,
   return next;
 }
 
-void Divider::halve(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block) {
+void Divider::bisect_row(const PartGraph &graph, const Row &row,
+                         std::vector<std::uint32_t> &block) {
   const std::size_t count = row.capacity.size();
   if (row.vertices.empty())
     return;
@@ -127,7 +128,7 @@ void Divider::halve(const PartGraph &graph, const Row &row, std::vector<std::uin
   Row first{row.capacity.first(half), row.first, {}};
   if (ranks <= first_room) {
     first.vertices = row.vertices;
-    halve(graph, first, block);
+    bisect_row(graph, first, block);
     return;
   }
   Row second{row.capacity.subspan(half), row.first + static_cast<std::uint32_t>(half), {}};
@@ -138,8 +139,8 @@ void Divider::halve(const PartGraph &graph, const Row &row, std::vector<std::uin
     local[sides[v]].push_back(v);
     (sides[v] == 0 ? first : second).vertices.push_back(row.vertices[v]);
   }
-  halve(half > 1 ? induced(graph, local[0]) : PartGraph(), first, block);
-  halve(count - half > 1 ? induced(graph, local[1]) : PartGraph(), second, block);
+  bisect_row(half > 1 ? induced(graph, local[0]) : PartGraph(), first, block);
+  bisect_row(count - half > 1 ? induced(graph, local[1]) : PartGraph(), second, block);
 }
 
 /// Fills the blocks one after the other.
@@ -156,9 +157,9 @@ void Divider::deal(const Row &row, std::vector<std::uint32_t> &block) {
   }
 }
 
-void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                       std::size_t together, int most_rounds, double worthwhile,
-                       std::vector<std::uint32_t> &block) {
+void Divider::repartition(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                          std::size_t together, int most_rounds, double worthwhile,
+                          std::vector<std::uint32_t> &block) {
   together_ = together;
   const auto blocks = static_cast<std::uint32_t>(capacity.size());
   members_.assign(blocks, {});
@@ -173,7 +174,7 @@ void Divider::redivide(const PartGraph &graph, const std::vector<std::uint32_t> 
     for (const std::uint32_t centre : rng_.permutation(blocks)) {
       if (deadline_.expired())
         return;
-      gained += redivide_around(graph, capacity, centre, block);
+      gained += repartition_around(graph, capacity, centre, block);
       ++tried;
       if (round == 0 && tried == sample && gained * blocks < worthwhile * cut * tried)
         return;
@@ -213,8 +214,9 @@ std::vector<std::uint32_t> Divider::neighbourhood(const PartGraph &graph, std::u
 }
 
 /// How much less weight there is between the blocks now, counted from both ends.
-double Divider::redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                                std::uint32_t centre, std::vector<std::uint32_t> &block) {
+double Divider::repartition_around(const PartGraph &graph,
+                                   const std::vector<std::uint32_t> &capacity, std::uint32_t centre,
+                                   std::vector<std::uint32_t> &block) {
   const std::vector<std::uint32_t> chosen = neighbourhood(graph, centre, block);
   if (chosen.size() < 2)
     return 0;
@@ -235,7 +237,7 @@ double Divider::redivide_around(const PartGraph &graph, const std::vector<std::u
   row.vertices.resize(vertices.size());
   std::iota(row.vertices.begin(), row.vertices.end(), 0U);
   std::vector<std::uint32_t> after(vertices.size(), 0);
-  halve(local, row, after);
+  bisect_row(local, row, after);
   local_.refine(local, room, after);
   const double cut_before = cut_of(local, before);
   const double cut_after = cut_of(local, after);

@@ -1,4 +1,5 @@
-// Dividing a graph into several parts with exact capacities: bisect, divide again locally, anneal.
+// A graph in several blocks of exact capacities: recursive bisection, local repartitioning of
+// neighbouring blocks, annealing, cyclic exchanges.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -38,7 +39,7 @@ public:
 private:
   struct Row; // blocks that are still together, and the vertices in them
 
-  void halve(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block);
+  void bisect_row(const PartGraph &graph, const Row &row, std::vector<std::uint32_t> &block);
   static void deal(const Row &row, std::vector<std::uint32_t> &block);
   void improve(const PartGraph &graph, const std::vector<std::uint32_t> &capacity, bool started,
                std::vector<std::uint32_t> &block);
@@ -46,19 +47,19 @@ private:
                          std::vector<std::uint32_t> &block);
   void exchange_clusters(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                          std::vector<std::uint32_t> &block);
-  std::uint32_t halve_all(const PartGraph &graph, std::uint32_t clusters,
-                          std::vector<std::uint32_t> &cluster);
-  void redivide(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                std::size_t together, int most_rounds, double worthwhile,
-                std::vector<std::uint32_t> &block);
-  double redivide_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                         std::uint32_t centre, std::vector<std::uint32_t> &block);
+  std::uint32_t bisect_all(const PartGraph &graph, std::uint32_t clusters,
+                           std::vector<std::uint32_t> &cluster);
+  void repartition(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                   std::size_t together, int most_rounds, double worthwhile,
+                   std::vector<std::uint32_t> &block);
+  double repartition_around(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
+                            std::uint32_t centre, std::vector<std::uint32_t> &block);
   std::vector<std::uint32_t> neighbourhood(const PartGraph &graph, std::uint32_t centre,
                                            const std::vector<std::uint32_t> &block);
 
   Deadline deadline_;
   bool thorough_;
-  std::size_t together_ = 0; // blocks that are divided again at a time
+  std::size_t together_ = 0; // blocks that are repartitioned at a time
   Rng rng_;
   Bisector bisector_;
   KwayRefiner kway_;
@@ -66,7 +67,7 @@ private:
   BlockAnnealer annealer_;
   ClusterCycles cycles_;
   std::vector<std::uint32_t> number_; // of each vertex in the graph that is being taken out
-  std::vector<std::vector<std::uint32_t>> members_; // of each block while dividing again
+  std::vector<std::vector<std::uint32_t>> members_; // of each block while repartitioning
   std::vector<double> link_;                        // of each block to the neighbourhood
 };
 

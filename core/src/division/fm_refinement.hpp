@@ -1,4 +1,6 @@
-// Moving vertices one by one across a cut (Fiduccia, Mattheyses, DAC 1982), with exact sizes.
+// Moving single vertices between two sides: Fiduccia, Mattheyses, A linear-time heuristic for
+// improving network partitions, DAC 1982, with a heap instead of buckets, for weights are not
+// whole; and growing a side greedily.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

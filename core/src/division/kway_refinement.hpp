@@ -1,4 +1,6 @@
-// Improving a division into many equal parts, two parts at a time.
+// Refinement between more than two blocks: FM between two of them at a time, those first where
+// single moves promise most (Sanders, Schulz, Engineering multilevel graph partitioning algorithms,
+// ESA 2011).
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -50,7 +52,7 @@ private:
   FmRefiner fm_;
   PartGraph both_;
   std::vector<std::uint32_t> vertex_of_; // of each vertex of `both_`
-  std::vector<std::uint32_t> number_;    // the other way round
+  std::vector<std::uint32_t> number_;    // the inverse
   Sides sides_;
   std::uint64_t work_ = 0; // arcs looked at
 };

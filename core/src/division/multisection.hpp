@@ -1,4 +1,10 @@
-// Dividing a machine and the ranks together, part by part, with exact numbers of slots.
+// A slot for every rank by dividing ranks and machine together, level by level.
+//
+// Multisection along the machine's hierarchy: von Kirchbach, Schulz, Traeff, Better process mapping
+// and sparse quadratic assignment, ACM J. Experimental Algorithmics 25, 2020; here with exact
+// sizes.
+//
+// Applies to every SlotTree. It proves nothing.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -15,10 +21,10 @@ namespace toposeat {
 enum class Effort : std::uint8_t { quick, thorough };
 
 /// A slot for every vertex of `graph`, no slot twice. From the root down, the children of a part
-/// are halved again and again, and each time the ranks are bisected so that the halves hold them.
+/// are bisected recursively, and the ranks with them so that each side holds its own.
 /// Where the ranks fit into the first half alone, they go there.
 ///
-/// `Effort::quick` leaves out dividing neighbouring parts again and annealing, which cost more than
+/// `Effort::quick` leaves out repartitioning and annealing, which cost more than
 /// all else.
 /// At the deadline the ranks not seated yet take the slots of their part as they come. `progress`
 /// is told the share of ranks that are seated. `start` is empty or a placement: where its division

@@ -160,7 +160,7 @@ private:
   void explore(const ReducedQap &node, bool machine_symmetric, bool pattern_symmetric) {
     if (node.bound() > prunes_at())
       return;
-    if (node.size() <= 3 || only_silent(node)) {
+    if (node.size() <= 3 || only_idle(node)) {
       complete(node);
       return;
     }
@@ -189,7 +189,7 @@ private:
     }
   }
 
-  bool only_silent(const ReducedQap &node) const {
+  bool only_idle(const ReducedQap &node) const {
     return std::all_of(node.ranks().begin(), node.ranks().end(),
                        [&](std::uint32_t r) { return r >= qap_.active; });
   }
@@ -248,7 +248,7 @@ private:
     return best;
   }
 
-  /// Tries every order of what is left: at most 3 ranks, or silent ones of which one order will do.
+  /// Tries every order of what is left: at most 3 ranks, or idle ones of which one order will do.
   void complete(const ReducedQap &node) {
     std::vector<std::uint32_t> devices = node.devices();
     std::sort(devices.begin(), devices.end());
@@ -262,7 +262,7 @@ private:
         best_cost_ = cost;
         best_ = here_;
       }
-    } while (!only_silent(node) && std::next_permutation(devices.begin(), devices.end()));
+    } while (!only_idle(node) && std::next_permutation(devices.begin(), devices.end()));
     for (const std::uint32_t rank : node.ranks())
       here_[rank] = Qap::no_pin;
   }

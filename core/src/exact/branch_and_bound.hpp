@@ -1,4 +1,18 @@
-// Exact pairwise cost on any machine: branch and bound.
+// Branch and bound for the pairwise cost of any machine.
+//
+// After Hahn, Grant, Hall, A branch-and-bound algorithm for the quadratic assignment problem based
+// on the Hungarian method, European J. Oper. Res. 108, 1998. A node fixes some ranks r to devices
+// p[r]; with LB its bound (bounds/dual_ascent.hpp) it is cut off when
+//
+//     LB + leader(r, d) > best - step
+//
+// where `step` is the least difference of two costs (bounds/prepared_qap.hpp). It branches on the
+// rank or the device with the fewest children left; of children that a symmetry of the machine or
+// of the traffic exchanges (Margot, Math. Programming 94, 2002) one is explored.
+//
+// Applies to every Qap (pins, allowed devices, two terms) of up to `max_branched_devices`; above,
+// only the bound of the root is computed. Finished, it proves the optimum; else the least bound of
+// what was left open holds for every placement.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -45,7 +45,9 @@ public:
   }
 
   [[nodiscard]] const Matrix &numbers() const { return numbers_; }
-  [[nodiscard]] bool alike(std::size_t p, std::size_t q) const { return lines_[p] == lines_[q]; }
+  [[nodiscard]] bool same_lines(std::size_t p, std::size_t q) const {
+    return lines_[p] == lines_[q];
+  }
 
 private:
   Matrix numbers_;
@@ -67,12 +69,13 @@ std::vector<std::uint32_t> later_interchangeable(const LoadProblem &problem,
   const Symmetry symmetry(pattern.numbers());
   std::vector<std::uint32_t> places(order.size());
   std::iota(places.begin(), places.end(), 0U);
-  const bool silent_only = restricted(problem);
+  const bool idle_only = restricted(problem);
   std::vector<std::uint32_t> interchangeable(order.size(), 0);
   for (std::uint32_t p = 0; p < order.size(); ++p) {
     const auto fixed = std::span<const std::uint32_t>(places).first(p);
     for (std::uint32_t q = p + 1; q < order.size(); ++q) {
-      if (p >= talking || (!silent_only && pattern.alike(p, q) && symmetry.equivalent(fixed, p, q)))
+      if (p >= talking ||
+          (!idle_only && pattern.same_lines(p, q) && symmetry.equivalent(fixed, p, q)))
         interchangeable[p] |= 1U << q;
     }
   }

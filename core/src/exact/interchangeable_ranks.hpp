@@ -1,4 +1,7 @@
-// Ranks that a symmetry of the traffic exchanges.
+// Ranks that a symmetry of the traffic exchanges: of placements that differ by it, one is searched.
+//
+// Puget, Breaking symmetries in all different problems, IJCAI 2005: if a symmetry fixes the ranks
+// before r and sends r to s, only placements with p[r] < p[s] are looked at.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -69,7 +69,7 @@ private:
     return true;
   }
 
-  /// Halves the gap as often as there is time for.
+  /// Bisects the gap as often as there is time for.
   void raise_bound(const Deadline &deadline) {
     for (double most = best_s_; most - bound_ > close_enough * most && !deadline.expired();) {
       const double middle = (bound_ + most) / 2;

@@ -1,4 +1,12 @@
 // Least congestion and least flow time on up to 16 devices, by ever lower limits.
+//
+// Own method over limit_search.hpp: with v the value of the best placement known, all placements
+// whose links stay below v are visited; each is evaluated (congestion, or the flow model) and
+// lowers v. When the search ends, v is proved. Without time for that, the interval between the
+// known bound and v is bisected: a limit within which there is no placement is a new bound.
+//
+// Applies where LimitSearch does. For flow time it evaluates every placement that the links do not
+// exclude: on machines measured pair by pair that can be nearly all of them.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -273,7 +273,7 @@ bool LimitSearch::leave_room(Node &node) {
          });
 }
 
-/// Silent ranks take the devices that are left, in order.
+/// Idle ranks take the devices that are left, in order.
 void LimitSearch::leaf() {
   Assignment whole(problem_.traffic.ranks, Qap::no_pin);
   std::uint32_t taken = 0;

@@ -1,4 +1,17 @@
 // Placements that keep every link within a limit: found, or shown not to exist.
+//
+// A constraint satisfaction problem: variables are ranks, values devices, all different, and for
+// each directed link l with capacity c[l]
+//
+//     sum over flows f that use l of bytes(f)  <=  limit x c[l]
+//
+// Depth-first search with forward checking (Haralick, Elliott, Artificial Intelligence 14, 1980),
+// with the variable order dom/wdeg (Boussemart et al., ECAI 2004) and symmetry
+// breaking by canonical representatives.
+//
+// Applies to congestion and to flow time on up to 16 devices, pins and allowed devices included. If
+// it ends without a placement, the limit is a lower bound; of flow time too, for no link can carry
+// its bytes sooner.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

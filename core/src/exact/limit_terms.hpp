@@ -1,5 +1,10 @@
 // What a limit of congestion, or of flow time, means for the bytes of each link on up to 16
-// devices. SPDX-License-Identifier: MIT OR Apache-2.0
+// devices.
+//
+// A sum per directed link (and per link whose directions share a capacity), in whole units of
+// bytes. For flow time the limit of link l is (limit - start[l]) x c[l], where start[l] is the
+// fewest messages of any flow times the least latency over l: no byte crosses it before.
+// SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <array>

@@ -133,13 +133,13 @@ private:
 
 /// Ranks without a pin that send and receive nothing: which of them a set has does not matter, only
 /// how many.
-RankSet silent_ranks(const Qap &traffic) {
+RankSet idle_ranks(const Qap &traffic) {
   RankSet all = 0;
   for (std::size_t r = 0; r < traffic.size(); ++r) {
-    bool silent = traffic.free_rank(r);
-    for (std::size_t s = 0; s < traffic.size() && silent; ++s)
-      silent = traffic.flow(r, s) == 0 && traffic.flow(s, r) == 0;
-    all |= (silent ? RankSet{1} : RankSet{0}) << r;
+    bool idle = traffic.free_rank(r);
+    for (std::size_t s = 0; s < traffic.size() && idle; ++s)
+      idle = traffic.flow(r, s) == 0 && traffic.flow(s, r) == 0;
+    all |= (idle ? RankSet{1} : RankSet{0}) << r;
   }
   return all;
 }
@@ -244,13 +244,13 @@ class Tables {
 public:
   Tables(const Stages &stages, const Qap &traffic)
       : stages_(stages), crossings_(traffic.flow), all_((RankSet{1} << traffic.size()) - 1),
-        silent_(silent_ranks(traffic)), values_(new double[stages.size() << traffic.size()]) {
+        idle_(idle_ranks(traffic)), values_(new double[stages.size() << traffic.size()]) {
     RankSet lowest = 0;
-    for (RankSet rest = silent_; rest != 0; rest ^= lowest_of(rest)) {
-      lowest_silent_[size_of(lowest)] = lowest;
+    for (RankSet rest = idle_; rest != 0; rest ^= lowest_of(rest)) {
+      lowest_idle_[size_of(lowest)] = lowest;
       lowest |= lowest_of(rest);
     }
-    lowest_silent_[size_of(lowest)] = lowest;
+    lowest_idle_[size_of(lowest)] = lowest;
   }
 
   /// Infinite where no placement is left without a term above `limit`.
@@ -297,9 +297,9 @@ private:
     return values_.get() + static_cast<std::size_t>(stage) * (all_ + std::size_t{1});
   }
 
-  /// The first set, in the order of tables, that differs in silent ranks alone.
+  /// The first set, in the order of tables, that differs in idle ranks alone.
   [[nodiscard]] RankSet representative(RankSet set) const {
-    return (set & ~silent_) | lowest_silent_[size_of(set & silent_)];
+    return (set & ~idle_) | lowest_idle_[size_of(set & idle_)];
   }
 
   /// What the terms charge for a set; infinite if one is above the limit.
@@ -339,7 +339,7 @@ private:
   }
 
   /// The sets with these high ranks. What the terms rule out is not split, and of sets that differ
-  /// in silent ranks alone one is.
+  /// in idle ranks alone one is.
   template <TermJoin join>
   void fill_sets(int number, RankSet high, std::span<const std::uint8_t> lows) {
     const Stage &stage = stages_[number];
@@ -369,7 +369,7 @@ private:
     });
     for (const std::uint8_t low : std::span(possible).first(count))
       values[low] = joined<join>(values[low], best[low]);
-    for (std::size_t i = 0; i < lows.size() && silent_ != 0; ++i)
+    for (std::size_t i = 0; i < lows.size() && idle_ != 0; ++i)
       values[lows[i]] = value(number, representative(high << half_ranks | lows[i]));
   }
 
@@ -400,8 +400,8 @@ private:
   const Stages &stages_;
   Crossings crossings_;
   RankSet all_;
-  RankSet silent_;
-  std::array<RankSet, max_tree_devices + 1> lowest_silent_{}; // by how many
+  RankSet idle_;
+  std::array<RankSet, max_tree_devices + 1> lowest_idle_{}; // by how many
   double limit_ = unlimited;
   std::unique_ptr<double[]> values_; // by stage and set; of sets of other sizes never written
 };

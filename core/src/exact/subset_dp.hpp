@@ -1,4 +1,17 @@
 // The best placement on a tree, by dynamic programming over nested sets of ranks.
+//
+// Own method, in the manner of Held, Karp, A dynamic programming approach to sequencing problems,
+// J. SIAM 10, 1962. With t(v, S) what the terms of node v charge when S is below it (cut_tree.hpp),
+//
+//     best(v, S) = t(v, S) + min over S = S1 + S2 + ... of best(c1, S1) + best(c2, S2) + ...
+//
+// over the children c1, c2 ... of v; for congestion with max in place of +. The optimum is
+// best(root, all ranks). Children are joined two by two, so that a set is divided in two; equal
+// subtrees share one table, and parts on equal children are divided in one order only.
+//
+// Applies to a CutTree of up to 16 devices, pins included: the cost on an ultrametric, the
+// congestion on links that nest. It proves the optimum: nothing is left out but what symmetries and
+// an upper limit allow. On a tree of some links alone (`link_tree_relaxed`) it is a bound.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -15,17 +28,14 @@ namespace toposeat {
 inline constexpr SolverScope tree_scope{.second_term = false, .allowed = false};
 
 struct TreeAnswer {
-  Assignment placement; // of all ranks, silent ones included
+  Assignment placement; // of all ranks, idle ones included
   double value = 0;     // sum or maximum of the terms
 };
 
 /// Proved minimum of the sum of all terms over all placements, if it is below `upper`; nothing if
 /// no placement is: then whoever has a placement of value `upper` has an optimum.
 ///
-/// The best value of every set of ranks at every node is tabulated, eight sets at a time: a set at
-/// a node is split among the children in every way, equal subtrees share one table, and a block of
-/// equal leaves needs no splitting. The worst trees of 16 devices take a few tenths of a
-/// millisecond, whatever the traffic.
+/// Any tree of 16 devices takes a few milliseconds, whatever the traffic.
 ///
 /// `traffic.flow` is used whatever `traffic.distance` says; pins are kept. With `limit`, only
 /// placements count in which no single term exceeds it.

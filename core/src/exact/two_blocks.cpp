@@ -30,15 +30,15 @@ template <class Visit> void for_each_set(std::size_t ranks, std::size_t size, Vi
 }
 
 /// Ranks that send and receive nothing: which of them a set has does not matter, only how many.
-RankSet silent_ranks(const Qap &qap) {
-  RankSet silent = 0;
+RankSet idle_ranks(const Qap &qap) {
+  RankSet idle = 0;
   for (std::size_t r = 0; r < qap.size(); ++r) {
     bool talks = false;
     for (std::size_t s = 0; s < qap.size(); ++s)
       talks = talks || qap.flow(r, s) != 0 || qap.flow(s, r) != 0;
-    silent |= (talks ? 0U : 1U) << r;
+    idle |= (talks ? 0U : 1U) << r;
   }
-  return silent;
+  return idle;
 }
 
 bool plain(const Qap &qap) {
@@ -150,7 +150,7 @@ public:
         deadline_(deadline), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
         between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])),
         mirrored_(symmetric(qap_.flow) && symmetric(qap_.distance)), pairs_(qap_.flow, mirrored_),
-        silent_(silent_ranks(original)) {
+        idle_(idle_ranks(original)) {
     for (std::size_t side = 0; side < 2; ++side) {
       inside_[side] = restricted(qap_.distance, blocks.devices[side]);
       rising_[side] = rising_entries(inside_[side], mirrored_);
@@ -213,18 +213,18 @@ private:
     return first;
   }
 
-  /// Of sets that differ in silent ranks alone, one has the lowest of these.
-  bool has_lowest_silent(RankSet set) const {
-    const RankSet mine = set & silent_;
-    return mine == 0 || (silent_ & (2 * std::bit_floor(mine) - 1)) == mine;
+  /// Of sets that differ in idle ranks alone, one has the lowest of these.
+  bool has_lowest_idle(RankSet set) const {
+    const RankSet mine = set & idle_;
+    return mine == 0 || (idle_ & (2 * std::bit_floor(mine) - 1)) == mine;
   }
 
   void list_splits() {
-    const bool alike = inside_[0].values == inside_[1].values;
+    const bool equal = inside_[0].values == inside_[1].values;
     for_each_set(qap_.size(), inside_[0].n, [&](RankSet set) {
-      if (alike && (set & 1U) == 0)
+      if (equal && (set & 1U) == 0)
         return; // the other way round it is the same
-      if (!has_lowest_silent(set))
+      if (!has_lowest_idle(set))
         return;
       const RankSet rest = all() & ~set;
       double bound = crossing(set) + pairs_.least_product(rest, rising_[0]);
@@ -283,7 +283,7 @@ private:
   double between_;
   bool mirrored_; // traffic and distances are the same in both directions
   FallingPairs pairs_;
-  RankSet silent_;
+  RankSet idle_;
   std::array<Matrix, 2> inside_;
   std::array<std::vector<double>, 2> rising_;
   std::vector<Split> splits_;

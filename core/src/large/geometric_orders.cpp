@@ -222,7 +222,7 @@ private:
     row(part.first_child, part.children, ranks);
   }
 
-  /// Halves a row of siblings and the ranks with it.
+  /// Bisects a row of siblings and the ranks with it.
   void row(std::uint32_t first, std::uint32_t count, Ranks ranks) {
     if (ranks.empty())
       return;

@@ -38,7 +38,7 @@ bool connected(const AxisGraph &graph) {
   std::vector<std::uint8_t> seen(graph.size(), 0);
   std::vector<std::uint32_t> queue{0};
   seen[0] = 1;
-  for (std::size_t i = 0; i < queue.size(); ++i) { // grows on the way
+  for (std::size_t i = 0; i < queue.size(); ++i) { // grows meanwhile
     for (const std::uint32_t u : graph.neighbours(queue[i])) {
       if (seen[u] == 0) {
         seen[u] = 1;

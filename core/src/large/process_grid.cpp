@@ -17,7 +17,7 @@ constexpr std::size_t most_trials = 16;
 
 using Extents = std::vector<std::uint32_t>;
 
-/// All ordered ways to write n as a product of 2 to 4 factors >= 2.
+/// All ordered factorisations of n as a product of 2 to 4 factors >= 2.
 void factorise(std::uint32_t n, Extents &prefix, std::vector<Extents> &found) {
   if (!prefix.empty() && n >= 2) {
     found.push_back(prefix);

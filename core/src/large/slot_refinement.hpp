@@ -1,4 +1,7 @@
-// Improving a large placement by exchanging the slots of two ranks.
+// Improving a large placement by exchanging the slots of two ranks under the true distances: local
+// search over the neighbourhood of Brandfass, Alrutz, Gerhold, Rank reordering for MPI
+// communication optimization, Computers and Fluids 80, 2013, restricted to parts of the machine
+// that hold peers.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

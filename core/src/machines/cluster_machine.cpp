@@ -22,7 +22,7 @@ void check_lists(const LinkLists &lists, std::size_t count, std::size_t links) {
   require(lists.begin.size() == count + 1 && lists.begin.front() == 0 &&
               lists.begin.back() == lists.links.size() &&
               std::is_sorted(lists.begin.begin(), lists.begin.end()),
-          "a node needs a list of links for every way");
+          "a node needs a list of links for every route");
   for (const std::uint32_t link : lists.links)
     require(link < links, "a node has no such link");
 }
@@ -36,7 +36,7 @@ void check_node(const NodeModel &node, std::uint32_t ports) {
           "a node needs one cost, latency and pace for each pair of devices");
   require(node.port.size() == devices && node.exit_cost.size() == devices &&
               node.exit_latency.size() == devices,
-          "a node needs a port and a way out for each device");
+          "a node needs a port and an exit for each device");
   for (const auto *numbers :
        {&node.cost, &node.latency, &node.pace, &node.exit_cost, &node.exit_latency})
     check_numbers(*numbers, 0, "a number of a node is");
@@ -104,7 +104,7 @@ std::vector<std::vector<std::uint32_t>> halves(std::uint32_t n) {
   return levels;
 }
 
-bool all_alike(const std::vector<double> &cost, std::uint32_t n) {
+bool all_equal(const std::vector<double> &cost, std::uint32_t n) {
   for (std::uint32_t a = 0; a < n; ++a) {
     for (std::uint32_t b = 0; b < n; ++b) {
       if (a != b && cost[std::size_t{a} * n + b] != cost[1])
@@ -244,7 +244,7 @@ SlotTree ClusterMachine::tree() const {
   const SlotTree inner = [&] {
     const std::vector<std::uint32_t> ones(node_.devices, 1);
     SlotTree tree = binary_tree(nearness_order(node_.cost, node_.devices), ones);
-    if (node_.devices < 3 || all_alike(node_.cost, node_.devices))
+    if (node_.devices < 3 || all_equal(node_.cost, node_.devices))
       tree.parts.resize(1), tree.parts[0].children = 0;
     return tree;
   }();
@@ -260,7 +260,7 @@ SlotTree ClusterMachine::tree() const {
   std::vector<Range> range{{0, hosts_, 0}};
   const std::uint32_t each = node_.devices;
   tree.parts.push_back({0, slots(), 0, 0});
-  for (std::size_t k = 0; k < tree.parts.size(); ++k) { // grows on the way
+  for (std::size_t k = 0; k < tree.parts.size(); ++k) { // grows meanwhile
     auto [begin, end, level] = range[k];
     const auto one_group = [&] {
       return levels[level][order[begin]] == levels[level][order[end - 1]];

@@ -35,7 +35,7 @@ public:
     std::copy(extents_.begin(), extents_.end(), whole.extent.begin());
     tree_.parts.push_back({0, whole.cells() * slots_, 0, 0});
     blocks_.push_back(whole);
-    for (std::size_t k = 0; k < tree_.parts.size(); ++k) // grows on the way
+    for (std::size_t k = 0; k < tree_.parts.size(); ++k) // grows meanwhile
       divide(k);
     tree_.order.resize(tree_.parts[0].end);
     for (std::size_t k = 0; k < tree_.parts.size(); ++k) {
@@ -186,7 +186,7 @@ SlotTree binary_tree(const std::vector<std::uint32_t> &order,
   const auto units = static_cast<std::uint32_t>(unit_sizes.size());
   std::vector<std::pair<std::uint32_t, std::uint32_t>> range{{0, units}};
   tree.parts.push_back({0, start.back(), 0, 0});
-  for (std::size_t k = 0; k < tree.parts.size(); ++k) { // grows on the way
+  for (std::size_t k = 0; k < tree.parts.size(); ++k) { // grows meanwhile
     const auto [begin, end] = range[k];
     if (end - begin < 2)
       continue;

@@ -20,7 +20,7 @@ constexpr double same_length = 1e-9; // relative
 
 using Lists = std::vector<std::vector<std::uint32_t>>;
 
-/// Lengths of the shortest ways from every switch to `goal`.
+/// Lengths of the shortest paths from every switch to `goal`.
 std::vector<double> lengths_to(std::uint32_t goal, const std::vector<SwitchLink> &links,
                                const Lists &into) {
   std::vector<double> length(into.size(), unreached);
@@ -67,11 +67,11 @@ SwitchRoutes::SwitchRoutes(std::uint32_t switches, std::vector<SwitchLink> links
     check_capacities({link.bandwidth, link.weight});
     check_numbers({link.latency}, 0, "a latency is");
   }
-  find_ways();
+  find_next_links();
   price(uniform_load(share));
 }
 
-void SwitchRoutes::find_ways() {
+void SwitchRoutes::find_next_links() {
   Lists into(switches_);
   Lists out(switches_);
   for (std::uint32_t link = 0; link < links_.size(); ++link) {
@@ -107,8 +107,8 @@ void SwitchRoutes::find_ways() {
 template <class Visit> void SwitchRoutes::from_near_to_far(std::uint32_t stop, Visit visit) const {
   for (const std::uint32_t here : order_[stop]) {
     const std::size_t entry = std::size_t{stop} * switches_ + here;
-    const std::uint32_t ways = begin_[entry + 1] - begin_[entry];
-    visit(here, next_.data() + begin_[entry], spread_ ? ways : std::min(ways, 1U));
+    const std::uint32_t choices = begin_[entry + 1] - begin_[entry];
+    visit(here, next_.data() + begin_[entry], spread_ ? choices : std::min(choices, 1U));
   }
 }
 
@@ -124,11 +124,11 @@ std::vector<double> SwitchRoutes::uniform_load(const std::vector<double> &share)
     for (auto here = order_[stop].rbegin(); here != order_[stop].rend(); ++here) {
       const std::size_t entry = std::size_t{stop} * switches_ + *here;
       const std::uint32_t all = begin_[entry + 1] - begin_[entry];
-      const std::uint32_t ways = spread_ ? all : std::min(all, 1U);
-      for (std::uint32_t i = 0; i < ways; ++i) {
+      const std::uint32_t choices = spread_ ? all : std::min(all, 1U);
+      for (std::uint32_t i = 0; i < choices; ++i) {
         const std::uint32_t link = next_[begin_[entry] + i];
-        load[link] += passing[*here] / ways;
-        passing[links_[link].to] += passing[*here] / ways;
+        load[link] += passing[*here] / choices;
+        passing[links_[link].to] += passing[*here] / choices;
       }
     }
   }
@@ -142,17 +142,18 @@ void SwitchRoutes::price(const std::vector<double> &load) {
   std::vector<double> cost(switches_);
   std::vector<double> latency(switches_);
   for (std::uint32_t stop = 0; stop < n; ++stop) {
-    from_near_to_far(stop, [&](std::uint32_t here, const std::uint32_t *links, std::uint32_t ways) {
-      cost[here] = latency[here] = 0;
-      for (std::uint32_t i = 0; i < ways; ++i) {
-        const SwitchLink &link = links_[links[i]];
-        // A link that nobody shares still takes its time. Half of it: a level of a tree is passed
-        // twice, upwards and downwards.
-        const double shared = std::max(load[links[i]], 1.0) / link.bandwidth / 2;
-        cost[here] += (shared + cost[link.to]) / ways;
-        latency[here] += (link.latency + latency[link.to]) / ways;
-      }
-    });
+    from_near_to_far(stop,
+                     [&](std::uint32_t here, const std::uint32_t *links, std::uint32_t choices) {
+                       cost[here] = latency[here] = 0;
+                       for (std::uint32_t i = 0; i < choices; ++i) {
+                         const SwitchLink &link = links_[links[i]];
+                         // A link that nobody shares still takes its time. Half of it: a level of a
+                         // tree is passed twice, upwards and downwards.
+                         const double shared = std::max(load[links[i]], 1.0) / link.bandwidth / 2;
+                         cost[here] += (shared + cost[link.to]) / choices;
+                         latency[here] += (link.latency + latency[link.to]) / choices;
+                       }
+                     });
     for (std::uint32_t p = 0; p < n; ++p) {
       cost_[at(p, stop)] = cost[stops_[p]];
       latency_[at(p, stop)] = latency[stops_[p]];

@@ -109,7 +109,8 @@ Seating::Seating(const MapRequest &request)
     throw std::invalid_argument("expected one pin or none for every rank");
   if (!request.allowed.empty() && request.allowed.size() != ranks)
     throw std::invalid_argument("expected a list of allowed devices for every rank");
-  // Seats of a device are alike: pinned ranks take the first ones, whoever else may sit there.
+  // Seats of a device are interchangeable: pinned ranks take the first ones, whoever else may sit
+  // there.
   std::vector<bool> taken(device_of_seat.size(), false);
   for (std::size_t r = 0; r < request.pinned.size(); ++r) {
     const std::uint32_t device = request.pinned[r];

@@ -238,11 +238,11 @@ bool Symmetry::holds(const std::vector<std::uint32_t> &image) const {
 
 bool Symmetry::equivalent(std::span<const std::uint32_t> fixed, std::uint32_t from,
                           std::uint32_t to) const {
-  const auto alike = [&](std::uint32_t vertex) {
+  const auto same_colours = [&](std::uint32_t vertex) {
     return colour_[vertex * size_ + from] == colour_[vertex * size_ + to] &&
            colour_[from * size_ + vertex] == colour_[to * size_ + vertex];
   };
-  if (!std::all_of(fixed.begin(), fixed.end(), alike)) // most often, and quickly told
+  if (!std::all_of(fixed.begin(), fixed.end(), same_colours)) // most often, and quickly told
     return false;
   Search search(size_, colour_, check_);
   for (const std::uint32_t vertex : fixed) {

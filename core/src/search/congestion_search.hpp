@@ -1,4 +1,11 @@
-// Local search for link congestion.
+// Iterated local search for link congestion: descent over exchanges of two devices' ranks, ordered
+// by maximum, then mean; random kicks.
+//
+// Lourenco, Martin, Stuetzle, Iterated local search, in Handbook of Metaheuristics, 2003. The loads
+// of all links are kept up to date by exchange (problem/congestion.hpp).
+//
+// Applies to any network, pins and allowed devices included. It proves nothing, and stops at a
+// bound.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -1,4 +1,11 @@
-// Choosing among candidate placements by predicted time.
+// Search for the least flow time among candidates: an elite pool, swap descent and iterated
+// descent.
+//
+// Iterated local search (Lourenco, Martin, Stuetzle, in Handbook of Metaheuristics, 2003) from the
+// placements that searches for cost and congestion met. Each is timed once by the flow model, only
+// as far as it can still be better (`give_up_at`).
+//
+// Applies to any network. It proves nothing: the bounds come from elsewhere.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -81,7 +81,7 @@ void shuffle(const SwapProblem &problem, Assignment &placement, Rng &rng) {
 void kick(const SwapProblem &problem, Assignment &placement, std::size_t length, Rng &rng) {
   std::vector<std::uint32_t> talking;
   for (std::uint32_t i = 0; i < problem.n; ++i) {
-    if (problem.silent[i] == 0)
+    if (problem.idle[i] == 0)
       talking.push_back(i);
   }
   if (talking.empty())
@@ -98,7 +98,7 @@ void kick(const SwapProblem &problem, Assignment &placement, std::size_t length,
 std::size_t distance_between(const SwapProblem &problem, const Assignment &a, const Assignment &b) {
   std::size_t different = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
-    different += a[i] != b[i] && problem.silent[i] == 0 ? 1U : 0U;
+    different += a[i] != b[i] && problem.idle[i] == 0 ? 1U : 0U;
   return different;
 }
 
@@ -108,7 +108,7 @@ Assignment crossed(const SwapProblem &problem, const Assignment &a, const Assign
   for (std::uint32_t i = 0; i < child.size(); ++i)
     rank_on[child[i]] = i;
   for (const std::uint32_t i : rng.permutation(child.size())) {
-    if (problem.silent[i] != 0 || child[i] == b[i] || rng.unit() < 0.5)
+    if (problem.idle[i] != 0 || child[i] == b[i] || rng.unit() < 0.5)
       continue;
     const std::uint32_t displaced = rank_on[b[i]];
     if (!problem.may_exchange(child, i, displaced))

@@ -1,4 +1,7 @@
-// New placements from old ones: random changes, and the crossing of two.
+// New placements from old ones, for the population of cost_search.hpp: kicks along augmenting
+// paths, and the crossing of two that keeps what they share (the path crossover of Ahuja, Orlin,
+// Tiwari, A greedy genetic algorithm for the quadratic assignment problem, Computers and Operations
+// Research 27, 2000, ended half way).
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -16,11 +19,11 @@ namespace toposeat {
 /// follow where something is not.
 void shuffle(const SwapProblem &problem, Assignment &placement, Rng &rng);
 
-/// `length` times, a random rank that is not silent goes to a random device that it may use. The
+/// `length` times, a random rank that is not idle goes to a random device that it may use. The
 /// rank displaced takes its place, or if that is not allowed, others make room in a chain.
 void kick(const SwapProblem &problem, Assignment &placement, std::size_t length, Rng &rng);
 
-/// Ranks with different devices in the two placements; silent ones do not count.
+/// Ranks with different devices in the two placements; idle ones do not count.
 std::size_t distance_between(const SwapProblem &problem, const Assignment &a, const Assignment &b);
 
 /// Keeps what the parents share; half of the other ranks go from where `a` has them to where `b`

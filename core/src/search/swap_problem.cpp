@@ -93,7 +93,7 @@ public:
     add_term(qap_.flow, qap_.distance);
     if (qap_.has_second_term())
       add_term(qap_.flow2, qap_.distance2);
-    mark_silent();
+    mark_idle();
     mark_not_allowed();
     mark_classes();
     make_whole_numbers();
@@ -157,15 +157,15 @@ private:
     }
   }
 
-  void mark_silent() {
+  void mark_idle() {
     const auto zero = [](const double *row, std::size_t n) {
       return std::all_of(row, row + n, [](double value) { return value == 0; });
     };
     for (std::size_t i = 0; i < problem_.n; ++i) {
-      bool silent = zero(problem_.linear.row(i), problem_.n);
+      bool idle = zero(problem_.linear.row(i), problem_.n);
       for (const HalfTerm &half : problem_.halves)
-        silent = silent && zero(half.flow.row(i), problem_.n);
-      problem_.silent.push_back(silent ? 1 : 0);
+        idle = idle && zero(half.flow.row(i), problem_.n);
+      problem_.idle.push_back(idle ? 1 : 0);
     }
     const auto &values = problem_.linear.values;
     if (zero(values.data(), values.size()))

@@ -33,11 +33,11 @@ struct SwapProblem {
   std::vector<HalfTerm> halves;
   Matrix linear;                         // rank x device; size 0 if all are zero
   std::vector<std::uint8_t> not_allowed; // rank x device; empty if every rank may go everywhere
-  /// Two ranks of a class, or ranks on two devices of a class, may change places at no cost: silent
+  /// Two ranks of a class, or ranks on two devices of a class, may change places at no cost: idle
   /// ranks, seats of one device, leaves of one switch.
   std::vector<std::uint32_t> class_of_rank;
   std::vector<std::uint32_t> class_of_device;
-  std::vector<std::uint8_t> silent; // ranks to which all devices are the same
+  std::vector<std::uint8_t> idle; // ranks to which all devices are the same
   double fixed = 0;
   double unit = 1;
   bool small_integers = false; // all sums and products fit into 32 bits

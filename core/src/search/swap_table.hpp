@@ -1,4 +1,13 @@
 // The change of cost of every exchange of two ranks, kept up to date.
+//
+// Taillard, Robust taboo search for the quadratic assignment problem, Parallel Computing 17, 1991:
+// after an exchange of u and v, the delta of any pair without either changes by a product of
+// differences,
+//
+//     delta'(i, j) = delta(i, j) - sum over half terms of (a(i) - a(j)) x (b(i) - b(j)),
+//     a(i) = flow(i, u) - flow(i, v),  b(i) = distance(p[i], p[u]) - distance(p[i], p[v])
+//
+// so that all pairs take O(n^2). docs/adr/0008 says what the table adds for u and v themselves.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

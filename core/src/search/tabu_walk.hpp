@@ -1,4 +1,6 @@
-// Robust tabu search over the exchanges of a SwapTable.
+// Robust tabu search over the exchanges of a SwapTable (Taillard, Parallel Computing 17, 1991): the
+// best exchange that is not barred is made, better or not; neither rank gets its old device back
+// for a random time, unless that is better than all before.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

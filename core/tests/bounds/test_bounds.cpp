@@ -35,7 +35,7 @@ Matrix random_matrix(std::size_t size, Rng &rng, double unit, std::uint32_t spar
   return matrix;
 }
 
-/// Asymmetric or symmetric, sparse or dense, with silent ranks, pins, allowed devices and a second
+/// Asymmetric or symmetric, sparse or dense, with idle ranks, pins, allowed devices and a second
 /// term, as the bits of `kind` say.
 Qap random_problem(std::size_t size, std::uint32_t kind, Rng &rng) {
   const double unit = (kind & 1U) != 0 ? 0.37 : 4;
@@ -47,11 +47,11 @@ Qap random_problem(std::size_t size, std::uint32_t kind, Rng &rng) {
         qap.distance(i, j) = qap.distance(j, i);
     }
   }
-  if ((kind & 8U) != 0) { // the last two ranks are silent
+  if ((kind & 8U) != 0) { // the last two ranks are idle
     qap.active = size - 2;
     for (std::size_t i = 0; i < size; ++i) {
-      for (std::size_t silent = qap.active; silent < size; ++silent)
-        qap.flow(i, silent) = qap.flow(silent, i) = 0;
+      for (std::size_t idle = qap.active; idle < size; ++idle)
+        qap.flow(i, idle) = qap.flow(idle, i) = 0;
     }
   }
   if ((kind & 16U) != 0)
@@ -69,8 +69,8 @@ Qap random_problem(std::size_t size, std::uint32_t kind, Rng &rng) {
     qap.flow2 = random_matrix(size, rng, 1);
     qap.distance2 = random_matrix(size, rng, 2);
     for (std::size_t i = 0; i < size; ++i) {
-      for (std::size_t silent = qap.active; silent < size; ++silent)
-        qap.flow2(i, silent) = qap.flow2(silent, i) = 0;
+      for (std::size_t idle = qap.active; idle < size; ++idle)
+        qap.flow2(i, idle) = qap.flow2(idle, i) = 0;
     }
   }
   return qap;
@@ -265,7 +265,7 @@ TEST_CASE("two blocks are found and solved as branch and bound does", "[map]") {
     const std::size_t first = kind % 3 == 0 ? 5 : (kind % 3 == 1 ? 6 : 8);
     const std::size_t n = kind % 3 == 1 ? 9 : 10;
     Qap qap = random_problem(n, kind & 7U, rng);
-    if (kind % 4 == 3) { // one, three or five silent ranks
+    if (kind % 4 == 3) { // one, three or five idle ranks
       qap.active = n - 1 - kind / 4 * 2;
       for (std::size_t r = qap.active; r < n; ++r) {
         for (std::size_t i = 0; i < n; ++i)

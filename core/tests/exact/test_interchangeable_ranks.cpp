@@ -95,7 +95,7 @@ std::vector<std::uint32_t> interchangeable_of(const RankTraffic &traffic, const 
     const auto place = std::find(order.begin(), order.end(), image[order[fixed]]) - order.begin();
     interchangeable[fixed] |= 1U << place;
   } while (std::next_permutation(image.begin(), image.end()));
-  for (std::size_t p = talking; p < order.size(); ++p) // silent ones, whatever is before
+  for (std::size_t p = talking; p < order.size(); ++p) // idle ones, whatever is before
     interchangeable[p] = ((1U << order.size()) - 1) & ~((2U << p) - 1);
   return interchangeable;
 }
@@ -120,11 +120,11 @@ TEST_CASE(
     }
     CHECK(later_interchangeable(problem, order, talks) ==
           interchangeable_of(traffic, order, talks));
-    // Who is restricted has no twin: only those who are silent do.
+    // Who is restricted has no twin: only those who are idle do.
     pinned[order[rng.below(talks)]] = rng.below(6);
-    std::vector<std::uint32_t> silent = interchangeable_of(traffic, order, talks);
-    std::fill_n(silent.begin(), talks, 0U);
-    CHECK(later_interchangeable(problem, order, talks) == silent);
+    std::vector<std::uint32_t> idle = interchangeable_of(traffic, order, talks);
+    std::fill_n(idle.begin(), talks, 0U);
+    CHECK(later_interchangeable(problem, order, talks) == idle);
   }
 }
 

@@ -1,5 +1,4 @@
-// Trees against tables of every set of ranks that sits below a node, and each kind of processor
-// against the others.
+// Trees against tables of every set of ranks that is below a node, by trying every division.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 #include <array>
@@ -210,7 +209,7 @@ void check_optima(const CutTree &tree, const Qap &qap) {
 }
 
 /// Least sum and least maximum over all ways of seating the first three of `order`: the others are
-/// silent and fill up.
+/// idle and fill up.
 std::pair<double, double> least_of_three(const CutTree &tree, const Oracle &oracle,
                                          const Assignment &order) {
   constexpr std::size_t heard = 3;
@@ -283,7 +282,7 @@ TEST_CASE("trees: the best split, whatever the parts are made of", "[map]") {
   }
 }
 
-TEST_CASE("trees of 16 devices for a few ranks: the others are silent", "[map]") {
+TEST_CASE("trees of 16 devices for a few ranks: the others are idle", "[map]") {
   Rng rng(32);
   for (int repetition = 0; repetition < 12; ++repetition) {
     TreeBuilder builder(rng, repetition % 2 == 0, rng.below(2) == 0);
@@ -292,9 +291,9 @@ TEST_CASE("trees of 16 devices for a few ranks: the others are silent", "[map]")
                                           : Shape{0, {{7}, {0, {{3}, pair}}, four}});
     Qap qap = random_traffic(tree.devices, rng);
     const Assignment order = rng.permutation(tree.devices);
-    for (std::size_t silent = 3; silent < order.size(); ++silent) {
+    for (std::size_t idle = 3; idle < order.size(); ++idle) {
       for (std::size_t other = 0; other < order.size(); ++other)
-        qap.flow(order[silent], other) = qap.flow(other, order[silent]) = 0;
+        qap.flow(order[idle], other) = qap.flow(other, order[idle]) = 0;
     }
     const auto of_sum = min_sum_on_tree(tree, qap);
     const auto of_max = min_max_on_tree(tree, qap);

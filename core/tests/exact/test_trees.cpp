@@ -49,15 +49,15 @@ CutTree random_tree(std::uint32_t devices, bool alike, Rng &rng) {
   return tree;
 }
 
-/// Some ranks silent, some pinned.
-Qap random_traffic(std::uint32_t ranks, std::uint32_t silent, std::uint32_t pinned, Rng &rng) {
+/// Some ranks idle, some pinned.
+Qap random_traffic(std::uint32_t ranks, std::uint32_t idle, std::uint32_t pinned, Rng &rng) {
   Qap qap;
   qap.flow = qap.distance = Matrix(ranks);
   qap.active = ranks;
   qap.pinned.assign(ranks, Qap::no_pin);
   const Assignment quiet = rng.permutation(ranks);
-  for (std::uint32_t i = silent; i < ranks; ++i) {
-    for (std::uint32_t j = silent; j < ranks; ++j) {
+  for (std::uint32_t i = idle; i < ranks; ++i) {
+    for (std::uint32_t j = idle; j < ranks; ++j) {
       if (i != j && rng.below(2) == 0)
         qap.flow(quiet[i], quiet[j]) = rng.below(9);
     }

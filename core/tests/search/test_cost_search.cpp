@@ -25,7 +25,7 @@ struct Extras {
   bool second_term = false;
   bool pins = false;
   bool allowed = false;
-  std::size_t silent = 0;
+  std::size_t idle = 0;
 };
 
 Matrix random_matrix(std::size_t n, const Extras &extras, Rng &rng) {
@@ -52,7 +52,7 @@ void silence(Matrix &flow, std::size_t first) {
 
 /// The identity is always allowed.
 Qap random_qap(std::size_t n, const Extras &extras, Rng &rng) {
-  Qap qap{random_matrix(n, extras, rng), random_matrix(n, extras, rng), n - extras.silent,
+  Qap qap{random_matrix(n, extras, rng), random_matrix(n, extras, rng), n - extras.idle,
           std::vector(n, Qap::no_pin)};
   silence(qap.flow, qap.active);
   if (extras.second_term) {

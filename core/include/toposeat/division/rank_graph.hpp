@@ -28,7 +28,7 @@ struct RankGraph {
 };
 
 /// Both directions of each pair added up; flows without bytes leave no edge. Vertices beyond
-/// `traffic.ranks` are silent: they stand for slots that no rank needs.
+/// `traffic.ranks` are idle: they stand for slots that no rank needs.
 ///
 /// Throws std::invalid_argument if there are fewer vertices than ranks, or too many edges for 32
 /// bits.

@@ -1,5 +1,10 @@
 // Mapping thousands of ranks: many quick candidates and a multilevel one, the best of which is
-// kept. SPDX-License-Identifier: MIT OR Apache-2.0
+// kept.
+//
+// The shape is that of certificate/solve.hpp without a proof: candidates (large/, division/,
+// scotch/), swaps under the true distances, and never a placement predicted slower than the
+// default. No useful bound is known at this size.
+// SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -45,7 +50,7 @@ struct LargeCandidate {
   double cost = 0;
   LargePrediction prediction;
   double cpu_s = 0;
-  std::vector<std::string> also; // other ways that led to the same placement
+  std::vector<std::string> also; // other candidates with the same placement
 };
 
 struct LargeAnswer {

@@ -24,7 +24,7 @@ struct NodeLinks {
     return unit + ((link - first) % 2 == 0 ? " out" : " in");
   }
 
-  /// Calls `use(link)` for those that lead from slot a to another slot b. Returns whether the way
+  /// Calls `use(link)` for those that lead from slot a to another slot b. Returns whether the route
   /// leaves the node.
   template <class Use> bool cross(std::uint32_t a, std::uint32_t b, Use use) const {
     const std::uint32_t node_a = a / (slots / nodes);

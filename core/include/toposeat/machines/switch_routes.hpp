@@ -14,13 +14,13 @@ struct SwitchLink {
   std::uint32_t to = 0;
   double bandwidth = 1; // bytes/s
   double latency = 0;   // seconds
-  double weight = 1;    // of a hop, when the shortest way is looked for
+  double weight = 1;    // of a hop, of paths, the shortest of which are taken
   std::string name;
 };
 
-/// Shortest ways between some of the switches (`stops`), by the sum of hop weights. Where several
+/// Shortest paths between some of the switches (`stops`), by the sum of hop weights. Where several
 /// next links are as short, the destination decides, so that a destination's packets always take
-/// the same way and destinations spread over all of them; or the first link does, which is
+/// the same path and destinations spread over all of them; or the first link does, which is
 /// dimension order where links are listed by dimension.
 class SwitchRoutes {
 public:
@@ -32,10 +32,10 @@ public:
   [[nodiscard]] const std::vector<SwitchLink> &links() const { return links_; }
   [[nodiscard]] std::uint32_t stops() const { return static_cast<std::uint32_t>(stops_.size()); }
   /// Seconds per byte and slot between two stops when every slot sends to all others alike: what
-  /// the links between them have to share. Symmetric; the mean over ways that are as short.
+  /// the links between them have to share. Symmetric; the mean over paths that are as short.
   [[nodiscard]] double cost(std::uint32_t p, std::uint32_t q) const { return cost_[at(p, q)]; }
   [[nodiscard]] const std::vector<double> &costs() const { return cost_; }
-  /// Seconds of a message over the links between two stops; the mean over ways that are as short.
+  /// Seconds of a message over the links between two stops; the mean over paths that are as short.
   [[nodiscard]] double latency(std::uint32_t p, std::uint32_t q) const {
     return latency_[at(p, q)];
   }
@@ -46,9 +46,9 @@ public:
     std::uint32_t here = stops_[p];
     while (here != stops_[q]) {
       const std::size_t entry = std::size_t{q} * switches_ + here;
-      const std::uint32_t ways = begin_[entry + 1] - begin_[entry];
-      const std::uint32_t link = next_[begin_[entry] + (spread_ ? key % ways : 0)];
-      key /= ways; // the next switch chooses by what this one left undecided
+      const std::uint32_t choices = begin_[entry + 1] - begin_[entry];
+      const std::uint32_t link = next_[begin_[entry] + (spread_ ? key % choices : 0)];
+      key /= choices; // the next switch chooses by what this one left undecided
       use(link);
       here = links_[link].to;
     }
@@ -58,7 +58,7 @@ private:
   [[nodiscard]] std::size_t at(std::uint32_t p, std::uint32_t q) const {
     return std::size_t{p} * stops_.size() + q;
   }
-  void find_ways();
+  void find_next_links();
   std::vector<double> uniform_load(const std::vector<double> &share) const;
   void price(const std::vector<double> &load);
   template <class Visit> void from_near_to_far(std::uint32_t stop, Visit visit) const;

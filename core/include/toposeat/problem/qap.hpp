@@ -54,9 +54,10 @@ private:
 ///
 /// All matrices are n x n, zero on the diagonal, non-negative, and need not be symmetric; the
 /// second pair is empty (n = 0) unless the cost has two terms (the hybrid metric: bytes x seconds
-/// per byte + messages x seconds per message). Ranks `active`..n-1 are silent: they fill the
-/// devices that no rank of the job needs. `pinned[r]` is the device that rank r must have, or
-/// `no_pin`. `allowed` restricts the others (and agrees with the pins); silent ranks never are.
+/// per byte + messages x seconds per message). Ranks `active`..n-1 are dummies, idle as a rank
+/// without traffic is: they fill the devices that no rank of the job needs. `pinned[r]` is the
+/// device that rank r must have, or `no_pin`. `allowed` restricts the others (and agrees with the
+/// pins); idle ranks never are.
 ///
 /// A "device" is a seat: a device that takes k ranks stands k times in the matrices, at a distance
 /// from itself that a copy within the device costs. So answers are always permutations.
@@ -100,7 +101,7 @@ struct SolverScope {
   }
 };
 
-/// The problem of placing `traffic` on devices with the given pairwise cost; pads with silent
+/// The problem of placing `traffic` on devices with the given pairwise cost; pads with idle
 /// ranks. `message_cost`, if not empty, is the second term: what a message costs on top of its
 /// bytes. Throws std::invalid_argument if there are more ranks than devices, a cost is negative or
 /// not finite, or the largest possible sum overflows.
@@ -121,7 +122,7 @@ inline bool less_by_tolerance(double a, double b) { return a < b * (b < 0 ? 1 + 
 
 /// The best placement known and what was proved about the best possible one.
 struct BoundedAnswer {
-  Assignment placement; // of all ranks, silent ones included
+  Assignment placement; // of all ranks, idle ones included
   double value = 0;
   double lower_bound = 0;
   bool proved = false; // lower_bound reached value (within 1e-9 relative)

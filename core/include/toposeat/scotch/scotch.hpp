@@ -1,4 +1,9 @@
 // Scotch as a mapper, if its shared library is present at run time.
+//
+// Pellegrini, Static mapping by dual recursive bipartitioning of process and architecture graphs,
+// SHPCC 1994. Ranks that share a device are moved to free ones.
+//
+// Applies to one term without allowed devices. It proves nothing.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -15,7 +20,7 @@ inline constexpr SolverScope scotch_scope{.second_term = false, .allowed = false
 
 struct ScotchAnswer {
   Assignment placement;          // one-to-one, keeps the pins
-  std::vector<std::int64_t> raw; // device per rank (silent ones included) as Scotch gave it
+  std::vector<std::int64_t> raw; // device per rank (idle ones included) as Scotch gave it
   std::uint32_t moved = 0;       // ranks that the repair had to move; 0: the raw answer was used
 };
 

@@ -1,4 +1,12 @@
 // Search for a placement of least pairwise cost, for up to a few hundred ranks.
+//
+// Memetic: a population, crossing, and short walks of robust tabu search (Taillard, Parallel
+// Computing 17, 1991; Benlic, Hao, Memetic search for the quadratic assignment problem, Expert
+// Systems with Applications 42, 2015), taking turns with iterated tabu search (Misevicius, An
+// implementation of the iterated tabu search algorithm for the quadratic assignment problem, OR
+// Spectrum 34, 2012) up to 40 ranks. docs/adr/0008 has what was measured.
+//
+// Applies to every Qap: pins, allowed devices, two terms. It proves nothing, and stops at a bound.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -30,7 +38,7 @@ struct SearchOptions {
 inline constexpr SolverScope cost_search_scope{.second_term = true, .allowed = true};
 
 struct CostAnswer {
-  Assignment placement; // of all ranks, silent ones included
+  Assignment placement; // of all ranks, idle ones included
   double cost = 0;
   std::uint64_t moves = 0;
 };
