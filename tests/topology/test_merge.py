@@ -371,3 +371,13 @@ def test_what_a_source_lists_completely_is_told(shared_dir: Path) -> None:
     assert FactKind.DEVICE_LINKS in dump.tells
     pair = text.pair_of_ends["gpu0", "gpu1"]
     assert (pair.path_class, pair.lanes) == (PathClass.NVL, 3)
+
+
+def test_a_part_of_the_machine_tells_nothing_of_the_rest() -> None:
+    """A container sees four of eight GPUs: what it lists completely is complete for those."""
+    base = replace(read_topology("dgx-a100"), tells=())
+    seen = tuple(Device(id=d.id, pci_bus_id=d.pci_bus_id) for d in base.devices)
+    for count, tells in ((4, False), (8, True)):
+        table = told_machine(origin="a table", devices=seen[:count], tells={FactKind.DEVICE_LINKS})
+        merged = merge_topologies([base, table], "m")
+        assert (FactKind.DEVICE_LINKS in merged.tells) is tells

@@ -9,15 +9,26 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.topology import recorded_knowledge
-from toposeat.model.topology import Device, FactKind, LinkKind, PathClass, Topology, Vendor
+from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.topology import (
+    Device,
+    FactKind,
+    LinkKind,
+    PairNumbers,
+    PathClass,
+    Topology,
+    Vendor,
+)
 from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readings import readings_of, with_inferred_links, without_inferred_links
 from toposeat.topology.told import told_machine
+from toposeat.topology.topology_file import save_topology
 from toposeat.topology.untold import untold_affinities, untold_pairs
 
 BOX = "tree:2:2:2"  # eight GPUs below switches, no device links
@@ -175,3 +186,26 @@ def test_no_judgement_changes_unseen(shared_dir: Path) -> None:
     """Renew with `python -m tests.topology.recorded_knowledge --write`, and look at the changes."""
     found = recorded_knowledge.table(shared_dir / "machines")
     assert found.splitlines() == recorded_knowledge.EXPECTED.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "AMD Instinct MI300X", "sm_90"])
+def test_a_saved_machine_is_known_as_well_as_before(name: str, tmp_path: Path) -> None:
+    machine = with_inferred_links(box(name))
+    path = tmp_path / "machine.json"
+    save_topology(machine, path)
+    again = read_topology(path)
+    assert again.route_of_pair == machine.route_of_pair
+    assert knowledge_of(again) == knowledge_of(machine)
+    assert len(readings_of(again)) == len(readings_of(machine))
+
+
+def test_measured_pairs_keep_the_links_that_the_product_has() -> None:
+    drawn = with_inferred_links(box("AMD Instinct MI300X"))
+    rates = np.full((8, 8), 45e9)
+    numbers = PairNumbers(what=BANDWIDTH, values=rates, devices=tuple(d.id for d in drawn.devices))
+    devices = tuple(Device(id=d.id, pci_bus_id=d.pci_bus_id) for d in drawn.devices)
+    measured = told_machine(origin="test", devices=devices, numbers=[numbers])
+    merged = merge_topologies([drawn, measured], "m")
+    assert {x.kind for x in merged.links if x.told_by} >= {LinkKind.XGMI}
+    assert untold_pairs(merged) == ()
+    assert merged.route_of_pair["gpu0", "gpu5"].path_class is PathClass.NVL

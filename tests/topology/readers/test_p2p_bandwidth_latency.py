@@ -11,6 +11,7 @@ import pytest
 from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
 from toposeat.model.topology import PairNumbers, Topology
+from toposeat.topology import parse_topology_text
 
 NEW = """\
 [P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
@@ -170,3 +171,15 @@ def test_no_cut_passes_silently() -> None:
             if stated is not None and not np.allclose(n.values, stated, equal_nan=True):
                 assert any("may be cut" in line for line in facts.report)
     assert 0 < accepted < len(NEW) - start
+
+
+def test_direct_copies_slower_than_staged_ones_are_remarked() -> None:
+    """NVIDIA/nccl issue 814: 9.9 GB/s directly, 22 through the host."""
+    assert "through host memory" not in " ".join(machine_of(NEW).report)
+    slow = NEW.replace("275.07", "  9.90").replace("265.51", "  9.90")
+    (line,) = [each for each in machine_of(slow).report if "through host memory" in each]
+    assert "2 ordered pairs copy faster through host memory (21.5 GB/s) than directly (9.9" in line
+
+
+def machine_of(text: str) -> Topology:
+    return parse_topology_text(text, Path("p2p.txt"))
