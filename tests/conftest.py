@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.launcher.programs import build_programs
 from tests.support.interposed import compile_c
 from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
 
@@ -53,6 +55,17 @@ def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the compiled programs of `tests.launcher.programs`."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("programs")
+    build_programs(folder, compiler)
+    return folder
 
 
 @pytest.fixture(scope="session")

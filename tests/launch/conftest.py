@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.launcher.programs import build_programs
 from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -85,14 +83,3 @@ def place(tmp_path: Path) -> Callable[..., tuple[Placement, Path]]:
         return placement, path
 
     return make
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the compiled programs of `tests.launcher.programs`."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("programs")
-    build_programs(folder, compiler)
-    return folder

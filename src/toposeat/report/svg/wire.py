@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from toposeat.model.topology import Link, Topology
@@ -12,6 +11,8 @@ from toposeat.report.svg.layout import Box, Layout
 
 _LEAVES = ("device", "nic")
 _JOINERS = ("crossbar", "network")
+
+_Drawn = Counter[frozenset[str]]  # links by their ends, those between crossbars as one
 
 
 @dataclass(frozen=True)
@@ -28,29 +29,13 @@ class Wire:
 def wires(topology: Topology, layout: Layout) -> list[Wire]:
     """One wire per link, in the order of `topology.links`."""
     ports = _ports(topology, layout)
-    lanes = _Lanes()
-    drawn = []
-    for link in topology.links:
-        wire = _wire(link, layout, ports, lanes)
-        if wire is not None:
-            drawn.append(wire)
-    return drawn
-
-
-class _Lanes:
-    """Counts how many long-way links were drawn, so that each gets a lane of its own."""
-
-    def __init__(self) -> None:
-        self.used = 0
-        self.pairs: dict[frozenset[str], int] = defaultdict(int)
-
-    def next(self) -> int:
-        self.used += 1
-        return self.used - 1
+    drawn: _Drawn = Counter()
+    found = (_wire(link, layout, ports, drawn) for link in topology.links)
+    return [wire for wire in found if wire is not None]
 
 
 def _wire(
-    link: Link, layout: Layout, ports: dict[tuple[str, str], float], lanes: _Lanes
+    link: Link, layout: Layout, ports: dict[tuple[str, str], float], drawn: _Drawn
 ) -> Wire | None:
     if link.id in layout.tree_links:
         parent, child = (layout.boxes[v] for v in layout.tree_links[link.id])
@@ -66,15 +51,10 @@ def _wire(
         bar = next((n for n in layout.networks if n.vertex == b.vertex and n.band == a.band), b)
         if bar.band == a.band:
             return _vertical(link, ports[link.id, a.vertex], a.bottom, bar.y)
-    return _between_bars(link, a, b, layout, lanes)
-
-
-def _between_bars(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
     if a.band == b.band and a.y == b.y:
-        return _level(link, a, b, layout, lanes)
-    if a.what == b.what == "crossbar" and a.band == b.band:
-        return _side(link, a, b, lanes)
-    return _long_way(link, a, b)
+        return _level(link, a, b, layout, drawn)
+    stacked = a.what == b.what == "crossbar" and a.band == b.band
+    return _side(link, a, b, drawn) if stacked else _long_way(link, a, b)
 
 
 def _ports(topology: Topology, layout: Layout) -> dict[tuple[str, str], float]:
@@ -108,29 +88,31 @@ def _vertical(link: Link, x: float, top: float, bottom: float) -> Wire:
     return Wire(link, f"M{number(x)} {number(top)}V{number(bottom)}", x, (top + bottom) / 2)
 
 
+def _curve(
+    link: Link, start: tuple[float, float], end: tuple[float, float], control: float, label: float
+) -> Wire:
+    """A curve pulled up or down to `control`, its label at the height `label`."""
+    points = (start[0], control, end[0], control, *end)
+    path = f"M{number(start[0])} {number(start[1])}C{' '.join(map(number, points))}"
+    return Wire(link, path, (start[0] + end[0]) / 2, label)
+
+
 def _arc(link: Link, a: Box, b: Box, ports: dict[tuple[str, str], float], layout: Layout) -> Wire:
     """A curve below the devices, deeper the further it reaches."""
     x1, x2 = ports[link.id, a.vertex], ports[link.id, b.vertex]
     y = max(a.bottom, b.bottom)
-    depth = arc_depth(abs(x2 - x1), _widest(layout, a.band))
-    control = y + depth * 4 / 3
-    points = " ".join(number(v) for v in (x1, control, x2, control, x2, y))
-    return Wire(link, f"M{number(x1)} {number(y)}C{points}", (x1 + x2) / 2, y + depth)
-
-
-def _widest(layout: Layout, band: int) -> tuple[float, float]:
-    """The room for arcs in a band: how far the widest reaches and how deep it may go."""
-    return layout.arc_room.get(band, (1.0, 0.0))
+    depth = arc_depth(abs(x2 - x1), layout.arc_room.get(a.band, (1.0, 0.0)))
+    return _curve(link, (x1, y), (x2, y), y + depth * 4 / 3, y + depth)
 
 
 def arc_depth(reach: float, room: tuple[float, float]) -> float:
     """How deep an arc hangs, from its reach and the band's (widest reach, depth)."""
     widest, deepest = room
     share = min(1.0, reach / widest) if widest > 0 else 1.0
-    return deepest * (0.14 + 0.86 * math.pow(share, 0.8))
+    return deepest * (0.14 + 0.86 * float(share**0.8))
 
 
-def _level(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
+def _level(link: Link, a: Box, b: Box, layout: Layout, drawn: _Drawn) -> Wire:
     """Two bars of one row: straight if nothing is between, else an arc above."""
     left, right = (a, b) if a.x <= b.x else (b, a)
     between = any(
@@ -139,25 +121,21 @@ def _level(link: Link, a: Box, b: Box, layout: Layout, lanes: _Lanes) -> Wire:
         if box.what == left.what
     )
     y = left.y + left.height / 2
-    pair = frozenset((a.vertex, b.vertex))
-    drawn = lanes.pairs[pair]
-    lanes.pairs[pair] += 1
+    before = _count(drawn, a.vertex, b.vertex)
     if not between:
-        y += 6 * ((drawn + 1) // 2) * (-1 if drawn % 2 else 1)
+        y += 6 * ((before + 1) // 2) * (-1 if before % 2 else 1)
         path = f"M{number(left.right)} {number(y)}H{number(right.x)}"
         return Wire(link, path, (left.right + right.x) / 2, y, room=right.x - left.right)
     rows = max(1, round((right.middle - left.middle) / max(1.0, left.width)))
-    height = (12.0 + 14.0 * (rows - 1) + 4 * drawn) * 4 / 3
+    height = (12.0 + 14.0 * (rows - 1) + 4 * before) * 4 / 3
     x1, x2 = left.middle + 0.22 * left.width, right.middle - 0.22 * right.width
-    y = left.y
-    points = " ".join(number(v) for v in (x1, y - height, x2, y - height, x2, y))
-    return Wire(link, f"M{number(x1)} {number(y)}C{points}", (x1 + x2) / 2, y - height * 0.75)
+    return _curve(link, (x1, left.y), (x2, left.y), left.y - height, left.y - height * 0.75)
 
 
-def _side(link: Link, a: Box, b: Box, lanes: _Lanes) -> Wire:
-    """Two crossbars above each other: a bracket where both have metal."""
+def _side(link: Link, a: Box, b: Box, drawn: _Drawn) -> Wire:
+    """Two crossbars, one above the other: a line where both reach, each in a lane of its own."""
     left, right = max(a.x, b.x), min(a.right, b.right)
-    x = right - 10 - 6 * (lanes.next() % 6) if right > left else (left + right) / 2
+    x = right - 10 - 6 * (_count(drawn, "") % 6) if right > left else (left + right) / 2
     top, bottom = (a, b) if a.y < b.y else (b, a)
     return _vertical(link, x, top.bottom, bottom.y)
 
@@ -172,5 +150,10 @@ def _long_way(link: Link, a: Box, b: Box) -> Wire:
         middle = max(y1, y2) + 18
     else:
         middle = (y1 + y2) / 2
-    points = " ".join(number(v) for v in (x1, middle, x2, middle, x2, y2))
-    return Wire(link, f"M{number(x1)} {number(y1)}C{points}", (x1 + x2) / 2, middle)
+    return _curve(link, (x1, y1), (x2, y2), middle, middle)
+
+
+def _count(drawn: _Drawn, *ends: str) -> int:
+    """How many links between these were drawn before; this one is added."""
+    drawn[frozenset(ends)] += 1
+    return drawn[frozenset(ends)] - 1
