@@ -211,7 +211,7 @@ def test_launch_lines_that_do_not_fit(
     mpi: MpiToolchain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     launch = ["ring:4", "-t", "tree:2:2", "--", str(mpi.mpirun)]
-    refused(capsys, [*launch, "-n", "4", "./app"], 2, "./app", "brings its own")
+    refused(capsys, [*launch, "-n", "4", "./app"], 2, "./app", "runs its own program")
     refused(capsys, [*launch, "-n", "3"], 2, "starts 3")
 
 

@@ -87,7 +87,7 @@ def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_
     assert advice.clocked is not None
     on_stand_in = replace(advice, clocked=replace(advice.clocked, emulated="k80-16"))
     assert "EMULATED" in render_advice_text(on_stand_in)
-    assert "nothing to set on a real machine" in render_advice_text(on_stand_in)
+    assert "do not set it on a real machine" in render_advice_text(on_stand_in)
     assert advice_json(on_stand_in)["emulated"] == "k80-16"
 
 
@@ -124,7 +124,7 @@ def test_a_setting_that_the_line_overrules_is_not_tried(
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0, extra=("-x", "UCX_TLS=all"))
     assert advice.tried == ()
     (why,) = [c.lacking for c in advice.candidates if c.setting.name == "through the host"]
-    assert "take it out" in why
+    assert "remove it" in why
 
 
 def test_a_program_that_fails_is_said(installation: MpiInstallation, tmp_path: Path) -> None:
