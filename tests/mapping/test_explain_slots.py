@@ -23,7 +23,7 @@ def test_moves_and_bottlenecks_are_those_of_the_routes(text, tmp_path):
     machine, table = shape.machine, traffic.mapped_table()
     default = np.arange(24, dtype=np.uint32)
     placed = np.random.default_rng(5).choice(shape.slots, 24, replace=False).astype(np.uint32)
-    found = explain_slots(shape, traffic, [placed, default], objective="time", seed=1)
+    found = explain_slots(shape, traffic, placed, default)
     links = shape.link_levels()
     level = [links.levels[each] for each in links.level_of_link]
 
@@ -68,40 +68,6 @@ def test_moves_and_bottlenecks_are_those_of_the_routes(text, tmp_path):
         assert [load.bytes for load in bottleneck.loads] == heaviest[: len(bottleneck.loads)]
 
 
-@pytest.mark.parametrize("objective", ["time", "congestion", "cost"])
-@pytest.mark.parametrize("text", ["hierarchy:4:8:8", "torus3d:4x4x4,nodes=2", "dragonfly:4:4:4"])
-def test_a_large_gain_is_sure_and_a_random_placement_is_not(text, objective):
-    shape, traffic = mapping.read_shape(text), profile.read_traffic("stencil3d:4x4x4")
-    good, bad = (
-        mapping.map_to_shape(
-            shape, traffic, MapOptions(objective=objective, solver=solver, explained=True)
-        ).explanation.sensitivity
-        for solver in ("multilevel", "random")
-    )
-    assert good.better == 0
-    assert good.not_worse == good.draws == 100
-    assert bad.not_worse < 60
-    again = mapping.map_to_shape(
-        shape, traffic, MapOptions(objective=objective, solver="multilevel", explained=True)
-    )
-    assert again.explanation.sensitivity == good
-
-
-def test_draws_are_of_the_levels_numbers():
-    """A placement that has more at one level and less at another: 2 % better, so a toss-up."""
-    shape = mapping.read_shape("hierarchy:2:2,bandwidth=10:10.2,latency=0:0")
-    traffic = profile.read_traffic("ring:2,bytes=1e6")
-    slots = [np.array(each, np.uint32) for each in ([0, 2], [0, 1])]
-    found = explain_slots(shape, traffic, slots, objective="congestion", seed=1).sensitivity
-    assert found.candidates == 2
-    assert found.better == 0, "the device uplinks limit both"
-    shape = mapping.read_shape("hierarchy:2:2,bandwidth=10:9.8,latency=0:0")
-    found = explain_slots(shape, traffic, slots, objective="congestion", seed=1).sensitivity
-    assert found.better == 1
-    assert 30 < found.not_worse < 70
-    assert 0.05 < found.worst_loss < 0.25
-
-
 def test_a_gain_that_is_not_worth_it_keeps_the_default():
     shape, traffic = mapping.read_shape("hierarchy:4:8:8"), profile.read_traffic("stencil2d:8x16")
     plain = mapping.map_to_shape(shape, traffic, MapOptions(solver="multilevel"))
@@ -118,7 +84,6 @@ def test_a_gain_that_is_not_worth_it_keeps_the_default():
     assert kept.moved_ranks == 0
     assert kept.placed == kept.default
     assert any("not worth moving ranks" in note for note in kept.notes)
-    assert kept.explanation.sensitivity.better > 0
     assert kept.explanation.moved_pairs == 0
 
 

@@ -159,13 +159,17 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
         evaluations.append((str(path), evaluator.evaluate(devices)))
         times = default.predicted_s, evaluations[-1][1].predicted_s
         candidates.append(_candidate(path, placement, *times))
+    rows = [each.device_of_rank for _, each in evaluations]
+    premises = evaluation.premises_of_gains(used, evaluator, rows)
     return (
         candidates,
         lambda style: report.render_comparison_text(
-            evaluations, machine, traffic, style, metric=args.metric
+            evaluations, machine, traffic, style, metric=args.metric, premises=premises
         ),
         lambda: report.with_stack(
-            report.comparison_json(evaluations, machine, traffic, metric=args.metric),
+            report.comparison_json(
+                evaluations, machine, traffic, metric=args.metric, premises=premises
+            ),
             path_taken.stack,
         ),
     )

@@ -66,7 +66,7 @@ class MapCommand(Command):
         parser.add_argument(
             "--explain",
             action="store_true",
-            help="also say why: what moved, what was the bottleneck, how sensitive the choice is",
+            help="also say why: what moved, and what was the bottleneck",
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         predict_settings,
         unmeasured_pairs,
     )
+    from toposeat.evaluation.corners import premises_of_gains
     from toposeat.evaluation.evaluation import (
         Evaluator,
         assess,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toposeat import _core
 from toposeat.evaluation.evaluation import Evaluator
 from toposeat.evaluation.network import network_arrays
-from toposeat.model.premise import WORTH_SAYING, Assumed, Premise
+from toposeat.model.premise import WORTH_SAYING, Assumed, Premise, Premises
 from toposeat.model.topology import Topology
 
 MOST_MACHINES = 80  # 64 corners of six premises, and 16 points inside
@@ -118,6 +118,22 @@ class Machines:
             other = network_arrays(reading).network()
             times.append(_core.flow_time_each(other, flows, placements))
         return Outlook(premises=self.premises, factors=self.factors, times=np.stack(times))
+
+
+def premises_of_gains(
+    topology: Topology,
+    evaluator: Evaluator,
+    placements: Sequence[Sequence[int]],
+    readings: Sequence[Topology] = (),
+) -> tuple[Premises, ...]:
+    """What the gain of each placement over the first depends on."""
+    rows = np.array(placements, np.uint32)
+    outlook = Machines(evaluator, rows, readings).outlook(rows)
+    gains = outlook.gains()
+    return tuple(
+        Premises(assumed=outlook.assumed(topology, gains[:, at]), gain_range=outlook.gain_range(at))
+        for at in range(len(placements))
+    )
 
 
 def _used_pairs(evaluator: Evaluator, placements: NDArray[np.uint32]) -> NDArray[np.bool_]:

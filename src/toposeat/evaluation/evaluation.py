@@ -135,11 +135,15 @@ def evaluate(
 
 def assess(topology: Topology, traffic: Traffic, device_of_rank: Sequence[int]) -> MappingResult:
     """A given placement beside the default, in the form of a mapping result without a proof."""
+    from toposeat.evaluation.corners import premises_of_gains  # noqa: PLC0415
+
     evaluator = Evaluator(topology, traffic)
-    placed = evaluator.evaluate(device_of_rank)
+    placed, default = evaluator.evaluate(device_of_rank), evaluator.evaluate_default()
+    rows = (default.device_of_rank, placed.device_of_rank)
     return MappingResult(
         device_of_rank=placed.device_of_rank,
-        default=evaluator.evaluate_default(),
+        default=default,
+        premises=premises_of_gains(topology, evaluator, rows)[1],
         placed=placed,
         certificate=Certificate(
             objective="time",

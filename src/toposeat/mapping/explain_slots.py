@@ -1,19 +1,15 @@
-"""Why this placement of a large job: what moved between levels, the bottleneck, how sure it is."""
+"""Why this placement of a large job: what moved between levels, and the bottleneck."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation import compile_traffic
-from toposeat.evaluation.spread import STATED_SPREAD
 from toposeat.mapping.link_levels import LinkLevels
-from toposeat.mapping.sensitivity import DRAWS, Spreads, weigh, without_ties
 from toposeat.mapping.shapes import Shape
-from toposeat.model.explanation import PairLoad, Sensitivity
+from toposeat.model.explanation import PairLoad
 from toposeat.model.scale_result import LevelMove, ScaleBottleneck, ScaleExplanation
 from toposeat.model.traffic import PairTable, Traffic
 
@@ -28,25 +24,21 @@ _Floats = NDArray[np.float64]
 def explain_slots(
     shape: Shape,
     traffic: Traffic,
-    placements: Sequence[_Slots],
-    *,
-    objective: str,
-    seed: int,
+    placed: _Slots,
+    default: _Slots,
 ) -> ScaleExplanation:
-    """Compare a placement with the default and with other candidates.
+    """Compare a placement with the default.
 
     Time and memory grow with pairs that talk and with links, for each placement.
 
     Args:
         shape: the machine.
         traffic: who talks to whom.
-        placements: slots of the ranks: as placed, the default, and other candidates.
-        objective: what "better" means when numbers move.
-        seed: of the draws.
+        placed: slots of the ranks.
+        default: those of the default.
     """
-    work = _Explainer(shape, traffic, objective)
-    views = [work.look(slots) for slots in placements]
-    after, before = views[:2]
+    work = _Explainer(shape, traffic)
+    after, before = work.look(placed), work.look(default)
     moved = before.levels != after.levels
     moves = work.moves(before, after, moved)
     return ScaleExplanation(
@@ -56,9 +48,6 @@ def explain_slots(
         moved_bytes=int(work.table.bytes[moved].sum()),
         before=work.bottleneck(before),
         after=work.bottleneck(after),
-        sensitivity=work.sensitivity(
-            views, seed, same=np.array_equal(placements[0], placements[1])
-        ),
     )
 
 
@@ -78,12 +67,11 @@ _Use = tuple[NDArray[np.uint32], NDArray[np.uint8], _Floats]
 
 
 class _Explainer:
-    def __init__(self, shape: Shape, traffic: Traffic, objective: str) -> None:
+    def __init__(self, shape: Shape, traffic: Traffic) -> None:
         self.table: PairTable = traffic.mapped_table()
         self._flows = compile_traffic(traffic)
         self._machine = shape.machine
         self._capacities = shape.machine.capacities
-        self._objective = objective
         links = shape.link_levels()
         self._names = links.names
         self._bit_of_link = _numbers(links, hops_only=True)
@@ -138,60 +126,6 @@ class _Explainer:
                 for pair in heaviest
             ),
         )
-
-    def sensitivity(self, views: Sequence[_View], seed: int, *, same: bool) -> Sensitivity:
-        """Of machines whose levels' numbers were drawn: all links of a level move together."""
-        terms = _Terms(views, self.table.bytes.astype(np.float64), self._objective)
-        rows = without_ties(range(len(views)), terms.values(None))
-        generator = np.random.default_rng(seed)
-        return weigh(
-            terms.values(None)[rows],
-            (terms.values(generator)[rows] for _ in range(DRAWS)),
-            Spreads(stated=STATED_SPREAD, recorded=None, is_any_assumed=True),
-            count=len(rows) - same,
-        )
-
-
-class _Terms:
-    """What the objective of each placement is made of, and the objective when that moves.
-
-    Congestion: the busiest link of each level. Time: that, the longest flow alone, and the latency.
-    Cost: what routes over the same levels cost together.
-    """
-
-    def __init__(self, views: Sequence[_View], nbytes: _Floats, objective: str) -> None:
-        self._objective = objective
-        if objective == "cost":
-            kinds = np.unique(np.concatenate([view.levels for view in views]))
-            self._parts = np.stack(
-                [
-                    np.bincount(
-                        np.searchsorted(kinds, view.levels),
-                        weights=nbytes * view.distance,
-                        minlength=len(kinds),
-                    )
-                    for view in views
-                ]
-            )
-            return
-        self._parts = np.stack([view.seconds for view in views])
-        is_time = objective == "time"
-        self._alone = np.array([view.figures.alone_s if is_time else 0.0 for view in views])
-        self._latency = np.array([view.figures.latency_s if is_time else 0.0 for view in views])
-
-    def values(self, generator: np.random.Generator | None) -> _Floats:
-        """Of each placement; by the numbers as they stand without a generator."""
-
-        def factor(count: int) -> _Floats:
-            if generator is None:
-                return np.ones(count)
-            return 1 + STATED_SPREAD * generator.uniform(-1, 1, count)
-
-        if self._objective == "cost":
-            return np.asarray(self._parts @ factor(self._parts.shape[1]))
-        busiest = (self._parts / factor(self._parts.shape[1])).max(axis=1, initial=0.0)
-        alone, latency = self._alone / factor(1), self._latency * factor(1)
-        return np.asarray(np.maximum(busiest, alone) + latency)
 
 
 def _numbers(links: LinkLevels, *, hops_only: bool) -> NDArray[np.uint32]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 
 from toposeat import _core
 from toposeat.errors import ToposeatError
@@ -14,12 +13,11 @@ from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
-from toposeat.model.map_options import OBJECTIVES, MapOptions
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
 BUDGET_S = 1.0  # where the options name none
-_RUNNER_UP_S = 0.2  # of search for each runner-up of an explanation
 _TOLERANCE = 1e-9  # of values computed in another order
 _FIXED = ("default", "random")  # one placement, whatever it is worth
 
@@ -78,13 +76,9 @@ def map_traffic(
     placed, kept = _worth_moving(evaluator, default, choice, options)
     explanation = None
     if options.explained:
-        others = _runners_up(problem, evaluator, options, min(budget_s, _RUNNER_UP_S))
-        others.insert(0, answer.device_of_rank)
         from toposeat.mapping.explain import explain  # noqa: PLC0415
 
-        explanation = explain(
-            topology, evaluator, (default, placed), others, options, permits=problem.permits
-        )
+        explanation = explain(topology, evaluator, (default, placed))
     return MappingResult(
         device_of_rank=placed.device_of_rank,
         default=default,
@@ -126,17 +120,6 @@ def _worth_moving(
     if why and options.solver not in _FIXED:
         return default, [why]
     return found, []
-
-
-def _runners_up(
-    problem: Problem, evaluator: Evaluator, options: MapOptions, budget_s: float
-) -> list[list[int]]:
-    """What a short search finds for each objective: placements that might have been chosen."""
-    searches = [replace(options, objective=each, solver="search") for each in OBJECTIVES]
-    return [
-        _core.map_ranks(problem.request(evaluator, each, budget_s=budget_s)).device_of_rank
-        for each in searches
-    ]
 
 
 def _certificate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,19 +23,6 @@ class Problem:
     pins: list[tuple[int, int]]
     allowed: list[list[int]]  # by rank, empty: all; no entry at all if no rank is restricted
     hosts: list[int]  # of every device of the topology
-
-    def permits(self, device_of_rank: Sequence[int]) -> bool:
-        """Whether a placement keeps to devices, pins, allowed devices and slots."""
-        room = Counter(dict(zip(self.devices, self.slots, strict=True)))
-        room.subtract(device_of_rank)
-        return (
-            min(room.values()) >= 0
-            and all(device_of_rank[rank] == device for rank, device in self.pins)
-            and all(
-                not mine or device in mine
-                for device, mine in zip(device_of_rank, self.allowed, strict=False)
-            )
-        )
 
     def request(
         self,

@@ -9,9 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
@@ -34,7 +31,6 @@ SCALE_SOLVERS = ("auto", "multilevel", "scotch", "default", "random")
 SCALE_BUDGET_S = 10.0  # where the options name none
 
 _FIXED = ("default", "random")  # one placement, whatever it is worth
-_RUNNERS_UP = 6  # candidates that an explanation compares with
 
 Progress = Callable[[str, float], None]
 
@@ -99,13 +95,7 @@ def map_to_shape(
         slots, placed, kept = evaluator.default, default, True
     explanation = None
     if options.explained:
-        explanation = explain_slots(
-            shape,
-            traffic,
-            [slots, evaluator.default, *_runners_up(answer, slots, options.objective)],
-            objective=options.objective,
-            seed=options.seed,
-        )
+        explanation = explain_slots(shape, traffic, slots, evaluator.default)
     return ScaleResult(
         shape=shape.text,
         slots=shape.slots,
@@ -137,26 +127,6 @@ def _check_options(options: MapOptions) -> None:
             "a metric or constraints need a topology with devices, not the shape of a machine",
             hint="leave them out, or give a topology",
         )
-
-
-def _runners_up(
-    answer: _core.LargeAnswer, slots: NDArray[np.uint32], objective: str
-) -> list[NDArray[np.uint32]]:
-    """The best other candidates by the objective, but for the default."""
-
-    def value(at: int) -> float:
-        each = answer.candidates[at]
-        figures = {"cost": each.cost, "congestion": each.busiest_s, "time": each.predicted_s}
-        return figures[objective]
-
-    found = []
-    for at in sorted(range(1, len(answer.candidates)), key=value):
-        other = answer.slots_of(at)
-        if not np.array_equal(other, slots):
-            found.append(other)
-        if len(found) == _RUNNERS_UP:
-            break
-    return found
 
 
 def seat_slots(

@@ -1,4 +1,4 @@
-"""Why a placement: what it moved, what limits it, and how sure the choice is."""
+"""Why a placement: what it moved, and what limits it."""
 
 from __future__ import annotations
 
@@ -49,28 +49,6 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sensitivity:
-    """How the placement fares when every capacity and latency moves by its spread.
-
-    Candidates that are as good as the numbers stand are not counted: ties say nothing. `better` of
-    them are better than the placement as the numbers stand (than a random or default one, or one
-    that was kept because the gain was too small). Of `draws` machines, on `best` no other of the
-    `candidates` was better by the objective, and on `not_worse` the default was not better.
-    `worst_loss` is the largest value of placed / best candidate - 1 over all draws.
-    """
-
-    draws: int
-    candidates: int
-    better: int
-    best: int
-    not_worse: int
-    worst_loss: float
-    stated_spread: float  # of numbers whose spread is not recorded
-    recorded_spread: tuple[float, float] | None  # least and largest of those recorded
-    is_any_assumed: bool  # whether there are numbers without a recorded spread
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
     """Of a mapping result. `moves` are the heaviest pairs of `moved_pairs` in all."""
 
@@ -79,4 +57,3 @@ class Explanation:
     moved_bytes: int
     before: Bottleneck
     after: Bottleneck
-    sensitivity: Sensitivity | None  # None: the objective uses no number that has a spread

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from toposeat.model.premise import Premises
+
 
 class Severity(StrEnum):
     """How bad it is, worst last: a fault makes a machine unhealthy, what is untold incomplete."""
@@ -66,7 +68,8 @@ class Wiring:
 class PossibleGain:
     """What the best placement found saves of the default's time for one pattern; all predicted.
 
-    `bound_s` is a time that no placement can beat, None where none is known.
+    `bound_s` is a time that no placement can beat with nominal numbers, None where none is known;
+    `proved` says whether the best found is the best at every corner of what is assumed.
     """
 
     pattern: str
@@ -75,6 +78,7 @@ class PossibleGain:
     placed_s: float
     bound_s: float | None
     proved: bool
+    premises: Premises | None = None
 
     @property
     def share(self) -> float:
@@ -84,8 +88,11 @@ class PossibleGain:
     @property
     def share_bound(self) -> float | None:
         """Of the default's time that any placement could save at most."""
-        if self.proved or self.bound_s is None or self.default_s <= 0:
-            return self.share if self.proved else None
+        doubt = self.premises is not None and self.premises.is_doubtful
+        if self.proved:
+            return self.premises.gain_range[1] if self.premises else self.share
+        if doubt or self.bound_s is None or self.default_s <= 0:
+            return None
         return max(self.share, 1 - self.bound_s / self.default_s)
 
 

@@ -24,20 +24,16 @@ class Source(StrEnum):
 class Quantity:
     """A non-negative number and its source; the unit is in the name of the field that holds it.
 
-    `spread`, where it is known, is how far repeated measurements were apart, relative to `value`.
     `premises` names what an assumed number is proportional to: premises of its topology.
     """
 
     value: float
     source: Source = Source.NOMINAL
-    spread: float | None = None
     premises: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.value < float("inf"):
             raise ValueError(f"expected a finite number >= 0, got {self.value}")
-        if self.spread is not None and not 0 <= self.spread < float("inf"):
-            raise ValueError(f"expected a finite spread >= 0, got {self.spread}")
 
 
 def nominal(value: float) -> Quantity:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.explanation import PairLoad, Sensitivity
+from toposeat.model.explanation import PairLoad
 from toposeat.model.topology import LinkKind
 
 
@@ -92,8 +92,7 @@ class ScaleBottleneck:
 class ScaleExplanation:
     """Why a placement of a large job: `moves` are those of most bytes of `kinds_of_moves`.
 
-    A pair of ranks counts as moved if its route uses other levels than before. `sensitivity` is of
-    machines on which the numbers of each level, or the distance of each kind of route, move.
+    A pair of ranks counts as moved if its route uses other levels than before.
     """
 
     moves: tuple[LevelMove, ...]
@@ -102,7 +101,6 @@ class ScaleExplanation:
     moved_bytes: int
     before: ScaleBottleneck
     after: ScaleBottleneck
-    sensitivity: Sensitivity
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

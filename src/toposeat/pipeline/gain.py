@@ -70,7 +70,8 @@ def _gain(machine: Topology, pattern: str, words: str, budget_s: float) -> Possi
         default_s=result.default.predicted_s,
         placed_s=result.placed.predicted_s,
         bound_s=certificate.lower_bound,
-        proved=certificate.proved or result.uniform,
+        proved=certificate.word == "proved" or result.uniform,
+        premises=result.premises,
     )
 
 

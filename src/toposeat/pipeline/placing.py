@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from toposeat import launch, mapping
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
+from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
@@ -37,7 +38,22 @@ def placement_of(
         **({"stack": stack} if stack else {}),
         "predicted_s_default": f"{result.default.predicted_s:.6g}",
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
+        **_range_of(result.premises),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     placement = mapping.seat_ranks(machine, traffic.ranks, result.device_of_rank, metadata=metadata)
     return launch.with_visibility(placement, traffic.device_choice)
+
+
+def _range_of(premises: Premises | None) -> dict[str, str]:
+    """What the placement's own header says of a gain that is in doubt."""
+    if premises is None or not (premises.is_doubtful or premises.untold_pairs):
+        return {}
+    low, high = premises.gain_range
+    decided_by = [each.what for each in premises.deciding]
+    if premises.untold_pairs:
+        decided_by.append("untold device links")
+    return {
+        "gain_range": f"{low:.3f} to {high:.3f} of the default's time",
+        "gain_depends_on": ", ".join(decided_by) or "assumed numbers",
+    }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toposeat.model.knowledge import Knowledge
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
+    from toposeat.model.premise import Premises
     from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting, Stack
     from toposeat.model.quantity import Quantity
     from toposeat.model.run_record import RunRecord
@@ -206,15 +207,23 @@ def comparison_json(
     traffic: Traffic,
     *,
     metric: str = "bandwidth",
+    premises: Sequence[Premises] = (),
 ) -> Json:
-    """Several placements side by side, all predicted; `metric` is that of their pairwise cost."""
+    """Several placements side by side, all predicted; `metric` is that of their pairwise cost.
+
+    `premises` are those of each gain over the first.
+    """
+    of_each = [*map(_plain, premises)] or [None] * len(evaluations)
     return {
         **_head("toposeat/comparison/1"),
         "topology": topology.name,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,
         "metric": metric,
-        "predicted": [{"name": name, **_plain(e)} for name, e in evaluations],
+        "predicted": [
+            {"name": name, **_plain(e), "premises": each}
+            for (name, e), each in zip(evaluations, of_each, strict=True)
+        ],
     }
 
 
@@ -307,6 +316,7 @@ def health_json(topology: Topology | None, health: Health) -> Json:
                 "gain_share": gain.share,
                 "gain_share_bound": gain.share_bound,
                 "proved": gain.proved,
+                "premises": _plain(gain.premises),
             }
             for gain in health.gains
         ],

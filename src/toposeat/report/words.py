@@ -9,7 +9,7 @@ from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.placement import Placement
-from toposeat.model.premise import Premise
+from toposeat.model.premise import Premise, Premises
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,
@@ -199,6 +199,11 @@ def premise_words(premise: Premise) -> str:
     )
 
 
+def assumed_lines(topology: Topology) -> list[str]:
+    """Each premise of a machine, and where its interval comes from."""
+    return [f"{premise_words(each)}: {clean(each.source)}" for each in topology.premises]
+
+
 def link_source_words(topology: Topology) -> str:
     """`12 links measured, 3 nominal`, by the source of their capacities."""
     counts = Counter(link.forward_bytes_per_s.source for link in topology.links)
@@ -312,8 +317,13 @@ def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> st
     """What was proved, as one sentence (plus the solver's reason)."""
     goal = objective_words(certificate.objective, metric)
     value = format_objective(certificate.objective, certificate.value, metric)
-    if certificate.proved:
+    if certificate.word == "proved":
         sentence = f"Proved optimal for {goal} ({value}): no placement has a lower value."
+    elif certificate.word == "bounded":
+        sentence = (
+            f"Bounded for {goal} ({value}): with nominal numbers no placement has a lower value,"
+            " with other assumed numbers one may."
+        )
     elif certificate.gap is not None and certificate.lower_bound is not None:
         bound = format_objective(certificate.objective, certificate.lower_bound, metric)
         sentence = (
@@ -324,6 +334,29 @@ def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> st
         sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
     reason = clean(certificate.reason).rstrip(".")
     return f"{sentence} Because: {reason}." if reason else sentence
+
+
+def range_words(premises: Premises | None) -> str | None:
+    """The range of the gain, and what it depends on; None where neither is in doubt."""
+    if premises is None or not (premises.is_doubtful or premises.untold_pairs):
+        return None
+    what = [premise_words(each) for each in premises.deciding]
+    if premises.untold_pairs:
+        pairs = plural(len(premises.untold_pairs), "pair")
+        what.append(f"whether device links join {pairs} of GPUs, which no source tells")
+    depends = f", depending on {'; '.join(what)}" if what else ""
+    return (
+        f"saves {gain_range_words(premises)} of the default's link time{depends}."
+        " `toposeat measure` settles it."
+    )
+
+
+def gain_range_words(premises: Premises) -> str:
+    """`8 % to 50 %`; a negative share is a loss."""
+    low, high = premises.gain_range
+    if not premises.is_doubtful:
+        return format_percent(high)
+    return f"{format_percent(low)} to {format_percent(high)}"
 
 
 def busiest_words(topology: Topology, evaluation: Evaluation) -> str:
@@ -365,19 +398,23 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
     return f"{start}, so expect at most about {three_digits(at_most)}x."
 
 
+KEPT = "kept the default"  # how a note begins that says why a placement was not taken
+
+
 def verdict_words(result: MappingResult) -> str:
     """The outcome in one sentence."""
     if is_default_kept(result):
         goal = objective_words(result.objective, result.metric)
         if result.uniform:
             return f"Nothing to gain from order: every placement has the same {goal} here."
-        if result.certificate.proved:
+        if result.certificate.word == "proved":
             return (
                 f"No gain: the default placement is kept, because it is proved optimal for {goal}."
             )
-        return (
-            f"No gain: the default placement is kept, because nothing better was found for {goal}."
-        )
+        why = f"nothing better was found for {goal}"
+        if any(note.startswith(KEPT) for note in result.notes):
+            why = "what was found for it is not sure to be worth it"
+        return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(*figure) for figure in _figures_of_merit(result))
     return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."

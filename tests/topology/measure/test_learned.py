@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
-from toposeat.evaluation.spread import SPREAD_KEY, SpreadMachine
-from toposeat.model.files import decode_json, encode_json
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
@@ -24,8 +22,6 @@ from toposeat.topology.measure import (
     with_results,
 )
 from toposeat.topology.measure.learned import drift
-from toposeat.topology.measure.results import LATENCY_BYTES
-from toposeat.topology.merge import merge_topologies
 
 
 def measured(machine: Topology, **options: object) -> tuple[FakeWorkers, PairResults]:
@@ -150,38 +146,3 @@ def test_measured_again_the_new_numbers_count_and_the_drift_is_said() -> None:
     assert cap is not None
     assert cap.value == pytest.approx(again.bandwidth("get")[0, 1], rel=1e-6)
     assert any("pairs differ by more than 10%" in line for line in after.report)
-
-
-def test_measured_numbers_keep_how_far_repeats_were_apart() -> None:
-    """Each route that of its own transfers; the machine the median of all large ones."""
-    base = read_topology("dgx-1v")
-    workers, results = measured(base)
-    for (i, j, protocol, size), each in list(results.of.items()):
-        apart = 0.25 if size == LATENCY_BYTES else 0.1 if i == 0 else 0.02
-        best = each.best * (1.01 if i == 0 else 1)  # pairs with one curve move together
-        times = (best, best * (1 + apart), best * (1 + 2 * apart))
-        results.of[i, j, protocol, size] = replace(each, seconds=times)
-    facts = facts_of_measurement(workers.pci, results, "get")
-    machine = with_results(measured_topology(base, facts, []), workers.pci, results, "get")
-    assert float(machine.metadata[SPREAD_KEY]) == pytest.approx(0.02)
-    for route in machine.routes:
-        if route.source.startswith("gpu") and route.target.startswith("gpu"):
-            cap, latency = route.cap_bytes_per_s, route.latency_s
-            assert cap is not None
-            assert latency is not None
-            assert cap.spread == pytest.approx(0.1 if route.source == "gpu0" else 0.02)
-            assert latency.spread == pytest.approx(0.25)
-    assert (
-        decode_json(encode_json(machine, schema="test"), Topology, schema="test", path="x")
-        == machine
-    )
-    spread = SpreadMachine(machine)
-    assert spread.recorded == (pytest.approx(0.02), pytest.approx(0.25))
-    drawn = spread.draw(np.random.default_rng(1))
-    before, after = (each.cap.reshape(8, 8) for each in (spread.middle, drawn))
-    assert 0.05 < abs(after[0, 1:] / before[0, 1:] - 1).max() <= 0.1
-    assert abs(after[1, 2:] / before[1, 2:] - 1).max() <= 0.02
-    other = facts_of_measurement(workers.pci, PairResults(8), "get")
-    merged = merge_topologies([machine, replace(other, numbers=(), origin="nothing new")], "both")
-    assert merged.metadata[SPREAD_KEY] == machine.metadata[SPREAD_KEY]
-    assert [r.cap_bytes_per_s for r in merged.routes] == [r.cap_bytes_per_s for r in machine.routes]

@@ -17,6 +17,7 @@ from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.units import format_bytes, format_seconds, plural
 from toposeat.report.words import (
     certificate_words,
+    range_words,
     table_rows,
     topology_sentence,
     traffic_sentence,
@@ -64,6 +65,7 @@ def _(placement: Placement) -> str:
 @notebook_html.register
 def _(result: MappingResult) -> str:
     sentences = [verdict_words(result), certificate_words(result.certificate, result.metric)]
+    sentences += filter(None, [range_words(result.premises)])
     devices = ", ".join(map(str, result.device_of_rank[:_MOST_SEATS]))
     more = ", ..." if len(result.device_of_rank) > _MOST_SEATS else ""
     sentences += [f"Device of rank 0, 1, ...: {devices}{more}", *result.notes]

@@ -22,9 +22,11 @@ from toposeat.report.svg.element import Markup, style_sheet
 from toposeat.report.text.run import verification_words
 from toposeat.report.units import format_seconds, plural
 from toposeat.report.words import (
+    assumed_lines,
     certificate_words,
     is_default_kept,
     outcome_word,
+    range_words,
     remarks,
     run_share_words,
     topology_sentence,
@@ -165,10 +167,12 @@ def _facts(section: Section) -> Facts:
 def _mapping(result: MappingResult, topology: Topology, traffic: Traffic) -> View:
     share = run_share_words(result, traffic)
     certificate = certificate_words(result.certificate, result.metric)
+    range_of_gain = range_words(result.premises)
+    doubt = f"Range: {range_of_gain}" if range_of_gain else None
     return {
         "outcome": "kept" if is_default_kept(result) else outcome_word(result),
         "verdict": verdict_words(result),
-        "remarks": [certificate, *filter(None, [share]), *result.notes],
+        "remarks": [certificate, *filter(None, [doubt, share]), *result.notes],
         "stacked": len(topology.hosts) > 1,
         "before_after": tables.before_after(result),
         "busiest": tables.busiest_sentence(result, topology),
@@ -198,7 +202,12 @@ def _run(run: RunRecord) -> View:
 
 def _provenance(topology: Topology, traffic: Traffic | None) -> View:
     doubts = [*topology.report, *(traffic.report if traffic is not None else ())]
-    listed = (("Doubts", doubts), ("Sources", topology.sources), ("Remarks", remarks(topology)))
+    listed = (
+        ("Doubts", doubts),
+        ("Assumed", assumed_lines(topology)),
+        ("Sources", topology.sources),
+        ("Remarks", remarks(topology)),
+    )
     return {
         "origin": f"Topology read from: {topology.origin}.",
         "counts": tables.count_sentence(topology),

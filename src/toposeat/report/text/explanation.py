@@ -7,7 +7,7 @@ from collections import Counter
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.explanation import Bottleneck, Explanation, Sensitivity
+from toposeat.model.explanation import Bottleneck, Explanation
 from toposeat.model.scale_result import ScaleBottleneck, ScaleExplanation
 from toposeat.model.topology import Topology
 from toposeat.report.text.console import columns, labelled
@@ -15,7 +15,6 @@ from toposeat.report.units import (
     clean,
     format_bytes,
     format_count,
-    format_percent,
     format_seconds,
     plural,
 )
@@ -23,7 +22,7 @@ from toposeat.report.words import link_medium, link_words
 
 
 def explanation_parts(explanation: Explanation, topology: Topology) -> list[RenderableType]:
-    """Bottlenecks, moves and sensitivity."""
+    """Bottlenecks and moves."""
     parts: list[RenderableType] = [
         labelled("Before", bottleneck_words(explanation.before, topology)),
         labelled("After", bottleneck_words(explanation.after, topology)),
@@ -50,7 +49,6 @@ def explanation_parts(explanation: Explanation, topology: Topology) -> list[Rend
         ]
     else:
         parts.append(labelled("Moved", "no pair of ranks uses other links than before"))
-    parts.append(labelled("Sure?", sensitivity_words(explanation.sensitivity)))
     return [*parts, Text("")]
 
 
@@ -83,8 +81,8 @@ def _load_words(link: str, bottleneck: Bottleneck | ScaleBottleneck) -> str:
     )
 
 
-def scale_explanation_parts(explanation: ScaleExplanation, objective: str) -> list[RenderableType]:
-    """Bottlenecks, traffic that moved between levels, what was proved, and sensitivity."""
+def scale_explanation_parts(explanation: ScaleExplanation) -> list[RenderableType]:
+    """Bottlenecks, traffic that moved between levels, and what was proved."""
     parts: list[RenderableType] = [
         labelled(name, _scale_bottleneck_words(bottleneck))
         for name, bottleneck in (("Before", explanation.before), ("After", explanation.after))
@@ -111,11 +109,9 @@ def scale_explanation_parts(explanation: ScaleExplanation, objective: str) -> li
         ]
     else:
         parts.append(labelled("Moved", "no pair of ranks uses links of other levels than before"))
-    what = "kind of route's distance" if objective == "cost" else "level's bandwidth and latency"
     parts.append(
         labelled("Bound", "no bound is known for large machines: the best found, not proved")
     )
-    parts.append(labelled("Sure?", sensitivity_words(explanation.sensitivity, what)))
     return parts
 
 
@@ -127,43 +123,6 @@ def _scale_bottleneck_words(bottleneck: ScaleBottleneck) -> str:
 
 def _level_words(levels: tuple[str, ...]) -> str:
     return ", ".join(levels) or "same device"
-
-
-def sensitivity_words(sensitivity: Sensitivity | None, what: str = "capacity and latency") -> str:
-    """How often the placement stays the best when the machine's numbers move by their spread."""
-    if sensitivity is None:
-        return "the distance metric uses no measured numbers, so none is varied"
-    if sensitivity.candidates == 1:
-        return "every candidate has the same value of the objective, so none is compared"
-    spread = spread_words(sensitivity)
-    behind = ""
-    if sensitivity.best < sensitivity.draws:
-        behind = f" (otherwise at most {format_percent(sensitivity.worst_loss)} behind)"
-    is_best = "stays the best" if not sensitivity.better else "is the best"
-    candidates = plural(sensitivity.candidates, "candidate")
-    as_it_stands = (
-        f"With unchanged numbers, {sensitivity.better} of {candidates}"
-        f" {'are' if sensitivity.better > 1 else 'is'} better. "
-        if sensitivity.better
-        else ""
-    )
-    return (
-        f"{as_it_stands}With every {what} moved by up to {spread}, it {is_best} of"
-        f" {candidates} in {sensitivity.best} of"
-        f" {sensitivity.draws} draws{behind} and is no worse than the default in"
-        f" {sensitivity.not_worse} of {sensitivity.draws}"
-    )
-
-
-def spread_words(sensitivity: Sensitivity) -> str:
-    """`+-0.5 % to 4 % (as measured)`, `+-10 % (assumed)`, or both."""
-    words = []
-    if sensitivity.recorded_spread is not None:
-        least, most = map(format_percent, sensitivity.recorded_spread)
-        words.append(f"+-{most if least == most else f'{least} to {most}'} (as measured)")
-    if sensitivity.is_any_assumed:
-        words.append(f"+-{format_percent(sensitivity.stated_spread)} (assumed)")
-    return " or ".join(words)
 
 
 def _route_words(links: tuple[str, ...], topology: Topology) -> str:

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
+from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural
-from toposeat.report.words import topology_sentence
+from toposeat.report.words import gain_range_words, premise_words, topology_sentence
 
 WORTH_NAMING = 0.01  # of the default's time
 _MOST_GAINS = 5
@@ -75,10 +76,13 @@ def gain_words(gains: Sequence[PossibleGain], wiring: Wiring) -> str:
         sure = ", proved for each" if proved else ""
         return f"nothing to gain: below 1 % of link time {tried}{sure} (predicted)"
     count = sum(gain.share >= WORTH_NAMING for gain in gains)
-    return (
-        f"up to {format_percent(best.share)} of link time: {best.words} (predicted;"
-        f" {count} {tried} gain from it)"
-    )
+    saved = f"up to {format_percent(best.share)}"
+    depends = ""
+    if best.premises is not None and best.premises.is_doubtful:
+        saved = gain_range_words(best.premises)
+        what = "; ".join(premise_words(each) for each in best.premises.deciding)
+        depends = f", depending on {what}" if what else ""
+    return f"{saved} of link time: {best.words} (predicted; {count} {tried} gain from it){depends}"
 
 
 def _gain_table(gains: Sequence[PossibleGain]) -> Table:
@@ -88,13 +92,21 @@ def _gain_table(gains: Sequence[PossibleGain]) -> Table:
             format_seconds(gain.default_s),
             format_seconds(gain.placed_s),
             format_percent(gain.share),
+            _range_cell(gain.premises),
             "?" if gain.share_bound is None else format_percent(gain.share_bound),
         )
         for gain in gains
     ]
     return columns(
-        ("predicted for", "default", "best found", "saves", "at most"), rows, right=(1, 2, 3, 4)
+        ("predicted for", "default", "best found", "saves", "may save", "at most"),
+        rows,
+        right=(1, 2, 3, 4, 5),
+        only_used=True,
     )
+
+
+def _range_cell(premises: Premises | None) -> str:
+    return gain_range_words(premises) if premises is not None and premises.is_doubtful else "-"
 
 
 def _finding(finding: Finding) -> Table:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
+from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
@@ -23,6 +24,7 @@ from toposeat.report.words import (
     moved_ranks,
     moved_words,
     placement_rows,
+    range_words,
     run_share_words,
     table_rows,
     topology_sentence,
@@ -48,6 +50,9 @@ def render_mapping_text(
         labelled("Verdict", verdict_words(result)),
         labelled("Proof", certificate_words(result.certificate, result.metric)),
     ]
+    range_of_gain = range_words(result.premises)
+    if range_of_gain:
+        parts.append(labelled("Range", range_of_gain))
     share = run_share_words(result, traffic)
     if share:
         parts.append(labelled("Reach", share))
@@ -141,10 +146,11 @@ def render_comparison_text(
     style: TextStyle = PLAIN,
     *,
     metric: str = "bandwidth",
+    premises: Sequence[Premises] = (),
 ) -> str:
     """Several placements side by side; the first is the one the others are compared with.
 
-    `metric` is that of their pairwise cost.
+    `metric` is that of their pairwise cost, `premises` are those of each gain over the first.
     """
     base = evaluations[0][1]
     rows = []
@@ -176,4 +182,11 @@ def render_comparison_text(
         ),
         Text(f"relative: link time over that of {clean(evaluations[0][0])}; nothing was measured"),
     ]
+    ranges = [
+        (f"  {clean(name)}", words)
+        for (name, _), each in zip(evaluations, premises, strict=False)
+        if (words := range_words(each))
+    ]
+    if ranges:
+        parts += [Text("Range"), _without_header(ranges)]
     return lay_out(parts, style)

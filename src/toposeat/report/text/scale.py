@@ -40,7 +40,7 @@ def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle = 
         labelled("Verdict", scale_verdict(result)),
     ]
     if result.explanation is not None:
-        parts += ["", *scale_explanation_parts(result.explanation, result.objective)]
+        parts += ["", *scale_explanation_parts(result.explanation)]
     if result.candidates:
         rows = _candidates(result)
         parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]

@@ -17,7 +17,7 @@ from toposeat.report.units import clean, format_bytes, format_rate, format_secon
 from toposeat.report.words import (
     LINK_WORDS,
     PATH_CLASS_WORDS,
-    premise_words,
+    assumed_lines,
     quantity_counts,
     remarks,
     topology_sentence,
@@ -57,10 +57,9 @@ def render_topology_text(
 def _provenance(topology: Topology) -> list[RenderableType]:
     """Who published the numbers, what was assumed, what is hidden or doubtful."""
     parts: list[RenderableType] = []
-    assumed = [f"{premise_words(each)}: {clean(each.source)}" for each in topology.premises]
     for title, lines in (
         ("Sources", topology.sources),
-        ("Assumed", assumed),
+        ("Assumed", assumed_lines(topology)),
         ("Remarks", remarks(topology)),
     ):
         if lines:

@@ -163,13 +163,6 @@ class PairResults:
         found = [t.spread for t in self.of.values() if t.bytes >= SMALL_BYTES]
         return statistics.median(found) if found else float("nan")
 
-    def spread_of(
-        self, source: int, target: int, protocol: str, size: int, *, at_once: bool = False
-    ) -> float | None:
-        """How far the median of a pair's transfers is from the fastest; None if it has but one."""
-        found = (self.both if at_once else self.of).get((source, target, protocol, size))
-        return found.spread if found is not None and len(found.seconds) > 1 else None
-
     def pairs(self) -> Iterator[tuple[int, int]]:
         """All ordered pairs."""
         for i in range(self.count):

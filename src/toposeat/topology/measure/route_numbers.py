@@ -1,4 +1,4 @@
-"""Measured numbers that a topology's routes keep: curves by protocol, both directions, spreads."""
+"""Measured numbers that a topology's routes keep: curves by protocol, both directions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from toposeat.evaluation.route_numbers import walk
-from toposeat.evaluation.spread import SPREAD_KEY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.topology.graph.staged_routes import ways_to_memory
 from toposeat.topology.measure.learned import at_least, numbers_of
-from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, PROTOCOLS, PairResults
+from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.premises import without_premises
 
 # Where host memory may be, the likeliest first.
@@ -27,9 +26,7 @@ def with_results(
     """The machine whose routes keep what was measured of them.
 
     That is: the curve of every protocol, and of earlier measured ones that were not measured now;
-    what the two directions of a pair reach together where they hinder each other; how far repeats
-    were apart (of 4 MiB for a bandwidth, of 8 bytes for a latency). Capacities that were concluded
-    from several pairs have the machine's spread, the median over all large transfers. Staged copies
+    and what the two directions of a pair reach together where they hinder each other. Staged copies
     use the links to the host memory near the receiver and down from there, where the graph shows
     that way. Where every pair was measured, nothing is assumed any more: what no transfer met does
     not limit them.
@@ -41,7 +38,6 @@ def with_results(
         protocol: that the routes' own numbers are of; "staged" where a pair has no other.
     """
     number = numbers_of(topology, pci)
-    used = results.bandwidth(protocol)
     limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}
     kinds = {component.kind for component in topology.components}
     memory = next((kind for kind in _MEMORY if kind in kinds), ComponentKind.NUMA)
@@ -62,40 +58,19 @@ def with_results(
                     links=way or None,
                     combined_bytes_per_s=limits[name].get((i, j)),
                 )
-        own = protocol if not np.isnan(used[i, j]) else "staged"
-        both = [
-            results.spread_of(*ends, own, LARGE_BYTES, at_once=True) for ends in ((i, j), (j, i))
-        ]
         return replace(
             route,
             curve=curves[protocol] or curves["staged"] or route.curve,
-            cap_bytes_per_s=_spread_by(
-                route.cap_bytes_per_s, results.spread_of(i, j, own, LARGE_BYTES)
-            ),
-            latency_s=_spread_by(route.latency_s, results.spread_of(i, j, own, LATENCY_BYTES)),
-            combined_bytes_per_s=_spread_by(
-                limits[protocol].get((i, j), route.combined_bytes_per_s),
-                max((s for s in both if s is not None), default=None),
-            ),
+            combined_bytes_per_s=limits[protocol].get((i, j), route.combined_bytes_per_s),
             protocols=tuple(protocols[each] for each in CopyProtocol if each in protocols) or None,
         )
 
-    metadata = {name: text for name, text in topology.metadata.items() if name != SPREAD_KEY}
-    if not np.isnan(typical := results.spread()):
-        metadata[SPREAD_KEY] = f"{typical:.4g}"
     routes = tuple(map(measured, topology.routes))
-    machine = _carrying(replace(topology, routes=routes, metadata=metadata), results, number)
+    machine = _carrying(replace(topology, routes=routes), results, number)
     unmeasured = np.isnan(results.bandwidth(protocol)) & np.isnan(results.bandwidth("staged"))
     np.fill_diagonal(unmeasured, val=False)
     is_whole = len(number) == len(topology.devices) and not unmeasured.any()
     return without_premises(machine) if is_whole else machine
-
-
-def _spread_by(number: Quantity | None, spread: float | None) -> Quantity | None:
-    """A measured number with its spread; others, and where none is known, as they are."""
-    if number is None or spread is None or number.source is not Source.MEASURED:
-        return number
-    return replace(number, spread=spread)
 
 
 def both_ways_limits(

@@ -188,9 +188,9 @@ class PairTables:
         """The route from device i to device j with its numbers; unknown ones stay as they were."""
         return replace(
             route,
-            cap_bytes_per_s=_newer(self.rate.quantity(i, j), route.cap_bytes_per_s),
-            combined_bytes_per_s=_newer(self.both.quantity(i, j), route.combined_bytes_per_s),
-            latency_s=_newer(self.latency.quantity(i, j), route.latency_s),
+            cap_bytes_per_s=self.rate.quantity(i, j) or route.cap_bytes_per_s,
+            combined_bytes_per_s=self.both.quantity(i, j) or route.combined_bytes_per_s,
+            latency_s=self.latency.quantity(i, j) or route.latency_s,
         )
 
     def on_device(self, device: Device, i: int) -> Device:
@@ -200,10 +200,3 @@ class PairTables:
             copy_bytes_per_s=self.rate.quantity(i, i) or device.copy_bytes_per_s,
             copy_latency_s=self.latency.quantity(i, i) or device.copy_latency_s,
         )
-
-
-def _newer(found: Quantity | None, old: Quantity | None) -> Quantity | None:
-    """What was found; the old one if that is the same number: it may know its spread."""
-    if found is None or (old and (found.value, found.source) == (old.value, old.source)):
-        return old
-    return found
