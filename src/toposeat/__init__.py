@@ -15,14 +15,13 @@ from toposeat.model.shown import Shown
 if TYPE_CHECKING:
     from toposeat.errors import ToposeatError
     from toposeat.evaluation.evaluation import evaluate
-    from toposeat.mapping.mapper import map_traffic
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.map_options import Constraints, MapOptions
     from toposeat.model.placement import Placement
     from toposeat.model.placement_file import load_placement, save_placement
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
-    from toposeat.pipeline.placing import placement_of
+    from toposeat.pipeline.placing import map_traffic, placement_of
     from toposeat.profile.sources import read_traffic
     from toposeat.topology.sources import read_topology
     from toposeat.topology.topology_file import save_topology

@@ -160,7 +160,12 @@ def _on_topology(args: argparse.Namespace) -> _Compared:
         times = default.predicted_s, evaluations[-1][1].predicted_s
         candidates.append(_candidate(path, placement, *times))
     rows = [each.device_of_rank for _, each in evaluations]
-    premises = evaluation.premises_of_gains(used, evaluator, rows)
+    premises = evaluation.premises_of_gains(
+        used,
+        evaluator,
+        rows,
+        [path_taken.machine_for(each, traffic) for each in topology.readings_of(machine)],
+    )
     return (
         candidates,
         lambda style: report.render_comparison_text(

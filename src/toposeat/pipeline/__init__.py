@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains
     from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
-    from toposeat.pipeline.placing import placement_of
+    from toposeat.pipeline.placing import map_traffic, placement_of
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
     from toposeat.pipeline.stack_path import (
         StackPath,

@@ -13,6 +13,7 @@ from toposeat import mapping, profile
 from toposeat.model.health import PossibleGain
 from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import Topology
+from toposeat.pipeline.placing import untold_of
 
 MAX_DEVICES = 128  # beyond, a verdict would take minutes
 _BUDGET_S = 0.2
@@ -31,7 +32,9 @@ def possible_gains(machine: Topology, *, budget_s: float = _BUDGET_S) -> tuple[P
     count = len(machine.devices)
     if not 2 <= count <= MAX_DEVICES or not machine.routes:
         return ()
-    gains = [_gain(machine, pattern, words, budget_s) for pattern, words in patterns_for(count)]
+    untold = untold_of(machine)
+    patterns = patterns_for(count)
+    gains = [_gain(machine, untold, pattern, words, budget_s) for pattern, words in patterns]
     return tuple(sorted(gains, key=lambda gain: -gain.share))
 
 
@@ -57,12 +60,12 @@ def patterns_for(ranks: int) -> Iterator[tuple[str, str]]:
         yield f"llm:tp=4,pp=1,dp={ranks // 4}", "language model, tensor-parallel groups of 4"
 
 
-def _gain(machine: Topology, pattern: str, words: str, budget_s: float) -> PossibleGain:
-    result = mapping.map_traffic(
-        machine,
-        profile.pattern_traffic(pattern),
-        MapOptions(budget_s=budget_s),
-    )
+def _gain(
+    machine: Topology, untold: mapping.Untold, pattern: str, words: str, budget_s: float
+) -> PossibleGain:
+    options = MapOptions(budget_s=budget_s)
+    traffic = profile.pattern_traffic(pattern)
+    result = mapping.map_traffic(machine, traffic, options, untold=untold)
     certificate = result.certificate
     return PossibleGain(
         pattern=pattern,

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from toposeat import launch, mapping
+from toposeat import launch, mapping, topology
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+
+
+def untold_of(machine: Topology) -> mapping.Untold:
+    """What the sources of a machine leave open beside numbers."""
+    pairs = topology.untold_pairs(machine)
+    return mapping.Untold(readings=topology.readings_of(machine), pairs=pairs)
+
+
+def map_traffic(
+    machine: Topology, traffic: Traffic, options: MapOptions | None = None
+) -> MappingResult:
+    """Choose a device for every rank, for all machines that the sources of this one allow.
+
+    `mapping.map_traffic` says more; that knows no other readings of the sources.
+    """
+    return mapping.map_traffic(machine, traffic, options, untold=untold_of(machine))
 
 
 def placement_of(

@@ -18,6 +18,7 @@ from toposeat.model.protocol import Stack, StackKind
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
 from toposeat.model.traffic import Traffic
+from toposeat.pipeline.placing import untold_of
 
 DIRECT = "direct"  # the name, beside those of the stacks, of copies straight between GPUs
 _UNTOLD = "nothing tells the MPI: no launch line, no --stack"
@@ -143,13 +144,11 @@ def map_on_path(
     traffic: Traffic,
     options: MapOptions,
     path: StackPath,
-    *,
-    untold: mapping.Untold | None = None,
 ) -> MappingResult:
     """Place ranks on the machine as the stack uses it; `mapping.map_traffic` says more."""
-    if untold is not None:
-        readings = tuple(path.machine_for(each, traffic) for each in untold.readings)
-        untold = replace(untold, readings=readings)
+    untold = untold_of(machine)
+    readings = tuple(path.machine_for(each, traffic) for each in untold.readings)
+    untold = replace(untold, readings=readings)
     used = path.machine_for(machine, traffic)
     result = mapping.map_traffic(used, traffic, options, untold=untold)
     premises = result.premises

@@ -344,11 +344,11 @@ def range_words(premises: Premises | None) -> str | None:
     if premises.untold_pairs:
         pairs = plural(len(premises.untold_pairs), "pair")
         what.append(f"whether device links join {pairs} of GPUs, which no source tells")
+    saves = f"saves {gain_range_words(premises)} of the default's link time"
+    if premises.gain_range == (0.0, 0.0):
+        saves = "another order may gain or lose"
     depends = f", depending on {'; '.join(what)}" if what else ""
-    return (
-        f"saves {gain_range_words(premises)} of the default's link time{depends}."
-        " `toposeat measure` settles it."
-    )
+    return f"{saves}{depends}. `toposeat measure` settles it."
 
 
 def gain_range_words(premises: Premises) -> str:

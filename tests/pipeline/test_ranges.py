@@ -1,0 +1,114 @@
+"""A gain in doubt says so wherever it is shown: text, JSON, page, placement, doctor, compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toposeat import evaluation, pipeline, report
+from toposeat.cli.main import main
+from toposeat.cli.page import page_text
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.placement_file import format_placement, parse_placement
+from toposeat.model.result_file import parse_mapping, save_mapping
+from toposeat.model.topology import Topology
+from toposeat.profile import pattern_traffic
+from toposeat.topology import read_topology
+
+TRAFFIC = pattern_traffic("stencil2d:2x4")
+
+
+@pytest.fixture(scope="module")
+def machine(shared_dir: Path) -> Topology:
+    return read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-4090-sys-nic-phb.txt")
+
+
+@pytest.fixture(scope="module")
+def doubtful(machine: Topology) -> MappingResult:
+    return pipeline.map_traffic(machine, TRAFFIC)
+
+
+def test_text_and_page_state_the_range(doubtful: MappingResult, machine: Topology) -> None:
+    text = " ".join(report.render_mapping_text(doubtful, machine, TRAFFIC).split())
+    assert "Range saves 0 % to 50 % of the default's link time" in text
+    assert "capacity between sockets 26.8 GB/s (2.5 to 256)" in text
+    page = page_text([report.Section(machine, TRAFFIC, doubtful)], title="t")
+    assert "saves 0 % to 50 %" in page
+    assert "both directions of PCIe 1.66 x one direction (1.45 to 2)" in page
+
+
+def test_json_has_the_premises_and_gives_them_back(
+    doubtful: MappingResult, machine: Topology, tmp_path: Path
+) -> None:
+    form = json.loads(json.dumps(report.mapping_json(doubtful, machine, TRAFFIC)))["premises"]
+    low, high = form["gain_range"]
+    nominal = 1 - doubtful.placed.predicted_s / doubtful.default.predicted_s
+    assert 0 <= low < nominal < high < 1
+    assert {each["what"] for each in form["assumed"]} == {p.what for p in machine.premises}
+    assert [p["what"] for p in form["assumed"] if p["decides"]] == ["capacity between sockets"]
+    assert all(each["low"] < each["high"] and each["unit"] for each in form["assumed"])
+    save_mapping(doubtful, tmp_path / "m.json")
+    again = parse_mapping((tmp_path / "m.json").read_text(), "m.json")
+    assert again.premises == doubtful.premises
+
+
+def test_the_header_of_the_placement_states_the_range(
+    doubtful: MappingResult, machine: Topology
+) -> None:
+    text = format_placement(pipeline.placement_of(doubtful, machine, TRAFFIC))
+    found = parse_placement(text).metadata
+    assert found["gain_range"].startswith("0.000 to 0.4")
+    assert found["gain_depends_on"] == "capacity between sockets"
+    sure = read_topology("k80-16")
+    traffic = pattern_traffic("stencil2d:4x4")
+    placement = pipeline.placement_of(pipeline.map_traffic(sure, traffic), sure, traffic)
+    assert "gain_range" not in placement.metadata
+
+
+def test_untold_links_are_a_doubt_of_every_form(shared_dir: Path) -> None:
+    """Clouds ship files whose GPUs have virtual PCIe trees and no NVLinks."""
+    machine = read_topology(shared_dir / "machines/nccl-xml/azure-ndv4-topo.xml")
+    result = pipeline.map_traffic(machine, TRAFFIC)
+    assert result.certificate.word != "proved"
+    assert result.premises is not None
+    assert len(result.premises.untold_pairs) == 28
+    assert "which no source tells" in report.render_mapping_text(result, machine, TRAFFIC)
+    form = report.mapping_json(result, machine, TRAFFIC)["premises"]
+    assert len(form["untold_pairs"]) == 28
+    header = pipeline.placement_of(result, machine, TRAFFIC).metadata
+    assert "untold device links" in header["gain_depends_on"]
+
+
+def test_a_given_placement_has_a_range_too(doubtful: MappingResult, machine: Topology) -> None:
+    found = evaluation.assess(machine, TRAFFIC, doubtful.device_of_rank)
+    assert found.premises is not None
+    assert doubtful.premises is not None
+    assert found.premises.gain_range == pytest.approx(doubtful.premises.gain_range)
+
+
+def test_doctor_and_compare_state_the_range(
+    doubtful: MappingResult,
+    machine: Topology,
+    tmp_path: Path,
+    shared_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (best, *_) = pipeline.possible_gains(read_topology("l40s-8"))
+    assert best.premises is not None
+    low, high = best.premises.gain_range
+    assert low < best.share < high
+    if best.proved:
+        assert best.share_bound == high
+    place = tmp_path / "a.place"
+    place.write_text(format_placement(pipeline.placement_of(doubtful, machine, TRAFFIC)))
+    source = str(shared_dir / "machines/nvidia-smi-topo/8gpu-4090-sys-nic-phb.txt")
+    line = ["compare", str(place), "-t", source, "--traffic", "stencil2d:2x4"]
+    assert main([*line, "--json"]) == 0
+    default, placed = json.loads(capsys.readouterr().out)["predicted"]
+    assert default["premises"]["gain_range"] == [0.0, 0.0]
+    assert doubtful.premises is not None
+    assert placed["premises"]["gain_range"] == pytest.approx(doubtful.premises.gain_range)
+    assert main(line) == 0
+    assert "saves 0 % to 50 %" in " ".join(capsys.readouterr().out.split())
