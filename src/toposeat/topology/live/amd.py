@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
 from toposeat.topology.graph.xgmi_fabric import XgmiGpu
 from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
-from toposeat.topology.live.collection import Collection, pcie_state
+from toposeat.topology.live.collection import Collection, can_render, pcie_state
 from toposeat.topology.live.kfd import read_kfd, unreadable_nodes
 from toposeat.topology.live.small_file import TreePath
 from toposeat.topology.live.sysfs import read_line
@@ -71,11 +70,9 @@ def add_amd_devices(
 
 
 def _usable(gpu: KfdNode, dev: Path | None) -> bool:
-    """ROCm opens a GPU by its render node: without it, or without the right to, it is not there."""
+    """ROCm opens a GPU by its render node."""
     minor = gpu.told("drm_render_minor")
-    if dev is None or not minor or not (dev / "dri").is_dir():
-        return True
-    return os.access(dev / "dri" / f"renderD{minor}", os.R_OK | os.W_OK)
+    return can_render(dev, f"renderD{minor}" if minor else "")
 
 
 def _hide(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from toposeat.model.topology import Device, PcieState
 from toposeat.topology import constants as k
@@ -73,6 +75,18 @@ def pcie_state(function: PciDevice | None) -> PcieState | None:
         max_generation=function.generation,
         max_width=function.max_width,
     )
+
+
+def can_render(dev: Path | None, node: str) -> bool:
+    """Whether a process may open a GPU: its render node is there, and it has the right to.
+
+    Args:
+        dev: the folder of device nodes; None if it is not known, which hides nothing.
+        node: name of the render node; "" if it is not known.
+    """
+    if dev is None or not node or not (dev / "dri").is_dir():
+        return True
+    return os.access(dev / "dri" / node, os.R_OK | os.W_OK)
 
 
 def unplaced(pci_bus_id: str, vendor: int) -> PciDevice:

@@ -6,7 +6,6 @@ Link, not who is joined to whom: `xpu-smi topology -m` knows that.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,9 +17,9 @@ from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
-from toposeat.topology.live.collection import Collection, pcie_state
+from toposeat.topology.live.collection import Collection, can_render, pcie_state
 from toposeat.topology.live.small_file import TreePath, entries_of
-from toposeat.topology.live.sysfs import read_line
+from toposeat.topology.live.sysfs import read_number
 
 _FABRIC_FOLDERS = ("iaf.*", "i915.iaf.*")  # of older and newer drivers
 
@@ -48,7 +47,7 @@ def read_intel(found: Collection, sysfs: TreePath, dev: Path | None) -> tuple[In
                     function=function,
                     memory_bytes=_memory_of_tiles(folder, folder / "drm" / card),
                     fabric_id=_fabric_id(folder),
-                    usable=_usable(nodes, dev),
+                    usable=can_render(dev, next((n for n in nodes if n.startswith("renderD")), "")),
                 )
             )
     return tuple(cards)
@@ -113,26 +112,19 @@ def _memory_of_tiles(folder: TreePath, card: TreePath) -> tuple[int | None, ...]
     """Xe has a folder per tile beside the PCI files, i915 one per tile (`gt`) below the card."""
     tiles = _numbered(folder, "tile")
     if tiles:
-        return tuple(_integer(tile / "physical_vram_size_bytes") for tile in tiles)
+        return tuple(read_number(tile / "physical_vram_size_bytes") for tile in tiles)
     count = max(1, len(_numbered(card / "gt", "gt")))
-    total = _integer(card / "lmem_total_bytes")
+    total = read_number(card / "lmem_total_bytes")
     return (total // count if total else None,) * count
 
 
 def _fabric_id(folder: TreePath) -> int | None:
     for pattern in _FABRIC_FOLDERS:
         for entry in _glob(folder, pattern):
-            number = _integer(entry / "iaf_fabric_id")
+            number = read_number(entry / "iaf_fabric_id")
             if number is not None:
                 return number
     return None
-
-
-def _usable(nodes: list[str], dev: Path | None) -> bool:
-    render = next((name for name in nodes if name.startswith("renderD")), None)
-    if dev is None or render is None or not (dev / "dri").is_dir():
-        return True
-    return os.access(dev / "dri" / render, os.R_OK | os.W_OK)
 
 
 def _numbered(folder: TreePath, stem: str) -> list[TreePath]:
@@ -144,10 +136,3 @@ def _numbered(folder: TreePath, stem: str) -> list[TreePath]:
 
 def _glob(folder: TreePath, pattern: str) -> list[TreePath]:
     return [entry for entry in entries_of(folder) if fnmatchcase(entry.name, pattern)]
-
-
-def _integer(path: TreePath) -> int | None:
-    try:
-        return int(read_line(path) or "", 0)
-    except ValueError:
-        return None

@@ -63,7 +63,7 @@ def _pci_device(entry: TreePath, cpus_of_node: dict[int, str]) -> PciDevice:
     roots = [part for part in path.parts if _ROOT.fullmatch(part)]
     chain = [canonical_pci(part) for part in path.parts if _BDF.fullmatch(part)]
     cpus = _cpu_list(path / "local_cpulist") or _cpu_mask(path / "local_cpus")
-    node = _number(path / "numa_node")
+    node = read_number(path / "numa_node")
     if node is None and cpus is not None:
         node = _node_of_cpus(cpus, cpus_of_node)
     vendor, device = _identity(path)
@@ -74,12 +74,12 @@ def _pci_device(entry: TreePath, cpus_of_node: dict[int, str]) -> PciDevice:
         bridges=tuple(chain[:-1]),
         vendor=vendor,
         device=device,
-        class_code=_number(path / "class") or 0,
+        class_code=read_number(path / "class") or 0,
         numa_node=node if node is not None and node >= 0 else None,
         cpus=cpus,
         generation=pcie_generation(speed),
-        width=_number(path / "current_link_width") or None,
-        max_width=_number(path / "max_link_width") or None,
+        width=read_number(path / "current_link_width") or None,
+        max_width=read_number(path / "max_link_width") or None,
         current_generation=pcie_generation(_first_number(path / "current_link_speed")),
     )
 
@@ -89,7 +89,7 @@ def _identity(path: TreePath) -> tuple[int, int]:
 
     The last resort is NVIDIA's driver, which lists its GPUs in /proc beside the recorded /sys.
     """
-    vendor, device = _number(path / "vendor"), _number(path / "device")
+    vendor, device = read_number(path / "vendor"), read_number(path / "device")
     if vendor is None:
         try:
             head = read_small(path / "config", 4)
@@ -132,7 +132,7 @@ def _cpus_of_node(root: TreePath) -> dict[int, str]:
 
 def _package(root: TreePath, cpus: str) -> int | None:
     first = parse_cpu_list(cpus)[0]
-    return _number(
+    return read_number(
         root / "devices" / "system" / "cpu" / f"cpu{first}" / "topology" / "physical_package_id"
     )
 
@@ -182,7 +182,7 @@ def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
         faces = [entry] if (entry / "operstate").exists() else entries_of(entry / "device" / "net")
         states = [read_line(face / "operstate") or "" for face in faces]
         up = [face for face, state in zip(faces, states, strict=True) if state == "up"]
-        rates = [max(_number(face / "speed") or 0, 0) * 1e6 / 8 for face in up]
+        rates = [max(read_number(face / "speed") or 0, 0) * 1e6 / 8 for face in up]
         known = any(state in ("up", "down") for state in states)
     return NetworkAdapter(
         name=entry.name,
@@ -224,7 +224,8 @@ def read_line(path: TreePath) -> str | None:
     return text.strip().partition("\n")[0]
 
 
-def _number(path: TreePath) -> int | None:
+def read_number(path: TreePath) -> int | None:
+    """The number in a small file, decimal or 0x...; None if there is none."""
     try:
         return int(read_line(path) or "", 0)
     except ValueError:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from toposeat.model.topology import Device, LaneState, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
@@ -98,13 +97,13 @@ def _gpus(lines: Sequence[Line], report: list[str], file: FileText) -> list[_Gpu
         if match := _GPU.fullmatch(text):
             current = _heading(gpus, match, line.number, file)
         elif _GPU_START.match(text):
-            _refuse(f"damaged heading of a GPU: {text[:60]!r}", line.number, file)
+            raise file.refusal(f"damaged heading of a GPU: {text[:60]!r}", line.number)
         elif _ELIDED.fullmatch(text):
             report.append(f"line {line.number} leaves something out: {text.strip()!r}")
             current = None
         elif _LINK_START.match(text) or _MIG_START.match(text):
             if current is None:
-                _refuse("a link or slice without its GPU above it", line.number, file)
+                raise file.refusal("a link or slice without its GPU above it", line.number)
             _detail(current, text, line.number, file)
         elif current is not None and _ALL_INACTIVE.search(text):
             current.all_inactive = True
@@ -117,15 +116,14 @@ def _heading(gpus: dict[int, _Gpu], match: re.Match[str], line: int, file: FileT
     index, name, uuid = int(match[1]), match[2], match[3]
     known = gpus.setdefault(index, _Gpu(index, name, uuid, line))
     if known.uuid != uuid:
-        _refuse(
+        raise file.refusal(
             f"GPU {index} is {uuid} here, but {known.uuid} in line {known.line}: outputs of"
             " different machines, or of before and after a change",
             line,
-            file,
         )
     other = next((g for g in gpus.values() if g.uuid == uuid and g is not known), None)
     if other is not None:
-        _refuse(f"GPU {index} has the UUID of GPU {other.index}", line, file)
+        raise file.refusal(f"GPU {index} has the UUID of GPU {other.index}", line)
     return known
 
 
@@ -133,21 +131,19 @@ def _detail(gpu: _Gpu, text: str, line: int, file: FileText) -> None:
     if match := _RATE.fullmatch(text):
         lane, rate = int(match[1]), float(match[2]) * GB_PER_S if match[2] else None
         if lane >= _MAX_LANES or lane in gpu.rates or rate == 0:
-            _refuse(f"lane {lane} of GPU {gpu.index} is stated twice or impossible", line, file)
+            raise file.refusal(
+                f"lane {lane} of GPU {gpu.index} is stated twice or impossible", line
+            )
         gpu.rates[lane] = rate
     elif match := _REMOTE.fullmatch(text):
         gpu.remotes[int(match[1])] = canonical_pci(match[2])
     elif match := _MIG.fullmatch(text):
         number, uuid = int(match[2]), match[3]
         if any(known in (number, uuid) for _, *each in gpu.slices for known in each):
-            _refuse(f"MIG slice {number} of GPU {gpu.index} is stated twice", line, file)
+            raise file.refusal(f"MIG slice {number} of GPU {gpu.index} is stated twice", line)
         gpu.slices.append((match[1], number, uuid))
     elif not re.fullmatch(r"Link \d{1,3}, .{1,120}", text):  # capabilities: nvlink -c
-        _refuse(f"damaged line: {text[:60]!r}", line, file)
-
-
-def _refuse(message: str, line: int, file: FileText) -> NoReturn:
-    raise file.refusal(message, line)
+        raise file.refusal(f"damaged line: {text[:60]!r}", line)
 
 
 def _report_gaps(gpus: Sequence[_Gpu], file: FileText, report: list[str]) -> None:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from toposeat.errors import InputError
 from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
@@ -131,13 +130,13 @@ def _matrices(lines: Sequence[Line], file: FileText) -> tuple[list[_Matrix], lis
         here = find_tables(below, _TABLE, file)
         own = [table for table in here if table.corner.strip().upper() != "CPU"]
         if not own:
-            raise _refusal("no matrix below its heading: the output is truncated", line, file)
+            raise file.refusal("no matrix below its heading: the output is truncated", line.number)
         tables += here
         what, unit = "", 1.0
         if title["what"]:
             stated = title["what"].lower(), title["unit"].lower()
             if stated not in _UNITS:
-                raise _refusal(f"{stated[0]} in {title['unit']}: unknown unit", line, file)
+                raise file.refusal(f"{stated[0]} in {title['unit']}: unknown unit", line.number)
             what, unit = _UNITS[stated]
         found.append(
             _Matrix(
@@ -154,10 +153,6 @@ def _matrices(lines: Sequence[Line], file: FileText) -> tuple[list[_Matrix], lis
     return found, tables
 
 
-def _refusal(message: str, line: Line, file: FileText) -> InputError:
-    return file.refusal(message, line.number)
-
-
 def _devices(
     lines: Sequence[Line], count: int, report: list[str], file: FileText
 ) -> tuple[Device, ...]:
@@ -172,8 +167,8 @@ def _devices(
             continue
         number = int(match[1])
         if number >= count:
-            raise _refusal(
-                f"device {number} is listed, but the matrices are of {count} GPUs", line, file
+            raise file.refusal(
+                f"device {number} is listed, but the matrices are of {count} GPUs", line.number
             )
         bus = f"{int(match[5], 16):x}".zfill(4)
         found[number] = Device(
@@ -207,11 +202,10 @@ def _access(
             continue
         pair = int(match[1]), int(match[3])
         if max(pair) >= count or pair[0] == pair[1]:
-            raise _refusal(
+            raise file.refusal(
                 f"peer access from device {pair[0]} to {pair[1]}, but the matrices are of {count}"
                 " GPUs",
-                line,
-                file,
+                line.number,
             )
         access[pair] = match[2] == "CAN"
     return access

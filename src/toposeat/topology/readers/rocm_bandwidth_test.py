@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.errors import InputError
 from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import (
     Bond,
@@ -48,7 +48,7 @@ from toposeat.topology.readers.tables import (
     find_tables,
     sections,
 )
-from toposeat.topology.told import told_machine
+from toposeat.topology.told import Place, told_machine
 
 _SAME_NODE_WEIGHT = 40
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,4}),(.*)", re.ASCII)
@@ -104,32 +104,28 @@ def parse(file: FileText) -> Topology:
     for kind, line, below in sections(lines, _title):
         unit = _UNIT.search(line.text) if kind in ("uni", "both") else None
         if unit is not None and unit[0] != "GB/s":
-            raise _refusal(f"bandwidths in {unit[0]}: unknown unit", line.number, file)
+            raise file.refusal(f"bandwidths in {unit[0]}: unknown unit", line.number)
         tables = find_tables(below, _TABLE, file)
         total = run.cpus + len(run.gpus)
         if not tables:
             if any(each.text.split()[:1] == ["D/D"] for each in below):
-                raise _refusal(f"no row of the {kind} matrix: it is truncated", line.number, file)
+                raise file.refusal(f"no row of the {kind} matrix: it is truncated", line.number)
             continue
         table = tables[0]
         if len(table.columns) != total:
-            raise _refusal(
-                f"a matrix of {len(table.columns)} devices, {total} are listed", table.line, file
+            raise file.refusal(
+                f"a matrix of {len(table.columns)} devices, {total} are listed", table.line
             )
         if run.matrices.setdefault(kind, table) is not table:
             run.report.append(f"a second {kind} matrix at line {table.line} was not read")
     if not run.matrices:
-        raise _refusal("no matrix found", None, file)
+        raise file.refusal("no matrix found")
     return _facts(run)
 
 
 def _title(line: Line) -> str | None:
     text = line.text.strip()
     return next((kind for kind, title in _TITLES.items() if title.match(text)), None)
-
-
-def _refusal(message: str, line: int | None, file: FileText) -> InputError:
-    return file.refusal(message, line)
 
 
 def _devices(lines: Sequence[Line], file: FileText) -> _Run:
@@ -193,14 +189,15 @@ def _facts(run: _Run) -> Topology:
         nodes = np.arange(run.cpus)
         to, back = copies[np.ix_(nodes, gpus)], copies[np.ix_(gpus, nodes)].T
         host = host_numbers(to, back, [gpu.id for gpu in run.gpus], range(run.cpus))
+    links, paths = _connections(run, distance)
     return told_machine(
         origin="rocm-bandwidth-test",
         devices=run.gpus,
-        pcie_relations=_pcie(run, distance),
+        pcie_relations=paths,
         peer_access=access,
         numbers=_pairs(run, gpus, access),
         host_copies=host,
-        bonds=_links(run, distance),
+        bonds=links,
         tells={FactKind.DEVICE_LINKS} if "link" in run.matrices else set(),
         report=run.report,
     )
@@ -238,7 +235,7 @@ def _cells(run: _Run, kind: str, words: tuple[str, ...]) -> dict[tuple[int, int]
         for j, cell in enumerate(row.cells[run.cpus :]):
             if cell not in words:
                 message = f"{cell!r:.40} where {' or '.join(words)} belongs"
-                raise _refusal(message, row.line, run.file)
+                raise run.file.refusal(message, row.line)
             found[i, j] = cell
     return found
 
@@ -251,7 +248,7 @@ def _numbers(run: _Run, kind: str, what: str | None = None) -> NDArray[np.float6
     for row in table.rows:
         if bad := [cell for cell in row.cells if not _is_number(cell)]:
             message = f"{bad[0]!r:.40} where {NUMBER_CELLS} belongs"
-            raise _refusal(message, row.line, run.file)
+            raise run.file.refusal(message, row.line)
     unit = GB_PER_S if what else 1.0
     return values_of(table, run.file, what, unit)
 
@@ -286,37 +283,28 @@ def _pairs(
     return found
 
 
-def _links(run: _Run, distance: NDArray[np.float64] | None) -> dict[tuple[int, int], Bond]:
-    """Links where the link table says X and the distance is one hop, or where the distance is 15.
+def _connections(
+    run: _Run, distance: NDArray[np.float64] | None
+) -> tuple[dict[Place, Bond], dict[Place, Relation]]:
+    """XGMI links, and PCIe paths where xGMI does not hide them all.
 
-    Nothing else has that distance: PCIe between GPUs weighs 40 at least.
+    A link is where the link table says X and the distance is one hop, or where the distance is 15:
+    PCIe between GPUs weighs 40 at least. Above 40 it crosses memory nodes; below nothing is known
+    of switches.
     """
     types = _cells(run, "link", ("X", "P", "N/A")) if "link" in run.matrices else None
-    links: dict[tuple[int, int], Bond] = {}
+    links: dict[Place, Bond] = {}
+    paths: dict[Place, Relation] = {}
     far = 0
-    for i in range(len(run.gpus)):
-        for j in range(i + 1, len(run.gpus)):
-            a, b = run.cpus + i, run.cpus + j
-            step = nan if distance is None else distance[a, b]
-            xgmi = types[i, j] == "X" if types is not None else step == DIRECT_WEIGHT
-            if xgmi and (np.isnan(step) or step <= DIRECT_WEIGHT):
-                links[i, j] = links[j, i] = Bond(kind=LinkKind.XGMI)
-            far += xgmi and step > DIRECT_WEIGHT
+    pairs = list(combinations(range(len(run.gpus)), 2))
+    for i, j in pairs:
+        step = nan if distance is None else distance[run.cpus + i, run.cpus + j]
+        xgmi = types[i, j] == "X" if types is not None else step == DIRECT_WEIGHT
+        if xgmi and (np.isnan(step) or step <= DIRECT_WEIGHT):
+            links[i, j] = links[j, i] = Bond(kind=LinkKind.XGMI)
+        far += xgmi and step > DIRECT_WEIGHT
+        if step > _SAME_NODE_WEIGHT:
+            paths[i, j] = Relation(PathClass.SYS)
     if far:
         run.report.append(f"{far} xGMI pairs are more than one hop apart: they have no own link")
-    return links
-
-
-def _pcie(run: _Run, distance: NDArray[np.float64] | None) -> dict[tuple[int, int], Relation]:
-    """Distances above 40 between GPUs cross memory nodes; below nothing is known of switches.
-
-    Nothing where xGMI hides it.
-    """
-    relations: dict[tuple[int, int], Relation] = {}
-    for i in range(len(run.gpus)):
-        for j in range(i + 1, len(run.gpus)):
-            if distance is not None and distance[run.cpus + i, run.cpus + j] > _SAME_NODE_WEIGHT:
-                relations[i, j] = Relation(PathClass.SYS)
-    if not relations and not _links(run, distance):
-        return {(i, j): UNKNOWN for j in range(len(run.gpus)) for i in range(j)}
-    return relations
+    return links, paths if paths or links else dict.fromkeys(pairs, UNKNOWN)
