@@ -162,8 +162,8 @@ PRODUCTS: tuple[Product, ...] = (
             (0x66A0, 0x66A1)),
     Product("AMD Radeon Instinct MI25", _A, r"\bMI(6|8|25)\b|VEGA 10", "gfx(8\\d\\d|900)", 3,
             ids=(0x6860, 0x6864)),
-    Product("AMD Radeon", _A, r"RADEON (RX|HD|R[579]|PRO [WV]|AI PRO)|\bRX [4-9]\d\d0|NAVI|TAHITI",
-            r"gfx([67]\d\d|1[0-2]\w\w)", None),
+    Product("AMD Radeon", _A, r"RADEON (RX|HD|VII|R[579]|PRO W|PRO V\d|AI PRO)|\bRX [4-9]\d\d0"
+            r"|NAVI|TAHITI", r"gfx([67]\d\d|1[0-2]\w\w)", None),
     # ---- Intel
     Product("Intel Max 1550 or 1350", _I, r"MAX 1[35]50|\(2 TILE\)", "-", 5, k.XELINK, 32,
             ("like aurora-12", "some 2"), True, (0x0BD0, 0x0BD5, 0x0BD6, 0x0BD7, 0x0BD8)),

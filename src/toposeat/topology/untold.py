@@ -8,6 +8,7 @@ two never has any. All others are *untold*: on a graph without their links nothi
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import combinations
@@ -41,11 +42,11 @@ def untold_pairs(topology: Topology) -> tuple[Ends, ...]:
 
 def untold_affinities(topology: Topology) -> tuple[str, ...]:
     """GPUs without near CPUs or memory node, by id, of hosts with several memory nodes."""
-    nodes = [c.host for c in topology.components if c.kind is ComponentKind.NUMA]
+    nodes = Counter(c.host for c in topology.components if c.kind is ComponentKind.NUMA)
     return tuple(
         device.id
         for device in topology.devices
-        if nodes.count(device.host) > 1
+        if nodes[device.host] > 1
         and device.numa_node is None
         and device.cpus is None
         and FactKind.AFFINITY not in topology.tells
@@ -79,7 +80,10 @@ def is_denied(topology: Topology, device: Device) -> bool:
 
 def _members(topology: Topology) -> list[list[Device]]:
     """The GPUs of each host."""
-    return [[d for d in topology.devices if d.host == host] for host in topology.hosts]
+    found: dict[str, list[Device]] = defaultdict(list)
+    for device in topology.devices:
+        found[device.host].append(device)
+    return [*found.values()]
 
 
 def _not_told(topology: Topology) -> Iterator[tuple[Ends, State]]:
