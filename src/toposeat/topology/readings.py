@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from toposeat.model.topology import (
     Component,
@@ -20,12 +21,12 @@ from toposeat.model.topology import (
     Pair,
     Topology,
 )
-from toposeat.topology import constants as k
-from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.routes import DEVICE_LINKS, with_routes
-from toposeat.topology.merging.renamed import with_ends
 from toposeat.topology.products import Product, products_of
 from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
+
+if TYPE_CHECKING:
+    from toposeat.topology.graph.graph_builder import GraphBuilder
 
 _MOST_READINGS = 4
 _SETTLED = ("switch", "each", "as")
@@ -157,6 +158,8 @@ def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Top
     if word in ("like", "as"):
         components, links, pairs = _of_machine(_machine(what), group.devices)
     else:
+        from toposeat.topology.graph.graph_builder import GraphBuilder  # noqa: PLC0415
+
         builder = GraphBuilder(host=group.devices[0].host)
         taken = {c.id for c in topology.components}
         _draw_way(builder, product, way, group.devices, taken)
@@ -206,6 +209,8 @@ def _draw_way(
 
 def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
     """Where the links of each board end: at the device, or at the fabric of its parts."""
+    from toposeat.topology import constants as k  # noqa: PLC0415
+
     boards: dict[str, list[Device]] = {}
     for device in devices:
         boards.setdefault(device.parent or device.id, []).append(device)
@@ -243,6 +248,8 @@ def _of_machine(
     machine: Topology, devices: Sequence[Device]
 ) -> tuple[list[Component], list[Link], list[Pair]]:
     """The device links of a machine of the catalogue, between these devices in its order."""
+    from toposeat.topology.merging.renamed import with_ends  # noqa: PLC0415
+
     id_of = {mine.id: device.id for mine, device in zip(machine.devices, devices, strict=True)}
     switches = {c.id: c for c in machine.components if c.kind is ComponentKind.NVSWITCH}
     name = {**id_of, **{id: id for id in switches}}
