@@ -119,7 +119,7 @@ def test_options_of_runs_without_a_line(
     place: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     assert main(words(place, *options)) == 2
-    assert f"{options[0]} is for a launch line" in capsys.readouterr().err
+    assert f"{options[0]} needs a launch line" in capsys.readouterr().err
 
 
 @OPENMPI
