@@ -122,17 +122,13 @@ def _ways(known: Sequence[Product], members: Sequence[Device]) -> tuple[tuple[Pr
     """How boards of the products may join so many devices; each way once."""
     found: dict[tuple[object, ...], tuple[Product, str]] = {}
     boards = len({device.parent or device.id for device in members})
-    usable = [
-        (product, way)
-        for number in range(max((len(each.ways) for each in known), default=0))
-        for product in known
-        for way in product.ways[number : number + 1]
-        if _can_join(product, way, boards, len(members))
-    ]
-    certain = [each for each in usable if not each[1].startswith("some")]
-    for product, way in certain or usable:
-        lanes = product.lanes if way == "switch" else 0
-        found.setdefault((product.lane, way, lanes, product.always), (product, way))
+    for number in range(max((len(each.ways) for each in known), default=0)):
+        for product in known:
+            for way in product.ways[number : number + 1]:
+                if _can_join(product, way, boards, len(members)):
+                    lanes = product.lanes if way == "switch" else 0
+                    kind = (product.lane, way, lanes, product.always)
+                    found.setdefault(kind, (product, way))
     return tuple(found.values())
 
 

@@ -1,0 +1,34 @@
+"""Nothing is proved of a machine whose device links no source tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toposeat import pipeline, profile
+from toposeat.model.map_options import MapOptions
+from toposeat.pipeline.stack_path import StackPath
+from toposeat.topology import read_topology, untold_pairs
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nccl-xml/azure-ndv2-topo.xml",  # eight V100, NVLink by their index entry
+        "nccl-xml/azure-ndv4-topo.xml",  # eight A100 around NVSwitch
+        "hwloc-xml/fluxcore-sierra.xml",  # four V100, NVLink pairs
+    ],
+)
+@pytest.mark.parametrize("pattern", ["ring:4", "alltoall:2x2"])
+def test_no_pcie_box_is_proved_where_links_are_untold(
+    name: str, pattern: str, shared_dir: Path
+) -> None:
+    machine = read_topology(shared_dir / "machines" / name)
+    traffic = profile.pattern_traffic(pattern)
+    result = pipeline.map_on_path(machine, traffic, MapOptions(budget_s=0.1), StackPath())
+    assert result.certificate.word != "proved"
+    assert result.premises is not None
+    assert result.premises.untold_pairs == untold_pairs(machine)
+    least, most = result.premises.gain_range
+    assert 0 <= least <= most  # never slower than the default, whatever the links are
