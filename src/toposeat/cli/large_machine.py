@@ -18,9 +18,10 @@ def is_large(args: argparse.Namespace) -> bool:
 
     if args.node is not None or args.hosts is not None:
         return True
-    return args.topology is not None and (
-        is_shape(args.topology) or topology.is_network(args.topology)
-    )
+    source = args.topology
+    if source is None or source in topology.catalogue_names():  # most are: spares many imports
+        return False
+    return is_shape(source) or topology.is_network(source)
 
 
 def large_machine(args: argparse.Namespace) -> Shape:

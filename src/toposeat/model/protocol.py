@@ -6,11 +6,14 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from toposeat.model.clocked import ClockedResult
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.route import CopyProtocol
 from toposeat.model.topology import Topology
+
+if TYPE_CHECKING:
+    from toposeat.model.clocked import ClockedResult
 
 LEAST_GAIN = 0.01  # share of the link time: less is not worth runs
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from toposeat import launch, mapping, topology
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.placement import Placement
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+
+if TYPE_CHECKING:
+    from toposeat.model.placement import Placement
 
 
 def untold_of(machine: Topology) -> mapping.Untold:
