@@ -407,7 +407,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device
     return NVML_ERROR_INVALID_ARGUMENT;
   if (!lane_leads(device, lane, &end))
     return NVML_ERROR_NOT_SUPPORTED;
-  *type = end.kind;
+  *type = (int)end.kind;
   return NVML_SUCCESS;
 }
 
