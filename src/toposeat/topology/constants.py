@@ -45,7 +45,8 @@ NVLINK3_BRIDGE = DeviceLink("NVLink 3 bridge (GA10x)", LinkKind.NVLINK, 14.06e9,
 NVLINK4 = DeviceLink("NVLink 4", LinkKind.NVLINK, 25e9, 20.9e9, 18)
 NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
 # Vega 20: rings of up to four, so two links of a device (Mynavi on AMD Next Horizon, 2018). MI100:
-# 23 GT/s by 16 lanes is 46 GB/s (rocm.docs.amd.com, MI100 microarchitecture); of Vega 20 assumed.
+# 23 GT/s by 16 lanes is 46 GB/s (rocm.docs.amd.com, MI100 microarchitecture); the same is assumed
+# of Vega 20.
 XGMI_VEGA20 = DeviceLink("xGMI (Vega 20)", LinkKind.XGMI, 46e9, 24e9, 2)
 # Two MI100 of a hive copy 70 GB/s both ways together over their one link (ROCm issue 2499).
 XGMI_MI100 = DeviceLink("xGMI (MI100)", LinkKind.XGMI, 46e9, 35e9, 3)
@@ -84,8 +85,8 @@ PCIE_ACHIEVABLE = 0.75  # of the signalling rate: 12 of 16, 24 of 32, 48 of 64 G
 # Skylake UPI for gen 2 and 3. Gen 4, EPYC: one copy from the memory of the other socket's CPU
 # reaches 26.8 GB/s (recorded rocm-bandwidth-test of two MI100). Gen 5: one UPI 2.0 link is 16 GT/s
 # by 24 lanes, 48 GB/s; staged copies of an HGX H100 are as fast between sockets as within one
-# (36.3 to 38 GB/s, NVIDIA/nccl issue 1264), so it carries as much at the least. Gen 6: as gen 5,
-# nothing is published.
+# (36.3 to 38 GB/s, NVIDIA/nccl issue 1264), so it carries at least as much. Gen 6 is taken to be as
+# gen 5: nothing is published.
 SMP_OF_PCIE = {1: 6e9, 2: 6e9, 3: 10e9, 4: 26.8e9, 5: 48e9, 6: 48e9}
 
 # A single flow against the PCIe links it uses: idgraf (PCIe 2) reaches 6.63 GB/s below one switch
@@ -112,8 +113,9 @@ LATENCY_HOST_BRIDGE = 0.5e-6
 LATENCY_C2C = 1e-6  # assumed: less than a PCIe endpoint
 LATENCY_SMP = 8e-6
 
-# Two opposite staged copies of a pair below different switches, together, against one alone: P100
-# DGX-1 17.45 against 10.03 GB/s in a socket, 17.51 against 10.21 between sockets (Tartan).
+# Rate of two opposite staged copies together over that of one alone, for a pair below different
+# switches: P100 DGX-1 17.45 against 10.03 GB/s in a socket, 17.51 against 10.21 between sockets
+# (Tartan).
 STAGED_COMBINED = 1.73
 
 # A whole copy that is staged in host memory: V100 18, 2080 Ti 14-15, A100 24 us.
@@ -126,7 +128,7 @@ def pcie_bytes_per_s(generation: int, width: int = 16) -> float:
 
 
 def flow_of_bond(lane: DeviceLink, count: int) -> float:
-    """What one flow reaches on `count` bonded links, bytes/s: of MI200, less than their sum."""
+    """Bytes/s that one flow reaches on `count` bonded links; on MI200 less than their sum."""
     if lane is XGMI_MI200 and count in _MI200_FLOW:
         return _MI200_FLOW[count]
     return lane.achievable * count

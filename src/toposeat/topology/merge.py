@@ -1,9 +1,9 @@
-"""Several sources of one machine made one topology, each fact from the source that knows it best.
+"""Merges sources of one machine into a topology, each fact from the source that knows it best.
 
 Precedence: measured > driver's link level > NCCL XML > hwloc > text matrix. All sources are folded
 into one partial topology; the most complete graph is the base, or what tables tell is drawn; bonds
-are chosen, routes derived, and measured numbers laid on them. What sources contradict each other in
-is reported, never chosen in silence.
+are chosen, routes derived, and measured numbers laid on them. Every contradiction between sources
+is reported.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def merge_topologies(parts: Sequence[Topology], name: str) -> Topology:
 class _Merge:
     """Steps of one merge. All parts have common ids of devices: those that the machine will have.
 
-    `source` is the base as it was read, `base` and `others` as they are folded, `trust` all of them
-    from the most trusted on.
+    `source` is the base as it was read; `base` and `others` are the parts that are folded; `trust`
+    lists all of them, the most trusted first.
     """
 
     def __init__(self, parts: Sequence[Topology]) -> None:
@@ -157,7 +157,7 @@ class _Merge:
     def _with_known_routes(self, machine: Topology) -> Topology:
         """Pairs of the base keep their routes, unless its links are drawn anew.
 
-        Then those keep theirs whose links are the shortest as before.
+        Then only pairs whose shortest links are the same as before keep theirs.
         """
         if not is_whole(self.source):
             return machine

@@ -104,7 +104,7 @@ def _between_sockets(generation: int) -> Premise:
 
 
 def lane_of_untold_product(lane: k.DeviceLink) -> Premise:
-    """What a lane carries in one direction, where only the number of lanes speaks for `lane`."""
+    """What a lane carries in one direction, where only the number of lanes suggests `lane`."""
     low, high = _LANES.get(lane.name, _LANES[k.NVLINK_UNKNOWN.name])
     return Premise(
         what="device links of an untold product",

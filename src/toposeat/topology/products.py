@@ -37,9 +37,9 @@ class Product:
         lane: one of its device links; None for a product that has none.
         lanes: how many a device has.
         ways: how boards join devices of it, the usual first: `switch` joins all of them, `each 4`
-            each two by 4 lanes, `some 1` as well but for lanes and pairs that differ from board to
-            board, `bridge 2x4` neighbours of two by 4 lanes, `like dgx-1v` as that machine of the
-            catalogue does (`as` where all boards number their devices alike).
+            each two by 4 lanes, `some 1` likewise by 1 lane, though lanes and pairs differ from
+            board to board, `bridge 2x4` neighbours of two by 4 lanes, `like dgx-1v` as that machine
+            of the catalogue does (`as` where all boards number their devices alike).
         always: whether every device of it is on such a board; else it may have bridges.
         ids: its PCI device ids.
         forwards: whether it relays the traffic of others.

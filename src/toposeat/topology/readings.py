@@ -263,7 +263,7 @@ def _of_machine(
 
 
 def _beyond_links(pair: Pair, ids: Iterable[str]) -> Pair:
-    """What is told of a pair but its PCIe path's class, which is not that of the whole any more."""
+    """The facts of a pair without the class of its PCIe path, as device links now join it."""
     if not {*ids} >= {pair.source, pair.target}:
         return pair
     return replace(pair, path_class=None, pcie_class=pair.pcie_class or pair.path_class)

@@ -1,4 +1,4 @@
-"""Machines that never were, from one line of text.
+"""Synthetic machines from one line of text.
 
     tree:2:2:4                sizes from the root down: 16 devices on PCIe switches
     tree:2:2:4,bw=12/6/6      GB/s per direction of each level, from the devices up
@@ -90,7 +90,7 @@ def synthetic_topology(text: str) -> Topology:
         origin="synthetic",
         description=f"synthetic {kind} of {count} devices",
     )
-    return without_premises(machine)  # what is not stated is so: there is no other machine
+    return without_premises(machine)  # a synthetic machine has no unknowns
 
 
 def _with_options(request: _Request, text: str, *, levels: int) -> _Request:
@@ -189,7 +189,7 @@ def _write_mesh(builder: GraphBuilder, request: _Request) -> None:
 
 
 def _write_grid(builder: GraphBuilder, request: _Request, *, wrap: bool) -> None:
-    """Row-major: the first dimension varies slowest. No wrap over 2 devices, it would be double."""
+    """Row-major: the first dimension varies slowest. A dimension of 2 has one link, no wrap."""
     sizes = request.sizes
     for here in product(*(range(size) for size in sizes)):
         for dimension, size in enumerate(sizes):

@@ -28,7 +28,7 @@ Ends = tuple[str, str]
 
 
 class State(StrEnum):
-    """Where the word on a pair's device links comes from."""
+    """How the device links of a pair are known."""
 
     TOLD = "told"
     INFERRED = "inferred"

@@ -1,4 +1,4 @@
-"""From a machine file to its graph."""
+"""Builds the graph of a machine from its file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def build_machine(name: str, origin: str, spec: MachineFile) -> Topology:
     """The machine that a file describes.
 
     Raises:
-        PartError: the table of the file that says something impossible.
+        PartError: a table of the file describes something impossible.
     """
     return _Assembly(spec).build(name, origin)
 
@@ -67,7 +67,7 @@ def members(text: str) -> list[str]:
     """The vertices of a set: `gpu0-3,6` is gpu0, gpu1, gpu2, gpu3 and gpu6.
 
     Raises:
-        ValueError: no such set, or one of more than `MAX_VERTICES`.
+        ValueError: the text is not a set, or the set has more than `MAX_VERTICES` parts.
     """
     match = re.fullmatch(r"([A-Za-z][\w.-]*?)(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)", text, re.ASCII)
     if match is None or len(text) > MAX_VERTICES:
@@ -84,14 +84,14 @@ def members(text: str) -> list[str]:
 
 
 def _shared_out(values: Sequence[T], count: int, what: str) -> list[T]:
-    """`values` for `count` things in order, each for as many of them as any other."""
+    """`values` spread in order over `count` things, each over equally many."""
     if not values or count % len(values):
         raise ValueError(f"{len(values)} {what} cannot be shared out evenly over {count}")
     return [values[i * len(values) // count] for i in range(count)]
 
 
 class _Assembly:
-    """Goes through a file once for each of its hosts."""
+    """Adds the parts of a machine file to a graph, once for each of its hosts."""
 
     def __init__(self, spec: MachineFile) -> None:
         self.spec = spec
@@ -395,7 +395,7 @@ class _Assembly:
 
 
 def _groups(ids: Sequence[str], count: int | None) -> dict[str, int]:
-    """The group of each id where they are cut, in order, into `count` of the same size."""
+    """The group number of each id when they are split, in order, into `count` equal groups."""
     if count is None:
         return {}
     return dict(zip(ids, _shared_out(range(count), len(ids), "groups"), strict=True))
@@ -410,7 +410,7 @@ def _kind(type: str) -> LinkKind:
 
 @contextmanager
 def _part(*part: str | int) -> Iterator[None]:
-    """A ValueError inside says which part of the file it is about."""
+    """Turn a ValueError raised inside into a PartError that names the part of the file."""
     try:
         yield
     except PartError:

@@ -20,7 +20,7 @@ def add_bonds(
     """Direct bonds between devices.
 
     Args:
-        builder: where the devices already are.
+        builder: already holds the devices.
         direct: for each pair of device ids (smaller first) the lanes that each of them counts.
         lanes: what one lane of a device is.
     """
@@ -40,7 +40,7 @@ def add_fabrics(
     """GPUs that share switches share a fabric: one crossbar with one bond per GPU.
 
     Args:
-        builder: where the devices already are.
+        builder: already holds the devices.
         ports: for each device id, lanes by the switch (PCI bus id) they end at.
         lanes: what one lane of a device is.
     """

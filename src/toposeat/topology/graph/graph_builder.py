@@ -37,7 +37,8 @@ from toposeat.topology.told import told_pairs
 class GraphBuilder:
     """A topology under construction; ids of links are made from their ends.
 
-    `pair_fraction` is what a single flow reaches of the PCIe links it uses, by path class.
+    `pair_fraction` is the share of the capacity of PCIe links that a single flow reaches, by path
+    class.
     """
 
     host: str = ANY_HOST
@@ -138,7 +139,7 @@ class GraphBuilder:
         return assumed(value, *premises, of=of)
 
     def untold_pcie(self, generation: int, width: int = 16) -> Quantity:
-        """What a PCIe link carries in one direction whose generation no source tells."""
+        """The assumed capacity of a PCIe link, one direction, whose generation no source tells."""
         return self.assume(k.pcie_bytes_per_s(generation, width), PCIE_RATE)
 
     def device_link(
@@ -198,7 +199,7 @@ class GraphBuilder:
         )
 
     def fabric(self, host_bridge: str, numa: str, *, bytes_per_s: float | Quantity) -> str:
-        """What joins a host bridge to its NUMA node: on the die, never the bottleneck."""
+        """The on-die link of a host bridge to its NUMA node; it is never the bottleneck."""
         return self.link(
             LinkKind.PCIE,
             host_bridge,
@@ -209,7 +210,7 @@ class GraphBuilder:
         )
 
     def sockets(self, a: str, b: str, generation: int, *, certain: bool = True) -> str:
-        """A link between sockets of which no source tells what it carries.
+        """A link between sockets whose capacity no source tells.
 
         `generation` is that of their PCIe, `certain` says whether a source tells it.
         """
@@ -250,12 +251,13 @@ class GraphBuilder:
             origin: what was read.
             classes: path classes that the source states itself, by ordered pair of ids.
             caps: limits of a single flow that are known better than by `nominal_cap`.
-            both_ways: what a pair reaches in both directions together, by ordered pair, both alike.
+            both_ways: bytes/s that a pair reaches in both directions together, by ordered pair; the
+                same for both orders.
             peer_access: what is known of peer access, by ordered pair of ids.
             sources: published facts used.
             description: one sentence.
             metadata: free remarks.
-            hidden: PCI bus ids of GPUs that are there and cannot be used.
+            hidden: PCI bus ids of GPUs that exist and cannot be used.
         """
         told = told_pairs(
             {
@@ -273,7 +275,7 @@ class GraphBuilder:
         )
 
     def topology(self, *, name: str, origin: str) -> Topology:
-        """What is there so far, without routes."""
+        """The topology as built so far, without routes."""
         return Topology(
             name=name,
             origin=origin,

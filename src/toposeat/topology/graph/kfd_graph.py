@@ -1,4 +1,4 @@
-r"""From KFD's nodes and io_links to a link graph.
+r"""Builds a link graph from KFD's nodes and io_links.
 
 numa0 ===== smp ===== numa1          whole GPUs: one xGMI link for each direct pair
 |                                  partitions: ports of the fabric in their package; two
@@ -55,13 +55,13 @@ def topology_of_kfd(nodes: Sequence[KfdNode], *, name: str, origin: str) -> Topo
         origin: what was read.
 
     Raises:
-        ValueError: numbers that no machine has.
+        ValueError: a node states numbers that no machine has.
     """
     return _Writer(nodes).write(name, origin)
 
 
 class _Writer:
-    """Writes one machine."""
+    """Draws one machine into a builder."""
 
     def __init__(self, nodes: Sequence[KfdNode]) -> None:
         self.builder = GraphBuilder(tells={FactKind.DEVICE_LINKS})
@@ -93,7 +93,7 @@ class _Writer:
         return self.builder.build(name=name, origin=origin, caps=self._relayed())
 
     def _relayed(self) -> dict[tuple[str, str], Quantity]:
-        """Single flows of MI200's dies that go over other dies."""
+        """Caps of flows between dies of MI200 that pass over other dies."""
         relays = {d.id for d in self.builder.devices if d.forwards}
         near = {
             pair
@@ -108,7 +108,7 @@ class _Writer:
         }
 
     def _doubt_nodes(self, nodes: Sequence[KfdNode]) -> None:
-        """What the list itself shows of missing or contradictory nodes."""
+        """Report missing and contradictory nodes, as far as the list itself shows them."""
         sizes = {board: len(m) for board, m in self.members.items()}
         most = max(sizes.values())
         for board, count in sizes.items():

@@ -57,7 +57,7 @@ class KfdNode:
         half of the location (before).
 
         Raises:
-            ValueError: a PCI domain that cannot be.
+            ValueError: the PCI domain is impossible.
         """
         return canonical_pci(f"{self._slot}.{self.told('location_id') & 7}")
 
@@ -75,7 +75,7 @@ class KfdNode:
 
     @property
     def uuid(self) -> str | None:
-        """What ROCm calls it; partitions of one GPU have the same."""
+        """The UUID as ROCm writes it; partitions of one GPU share it."""
         unique = self.told("unique_id")
         return f"GPU-{unique:016x}" if unique else None
 
@@ -92,7 +92,7 @@ class KfdNode:
 
     @property
     def lane(self) -> k.DeviceLink:
-        """What one of its xGMI links is by data sheet."""
+        """One of its xGMI links, by the data sheet of its product."""
         return products.lane_named(products.isa_of_gfx_version(self.gfx)) or k.XGMI_UNKNOWN
 
     @property

@@ -1,4 +1,4 @@
-"""PCI functions, the bridges above them, NUMA nodes, sockets and NICs, whoever told of them."""
+"""PCI functions, the bridges above them, NUMA nodes, sockets and NICs, from any source."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ class PciDevice:
 
     @property
     def is_management(self) -> bool:
-        """A server board's management controller that calls itself a GPU of a GPU maker."""
+        """Whether it is a server board's management controller that calls itself a GPU."""
         return (self.vendor, self.device) in _MANAGEMENT
 
     @property
     def is_gpu(self) -> bool:
-        """A display or processing accelerator of a GPU maker; not a management controller's.
+        """Whether it is a GPU: a display or processing accelerator of a GPU maker.
 
-        Intel's graphics without a bridge above them are part of the CPU: no GPU to place ranks on.
+        Management controllers do not count, nor do Intel's graphics without a bridge above them,
+        which are part of the CPU.
         """
         if self.is_management:
             return False

@@ -24,8 +24,8 @@ def add_nics(
     Args:
         builder: takes the NICs.
         adapters: each with the PCI function behind it.
-        pcie_state: what the source knows of a function's own link; files that show the speed of
-            an idle link know nothing.
+        pcie_state: returns the state of a function's own link; None where the source shows the
+            speed of an idle link, which says nothing.
     """
     endpoints = []
     for index, (adapter, function) in enumerate(adapters, start=len(builder.nics)):

@@ -1,4 +1,4 @@
-"""From NV# relations to NVLink links: a mesh of direct links, or ports of one NVSwitch fabric."""
+"""Builds NVLinks from NV# relations: a mesh of direct links, or ports of one NVSwitch fabric."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def guess_lane(
     """The NVLink generation, and whether product names prove it.
 
     Without names the counts decide: 13 and more exist from NVLink 4 on, 7 to 12 from NVLink 3 on,
-    and bridges of 4 that join pairs only are those of GA10x boards. Fewer say nothing: 25 GB/s per
-    lane.
+    and bridges of 4 that join pairs only are those of GA10x boards. Smaller counts decide nothing,
+    and 25 GB/s per lane is assumed.
     """
     for device in relations.machine.devices:
         found = products.lane_named(device.name)

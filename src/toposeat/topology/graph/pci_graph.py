@@ -1,4 +1,4 @@
-"""The PCI tree of a live machine as links: bridges that only pass on are contracted.
+"""The PCI tree of a live machine as links: bridges without a branch are contracted.
 
     pci0000:16 (host bridge) - root port - switch upstream port +- downstream port - GPU
                                                                 +- downstream port - NIC
@@ -151,8 +151,8 @@ class PciGraphWriter:
         """The narrowest link of a contracted chain.
 
         In sysfs a link has two ends, the port above and the function below it: of a whole chain,
-        the first and second, third and fourth function and so on. It runs as its slower, narrower
-        end can.
+        the first and second, third and fourth function and so on. It runs at the speed and width of
+        its slower, narrower end.
         """
         whole = (*endpoint.function.bridges, endpoint.function.pci_bus_id)
         ends: dict[int, list[PciDevice]] = {}

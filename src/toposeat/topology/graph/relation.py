@@ -78,12 +78,12 @@ class Relations:
 
     @property
     def ids(self) -> list[str]:
-        """Of all endpoints."""
+        """Ids of all endpoints: devices first, then NICs."""
         return [*(d.id for d in self.machine.devices), *(n.id for n in self.machine.nics)]
 
     @property
     def gpus(self) -> int:
-        """How many of the endpoints are devices."""
+        """Number of endpoints that are devices."""
         return len(self.machine.devices)
 
     @property

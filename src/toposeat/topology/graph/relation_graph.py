@@ -1,4 +1,4 @@
-r"""From a relation matrix to a link graph: shared PCIe links, NVLink, routes, nominal capacities.
+r"""Builds a link graph from relations: shared PCIe links, NVLink, routes, nominal capacities.
 
                     numa0 ======== smp ======== numa1        SYS  crosses smp
                    /     \                        |          NODE crosses numa
@@ -33,9 +33,9 @@ def draw_relations(
     """Draw the link graph of one node from the relations of its GPUs and NICs.
 
     Args:
-        builder: empty; takes all that is drawn, and what is left of the relations as pairs: those
-            that carry no information are untold.
-        machine: with relations, partial.
+        builder: empty; receives the graph, and the relations as pairs. Relations that carry no
+            information become untold.
+        machine: a partial topology with relations.
         pcie_generation: of all PCIe links, where it is known.
     """
     relations = Relations.of(machine)
@@ -62,7 +62,7 @@ def draw_relations(
 def _judged(pair: Pair, machine: Topology, levels: PcieLevels) -> Pair:
     """A pair with the path class that its route has; none where the relations are all alike.
 
-    What a source states not to know is not known, however the pair is drawn.
+    A relation that the source calls unknown stays unknown, however the pair is drawn.
     """
     path_class = pair.path_class
     if path_class is None and pair.pcie_class is not PathClass.UNKNOWN:

@@ -37,7 +37,7 @@ Ends = tuple[str, str]
 
 
 def with_routes(topology: Topology) -> Topology:
-    """The topology with all routes that its links and what is told of pairs give.
+    """The topology with all routes that follow from its links and the facts of its pairs.
 
     A pair whose devices no links join has no route, which the report says. Where peer access is
     told to be off, the route goes through host memory.
@@ -128,10 +128,11 @@ def _paths(topology: Topology) -> list[list[list[int]]]:
 
 @dataclass(frozen=True, slots=True)
 class _Flows:
-    """By number of link, in bytes/s: what it carries, and what one flow reaches on it.
+    """Bytes/s by position of the link: its narrowest direction, and what one flow reaches on it.
 
-    The latter apart for PCIe (infinite for other links), of which some paths reach a fraction only.
-    `flow` is what that of each link is read from.
+    What one flow reaches is split into `pcie` and `other`, each infinite for links of the other
+    kind, because some paths reach only a fraction of PCIe. `flow` has the same numbers with their
+    sources.
     """
 
     flow: list[Quantity]

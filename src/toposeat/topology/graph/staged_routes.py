@@ -41,10 +41,11 @@ def with_staged_routes(topology: Topology) -> Topology:
 
 
 def through_host_memory(topology: Topology) -> Topology:
-    """The machine of an MPI that copies every message between GPUs of a host by host memory itself.
+    """The machine for an MPI that copies all messages between GPUs of a host through host memory.
 
-    The links are those up to host memory and down; no copy of the driver's is in it, so neither are
-    its limits. Pairs whose devices have no way to host memory in the graph keep their route.
+    Routes use the links up to host memory and down from it. The MPI makes the copies, so the limits
+    of the driver's staged copies do not apply. Pairs whose devices have no way to host memory in
+    the graph keep their route.
     """
     host = {device.id: device.host for device in topology.devices}
     kinds = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)

@@ -48,7 +48,7 @@ _CHECKS = (
 
 
 def findings_of(topology: Topology) -> tuple[Finding, ...]:
-    """Everything that the checks say of one machine, worst first, then in the order of checks."""
+    """All findings on one machine, the worst first, then in the order of the checks."""
     pairs = Pairs(topology)
     found = [finding for check in _CHECKS for finding in check(topology, pairs)]
     found += _reader_doubts(topology)

@@ -117,7 +117,7 @@ class Pairs:
         return list(members.values())
 
     def alike(self, pairs: Iterable[tuple[int, int]]) -> bool:
-        """Whether pairs have one class and one rate, both ways; over others or not, all alike."""
+        """Whether pairs agree in class, in rate both ways, and in being joined directly or not."""
         classes: set[tuple[PathClass, bool]] = set()
         rates: list[float] = []
         for i, j in pairs:

@@ -58,7 +58,7 @@ def says_nothing(topology: Topology, pairs: Pairs) -> bool:
 
 
 def _of_rates(pairs: Pairs) -> Wiring:
-    """Where classes tell nothing apart, the widest gap between rates may: fast pairs and others."""
+    """The wiring by rates, where classes tell no pairs apart: the widest gap separates them."""
     rates = {(i, j): pairs.mean_rate(i, j) for i, j in pairs.all}
     known = sorted(rate for rate in rates.values() if rate)
     span = f"{known[0] / 1e9:.3g} to {known[-1] / 1e9:.3g} GB/s" if known else ""

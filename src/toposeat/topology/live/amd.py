@@ -24,7 +24,7 @@ def add_amd_devices(
     """Add AMD's devices.
 
     Args:
-        found: where to.
+        found: receives the devices.
         sysfs: the root of sysfs.
         dev: the folder of device nodes; None if it is not known (a recorded machine).
 
@@ -70,7 +70,7 @@ def add_amd_devices(
 
 
 def _usable(gpu: KfdNode, dev: Path | None) -> bool:
-    """ROCm opens a GPU by its render node."""
+    """Whether this process may open the render node, by which ROCm uses a GPU."""
     minor = gpu.told("drm_render_minor")
     return can_render(dev, f"renderD{minor}" if minor else "")
 
@@ -78,7 +78,7 @@ def _usable(gpu: KfdNode, dev: Path | None) -> bool:
 def _hide(
     found: Collection, sysfs: TreePath, listed: tuple[KfdNode, ...], usable: tuple[KfdNode, ...]
 ) -> None:
-    """GPUs whose render node is missing, or whose KFD node the kernel refuses to show."""
+    """Note GPUs whose render node is missing, or whose KFD node the kernel refuses to show."""
     left = {gpu.board for gpu in listed} - {gpu.board for gpu in usable}
     boards = {gpu.board for gpu in listed}
     if unreadable_nodes(sysfs):

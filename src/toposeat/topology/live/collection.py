@@ -56,7 +56,7 @@ class Collection:
         self.endpoints.append(Endpoint(device.id, function, default or k.DEFAULT_PCIE_GENERATION))
 
     def hide(self, functions: list[str], present: int, maker: str) -> None:
-        """Note GPUs that are there and cannot be used; they are no devices."""
+        """Note GPUs that exist and cannot be used; they do not become devices."""
         if functions:
             self.hidden += functions
             self.builder.report.append(
@@ -90,7 +90,7 @@ def can_render(dev: Path | None, node: str) -> bool:
 
 
 def unplaced(pci_bus_id: str, vendor: int) -> PciDevice:
-    """A GPU that sysfs does not show."""
+    """The PCI function of a GPU that sysfs does not show."""
     return PciDevice(
         pci_bus_id=pci_bus_id,
         root="",

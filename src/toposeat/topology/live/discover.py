@@ -60,7 +60,7 @@ def discover_this(
 
     Args:
         sysfs: where sysfs is; tests give a recorded tree.
-        dev: where device nodes are; None takes /dev for the real sysfs, and no look at all for a
+        dev: where device nodes are; None takes /dev for the real sysfs, and checks none for a
             recorded one.
         nvml: an object with the functions of `pynvml`; None loads the real one.
         host: name of the machine; None asks the system.
@@ -95,7 +95,7 @@ def discover_this(
 
 
 def _why(found: Collection, reason: str) -> str:
-    """Why there is no GPU: what is hidden matters more than what a library says of it."""
+    """Why there is no GPU; hidden GPUs are a better reason than a library's message."""
     hidden = [line for line in found.builder.report if "are hidden from this process" in line]
     return "; ".join(dict.fromkeys([*hidden, reason])) if hidden else reason
 

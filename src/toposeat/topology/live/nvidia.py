@@ -22,7 +22,7 @@ DeviceIds = dict[int, list[str]]  # ids of the devices by position in the snapsh
 
 
 def ask_nvml(nvml: Any) -> tuple[NvmlSnapshot | None, str]:
-    """What NVML tells, and why there is no GPU should there be none.
+    """What NVML tells, None without NVML, and the reason to give if no GPU is found.
 
     Args:
         nvml: an object with the functions of `pynvml`; None loads the real one.
@@ -35,7 +35,7 @@ def ask_nvml(nvml: Any) -> tuple[NvmlSnapshot | None, str]:
 
 
 def add_nvml_devices(found: Collection, snapshot: NvmlSnapshot) -> DeviceIds:
-    """Add every GPU, or its MIG slices where it is cut into such.
+    """Add every GPU, or its MIG slices where it is in MIG mode.
 
     Whole GPUs keep NVML's number, slices are numbered after them: a number is for display, a slice
     is known by its UUID.
@@ -95,12 +95,12 @@ def _report_slices(found: Collection, gpu: NvmlGpu, first: int) -> None:
 
 
 def add_unseen_nvidia(found: Collection, snapshot: NvmlSnapshot | None, reason: str) -> str:
-    """GPUs that sysfs shows and NVML does not: hidden by a cgroup, or no driver at all.
+    """Note GPUs that NVML does not list: a cgroup hides them, or there is no driver.
 
-    Hidden ones are no devices: a rank could not use them.
+    GPUs that a cgroup hides do not become devices, because no rank can use them.
 
     Returns:
-        Why there is no GPU, should there be none.
+        The reason to give if no GPU is found.
     """
     present = found.machine.gpus(VENDOR_NVIDIA)
     if snapshot is not None:

@@ -33,7 +33,7 @@ def add_live_nvlinks(
     """Add direct bonds, NVSwitch fabrics, and links to CPUs (POWER9).
 
     Args:
-        builder: where the devices already are.
+        builder: already holds the devices.
         gpus: what NVML told; GPUs in MIG mode use no NVLink.
         numa_of: the NUMA vertex of each device, by id.
         present: PCI bus ids of all NVIDIA GPUs that the machine has, hidden ones too.

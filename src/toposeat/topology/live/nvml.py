@@ -24,7 +24,7 @@ from toposeat.model.topology import (
 )
 
 MAX_SLICES = 16  # 7 today
-_ANY = frozenset(range(1000))  # whatever the error: nobody needs to know
+_ANY = frozenset(range(1000))  # errors that are not reported, whatever they are
 MAX_LINKS = 36  # Blackwell has 18; the library answers "invalid argument" beyond what a device has
 _NO_SUCH_LINK = frozenset({2, 3})  # invalid argument, not supported
 _LINK_STATE, _LINK_VERSION = 165, 166  # fields of each NVLink
@@ -81,7 +81,7 @@ class NvmlSnapshot:
 
     gpus: tuple[NvmlGpu, ...]
     driver: str | None
-    virtual: str | None  # how GPUs come to this virtual machine; None if it is none
+    virtual: str | None  # how a virtual machine gets its GPUs; None outside one
     distances: dict[tuple[int, int], PathClass]
     peer_access: dict[tuple[int, int], bool]
     report: tuple[str, ...]
@@ -112,7 +112,7 @@ class _Asker:
             return None
 
     def fields(self, handle: Any, field: int) -> dict[int, int]:
-        """A field of each NVLink by the link's number; without those that it is not told of."""
+        """A field of each NVLink by link number; links without an answer are left out."""
         asked = [(field, number) for number in range(MAX_LINKS)]
         told = self.ask("nvmlDeviceGetFieldValues", handle, asked, harmless=_ANY) or ()
         return {n: each.value.uiVal for n, each in enumerate(told) if each.nvmlReturn == 0}
@@ -222,7 +222,7 @@ def _gpu(asker: _Asker, handle: Any, index: int) -> NvmlGpu | None:
 
 
 def _named(asker: _Asker, handle: Any) -> Device:
-    """What a GPU and a slice of one tell alike."""
+    """The fields that a GPU and a slice of one have in common."""
     memory = asker.ask("nvmlDeviceGetMemoryInfo", handle)
     return Device(
         id="",

@@ -1,4 +1,4 @@
-"""Files of sysfs, of this machine or saved by somebody: small, regular, and never waited for."""
+"""Reads small files of a live or saved sysfs; only regular ones, so that no read blocks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TreePath(Protocol):
 
 
 def entries_of(folder: TreePath) -> list[TreePath]:
-    """What lies in a folder, by name; nothing if it is none or may not be read."""
+    """The entries of a folder by name; none if it is not a folder or cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:
@@ -54,7 +54,7 @@ def read_small(path: TreePath, limit: int = MAX_SMALL_BYTES) -> bytes:
     Raises:
         OSError: missing, unreadable, or no regular file.
     """
-    if not isinstance(path, Path):  # in memory, and bounded when it came there
+    if not isinstance(path, Path):  # it is in memory, and its size was limited when it was read
         return path.read_bytes()[:limit]
     with open_input(path) as file:
         return os.read(file.fileno(), limit)

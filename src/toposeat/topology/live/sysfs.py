@@ -142,8 +142,9 @@ def _adapters(
 ) -> tuple[tuple[NetworkAdapter, ...], tuple[str, ...]]:
     """The adapters a job could be told to use, and what was left out.
 
-    RDMA devices, or network interfaces where there is no RDMA device: beside one, an interface of
-    its own is for management. Virtual functions count only where their physical one is not seen.
+    These are RDMA devices, or network interfaces if there is no RDMA device: beside RDMA devices,
+    an interface without RDMA is for management. Virtual functions count only where their physical
+    one is not seen.
     """
     found = {
         kind: [
@@ -171,7 +172,7 @@ def _adapters(
 
 
 def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
-    """An RDMA device tells of its ports; others have network interfaces that do."""
+    """An adapter with the rate of its ports, from its RDMA device or its network interfaces."""
     ports = entries_of(entry / "ports")
     if ports:
         states = [read_line(port / "state") or "" for port in ports]
@@ -208,7 +209,7 @@ def _parent_function(entry: TreePath, pci: dict[str, PciDevice]) -> str | None:
 
 
 def _target(link: TreePath) -> TreePath | None:
-    """What a link leads to; None if that is nothing, or a circle."""
+    """The target of a symbolic link; None if it cannot be resolved, as in a circle of links."""
     try:
         return link.resolve()
     except (OSError, RuntimeError):  # the latter for circles, before Python 3.13

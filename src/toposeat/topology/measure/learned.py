@@ -1,4 +1,4 @@
-"""From measurements to a topology: numbers laid onto a known graph, or a graph of their own."""
+"""Builds a topology from measurements: numbers on a known graph, or a graph of their own."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from toposeat.topology.merge import merge_topologies
 from toposeat.topology.told import told_machine
 
 _DRIFT = 0.1  # of an earlier measurement
-_FULL = 0.9  # of both directions' capacities together: neither hinders the other
-_SAME = 0.95  # rates that are this near to each other are of one limit
+_FULL = 0.9  # of both capacities together: above it, directions do not hinder each other
+_SAME = 0.95  # rates within this factor of each other have the same limit
 
 
 def facts_of_measurement(
@@ -43,12 +43,13 @@ def facts_of_measurement(
 ) -> Topology:
     """The numbers of `toposeat measure`.
 
-    Pairs that could not copy by the protocol went through host memory: theirs are of "staged".
+    Pairs that cannot use the protocol were copied through host memory: their numbers are those of
+    "staged".
 
     Args:
         pci: bus id of each GPU.
         results: of pairs alone.
-        protocol: that the numbers are of.
+        protocol: with which the numbers were measured.
         host: copies between host memory and the GPUs.
         ordinals: number of each GPU on this node; None if not known.
     """
@@ -70,7 +71,7 @@ def facts_of_measurement(
 def pair_numbers(
     results: PairResults, protocol: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bandwidth and latency of a protocol, and of "staged" where a pair has no other."""
+    """Bytes/s and seconds of each ordered pair, shape (n, n); "staged" if there is no other."""
     bandwidth, latency = results.bandwidth(protocol), results.latency(protocol)
     staged, staged_latency = results.bandwidth("staged"), results.latency("staged")
     return (
@@ -80,7 +81,7 @@ def pair_numbers(
 
 
 def numbers_of(topology: Topology, pci: Sequence[str | None]) -> dict[str, int]:
-    """The number of each measured device; in the order of both where a bus id is not known."""
+    """Position of each measured device by its id; by order alone where a bus id is not known."""
     order = {d.pci_bus_id: d.id for d in topology.devices}
     ids = [order[each] for each in pci if each is not None and each in order]
     if len(ids) < len(pci):
@@ -91,7 +92,7 @@ def numbers_of(topology: Topology, pci: Sequence[str | None]) -> dict[str, int]:
 def _without_far_limits(facts: Topology, base: Topology | None) -> Topology:
     """Leave out host copies that are slower than the same GPU's copies over PCIe to peers.
 
-    Their limit lies beyond the GPU's own link, to which a merge would give it.
+    Their limit lies beyond the GPU's own link, but a merge would take it for that link's capacity.
     """
     rates = np.array(facts.numbers[0].values)
     if base is not None:
@@ -136,8 +137,8 @@ def measured_topology(base: Topology, facts: Topology, tried: Sequence[SharedLin
     """A known machine with measured pairs and measured capacities of its shared links.
 
     A shared link of the measurement is the link of the graph that the same GPUs' traffic to all
-    others crosses. What has no counterpart is said in the report. Of a link that did not limit
-    the GPUs an assumed capacity is raised to what it carried.
+    others crosses. The report names shared links without a counterpart. Where a link did not limit
+    the GPUs, its capacity, if it is assumed, is raised to what the link carried.
     """
     facts = _without_far_limits(facts, base)
     merged = merge_topologies([_without_old(base, facts), facts], base.name)
@@ -178,7 +179,7 @@ def _port(rates: NDArray[np.float64], i: int) -> SharedLink:
 def _links_by_set(
     topology: Topology, number: Mapping[str, int]
 ) -> dict[frozenset[int], tuple[str, bool]]:
-    """Links by the GPUs whose traffic to all others crosses them: id, and if forward is out."""
+    """Link id by the set of GPUs whose traffic to all others crosses it, and if forward is out."""
     crossing: dict[tuple[str, bool], set[tuple[int, int]]] = {}
     for route in topology.routes:
         if route.source not in number or route.target not in number:
@@ -319,10 +320,10 @@ def _list(numbers: frozenset[int]) -> str:
 
 
 def check_machine(base: Topology, pci: Sequence[str], ordinals: Sequence[int]) -> None:
-    """Refuse GPUs that are not those of the known machine: before anything is measured.
+    """Refuse GPUs that are not those of the known machine, before anything is measured.
 
     Raises:
-        InputError: there is no telling which is which.
+        InputError: the GPUs cannot be matched with those of the machine.
     """
     merge_topologies(
         [base, facts_of_measurement(pci, PairResults(len(pci)), PROTOCOLS[0], (), ordinals)],

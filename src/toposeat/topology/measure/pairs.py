@@ -26,22 +26,22 @@ _LEAST_REPEATS = 3
 _LATENCY_REPEATS = 20
 _BOTH_REPEATS = 3
 _HOST_REPEATS = 5
-_AGREED = 0.001  # of the time: two fastest transfers that are this near are believed
-_LEAD_S = 0.02  # between the order and the common start
+_AGREED = 0.001  # of the time: the fastest counts if the second fastest is this near
+_LEAD_S = 0.02  # from the command to the common start
 
 
 class Copiers(Protocol):
-    """What is needed of the processes that copy: one for each of `count` GPUs."""
+    """Interface of the processes that copy: one for each of `count` GPUs."""
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of processes."""
 
     def link(self, a: int, b: int) -> None:
-        """Join two of them, once."""
+        """Connect two processes; does nothing if they are connected."""
 
     def ask(self, lines: Mapping[int, str]) -> dict[int, list[str]]:
-        """Give one line to each of some; the words of their answers."""
+        """Send each of some processes one line; returns the words of their answers."""
 
 
 def tournament(count: int) -> list[list[tuple[int, int]]]:
@@ -69,10 +69,10 @@ def transfer(
 
     Args:
         workers: one per GPU.
-        flows: ordered pairs; nobody is in two.
-        protocol: of `PROTOCOLS`.
+        flows: ordered pairs; no GPU is in two of them.
+        protocol: one of `PROTOCOLS`.
         size: bytes of each transfer.
-        repeats: how many each pair does, one after the other.
+        repeats: number of transfers of each pair, one after the other.
         host_end: "source" or "target" to copy from or to host memory of that side.
 
     Raises:
@@ -122,15 +122,15 @@ def measure_pairs(
 ) -> None:
     """Measure every ordered pair alone, in the order of a tournament, within a budget.
 
-    All pairs are visited at least once whatever the budget; what time is left goes into repeats
+    All pairs are visited at least once whatever the budget; the time that is left goes into repeats
     where the fastest transfers do not agree.
 
     Args:
         workers: one per GPU.
-        protocols: of `PROTOCOLS`.
-        budget_s: for all of it.
-        results: is added to, and is complete up to any interruption.
-        advance: is called with what is done and how much there is in all.
+        protocols: some of `PROTOCOLS`.
+        budget_s: seconds for the whole measurement.
+        results: receives each measurement at once, and so is complete up to any interruption.
+        advance: is called with the number of steps done and the number of all steps.
     """
     begin = time.monotonic()
     workers.ask(dict.fromkeys(range(workers.count), f"size {LARGE_BYTES}"))
@@ -147,7 +147,7 @@ def measure_pairs(
         for size in SIZES:  # the largest last: a pair that has it is done
             repeats = _LATENCY_REPEATS if size in LATENCY_SIZES else _LEAST_REPEATS
             for found in transfer(workers, [pair], protocol, size, repeats):
-                # what could not be done as asked was staged: it is known under that name
+                # a transfer that the protocol cannot do is staged, and recorded as staged
                 results.add(found)
     deadline = begin + budget_s
     _repeat_in_doubt(workers, [(*pair, name) for pair, name in todo], deadline, results)
@@ -163,7 +163,7 @@ def _measure_larger(
     """Transfers of the largest sizes: a size for all pairs, or for none if time is too short."""
     for size in LARGER_SIZES:
         rates = [results.bandwidth(name)[pair] for pair, name in todo]
-        need = 2.5 * sum(size / rate for rate in rates if rate > 0)  # each twice, and some
+        need = 2.5 * sum(size / rate for rate in rates if rate > 0)  # each twice, with a margin
         if not todo or time.monotonic() + need > deadline:
             return
         workers.ask(dict.fromkeys(range(workers.count), f"size {size}"))
@@ -183,8 +183,8 @@ def measure_both_ways(
     Args:
         workers: one per GPU, with memory for `LARGE_BYTES`.
         protocol: to copy with.
-        results: is added to, and is complete up to any interruption.
-        advance: is called with what is done and how much there is in all.
+        results: receives each measurement at once, and so is complete up to any interruption.
+        advance: is called with the number of steps done and the number of all steps.
     """
     pairs = [pair for matches in tournament(workers.count) for pair in matches]
     todo = [

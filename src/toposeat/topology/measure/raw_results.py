@@ -1,7 +1,7 @@
-"""The file beside a measurement: one line after each set of transfers, so that it can go on later.
+"""The raw file, from which a measurement can go on: one line after each set of transfers.
 
-Line 1 says which GPUs: `{"schema": "toposeat/measurement-raw/1", "devices": [bus ids]}`; each other
-line is one `Transfers`. A last line without its end is what an interruption left, and is dropped.
+Line 1 names the GPUs: `{"schema": "toposeat/measurement-raw/1", "devices": [bus ids]}`; each other
+line is one `Transfers`. A last line without a newline is left by an interruption, and is dropped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def raw_file(path: str | Path, pci: Sequence[str]) -> Iterator[PairResults]:
     """Results that already hold what a file has, and that add to it whatever is measured.
 
     Args:
-        path: is made if it does not exist.
+        path: is created if it does not exist.
         pci: bus ids of the GPUs to measure, in order.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What was clocked between pairs of GPUs, and what is made of it: bandwidth, latency, curves."""
+"""Clocked transfers between pairs of GPUs, and what follows: bandwidth, latency, curves."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PairResults:
     """All transfers of all pairs, by (source, target, protocol, bytes).
 
     `both` has those of a pair's two directions at once. `record` is called with each new
-    measurement: to keep it in a file.
+    measurement, to keep it in a file. Matrices have shape (count, count), by source and target.
     """
 
     count: int
@@ -93,7 +93,7 @@ class PairResults:
     def both_ways(self, protocol: str) -> NDArray[np.float64]:
         """Bytes/s of each pair's two directions at once, their sum; NaN where not measured.
 
-        By the median of each direction: its fastest transfer may have been alone.
+        It uses the median of each direction, because the fastest transfer may have run alone.
         """
         values = np.full((self.count, self.count), np.nan)
         for i, j in self.pairs():
@@ -104,7 +104,7 @@ class PairResults:
         return values
 
     def both_ways_ratio(self, protocol: str) -> NDArray[np.float64]:
-        """Both directions' bandwidth over that of the farthest pairs, as Faraji et al. have it."""
+        """Bandwidth of both directions over that of the farthest pairs (Faraji et al. 2016)."""
         rate = self.both_ways(protocol)
         return rate / np.nanmin(rate) if not np.isnan(rate).all() else rate
 
@@ -154,7 +154,8 @@ class PairResults:
     def bandwidth_ratio(self, protocol: str) -> NDArray[np.float64]:
         """Bandwidth of each pair over that of the farthest pairs, mean over 64 KiB to 4 MiB.
 
-        As in `latency_ratio`, of one direction; `both_ways_ratio` is of both at once, as theirs.
+        The farthest pairs are those of `latency_ratio`. The ratio is of one direction; that of both
+        at once, which Faraji et al. use, is `both_ways_ratio`.
         """
         return self._ratio(protocol, BANDWIDTH_SIZES)
 

@@ -23,19 +23,19 @@ _HINDERED = 0.9  # both directions at once reach less than this share of what th
 def with_results(
     topology: Topology, pci: Sequence[str], results: PairResults, protocol: str
 ) -> Topology:
-    """The machine whose routes keep what was measured of them.
+    """The machine with measured curves and combined limits on its routes.
 
-    That is: the curve of every protocol, and of earlier measured ones that were not measured now;
-    and what the two directions of a pair reach together where they hinder each other. Staged copies
-    use the links to the host memory near the receiver and down from there, where the graph shows
-    that way. Where every pair was measured, nothing is assumed any more: what no transfer met does
-    not limit them.
+    A route gets the curve of every measured protocol and keeps earlier measured curves of the
+    others. It also gets what both directions of its pair reach together, where they hinder each
+    other. Staged copies use the links to the host memory near the receiver and down from there,
+    where the graph shows that way. Where every pair was measured, no assumption remains, because a
+    limit that no transfer met limits none.
 
     Args:
         topology: whose routes take them.
         pci: bus id of each GPU of `results`.
         results: of pairs alone and of both directions.
-        protocol: that the routes' own numbers are of; "staged" where a pair has no other.
+        protocol: whose numbers become those of the routes; "staged" where a pair has no other.
     """
     number = numbers_of(topology, pci)
     limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}

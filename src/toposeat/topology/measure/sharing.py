@@ -1,4 +1,4 @@
-"""Which GPUs share a link to the others: sets of transfers at once, beside the same ones alone."""
+"""Finds GPUs that share a link to the others: compares transfers at once with the same alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toposeat.topology.measure.pairs import Copiers, transfer
 from toposeat.topology.measure.results import LARGE_BYTES
 
-_SAME_LEVEL = 0.97  # bandwidths that are this near to each other are of one level
+_SAME_LEVEL = 0.97  # bandwidths within this factor of each other belong to one level
 _SHARED = 0.9  # all together reach less than this share of what they reach one by one
 _REPEATS = 6
 
@@ -22,10 +22,10 @@ class SharedLink:
     """A set of GPUs whose transfers to all others pass one bottleneck.
 
     Bytes/s of all of them together: out of the set, into it, both at once (the sum), and the sum of
-    what the transfers of the latter reach alone.
+    what the transfers of both directions reach alone.
 
-    Without `limits` what joins them to the others carried all that the GPUs, and the links that
-    smaller sets share, could give it: it is no constraint, and its capacity cannot be known.
+    Without `limits`, the link carried all that the GPUs, and the links that smaller sets share,
+    could deliver: it is no constraint, and its capacity is unknown.
     """
 
     inside: frozenset[int]
@@ -109,7 +109,7 @@ def try_sets(
         workers: one per GPU, with memory for `LARGE_BYTES`.
         bandwidth: of each ordered pair alone, bytes/s.
         protocol: to copy with.
-        advance: is called with what is done and how much there is in all.
+        advance: is called with the number of steps done and the number of all steps.
     """
     found: list[SharedLink] = []
     candidates = clusters(bandwidth)

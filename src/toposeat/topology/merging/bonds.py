@@ -103,7 +103,7 @@ def _drawn_bonds(graph: Topology) -> Bonds | None:
 
 
 def is_bond(link: Link, inner: set[str]) -> bool:
-    """Whether a link is one of devices among themselves, their switches or the CPU's own NVLink.
+    """Whether a link joins devices to each other, to their switches, or by NVLink to the CPU.
 
     Args:
         link: any.
@@ -145,7 +145,7 @@ def _draw_listed(builder: GraphBuilder, part: Topology) -> None:
 
 
 def _flow_fraction(bond: Bond, lane: k.DeviceLink) -> float:
-    """What one copy reaches of a bond's capacity."""
+    """The share of a bond's capacity that one copy reaches."""
     if bond.kind is not lane.kind:
         return 1.0
     return k.flow_of_bond(lane, bond.count) / (lane.data_sheet * bond.count)

@@ -1,4 +1,4 @@
-"""Fields of devices from several sources: the best that knows one states it."""
+"""Merges the fields of devices: each is from the most trusted source that states it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Told:
     device: Device
 
     def teller(self, field: str) -> str:
-        """Who told a field first: a merged machine passes on what others told it."""
+        """The source that told a field first, which a merged machine passes on."""
         return (self.device.told_by or {}).get(field, self.origin)
 
 
@@ -65,7 +65,7 @@ def merged_device(told: Sequence[Told], contradictions: Contradictions) -> Devic
             continue
         stated = [(t.origin, _value(t.device, field)) for t in tellers]
         values[field] = stated[0][1]
-        if not field.startswith("copy"):  # a number that says itself where it is from
+        if not field.startswith("copy"):  # a number that carries its own source
             told_by[field] = tellers[0].teller(field)
         for other in stated[1:]:
             if _disagree(field, stated[0][1], other[1]):

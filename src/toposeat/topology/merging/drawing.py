@@ -1,6 +1,6 @@
 """The graph of a merged machine: that of the base, or drawn from what tables tell.
 
-It is as much of a graph as is told: relations give the PCIe tree; links at driver level give the
+The graph holds only what is told: relations give the PCIe tree; links at driver level give the
 bonds, and each device a PCIe port of its own at its NUMA node; measured pairs alone give no link
 yet, because what pairs share is not in a pair matrix: `overlay` gives each device a port.
 """

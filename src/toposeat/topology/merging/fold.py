@@ -23,14 +23,14 @@ _MEMBERS = tuple(
 def identified(
     base: Topology, others: Sequence[Topology], report: list[str]
 ) -> tuple[Topology, list[Topology]]:
-    """The sources with common ids: bus ids or UUIDs, else what the first to tell calls a device.
+    """The sources with common ids: bus ids or UUIDs, else the id in the first source.
 
     Sources that give each device an identity are joined before those that do not.
 
     Args:
         base: whose devices come first.
         others: of the same machine.
-        report: takes what no identity proves.
+        report: takes the joins that no identity proves.
 
     Raises:
         InputError: two sources cannot be of one machine.

@@ -1,4 +1,4 @@
-"""Which device of one source is which of another: by PCI bus id, else UUID, else index."""
+"""Matches devices of several sources: by PCI bus id, else UUID, else index."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def join_devices(
         report: takes how devices were joined where no identity proves it.
 
     Raises:
-        InputError: nothing in common, devices without identity in another number, or two vendors
-            for one device.
+        InputError: the sources have no device in common, differ in the number of devices without
+            identity, or name two vendors for one device.
     """
     id_of: dict[str, str] = {}
     for identity in (_pci, _uuid):
@@ -86,7 +86,7 @@ def _join_by(
 
 
 def _is_other(device: Device, free: Sequence[Device]) -> bool:
-    """Whether an identity proves that the device is none of those left: they have one too."""
+    """Whether its identity proves that the device is not among those left, which have one too."""
     return any(
         identity(device) is not None and all(identity(each) is not None for each in free)
         for identity in (_pci, _uuid)
@@ -103,7 +103,7 @@ def _check_counts(mine: int, theirs: int, part: str, origin: str) -> None:
 
 
 def _has_known_indices(mine: Sequence[Device], theirs: Sequence[Device]) -> bool:
-    """Whether every device has an index that one of the others has: they may be some of them."""
+    """Whether every device has the index of one of the others: they may be a subset."""
     indices = {device.index for device in mine}
     return None not in indices and indices <= {device.index for device in theirs}
 

@@ -1,4 +1,4 @@
-"""States of single lanes, as a driver reports them, onto the bonds that are drawn."""
+"""Applies the states of single lanes, as a driver reports them, to the bonds of the graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toposeat.topology.graph.routes import DEVICE_LINKS
 
 
 def apply_lane_states(builder: GraphBuilder, origin: str, lanes: Sequence[LaneState]) -> None:
-    """Rates and inactive lanes, as the driver states them, onto the bonds that are drawn.
+    """Apply the rates and inactive lanes that a driver states to the bonds of the graph.
 
     A bond with more lanes than its ends have active ones loses lanes where that can only be this
     bond; else the report says that more are drawn than there are.
@@ -80,7 +80,7 @@ def _put(builder: GraphBuilder, link: Link) -> None:
 
 
 def _lower_bonds(builder: GraphBuilder, origin: str, active: Mapping[str, int]) -> None:
-    """Take lanes from bonds, as long as some device has only one that they can be missing in."""
+    """Take lanes from bonds while some device has only one bond in which they can be missing."""
     lowered = True
     while lowered:
         lowered = False

@@ -39,7 +39,7 @@ def join_nics(parts: Sequence[Topology]) -> list[dict[str, str]]:
     """Common ids of the NICs of each part: those of the same bus id, else of the same name.
 
     Args:
-        parts: the most trusted first, but the one whose NICs are to be kept before all.
+        parts: first the one whose NICs are kept, then the others, the most trusted first.
     """
     known: list[Nic] = []
     own: dict[tuple[str, Nic], str] = {}

@@ -1,4 +1,4 @@
-"""Numbers of pairs onto routes: measured ones before nominal ones, and nothing invented.
+"""Puts numbers of pairs on routes: measured ones before nominal ones, none of them invented.
 
 A program may print a dozen matrices of one machine (peer access on and off, one way and both, copy
 engine and kernel, read and write). A route takes the one whose conditions are those of an MPI
@@ -135,7 +135,7 @@ def _report_doubts(
 
 
 def _other_conditions(numbers: PairNumbers) -> bool:
-    """Whether a difference is no surprise: it was measured in another way."""
+    """Whether a difference is expected, because one was measured in another way."""
     return bool(numbers.engine or numbers.operation or numbers.peer is not None)
 
 

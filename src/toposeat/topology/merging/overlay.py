@@ -1,4 +1,4 @@
-"""Measured numbers onto a graph: caps and latencies of routes, capacities that they prove."""
+"""Puts measured numbers on a graph: caps and latencies of routes, and capacities they prove."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _add_port_route(machine: Numbered, i: int, j: int, cap: Quantity | None) -> 
 
 
 def _guess_rest(machine: Numbered, missing: NDArray[np.bool_], least: float) -> None:
-    """Pairs that nobody measured are as slow as the slowest that was, which is nominal."""
+    """Take pairs that nobody measured to be as slow as the slowest measured one, as nominal."""
     added = 0
     for i, j in np.argwhere(missing):
         ids = [f"port:{machine.devices[int(e)].id}" for e in (i, j)]

@@ -15,14 +15,14 @@ from toposeat.topology.told import Ends, is_whole, tells_bonds, tells_paths
 
 
 class Rank(IntEnum):
-    """Whom to believe about what a machine is, best first; numbers have ranks of their own."""
+    """Trust in what a source tells of the structure, best first; numbers are ranked apart."""
 
     DRIVER = 0  # the kernel's and the driver's own tables: NVML, KFD, sysfs
     NCCL = 1
     HWLOC = 2
     CATALOGUE = 3  # what such a machine is by its data sheet
     TEXT = 4  # a matrix of words
-    PROGRAM = 5  # a benchmark: its numbers are best, what it says of devices is little
+    PROGRAM = 5  # a benchmark: it has the best numbers and tells little of devices
 
 
 _RANK_OF_ORIGIN = (
@@ -54,10 +54,10 @@ def rank_of(part: Topology) -> Rank:
 
 
 def part_of(source: Topology) -> Topology:
-    """A source as a part of a merge: of a graph also what its routes tell, of GPUs no slices.
+    """A source as a part of a merge: a graph with the facts of its routes, and no GPU slices.
 
     Raises:
-        ValueError: a topology of several hosts: a merge is of one machine.
+        ValueError: the topology has several hosts, and a merge is of one machine.
     """
     if not is_whole(source):
         return _without_slices(source)
@@ -102,7 +102,7 @@ def _pairs_of_routes(graph: Topology) -> tuple[Pair, ...]:
 
 
 def _numbers_of_routes(graph: Topology) -> tuple[PairNumbers, ...]:
-    """Numbers of this very machine: all others can be made again."""
+    """Numbers of routes and devices, by the source that is of this machine."""
     ids = tuple(device.id for device in graph.devices)
     routes = [(e, r) for e, r in graph.route_of_pair.items() if e[0] in ids and e[1] in ids]
     caps = {e: r.cap_bytes_per_s for e, r in routes}

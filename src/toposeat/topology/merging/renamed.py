@@ -1,4 +1,4 @@
-"""A topology with other ids: what joins sources, and what gives a merged machine its names."""
+"""Renames the ids of a topology, to join sources and to name the parts of a merged machine."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class NetworkBuilder:
     report: list[str] = field(default_factory=list)
 
     def error(self, message: str, line: int | None, hint: str = "") -> InputError:
-        """What is wrong with the file."""
+        """An error of the file, at a line."""
         return InputError(message, path=self.path, line=line, hint=hint or "correct the file")
 
     def names(self, text: str, line: int | None) -> tuple[str, ...]:
@@ -202,10 +202,10 @@ class NetworkBuilder:
         )
 
     def _join_islands(self) -> int:
-        """Traffic between parts that the file does not join has to go somewhere: say so.
+        """Join parts that the file does not join by an assumed switch, and report it.
 
         Returns:
-            How many parts there are then, those without hosts among them.
+            Number of parts after that, those without hosts included.
         """
         parts = _islands(len(self.switches), self.links)
         used = {port.switch for ports in self.hosts.values() for port in ports}

@@ -115,7 +115,7 @@ def parse_network(file: FileText, prefix: str | None = None) -> Network:
         raise InputError(f"no network that is known: not {kinds}", path=file.path, hint=_HINT)
     try:
         return found.parse(file)
-    except ValueError as error:  # a noun refused what the file says
+    except ValueError as error:  # the model refuses the values of the file
         raise InputError(
             f"describes no possible network: {error}",
             path=file.path,

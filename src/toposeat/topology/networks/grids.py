@@ -53,7 +53,7 @@ def add_torus(
 
 
 def grid_levels(places: Sequence[Place]) -> tuple[NetworkLevel, ...]:
-    """Halves of halves of the box around the places, always across its longest side.
+    """Levels that halve the box around the places repeatedly, always across its longest side.
 
     The first coordinate may number separate grids: equal for all where there is one.
     """

@@ -210,7 +210,7 @@ def _network(file: FileText, builder: NetworkBuilder, fabric: _Fabric) -> Networ
 
 
 def _host_of_adapter(fabric: _Fabric, key: str) -> tuple[str, str] | None:
-    """A host's name, the first word of what its adapter calls itself, and the adapter's.
+    """A host's name, which is the first word of its adapter's description, and the adapter's.
 
     None for the aggregation nodes of switches (SHARP), which are no hosts.
     """
@@ -231,7 +231,7 @@ def _switch_names(fabric: _Fabric) -> dict[str, str]:
 
 
 def _stated(rate: float | None) -> Quantity | None:
-    """The rate that a link has come up with: the hardware's word, its line code taken off."""
+    """The bytes/s that the hardware states of a link, after the line code; None if not known."""
     return None if rate is None else Quantity(rate, Source.NOMINAL)
 
 

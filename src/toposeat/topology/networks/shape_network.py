@@ -32,12 +32,13 @@ _LOCAL, _GLOBAL = 1, 2  # levels of a dragonfly's links
 def network_of_shape(text: str) -> Network:
     """The hosts and switches of a shape; see `mapping.shapes` for the forms.
 
-    What a shape says of devices is kept as `devices_per_host`, their costs are not: a node's own
-    topology says better.
+    What a shape says of devices is kept as `devices_per_host`, their costs are not, because a
+    node's own topology knows them better.
 
     Raises:
-        UsageError: what is no shape, or too large for a network of single hosts and switches.
-        InputError: the file of host names.
+        UsageError: the text is not a shape, or too large for a network of single hosts and
+            switches.
+        InputError: the file of host names is missing or damaged.
     """
     shape = parse_shape(text)
     network = _KINDS[shape.kind](shape)

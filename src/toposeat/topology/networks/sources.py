@@ -43,7 +43,7 @@ def is_network(source: str) -> bool:
         return False
     try:
         return network_format_of(read_file(path)) is not None
-    except InputError:  # whoever reads it as a topology says why
+    except InputError:  # the reader of topologies reports the error
         return False
 
 
@@ -139,7 +139,7 @@ def hosts_of(text: str, environment: Mapping[str, str] = os.environ) -> tuple[st
     """The hosts that `--hosts` names: a hostlist, a file with one a line, or `job`.
 
     Raises:
-        InputError: what is wrong with it.
+        InputError: the list or the file is damaged, or names no host.
         UnavailableError: `job` outside a job.
     """
     text = text.strip()

@@ -27,7 +27,7 @@ class YamlNode:
     entries: dict[str, YamlNode] | None = None
 
     def error(self, message: str, hint: str = "") -> InputError:
-        """What is wrong here."""
+        """An error at the line of this value."""
         return InputError(message, path=self.file.path, line=self.line, hint=hint or _HINT)
 
     def get(self, key: str) -> YamlNode | None:
@@ -35,7 +35,7 @@ class YamlNode:
         return (self.entries or {}).get(key)
 
     def need(self, key: str) -> YamlNode:
-        """The same, or an error."""
+        """The value of a key of a mapping; raises InputError if there is none."""
         found = self.get(key)
         if found is None:
             raise self.error(f"expected {key!r} here")
@@ -65,7 +65,7 @@ class YamlNode:
 
     @property
     def is_true(self) -> bool:
-        """Whether this is a yes."""
+        """Whether the value is true, yes or on."""
         return self.string().lower() in ("true", "yes", "on")
 
     def whole(self, low: int, high: int) -> int:

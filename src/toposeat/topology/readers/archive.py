@@ -1,4 +1,4 @@
-"""Tar archives and folders of somebody else, read so that they can do no harm.
+"""Reads tar archives and folders from untrusted sources without harm.
 
 An archive is never unpacked: its regular files are kept in memory, and its links, symbolic and
 hard, are resolved over its own table of members. So nothing is written that an archive names, and

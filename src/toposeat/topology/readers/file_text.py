@@ -29,7 +29,7 @@ class FileText:
     """The text of one file; `path` is for names and messages, `hint` says how to get it again.
 
     Texts of terminals come with carriage returns, a byte-order mark and blank lines before the
-    first word: `text` has them all, `lines` and `start` have not.
+    first word: `text` keeps all of them, `lines` and `start` do not.
     """
 
     text: str
@@ -37,7 +37,7 @@ class FileText:
     hint: str = _HINT
 
     def refusal(self, message: str, line: int | None = None, *, hint: str = "") -> InputError:
-        """The error of a file that is damaged, or of a kind that nobody can read."""
+        """The error of a file that is damaged, or of a kind that no reader knows."""
         return InputError(message, path=self.path, line=line, hint=hint or self.hint)
 
     @property
@@ -64,7 +64,7 @@ class FileText:
 
     @property
     def xml_error(self) -> InputError | None:
-        """Why what begins like XML is none."""
+        """Why a text that begins like XML is not well-formed."""
         return self._parsed_xml[1]
 
     @property

@@ -26,7 +26,7 @@ def add_nvlink_distances(
     """Add a bond for every pair of GPUs with a bandwidth, and ports to NVSwitches and CPUs.
 
     Args:
-        builder: where the devices already are.
+        builder: already holds the devices.
         root: of the export.
         id_of_object: device ids by the gp_index of their objects.
         numa_of: the NUMA vertex of each device, by id.

@@ -292,7 +292,7 @@ def _partitions(found: _Found) -> list[str]:
 
 
 def _number(found: _Found) -> tuple[int, int] | None:
-    """How the vendor's tool, or else CUDA or Level Zero, numbers this GPU; with the rank of who."""
+    """Rank of the tool, the vendor's before CUDA and Level Zero, and its number of this GPU."""
     for rank, prefix in enumerate(_NUMBERED):
         for each in found.os_devices:
             match = re.fullmatch(rf"{prefix}(\d{{1,4}})", each.get("name"), re.ASCII)

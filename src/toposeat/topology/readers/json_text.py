@@ -43,5 +43,5 @@ def line_of(file: FileText, *steps: str | int) -> int | None:
 
 
 def place_of(file: FileText, *steps: str | int) -> Callable[[], int | None]:
-    """`line_of`, for when it is needed."""
+    """A function that gives `line_of` these steps, for errors only."""
     return lambda: line_of(file, *steps)

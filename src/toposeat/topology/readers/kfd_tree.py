@@ -74,7 +74,7 @@ class _Collector:
 
     @staticmethod
     def _take(values: dict[str, int], key: str, text: str) -> str:
-        """What is wrong with a property, "" if nothing is and it was noted."""
+        """Note a property; returns what is wrong with it, "" if nothing is."""
         value = int(text)
         if values.setdefault(key, value) != value:
             return f"{key} is stated twice, as {values[key]} and {value}"

@@ -187,7 +187,7 @@ def _read_endpoint(contents: _Contents, element: XmlElement, function: PciDevice
 
 
 def _adapter(net: XmlElement, bus: str) -> NetworkAdapter:
-    """Plugins may write any speed: what no port has is taken as not stated."""
+    """Plugins may write any speed: one that no port has is taken as not stated."""
     megabits = _number(net, "speed", 0, _MAX_PORT_MEGABITS)
     rate = megabits * 1e6 / 8 if megabits else None
     return NetworkAdapter(name=net.get("name"), pci_bus_id=bus, bytes_per_s=rate)
@@ -249,7 +249,7 @@ def _hexadecimal(element: XmlElement, name: str, file: FileText) -> int:
 
 
 def _cpus(cpu: XmlElement, contents: _Contents) -> str | None:
-    """The CPU list of the affinity mask; masks of nothing mean nothing."""
+    """The CPU list of the affinity mask; None if it is missing or not understood."""
     text = cpu.get("affinity")
     if not text:
         return None
@@ -298,7 +298,7 @@ def _add_gpus(builder: GraphBuilder, contents: _Contents) -> list[Endpoint]:
 def _device_links(gpu: _Gpu, file: FileText) -> Iterator[tuple[XmlElement, str, int, int]]:
     """The element, target bus id, target class and lanes of each bond a GPU names.
 
-    The bus id is "" of a switch that is hidden from a virtual machine.
+    The bus id of a switch that is hidden from a virtual machine is "".
     """
     for element in gpu.element.children if gpu.element else ():
         if element.tag in ("nvlink", "xgmi"):

@@ -31,7 +31,7 @@ def is_number(cell: str) -> bool:
 
 
 def apart(word: str) -> list[str]:
-    """Numbers of two decimals that ran together, each."""
+    """The numbers in a word: several where numbers of two decimals ran together."""
     return re.findall(r"\d+\.\d\d", word) if _COLLIDED.fullmatch(word) else [word]
 
 

@@ -284,7 +284,7 @@ def _check_unit(unit: str, line: int | None, file: FileText) -> None:
 
 
 def _check_sum(test: _Test, stated: object, line: int | None, file: FileText) -> None:
-    """Compare the sum that is stated of a matrix: damage shows."""
+    """Refuse a matrix whose cells do not add up to its stated sum."""
     values = test.matrices[0]
     found = float(np.nansum(values))
     try:

@@ -1,7 +1,7 @@
-"""What `nvidia-smi` says of one GPU, whichever way it prints it: from words to facts.
+"""Turns the words that `nvidia-smi` prints of one GPU, in any of its forms, into facts.
 
 `-q`, `-q -x` and `--query-gpu` print the same values under different names. Their readers find the
-words; here they are understood.
+words, and this module interprets them.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _checked_uuid(text: str) -> str:
 
 
 def describe_links(devices: Sequence[Device]) -> list[str]:
-    """What the PCIe links now lack of what they could be, in sentences.
+    """Sentences on PCIe links that run below their possible width or generation.
 
     A generation below the possible one is normal for an idle GPU; a width is not.
     """

@@ -92,10 +92,10 @@ def _access(
     capability: str,
     report: list[str],
 ) -> dict[tuple[int, int], bool]:
-    """What the states say of peer access at large.
+    """Peer access of each ordered pair, as far as the states decide it.
 
-    Reading or writing decides. That NVLink, PCIe or atomics cannot serve a pair leaves open
-    whether another way does.
+    States of reading or writing decide. A pair that NVLink, PCIe or atomics cannot serve may have
+    peer access in another way.
     """
     decides = not capability or set(capability) & {"r", "w"}
     if not capability:

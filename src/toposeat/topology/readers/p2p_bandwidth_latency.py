@@ -253,9 +253,9 @@ def _without_fallbacks(
     access: dict[tuple[int, int], bool],
     report: list[str],
 ) -> tuple[PairNumbers, ...]:
-    """Numbers of pairs that have no peer access are no numbers of peer access.
+    """The matrices; numbers of pairs without peer access count as measured without it.
 
-    With peer access enabled, the sample silently copies through the host where it cannot be had.
+    With peer access enabled, the sample silently copies through the host where a pair has none.
     """
     unreachable = [pair for pair, can in access.items() if not can]
     result: list[PairNumbers] = []

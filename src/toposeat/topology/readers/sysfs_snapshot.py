@@ -61,7 +61,7 @@ def parse(path: Path) -> Topology:
     """
     try:
         return _parse_folder(opened(path), path)
-    except ValueError as error:  # a noun refused what the files say
+    except ValueError as error:  # the model refuses the values of the files
         raise InputError(f"describes no possible machine: {error}", path=path, hint=SAVE) from error
 
 

@@ -1,11 +1,12 @@
-r"""One engine for the tables that tools print: a reader says what its table looks like.
+r"""One engine for the tables that tools print: a reader specifies its table.
 
     GPU0  GPU1  mlx5_0  CPU Affinity        corner, columns, what else each row says
     GPU0   X    NV4     0-15                label of the row, cells, the rest
 
 Terminal escapes, web pastes, markdown and lines that a terminal wrapped are understood. Tabs and
-bars separate cells where there are any, and an empty cell tells nothing. What is cut, shifted or of
-strange cells is refused with its line; what follows the complete rows of all devices may be cut.
+bars separate cells where there are any, and an empty cell tells nothing. A table that is cut,
+shifted or has unknown cells is refused with its line; after the complete rows of all devices it may
+be cut.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class TableSpec:
 
     Args:
         label: a column's or row's name; may hold blanks.
-        name: of such a match; None leaves it as it stands.
+        name: makes the name of a match; None takes it as it stands.
         first: what the first column's name must match.
         corner: what may stand in the header before the columns' names.
         counted: columns are called 0, 1, 2, ...; rows come in that order.
@@ -55,13 +56,13 @@ class TableSpec:
         cells: what such words are, for messages.
         learns: the tool prints words, and may print some that are not known yet: they look like
             words, and count. Two known ones that ran together are cut apart.
-        mark: the word of the diagonal, and of nothing else; "" where it is like the rest.
-        arrow: the word behind the name of those rows that count.
+        mark: the word that only the diagonal has; "" where the diagonal has cells like the rest.
+        arrow: the word that follows the name in the rows to read; others are skipped.
         extras: columns behind (or before) the cells, with the kind of each.
         joined: a name of those that may run together in the header.
         square: there is a row for each column; else the table ends with its last row.
-        commas: between cells.
-        split: words that ran together into cells.
+        commas: separate the cells.
+        split: splits words that ran together into cells.
     """
 
     label: re.Pattern[str]
@@ -92,7 +93,7 @@ class TableSpec:
         return [part for word in words for part in split(word)] if split else words
 
     def _apart(self, word: str) -> list[str]:
-        """Two known words that ran together, each."""
+        """The known words in a word: two where they ran together."""
         if self.holds(word):
             return [word]
         ways = [(word[:cut], word[cut:]) for cut in range(1, min(len(word), _LONGEST))]
@@ -112,7 +113,7 @@ class TableSpec:
         return self.holds(token) or (self.learns and WORD.fullmatch(token) is not None)
 
     def is_needed(self, label: str) -> bool:
-        """Whether a table without the row of this label is cut: of NICs the columns tell most."""
+        """Whether a table without the row of this label is cut; NICs need only their columns."""
         return self.counted or not self.square or re.match(self.first, label) is not None
 
     def cells_between(self, text: str, separator: str) -> list[str] | None:
@@ -305,7 +306,7 @@ class _Finder:
         return _Header(corner, tuple(columns), extras, end)
 
     def _begins_rows(self, header: _Header) -> bool:
-        """Whether row 0 follows: numbers alone may be anything."""
+        """Whether row 0 follows; numbers alone do not make a header."""
         found = self._next_tokens(header.end)
         if found is None or found[1][0] != "0" or len(found[1]) < 2:
             return False
@@ -408,7 +409,7 @@ class _Finder:
         return rows, end
 
     def _needs(self, row: Row, header: _Header, rows: list[Row]) -> bool:
-        """Whether a row that is cut makes a difference: not behind all rows of devices."""
+        """Whether a cut row matters, which it does not after the rows of all devices."""
         names = [column.replace(_BLANK, " ") for column in header.columns]
         needed = set(filter(self.spec.is_needed, names))
         return row.label in needed or not needed <= {each.label for each in rows}
@@ -421,7 +422,7 @@ class _Finder:
     def _ends(
         self, text: str, tokens: list[str], place: int | None, header: _Header, rows: int
     ) -> bool:
-        """A legend or another header ends a table; once it is whole, all but a row more."""
+        """Whether the table ends: at a legend or header; once complete, at all but one more row."""
         if text.strip("#* \t").lower().startswith("legend"):
             return True
         if place is None and self.is_header(text):
@@ -502,7 +503,7 @@ class _Finder:
     def _separated(
         self, text: str, header: _Header
     ) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
-        """Label, cells and the rest of a row whose cells have separators; None if that fits not."""
+        """Label, cells and rest of a row whose cells have separators; None if they do not fit."""
         separator = next((mark for mark in "|\t" if mark in text), None)
         words = self.spec.cells_between(text, separator) if separator else None
         place = None if words is None else self._place(words, header)

@@ -1,4 +1,4 @@
-"""XML of other tools as a tree of elements that know their line; entities and monsters refused."""
+"""XML as a tree of elements that know their line; entities and absurd sizes are refused."""
 
 from __future__ import annotations
 
