@@ -228,7 +228,9 @@ def test_a_users_machine_never_stands_in_for_a_known_one(own: Callable[[str, str
 def test_machines_that_are_like_each_other_are_refused(own: Callable[[str, str], Path]) -> None:
     path = own("a", 'like = "b"\n')
     own("b", 'description = "x"\nlike = "a"\n')
-    with pytest.raises(InputError, match=r"[ab]\.toml:[12]: too many machines are like"):
+    with pytest.raises(
+        InputError, match=r"[ab]\.toml:[12]: too many machines build on one another"
+    ):
         read_topology(path)
 
 

@@ -1,8 +1,8 @@
-"""All file formats that describe a machine: how to know one from its content, who reads it.
+"""All file formats that describe a machine: how to recognise each by its content, and its reader.
 
 A new format is one line in `FORMATS` (text and XML) or `TREES` (folders and archives of sysfs).
-The order is that of detection: the first whose `looks_like` says yes reads the file, so formats
-with an unmistakable mark come first. docs/reference/supported.md lists what stands here.
+The order is that of detection: the first whose `looks_like` is true reads the file, so formats
+with an unmistakable mark come first. docs/reference/formats.md lists all of them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="rocm-smi --showtopo",
         command="rocm-smi --showtopo > FILE (or --json)",
-        tells="which pairs have xGMI or PCIe only, NUMA nodes; of bandwidths only the range",
+        tells="which pairs have xGMI or PCIe only, NUMA nodes, range of bandwidths",
         reader="rocm_smi",
         words=r"between (?:two gpus|drm devices)",
         heading=r"(?:weight|hops|link type|link accessibility) between two gpus",
@@ -119,7 +119,7 @@ FORMATS: tuple[Format, ...] = (
         presence=True,
         absence=True,
         affinity=True,
-        when="as what it was made from",
+        when="as the sources that it was made from",
     ),
     Format(
         name="NCCL or RCCL topology XML",
@@ -164,7 +164,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="nvidia-smi --query-gpu CSV",
         command="nvidia-smi --query-gpu=index,name,uuid,pci.bus_id --format=csv > FILE",
-        tells="of names, PCI bus ids, UUIDs, memory and PCIe links what was asked for",
+        tells="names, PCI bus ids, UUIDs, memory and PCIe links, as far as they were queried",
         reader="nvidia_smi_csv",
         words=r"\b(?:name|uuid|index|bus_id)\b",
         heading=r"^\s*(?:gpu_(?:uuid|bus_id|name)|pci\.bus_id)\s*$"
@@ -214,7 +214,8 @@ FORMATS: tuple[Format, ...] = (
     ),
 )
 
-# What people take for descriptions of a machine: words of its beginning, what it is, what to give.
+# Files that people mistake for descriptions of a machine: a pattern of their beginning, what they
+# are, and what to give instead.
 NOT_READ: tuple[tuple[str, str, str], ...] = (
     (
         r"\A#\s*to 0\s+to 1\b|\A#\s*GPU\s+CPU0\b|^\d+ # Number of CPUs|\A<.*?<platform\b",
@@ -261,7 +262,7 @@ def format_of(file: FileText) -> Format:
     """The format of a file, from its content.
 
     Raises:
-        InputError: empty, damaged XML, of no format known, or of one that is not read.
+        InputError: the file is empty, damaged XML, or of a format that is unknown or not read.
     """
     if not file.start:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
@@ -289,11 +290,11 @@ def format_of(file: FileText) -> Format:
             path=file.path,
             hint=f"map onto it: toposeat map TRAFFIC -t {file.path} --node SRC; or discover -t it",
         )
-    raise InputError(f"unknown format: neither of {names_of_formats()}", path=file.path, hint=_HINT)
+    raise InputError(f"unknown format: none of {names_of_formats()}", path=file.path, hint=_HINT)
 
 
 def parse_outputs(file: FileText) -> list[Topology]:
-    """What a file says that may hold the outputs of several commands; one part for each of them.
+    """The facts of a file, one part for each command whose output it holds.
 
     Raises:
         InputError: damaged, or of unknown format, with file and line.
@@ -307,14 +308,14 @@ def parse_outputs(file: FileText) -> list[Topology]:
 
 
 def parse_file(file: FileText) -> Topology:
-    """What a file of any known format says that holds one output.
+    """The facts of a file of any known format that holds the output of one command.
 
     Raises:
         InputError: damaged, or of unknown format, with file and line.
     """
     try:
         return format_of(file).parse(file)
-    except ValueError as error:  # a noun refused what the file says: an id twice, a bandwidth of -1
+    except ValueError as error:  # an id twice, a bandwidth of -1
         raise InputError(
             f"describes no possible machine: {error}",
             path=file.path,

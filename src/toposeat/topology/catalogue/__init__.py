@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).with_name("machines")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
-_MOST_LIKE = 8  # files that one file may build on, one on the other
+_MOST_LIKE = 8  # longest chain of files that build on each other
 
 
 def built_in_machines() -> dict[str, Path]:
@@ -42,10 +42,10 @@ def own_machines() -> dict[str, Path]:
 
 
 def machine_path(name: str) -> Path | None:
-    """The file of the machine of that name, ours or the user's; None if there is none.
+    """The file of a machine, from the catalogue or the user's folder; None if neither has it.
 
     Raises:
-        UsageError: both have a machine of that name.
+        UsageError: both have a machine of this name.
     """
     name = name.strip()
     if not _NAME.fullmatch(name):
@@ -65,7 +65,7 @@ def machine_path(name: str) -> Path | None:
     if own:
         raise UsageError(
             f"two machines are called {name.lower()}: the catalogue's and {own}",
-            hint="rename that file, or give its path to mean it",
+            hint="rename that file, or give its path instead of the name",
         )
     return ours
 
@@ -75,7 +75,7 @@ def catalogue_topology(name: str) -> Topology:
 
     Raises:
         UsageError: no machine has that name, or two have; the hint names the nearest.
-        InputError: the user's file says something impossible, with its line.
+        InputError: the user's file is damaged or describes no possible machine, with its line.
     """
     path = machine_path(name)
     if path is None:
@@ -84,10 +84,11 @@ def catalogue_topology(name: str) -> Topology:
 
 
 def read_machine_file(path: Path) -> Topology:
-    """The machine that a TOML file describes, called like the file.
+    """The machine that a TOML file describes; it is named after the file.
 
     Raises:
-        InputError: unreadable, no TOML, an unknown key, something impossible; with its line.
+        InputError: the file is unreadable or not TOML, or has an unknown key or an impossible
+            value; with its line.
     """
     return _built_in(path) if path.parent == _FOLDER else _read(path, "machine file")
 
@@ -127,7 +128,7 @@ def _read(path: Path, origin: str) -> Topology:
 
 
 def _tables(text: MachineText, most: int) -> dict[str, Any]:
-    """What a file says, completed by the machine that it is like."""
+    """The tables of a file, completed by those of the machine that its `like` names."""
     from toposeat.topology.catalogue.machine_file import (  # noqa: PLC0415
         MachineText,
         merged_tables,
@@ -137,12 +138,12 @@ def _tables(text: MachineText, most: int) -> dict[str, Any]:
     if not isinstance(like, str):
         return text.tables
     try:
-        ours = text.path.parent == _FOLDER  # ours are never like a user's
+        ours = text.path.parent == _FOLDER  # a machine of the catalogue never builds on a user's
         path = _FOLDER / f"{like}.toml" if ours else machine_path(like)
     except UsageError as error:
         raise text.error(error.message, ["like"], error.hint) from error
     if path is None:
         raise text.error(f"no machine {like[:80]!r}", ["like"], hint_for_name(like))
     if not most:
-        raise text.error("too many machines are like one another", ["like"])
+        raise text.error("too many machines build on one another", ["like"])
     return merged_tables(text.tables, _tables(MachineText(path), most - 1))

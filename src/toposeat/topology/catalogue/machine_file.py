@@ -1,4 +1,4 @@
-"""A machine file: what its TOML may say, and the line where it says something else."""
+"""The schema of a machine file, and the line of what does not follow it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Vendor
 
-MAX_CHARACTERS = 1 << 15  # with half as many dots in one key tomllib takes 2 s, more for more
+MAX_CHARACTERS = 1 << 15  # tomllib takes 2 s for a key with half as many dots, and longer for more
 MAX_DEVICES = 256
 _MERGED = ("devices", "numa", "nics")  # tables that `like` completes key by key
 
@@ -35,18 +35,20 @@ def _check_length(key: str, values: list[str], count: int, what: str) -> None:
 
 
 class Stated(Struct, frozen=True, forbid_unknown_fields=True):
-    """A number with another source than a data sheet."""
+    """A number whose source is not a data sheet."""
 
     value: _Rate
     source: Source
 
     def __post_init__(self) -> None:
         if self.source is Source.ASSUMED:
-            raise PartError("leave out what is assumed: it gets its interval", "source")
+            raise PartError(
+                "leave out assumed numbers: toposeat adds them with their interval", "source"
+            )
 
 
 class Devices(Struct, frozen=True, forbid_unknown_fields=True):
-    """All GPUs of a host; a list shorter than `count` is shared out evenly, in order."""
+    """All GPUs of a host; a list shorter than `count` is spread evenly, in order."""
 
     name: str
     vendor: Vendor
@@ -75,7 +77,7 @@ class Numa(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Nics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Network adapters of a host; `numa` is shared out as for devices."""
+    """Network adapters of a host; `numa` is spread over them as for devices."""
 
     names: Annotated[list[str], Meta(max_length=MAX_DEVICES)] = []
     pci_bus_ids: list[str] = []
@@ -87,7 +89,7 @@ class Nics(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Parts(Struct, frozen=True, forbid_unknown_fields=True):
-    """Switches, bridges and packages that no tree makes; numbered names where they are several."""
+    """Switches, bridges and packages outside trees; several of one name are numbered."""
 
     ids: str
     kind: ComponentKind
@@ -97,7 +99,7 @@ class Parts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Level(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is below each vertex of the level above; a bridge has `uplinks` links of `width`."""
+    """The parts below each vertex of the level above; a bridge has `uplinks` links of `width`."""
 
     bridges: _Count | None = None
     switches: _Count | None = None
@@ -113,7 +115,7 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Links(Struct, frozen=True, forbid_unknown_fields=True):
-    """Links of one sort: between pairs, each to each, from one set to another, or a PCIe tree."""
+    """Links of one type: between pairs, each to each, from one set to another, or a PCIe tree."""
 
     type: str = ""
     lanes: _Count = 1
@@ -140,13 +142,13 @@ class Links(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("from goes with to, below with tree")
         others = (getattr(self, key) for key in self.__struct_fields__ if key not in _OF_TREES)
         if self.tree and any(value not in ("", [], None, False, 1) for value in others):
-            raise ValueError("with a tree goes below, and no other key")
+            raise ValueError("tree goes with below, and with no other key")
         if any(level.devices or level.nics for level in self.tree[:-1]):
             raise ValueError("devices and nics are the last level of a tree")
 
 
 class Pairs(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of pairs of devices, or of devices and adapters, as such."""
+    """Facts of pairs of devices, or of a device and an adapter, not of links."""
 
     from_: str = field(name="from", default="")
     to: str = ""
@@ -159,7 +161,7 @@ class Pairs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Remarks(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to make of the numbers."""
+    """Remarks on the numbers, for the reader of a topology."""
 
     assumed: str = ""
     invented: str = ""
@@ -211,7 +213,7 @@ class MachineText:
     """The text of one machine file.
 
     Raises:
-        InputError: unreadable, too large, or no TOML.
+        InputError: the file is unreadable, too large or not TOML.
     """
 
     def __init__(self, path: Path) -> None:
@@ -246,13 +248,13 @@ class MachineText:
         )
 
     def error(self, message: str, where: Sequence[str | int], hint: str = "") -> InputError:
-        """An error that names the line of what `where` leads to, of what it is in, or of `like`."""
+        """An error with the line of the value at `where`, else of its table, else of `like`."""
         line = line_of(self.text, where) or line_of(self.text, ["like"])
         return InputError(message, path=self.path, line=line, hint=hint or "correct that value")
 
 
 def merged_tables(own: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a file completed by those of the machine that it is like."""
+    """The tables of a file, completed by those of the machine that its `like` names."""
     both = {**like, **own}
     for key in _MERGED:
         if isinstance(own.get(key), dict) and isinstance(like.get(key), dict):
@@ -261,7 +263,7 @@ def merged_tables(own: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
 
 
 def decode(text: MachineText, tables: dict[str, Any]) -> MachineFile:
-    """A machine of its tables.
+    """The machine that the tables of a file describe.
 
     Raises:
         InputError: an unknown key, a missing one, a wrong type or range.
@@ -300,7 +302,8 @@ _HEADER = re.compile(r"^[ \t]*\[\[?([A-Za-z_][\w.-]*)\]\]?[ \t]*(?:#.*)?$", re.M
 def line_of(text: str, where: Sequence[str | int]) -> int | None:
     """The line of the table or key that `where` leads to, or of the last step that is found.
 
-    A scan, not a parse: strings that look like keys may mislead it, and only it.
+    The text is scanned, not parsed: a string that looks like a key may lead to a wrong line number,
+    and to no other error.
     """
     if not where:
         return None

@@ -1,4 +1,4 @@
-"""The processes that copy: one per GPU, started here or by the user's launcher, told what to do."""
+"""The processes that copy: one per GPU, started here or by the user's launcher, and commanded."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Copying:
     """How the processes copy.
 
     Args:
-        chunk: bytes of a staged piece; 0: what devcopy takes by itself.
-        depth: pieces in flight, to 64; likewise.
-        cache: buffers of other processes kept open; 0: each transfer opens and closes.
+        chunk: bytes of a staged piece; 0 for devcopy's own choice.
+        depth: pieces in flight, at most 64; 0 for devcopy's own choice.
+        cache: number of buffers of other processes that stay open; with 0, each transfer opens and
+            closes its buffer.
     """
 
     chunk: int = 0
@@ -42,17 +43,17 @@ class Copying:
 
     @property
     def words(self) -> str:
-        """As a worker reads them."""
+        """The three numbers as a worker reads them."""
         return f"{self.chunk} {self.depth} {self.cache}"
 
 
 class Workers:
-    """A context: the workers live as long as it does.
+    """A context manager of the workers, which end when it exits.
 
     Args:
         launch: the user's launcher, e.g. `["mpirun", "-n", "8"]`; () starts one per visible GPU.
-        devices: ordinals to take, with () all; only without a launcher.
-        copying: how.
+        devices: ordinals to take, () for all; only without a launcher.
+        copying: how the workers copy.
         may_share: several processes may take the same GPU.
     """
 
@@ -103,7 +104,7 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """Workers, and so devices."""
+        """Number of workers, which is that of devices."""
         return len(self.pci)
 
     def close(self) -> None:
@@ -122,7 +123,7 @@ class Workers:
         self._opened.close()
 
     def ask(self, lines: Mapping[int, str]) -> dict[int, list[str]]:
-        """Send one line to each of some ranks at once; their answers' words.
+        """Send one line to each of some ranks at once; returns the words of their answers.
 
         Raises:
             MeasureError: one failed, ended, or did not answer in time.
@@ -175,7 +176,7 @@ class Workers:
             self._accept()
 
     def _accept_launched(self) -> None:
-        """All that the launcher starts: until no more come for a moment."""
+        """Accept all workers that the launcher starts, until no more connect for a moment."""
         self._accept()
         quiet = time.monotonic() + 2.0
         while time.monotonic() < quiet:
@@ -229,9 +230,7 @@ class Workers:
             self.pci.append(canonical_pci(answer[0]))
             self.ordinals.append(self._chosen[rank] if self._chosen else rank)
         if len(set(self.pci)) < len(self.pci) and not self._may_share:
-            raise MeasureError(
-                "two processes have the same GPU", hint="one process per GPU, please"
-            )
+            raise MeasureError("two processes have the same GPU", hint="start one process per GPU")
 
     def _receive(self, ranks: Sequence[int]) -> dict[int, list[str]]:
         deadline = time.monotonic() + _ANSWER_LIMIT_S
@@ -252,7 +251,7 @@ class Workers:
 
 
 def _read_line(connection: socket.socket, deadline: float) -> str:
-    """A short line, byte by byte: a worker says one and waits."""
+    """Read a short line byte by byte; a worker sends one and waits."""
     line = bytearray()
     while not line.endswith(b"\n"):
         connection.settimeout(max(0.01, deadline - time.monotonic()))
