@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from toposeat import pipeline, profile
+from toposeat import evaluation, mapping, pipeline, profile
+from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.map_options import MapOptions
 from toposeat.pipeline.stack_path import StackPath
-from toposeat.topology import read_topology, untold_pairs
+from toposeat.topology import read_topology, readings_of, untold_pairs
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,20 @@ def test_no_pcie_box_is_proved_where_links_are_untold(
     assert result.premises.untold_pairs == untold_pairs(machine)
     least, most = result.premises.gain_range
     assert 0 <= least <= most  # never slower than the default, whatever the links are
+
+
+def test_bench_takes_no_order_that_a_reading_makes_slower(shared_dir: Path) -> None:
+    machine = read_topology(shared_dir / "machines" / "nccl-xml/azure-ndv2-topo.xml")
+    program = MicrobenchOptions(sizes=(65536, 1 << 20))
+    plan = pipeline.plan_bench(
+        "stencil2d:2x4", machine, program, options=MapOptions(budget_s=0.1), randoms=0
+    )
+    traffic = profile.pattern_traffic("stencil2d:2x4")
+    nominal = mapping.map_traffic(machine, traffic, MapOptions(budget_s=0.1)).device_of_rank
+    slower = []
+    for reading in readings_of(machine):
+        evaluator = evaluation.Evaluator(reading, traffic)
+        default = evaluator.evaluate_default().predicted_s
+        slower.append(evaluator.evaluate(nominal).predicted_s > 1.01 * default)
+        assert evaluator.evaluate(plan.placed).predicted_s <= default * (1 + 1e-9)
+    assert any(slower)  # what is best without readings is not

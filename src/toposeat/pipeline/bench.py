@@ -99,10 +99,12 @@ def plan_bench(
         notes=path.notes(machine, model.traffics, model.schedules),
     )
     few = {round(at) for at in np.linspace(0, len(model.traffics) - 1, _MAPPED_SIZES)}
-    found = [
-        mapping.map_traffic(model.machines[at], model.traffics[at], options).device_of_rank
-        for at in sorted(few)
-    ]
+    found = []
+    for at in sorted(few):
+        traffic = model.traffics[at]
+        untold = path.untold_of(machine, traffic, model.schedules[at] if model.schedules else None)
+        result = mapping.map_traffic(model.machines[at], traffic, options, untold=untold)
+        found.append(result.device_of_rank)
     return _with_placed(plan, found)
 
 

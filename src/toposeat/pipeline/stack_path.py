@@ -71,6 +71,14 @@ class StackPath:
         _, factor, _ = self._staging_times(traffic, schedule)
         return evaluation.slowed(topology.through_host_memory(machine), factor)
 
+    def untold_of(
+        self, machine: Topology, traffic: Traffic, schedule: Schedule | None = None
+    ) -> mapping.Untold:
+        """What the sources leave open; arguments as of `machine_for`."""
+        untold = untold_of(machine)
+        readings = (self.machine_for(each, traffic, schedule) for each in untold.readings)
+        return replace(untold, readings=tuple(readings))
+
     def _staging_times(
         self, traffic: Traffic, schedule: Schedule | None = None
     ) -> tuple[float, float, float]:
@@ -146,10 +154,8 @@ def map_on_path(
     path: StackPath,
 ) -> MappingResult:
     """Place ranks on the machine as the stack uses it; `mapping.map_traffic` says more."""
-    untold = untold_of(machine)
-    readings = tuple(path.machine_for(each, traffic) for each in untold.readings)
-    untold = replace(untold, readings=readings)
     used = path.machine_for(machine, traffic)
+    untold = path.untold_of(machine, traffic)
     result = mapping.map_traffic(used, traffic, options, untold=untold)
     premises = result.premises
     assumed = path.assumed(machine, traffic, result)
