@@ -54,6 +54,9 @@ def test_ellipsis_matches_any_text_and_nothing_else_does() -> None:
     assert _matches("a  b", "a b")
     assert not _matches("a b", "a b c")
     assert not _matches("a ... d", "a b c")
+    assert _matches("...\nb\n...", "a b c")
+    assert not _matches("a b ... b c", "a b c")  # nothing is matched twice
+    assert not _matches("\n...\nx\n" * 12 + "y", "x\n" * 5000)  # at once
 
 
 def test_steps_know_continuations_and_exit_codes(tmp_path: Path) -> None:
