@@ -1,9 +1,9 @@
 """A Topology as the text that the stand-in driver reads (`emulator/src/machine.c`).
 
 The stand-in has a model of its own: it serves chunks of bytes one after the other on every
-*channel* (one direction of a link, or both together where the link has a combined capacity); a
-pair's cap is one more, which all copies of the pair share. It takes from the topology only what a
-machine has: links, routes, caps, peer access.
+*channel* (one direction of a link, or both together where the link has a combined capacity). The
+cap of a pair is a channel too, which all copies of the pair share. The stand-in takes from the
+topology only what a machine has: links, routes, caps, peer access.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def machine_text(
         truth: the machine whose links pace the copies, if another one; its devices are those of
             `topology`, in their order.
         scale: factor on every bandwidth; far below 1 so that real copies on the CPU keep pace.
-        ipc_open_s: what opening another process's memory takes.
+        ipc_open_s: seconds that opening another process's memory takes.
         engines: copy engines of a device; each drives one copy at a time. 0: no limit.
-        reads: what a copy that the target drives reaches of what one that the source drives does.
+        reads: bandwidth of a copy that the target drives, as a share of one by the source.
 
     Raises:
         InputError: several hosts, devices that reach no host memory, or too many parts; a truth
@@ -108,7 +108,7 @@ def machine_text(
         raise InputError(
             f"{paced.name} has {len(paced.devices)} devices, {topology.name} has"
             f" {len(topology.devices)}",
-            hint="the truth and what the drivers say are of the same devices",
+            hint="give a truth with the devices that the drivers tell of",
         )
     writer = _Writer(topology, paced, scale, reads)
     if not 1 <= len(topology.devices) <= MAX_DEVICES or writer.channels > MAX_CHANNELS:
@@ -131,7 +131,7 @@ def machine_text(
 
 
 class _Writer:
-    """`topology` is what the drivers say, `paced` what the copies take their time from."""
+    """`topology` is what the drivers say; copies take the time that they take on `paced`."""
 
     def __init__(self, topology: Topology, paced: Topology, scale: float, reads: float) -> None:
         self.topology = topology
@@ -192,7 +192,7 @@ class _Writer:
         return f"device {number} {' '.join(map(str, words))}"
 
     def _pcie(self, device: Device) -> tuple[int, int]:
-        """Generation and width of a device's own link, as told or of its capacity; 0: none."""
+        """Generation and width of a device's own link, as told or by its capacity; 0: none."""
         told = device.pcie or PcieState()
         generation = told.max_generation
         for link, _ in self._links(device):

@@ -25,7 +25,7 @@ class EmulatedNode:
     libraries: Path
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """`base` with the stand-in first on the library path, and nothing real visible."""
+        """`base` with the stand-in first on the library path, and its machine file named."""
         path = base.get("LD_LIBRARY_PATH", "")
         return {
             **base,

@@ -1,6 +1,6 @@
 """What the settings of a stack are predicted to be worth for a placement and its traffic.
 
-Pure: from measured curves, traffic and rules; what a stack does is told, never looked up.
+Everything is computed from the arguments: measured curves, traffic and the rules of a stack.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def predict_settings(
     present: ProtocolRule,
     settings: Sequence[Setting],
 ) -> tuple[Prediction, tuple[Prediction, ...]]:
-    """The present environment, and each setting beside it, the fastest first.
+    """Predict the present environment, and all settings, the fastest first.
 
     Args:
         machine: with protocols on its routes.

@@ -1,8 +1,8 @@
-"""The machine as it may be: placements at the corners of its premises, inside, and as read else.
+"""Predictions on all machines that the premises and readings of a topology allow.
 
 An assumed number lies in an interval (`model.premise`). A corner has every premise at one of its
-ends; a fixed sequence of points inside is looked at too, because flow time need not be monotone;
-and so is every other machine that the same sources allow (a *reading*).
+ends. A fixed sequence of points inside the intervals is evaluated too, because flow time need not
+be monotone, and so is every other machine that the same sources allow (a *reading*).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from toposeat.model.topology import Topology
 MOST_MACHINES = 80  # 64 corners of six premises, and 16 points inside
 _INSIDE = 16
 _WORK = 2_000_000  # of pairs of devices and flows on all machines together
-_FLOW_WORK = 10  # a flow against a pair of devices
+_FLOW_WORK = 10  # work of a flow relative to a pair of devices
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """Predicted seconds of placements on every machine that may be.
+    """Predicted seconds of placements on every allowed machine.
 
     Row 0 of `times` (machines, placements) is the nominal machine. `factors` (machines, premises)
-    are by how much each machine's premises differ from nominal; readings have no row there.
+    are the premises relative to their nominal values; readings have no row there.
     """
 
     premises: tuple[Premise, ...]
@@ -51,7 +51,7 @@ class Outlook:
         return float(gain.min()), float(gain.max())
 
     def assumed(self, topology: Topology, gain: Floats) -> tuple[Assumed, ...]:
-        """All premises of a machine, and whether they decide a gain, a column of `gains`."""
+        """All premises of a machine, and whether each decides `gain`, a column of `gains`."""
         effects = self.effects(gain)
         deciding = {
             premise.what
@@ -63,7 +63,7 @@ class Outlook:
         )
 
     def effects(self, gain: Floats) -> list[float]:
-        """By how much each premise alone can move a gain, a column of `gains`."""
+        """How far each premise alone can move `gain`, a column of `gains`."""
         found = []
         known = {tuple(row): at for at, row in enumerate(self.factors.tolist())}
         for number, premise in enumerate(self.premises):
@@ -80,9 +80,9 @@ class Outlook:
 class Machines:
     """The machines that premises and readings of a topology allow, compiled.
 
-    Only premises of routes that the given placements use are moved (None: of all routes). Few
-    machines are looked at where devices and flows are many: all premises at one end, and each
-    alone.
+    Only premises of routes that the given placements use are varied (None: of all routes). Where
+    devices and flows are many, only some corners are used: all premises at one end, and each
+    premise alone.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Machines:
             yield arrays.scaled(dict(zip(self._moved, row.tolist(), strict=True))).network()
 
     def outlook(self, placements: NDArray[np.uint32]) -> Outlook:
-        """Every placement on every machine."""
+        """Predict every placement on every machine."""
         flows = self._evaluator.flows
         times = [_core.flow_time_each(each, flows, placements) for each in self.corners()]
         for reading in self._readings:
@@ -146,7 +146,7 @@ def _used_pairs(evaluator: Evaluator, placements: NDArray[np.uint32]) -> NDArray
 
 
 def _factors(premises: Sequence[Premise], most: int) -> tuple[Floats, int]:
-    """Nominal first, then the corners, then points inside; and how many the corners are."""
+    """Rows for nominal, the corners and points inside; and the number of corners."""
     ends = [(each.low / each.nominal, each.high / each.nominal) for each in premises]
     rows: list[Sequence[float]] = [[1.0] * len(ends)]
     corners = 2 ** len(ends) if ends else 0

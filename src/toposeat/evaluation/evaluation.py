@@ -1,4 +1,4 @@
-"""From a topology, a traffic and a placement to an `Evaluation`."""
+"""Evaluate a placement of a traffic on a topology."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def default_placement(ranks: int, topology: Topology) -> tuple[int, ...]:
     """Rank i on `topology.devices[i]`: what happens without toposeat.
 
     With more ranks than devices every device takes ceil(ranks / devices): hosts are filled in
-    order, and within a host ranks go round the devices, as `local_rank % devices` does.
+    order, and within a host ranks take the devices in turn, as `local_rank % devices` does.
 
     Raises:
         InputError: if there are ranks but no devices.

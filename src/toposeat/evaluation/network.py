@@ -1,4 +1,4 @@
-"""Topology and traffic as the plain numbers of the compiled core."""
+"""Topology and traffic as the arrays that the compiled core takes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NetworkArrays:
     backward, combined. Entry u of the three `use_` arrays is one use of a link by the route of a
     pair, in the order of pairs and of the route; a staged route may use a link in both directions.
 
-    `cap` and `stated_latency` are those of each pair; on the diagonal of a copy within the device.
+    `cap` and `stated_latency` are those of each pair; the diagonal is a copy within the device.
     A stated latency of NaN is the sum over the route's links. Pairs whose number in `curve_of_pair`
     is not -1 have the curve of that number, and the best of it as cap and stated latency. Pairs
     whose number in `limit_of_pair` is not -1 share the `pair_limits` of that number, in bytes per
@@ -72,7 +72,7 @@ class NetworkArrays:
     premises: tuple[PremiseUse, ...] = ()
 
     def scaled(self, factors: Mapping[int, float]) -> NetworkArrays:
-        """The machine whose premises, by position, are so many times their nominal value."""
+        """The machine whose premises (by position) are these multiples of their nominal values."""
         capacity, cap, limits = self.capacity.copy(), self.cap.copy(), self.pair_limits.copy()
         flat = capacity.reshape(-1)
         for at, factor in factors.items():
@@ -104,7 +104,7 @@ class NetworkArrays:
         return rate
 
     def network(self) -> _core.Network:
-        """The same for the compiled core."""
+        """The machine as the compiled core takes it."""
         pairs = self.devices * self.devices
         uses = np.bincount(self.use_pair, minlength=pairs)
         return _core.Network(
@@ -128,7 +128,7 @@ class NetworkArrays:
 
 
 def network_arrays(topology: Topology) -> NetworkArrays:
-    """Numbers of the topology.
+    """The numbers of a topology as arrays.
 
     Only routes between devices are taken. A combined capacity or a cap that is not given is
     infinite. A device has no route to itself; its cap and latency are those of a copy within it.
@@ -180,7 +180,7 @@ def _premise_uses(
     use_link: NDArray[np.intp],
     limiting: list[Route],
 ) -> tuple[PremiseUse, ...]:
-    """Where the numbers that name each premise stand; none that no route uses."""
+    """For each premise the positions of its numbers; unused premises are left out."""
     caps = [None if route is None else route.cap_bytes_per_s for route in routes]
     sums = [None if route is None else route.combined_bytes_per_s for route in routes]
     rates = [
@@ -212,7 +212,7 @@ def _premise_uses(
 
 
 def _curves(routes: list[Route | None]) -> tuple[tuple[RouteCurve, ...], NDArray[np.int32]]:
-    """The different curves, and the number of each pair's."""
+    """The distinct curves, and for each pair the number of its curve, or -1."""
     number: dict[RouteCurve, int] = {}
     of_pair = np.full(len(routes), -1, np.int32)
     for pair, route in enumerate(routes):
@@ -224,9 +224,9 @@ def _curves(routes: list[Route | None]) -> tuple[tuple[RouteCurve, ...], NDArray
 def _pair_limits(
     routes: list[Route | None], devices: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], list[Route]]:
-    """What a pair may carry in both directions together: one number per unordered pair.
+    """Limits on both directions of a pair together: one number per unordered pair.
 
-    Also the route that states each number.
+    Also the number of each pair's limit, or -1, and the route that states each limit.
     """
     limits: list[float] = []
     stated: list[Route] = []
@@ -247,12 +247,12 @@ def _pair_limits(
 
 
 def compile_network(topology: Topology) -> _core.Network:
-    """`network_arrays` for the core; see there."""
+    """Compile `network_arrays` of a topology for the core."""
     return network_arrays(topology).network()
 
 
 def compile_traffic(traffic: Traffic) -> _core.RankTraffic:
-    """Numbers of the pairs that placement should serve: `Traffic.mapped_table`."""
+    """Compile `Traffic.mapped_table`, the pairs that placement should serve, for the core."""
     table = traffic.mapped_table()
     return _core.RankTraffic(
         ranks=traffic.ranks,
@@ -267,9 +267,9 @@ def compile_traffic(traffic: Traffic) -> _core.RankTraffic:
 def message_sizes(traffic: Traffic) -> list[tuple[float, float]]:
     """How message sizes spread about the mean of their pair: (factor, share of the messages).
 
-    A histogram is of all pairs together: each pair is taken to have its shape, and its own mean. A
-    message of the bucket of bit length k counts as 0.75 x 2^k bytes, the middle of the bucket.
-    Without a histogram every message has the mean of its pair.
+    A histogram counts all pairs together: each pair is taken to have its shape around the pair's
+    own mean. A message of the bucket of bit length k counts as 0.75 x 2^k bytes, the middle of the
+    bucket. Without a histogram every message has the mean of its pair.
     """
     space = traffic.mapped_space
     counts = [counts for (_, each), counts in traffic.histograms.items() if space in (None, each)]

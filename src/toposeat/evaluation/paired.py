@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from toposeat.model.bench import Gain
 
-# Student's t, two-sided 95 %, by degrees of freedom 1, 2, ...; beyond the table the last holds.
+# Student's t, two-sided 95 %, by degrees of freedom 1, 2, ...; beyond the table its last value.
 _T95 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),

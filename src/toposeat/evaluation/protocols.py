@@ -1,6 +1,6 @@
-"""A machine as it is under a rule of protocols: its measured curves, by message size and pair.
+"""A machine under a rule of protocols: measured curves are chosen by message size and pair.
 
-Nothing here reads the machine: curves are those that `toposeat measure` kept with the routes.
+Nothing is measured here: the curves are those that `toposeat measure` kept with the routes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toposeat.model.topology import CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.model.traffic import Traffic
 
 _HINT = "measure it: toposeat measure -t this --protocols get,put,staged -o node.json"
-_AFTER = 1  # byte: between two sizes so near a curve jumps
+_AFTER = 1  # byte: two points so near to each other make a jump of a curve
 
 
 def measured_protocols(topology: Topology) -> frozenset[CopyProtocol]:
@@ -28,13 +28,13 @@ def measured_protocols(topology: Topology) -> frozenset[CopyProtocol]:
 
 
 def missing_protocols(topology: Topology, rule: ProtocolRule) -> tuple[CopyProtocol, ...]:
-    """What a rule needs and nobody measured."""
+    """Protocols of a rule that no route has a curve of."""
     known = measured_protocols(topology)
     return tuple(each for each in CopyProtocol if each in rule.protocols - known)
 
 
 def typical_bytes(traffic: Traffic) -> float:
-    """Size of the message that the mean byte travels in; 0 without messages."""
+    """Mean message size in bytes, each byte counted once; 0 without messages."""
     table = traffic.mapped_table()
     messages = float(table.messages.sum())
     if not messages:
@@ -71,7 +71,7 @@ def under_rule(topology: Topology, rule: ProtocolRule, message_bytes: float) -> 
 
 
 def under_envelope(topology: Topology, message_bytes: float) -> Topology:
-    """The machine as a stack would use it that knew the best protocol of each pair and size.
+    """The machine under a stack that uses the best protocol for each pair and size.
 
     Pairs that were not measured stay as they are.
 
@@ -86,19 +86,19 @@ def under_envelope(topology: Topology, message_bytes: float) -> Topology:
 def staging_times(
     message_bytes: float, piece_bytes: int, partners: int
 ) -> tuple[float, float, float]:
-    """How much longer staging takes than if the ways up and down overlapped all along.
+    """How much longer staging takes than if its two halves overlapped all the time.
 
-    A piece is handed on when all of it has arrived, so the way down begins a piece later. What a
-    rank sends to several others goes up one after the other, in the program's order: where all that
-    a rank is sent goes last, its way down waits for the other messages too.
+    A piece is passed on when all of it has arrived, so the second half begins a piece later. A
+    rank copies its messages to several partners one after the other, in the program's order. Where
+    all partners of a rank send to it last, its second half waits for their other messages too.
 
     Args:
         message_bytes: typical of the traffic, above 0.
-        piece_bytes: of the stack; 0 if not known: no piece is waited for.
-        partners: that a rank sends to in one phase, at most.
+        piece_bytes: of the stack; 0 if not known, which adds no wait.
+        partners: the most that a rank sends to in one phase.
 
     Returns:
-        Factors: by the best order of messages, halfway, by the worst.
+        Factors on the time: with the best order of messages, halfway, with the worst.
     """
     if piece_bytes <= 0:
         return 1.0, 1.0, 1.0
@@ -109,9 +109,9 @@ def staging_times(
 
 
 def slowed(topology: Topology, factor: float) -> Topology:
-    """The machine with that much less capacity in each direction of its links.
+    """The machine with the capacity of each direction of its links divided by `factor`.
 
-    A limit on both directions together stays: both halves of staged messages share it all along.
+    A limit on both directions together stays: both halves of staged messages share it all the time.
     """
 
     def slower(quantity: Quantity) -> Quantity:
@@ -129,7 +129,7 @@ def slowed(topology: Topology, factor: float) -> Topology:
 
 
 def message_seconds(option: ProtocolRoute, message_bytes: float) -> float:
-    """What one message takes alone."""
+    """Seconds that one message takes alone."""
     latency_s, bytes_per_s = option.curve.at(max(message_bytes, 1.0))
     return latency_s + message_bytes / bytes_per_s
 
@@ -188,7 +188,7 @@ def _ruled(topology: Topology, route: Route, rule: ProtocolRule, message_bytes: 
 
 
 def _piece(curve: RouteCurve, first: int, end: int | None) -> Iterator[CurvePoint]:
-    """Points of a curve from one size up to, and without, another."""
+    """Points of a curve from size `first` to below `end`."""
     sizes = {point.message_bytes for point in curve.points}
     if first > 1:
         sizes.add(first)
@@ -231,5 +231,5 @@ def _through(route: Route, option: ProtocolRoute, points: tuple[CurvePoint, ...]
 
 
 def _thinned(points: tuple[CurvePoint, ...]) -> tuple[CurvePoint, ...]:
-    """At most as many points as a curve may have: the large ones."""
+    """The points of the largest sizes, at most as many as a curve may have."""
     return points[-MAX_CURVE_POINTS:]

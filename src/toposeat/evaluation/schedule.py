@@ -49,8 +49,8 @@ class ScheduleEvaluator:
 
         Args:
             device_of_rank: for each rank a position in `topology.devices`.
-            barrier: a phase begins when the whole phase before it is done. Without, a rank goes on
-                when all its own messages are, as programs without barriers do.
+            barrier: with it a phase begins when the whole phase before it is done; without it a
+                rank goes on when its own messages are done, as programs without barriers do.
 
         Raises:
             InputError: if the placement does not fit.

@@ -67,10 +67,10 @@ def why_no_smpi() -> str | None:
 
 
 def smpi_version() -> tuple[int, int]:
-    """Of the installed SimGrid.
+    """Version (major, minor) of the installed SimGrid.
 
     Raises:
-        UnavailableError: there is none, or it does not say.
+        UnavailableError: it is missing, or does not print its version.
     """
     _require()
     done = subprocess.run(
@@ -92,7 +92,7 @@ def smpi_options(version: tuple[int, int]) -> tuple[str, ...]:
 
 
 def smpi_collective(operation: str, algorithm: str) -> tuple[str, ...]:
-    """The option that makes SMPI run a collective by this algorithm; none where it has no such."""
+    """The option that makes SMPI run a collective by this algorithm; empty where it has none."""
     name = _COLLECTIVES.get((operation, algorithm))
     return () if name is None else (f"--cfg=smpi/{operation}:{name}",)
 
@@ -206,7 +206,7 @@ def _platform_lines(arrays: NetworkArrays, message_bytes: float | None) -> Itera
 
 
 def _limits(arrays: NetworkArrays) -> dict[str, float]:
-    """Everything that flows share, by name: only what limits."""
+    """The capacities that flows share, by name, without unlimited ones."""
     named = {
         f"l{link}.{direction}": float(capacity)
         for link, row in enumerate(arrays.capacity)

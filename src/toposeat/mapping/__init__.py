@@ -1,4 +1,4 @@
-"""From a topology and a traffic to a placement: device, CPUs, memory and NIC of each rank."""
+"""Choose a placement for a traffic on a topology: device, CPUs, memory and NIC of each rank."""
 
 from __future__ import annotations
 

@@ -18,20 +18,21 @@ from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.network import Network, NetworkHost, NetworkKind, NetworkLink
 from toposeat.model.topology import Link, LinkKind, Route, Topology
 
-# Where nothing is known: an adapter of 200 Gb/s, and the latencies of InfiniBand: about a
-# microsecond from one host to another on a switch, 0.2 more per switch.
+# Defaults: an adapter of 200 Gb/s and the latencies of InfiniBand, about a microsecond between two
+# hosts on one switch and 0.2 more per further switch.
 PORT_BYTES_PER_S = 25e9
 PORT_LATENCY_S = 0.4e-6
 HOP_LATENCY_S = 0.2e-6
 
 
 def shape_of_network(network: Network, node: Topology) -> Shape:
-    """The machine that hosts of one kind make on a network.
+    """Describe a machine of equal hosts that a network joins.
 
-    Each device leaves its host through its nearest adapter; adapters are dealt to the ports that
-    the network knows of, or have one port each where it knows of none. Rates that are not stated
-    are those of `Network.rates`, else an adapter has what the node knows of it, or 25 GB/s, and
-    every switch's uplinks carry all that is below it; the notes say what was assumed.
+    Each device leaves its host through its nearest adapter. Adapters are dealt out to the ports
+    that the network lists; where it lists none, each adapter has one port. A rate that the source
+    does not state is that of `Network.rates`. Without one, an adapter has the rate that the node
+    states, else 25 GB/s, and the uplinks of a switch carry all that enters it from below. The notes
+    say what was assumed.
 
     Raises:
         InputError: hosts that are not joined; a node with several hosts or devices without routes.
@@ -90,7 +91,7 @@ def _or(value: float | None, otherwise: float) -> float:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How devices, adapters, ports and rates go together; everything that had to be decided."""
+    """The adapter, port and rate of each device and host, and what was assumed for them."""
 
     nic_of_device: tuple[Route | None, ...]
     port_of_device: tuple[int, ...]
@@ -143,7 +144,7 @@ class _Plan:
 
 
 def _ways_out(node: Topology) -> tuple[Route | None, ...]:
-    """Of each device the route to its nearest adapter; among equals to the least used one."""
+    """For each device the route to its nearest adapter; of equally near ones the least used."""
     used: Counter[str] = Counter()
     found: list[Route | None] = []
     for device in node.devices:
@@ -158,7 +159,7 @@ def _ways_out(node: Topology) -> tuple[Route | None, ...]:
 
 
 def _adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> list[float]:
-    """Bytes per second of each adapter as the node states it, or of all; empty if not known."""
+    """Bytes per second of each adapter, or with `whole` their sum; empty if one is not stated."""
     found = {nic.id: nic.bytes_per_s for nic in node.nics}
     rates = [rate.value for nic in adapters if (rate := found[nic]) is not None]
     if not rates or len(rates) < len(adapters):
@@ -169,7 +170,7 @@ def _adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> l
 def _port_rates(
     network: Network, host: NetworkHost, ports: int, own: Sequence[float], *, shared: bool
 ) -> list[float]:
-    """Bytes per second of each port; where one stands for several, they share it."""
+    """Bytes per second of each port; with `shared`, a listed port is divided among its users."""
     stated = network.rates.bandwidths_bytes_per_s[:1] or own or (PORT_BYTES_PER_S,)
     rates = []
     for port in range(ports):
@@ -204,7 +205,7 @@ def _link_rates(network: Network, port_rates: list[list[float]]) -> tuple[list[f
 
 
 def _carried(network: Network, port_rates: list[list[float]]) -> dict[int, float]:
-    """What enters each switch from below, level by level; tapered like the uplinks are."""
+    """Bytes per second that enter each switch from below, tapered like its uplinks."""
     carried: dict[int, float] = defaultdict(float)
     for host, rates in zip(network.hosts, port_rates, strict=True):
         for port, rate in enumerate(rates):
@@ -246,7 +247,7 @@ def _directed(network: Network, plan: _Plan) -> list[_core.SwitchLink]:
 
 
 def _link_levels(network: Network, node: Topology, ports: int) -> LinkLevels:
-    """In the core's order: links of switches, ports of hosts, links inside each host."""
+    """Levels in the core's order of links: of switches, of host ports, inside each host."""
     names = _level_names(network)
     cables = [Level(name=names[link.level]) for link in network.links for _ in range(2)]
     adapters = Level(name="host ports", kind=LinkKind.NIC)
@@ -260,7 +261,7 @@ def _link_levels(network: Network, node: Topology, ports: int) -> LinkLevels:
 
 
 def _level_names(network: Network) -> dict[int, str]:
-    """What the links of each level are called, by what the network looks like."""
+    """The name of the links of each level, by the kind of the network."""
     levels = sorted({link.level for link in network.links})
     if network.kind is NetworkKind.TORUS and levels and levels[-1] <= len("XYZW"):
         return {level: f"{'XYZW'[level - 1]} links" for level in levels}
@@ -272,7 +273,7 @@ def _level_names(network: Network) -> dict[int, str]:
 
 @dataclass
 class _NodeLinks:
-    """The links of a node as the core has them: one per direction, one for what both share."""
+    """The links of a node as the core has them: one per direction, one per combined capacity."""
 
     bandwidth: list[float]
     names: list[str]
@@ -343,7 +344,7 @@ def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
 
 
 def _exit_pace(route: Route | None, steps: list[tuple[Link, bool]]) -> float:
-    """Seconds per byte of a flow between a device and its adapter that is alone."""
+    """Seconds per byte of a single flow between a device and its adapter."""
     if route is None:
         return 0.0
     rates = [

@@ -1,4 +1,4 @@
-"""Sharing out CPUs among ranks: even, disjoint, and never nothing."""
+"""Divide CPUs among ranks: evenly, disjointly, and at least one for each rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def share_cpus(pools: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...
 
 
 def _overlapping(pools: Mapping[int, tuple[int, ...]]) -> list[list[int]]:
-    """Ranks whose pools touch, directly or through others, in rank order."""
+    """Groups of ranks whose pools overlap, directly or through others, in rank order."""
     groups: list[tuple[set[int], list[int]]] = []
     for rank in sorted(pools):
         cpus, members = set(pools[rank]), [rank]
@@ -73,7 +73,7 @@ def _split(pool: tuple[int, ...], parts: int) -> list[tuple[int, ...]]:
 
 
 def _balance(pools: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    """Different pools that overlap: each CPU goes to the rank that has least among those allowed.
+    """Divide overlapping pools: each CPU goes to the allowed rank with the fewest CPUs.
 
     CPUs that few ranks may have are given first. A rank for which nothing is left shares its
     pool's first CPU.

@@ -1,4 +1,4 @@
-"""Why this placement: what moved, the bottleneck and its users."""
+"""Explain a placement: which pairs moved, the bottleneck, and who loads it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _links(topology: Topology, source: int, target: int) -> tuple[str, ...]:
 def _moves(
     topology: Topology, evaluator: Evaluator, before: Evaluation, after: Evaluation
 ) -> list[PairMove]:
-    """Pairs on other links than before, heaviest first."""
+    """Pairs that use other links than in the default, heaviest first."""
     moves = []
     table = evaluator.table
     for source, target, nbytes, messages in zip(

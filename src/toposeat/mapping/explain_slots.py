@@ -1,4 +1,4 @@
-"""Why this placement of a large job: what moved between levels, and the bottleneck."""
+"""Explain the placement of a large job: what moved between levels, and the bottleneck."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def explain_slots(
 ) -> ScaleExplanation:
     """Compare a placement with the default.
 
-    Time and memory grow with pairs that talk and with links, for each placement.
+    Time and memory grow with the pairs that exchange messages and with the links.
 
     Args:
         shape: the machine.
         traffic: who talks to whom.
-        placed: slots of the ranks.
-        default: those of the default.
+        placed: slot of each rank.
+        default: slot of each rank in the default placement.
     """
     work = _Explainer(shape, traffic)
     after, before = work.look(placed), work.look(default)
@@ -52,7 +52,7 @@ def explain_slots(
 
 
 class _View:
-    """What one placement does: figures of the core, seconds by level, the use of each pair."""
+    """One placement: figures of the core, seconds by level, the levels that each pair uses."""
 
     def __init__(
         self, figures: _core.LargeCandidate, busiest_bytes: float, seconds: _Floats, use: _Use
@@ -86,7 +86,7 @@ class _Explainer:
         return _View(figures, float(nbytes[busiest]), seconds, use)
 
     def moves(self, before: _View, after: _View, moved: NDArray[np.bool_]) -> list[LevelMove]:
-        """Pairs that changed their levels, by what they changed from and to; most bytes first."""
+        """Pairs that use other levels, summed by old and new levels; most bytes first."""
         both = np.stack([before.levels[moved], after.levels[moved]])
         kinds, kind_of_pair = np.unique(both, axis=1, return_inverse=True)
         kind_of_pair = kind_of_pair.reshape(-1)  # NumPy 2.0 keeps the axis
@@ -129,7 +129,7 @@ class _Explainer:
 
 
 def _numbers(links: LinkLevels, *, hops_only: bool) -> NDArray[np.uint32]:
-    """Of each link the position of its level's name; too large for a bit where it is no hop."""
+    """For each link the position of its level's name, or `_MOST_LEVELS` where it is no hop."""
     of_name = {name: at for at, name in enumerate(links.names)}
     of_level = [
         _MOST_LEVELS if hops_only and not level.is_hop else of_name[level.name]

@@ -1,4 +1,4 @@
-"""Whether the one solver that is no part of the package is there."""
+"""Check that Scotch, the only solver outside the package, is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def check_installed(solver: str) -> None:
     """Refuse Scotch where its library is missing.
 
     Raises:
-        UnavailableError: Scotch is asked for and not there.
+        UnavailableError: Scotch is asked for and its library is missing.
     """
     if solver == "scotch" and not _core.scotch_available():
         raise UnavailableError(

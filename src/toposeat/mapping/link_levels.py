@@ -13,9 +13,9 @@ from toposeat.model.topology import LinkKind
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """Links that are alike: their name, what they are made of, and whether a route counts them.
+    """Links of one level: their name, their kind, and whether a route counts them as hops.
 
-    What the two directions of a link share is a link of the machine, but no hop.
+    A combined capacity is a link of the machine of its own, but no hop.
     """
 
     name: str
@@ -25,14 +25,14 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class LinkLevels:
-    """`levels[level_of_link[k]]` is that of link k; levels in no order of meaning."""
+    """The level of link k is `levels[level_of_link[k]]`; the order of `levels` means nothing."""
 
     levels: tuple[Level, ...]
     level_of_link: NDArray[np.uint16]
 
     @staticmethod
     def of_runs(runs: Sequence[tuple[Sequence[Level], int]]) -> LinkLevels:
-        """From the machine's order of links: a row of levels, and how often it is repeated."""
+        """Build from runs in the order of links: levels, and how often they are repeated."""
         number: dict[Level, int] = {}
         parts = [
             np.tile(

@@ -19,7 +19,7 @@ from toposeat.model.traffic import Traffic
 
 BUDGET_S = 1.0  # where the options name none
 _TOLERANCE = 1e-9  # of values computed in another order
-_FIXED = ("default", "random")  # one placement, whatever it is worth
+_FIXED = ("default", "random")  # the one placement is returned even where it is slower
 
 _Answer = _core.MapAnswer | NodesAnswer
 
@@ -38,7 +38,7 @@ def map_traffic(
     the objective asked for.
 
     Args:
-        topology: the machine; more devices than ranks: the best subset is used; fewer: refused
+        topology: the machine. Of more devices than ranks the best are used; fewer are refused
             unless the constraints give slots.
         traffic: who talks to whom.
         options: what to minimise, how to search, what to keep to; None: the defaults.
@@ -112,7 +112,7 @@ def _solved(request: _core.MapRequest) -> _core.MapAnswer:
 def _worth_moving(
     evaluator: Evaluator, default: Evaluation, choice: Choice, options: MapOptions
 ) -> tuple[Evaluation, list[str]]:
-    """What is chosen, or the default where it saves too little, and why the default is kept."""
+    """The chosen placement, or the default where it saves too little; and why that is kept."""
     if list(default.device_of_rank) == list(choice.device_of_rank):
         return default, [choice.note] if choice.note else []
     found = evaluator.evaluate(choice.device_of_rank)
@@ -164,7 +164,7 @@ def _reason(objective: str, answer: _Answer) -> str:
 
 
 def _solver_name(asked: str, used: str) -> str:
-    """`auto (tree)`: what was asked for, and what answered."""
+    """`auto (tree)`: the solver that was asked for, and the one that answered."""
     return asked if asked == used else f"{asked} ({used})"
 
 
@@ -185,7 +185,7 @@ def _constraint_notes(problem: Problem, ranks: int) -> list[str]:
 def _number_notes(topology: Topology) -> list[str]:
     """Notes on a machine whose pairs are measured in part, or whose shared links are not known.
 
-    A machine of nominal numbers alone needs none: every table of its links says so.
+    A machine of nominal numbers alone needs none: tables of its links say that they are nominal.
     """
     ids = {device.id for device in topology.devices}
     routes = [r for r in topology.routes if r.source in ids and r.target in ids]
@@ -197,7 +197,7 @@ def _number_notes(topology: Topology) -> list[str]:
     if topology.origin.startswith("merged: ") and 0 < known < len(routes):
         notes.append(
             f"the bandwidths of {len(routes) - known} of {len(routes)} pairs are nominal, the"
-            " others measured: differences between the two kinds may be those of the table"
+            " others measured: the two kinds may differ although the pairs do not"
         )
     if any(component.id == MEASURED_PORTS for component in topology.components):
         notes.append(

@@ -1,4 +1,4 @@
-"""Two levels at once: ranks to nodes and to devices in them, for topologies of many nodes."""
+"""Two-level mapping for topologies of many nodes: ranks to nodes, then to their devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toposeat.model.topology import Topology
 
 @dataclass(frozen=True, kw_only=True)
 class NodesAnswer:
-    """The same attributes as `_core.MapAnswer`; no bound is known."""
+    """Has the attributes of `_core.MapAnswer`; no bound is known."""
 
     device_of_rank: list[int]
     value: float
@@ -82,7 +82,7 @@ def map_nodes(
 
 
 def _by_host(topology: Topology) -> NDArray[np.intp]:
-    """Positions of the devices, those of a host in a row, hosts in order."""
+    """Positions of the devices, grouped by host, hosts in order."""
     hosts = {host: number for number, host in enumerate(topology.hosts)}
     return np.argsort([hosts[device.host] for device in topology.devices], kind="stable")
 

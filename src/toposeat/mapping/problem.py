@@ -16,7 +16,7 @@ MAX_SLOTS = 1 << 16  # of one device
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Constraints as the core takes them, consistent but for ranks that share too few devices."""
+    """Checked constraints as the core takes them; `check_seating` tells whether the ranks fit."""
 
     devices: list[int]
     slots: list[int]  # of each of `devices`
@@ -32,9 +32,9 @@ class Problem:
         budget_s: float,
         network: _core.Network | None = None,
     ) -> _core.MapRequest:
-        """All that the core is asked; the two-level solver is none of the core's.
+        """The request to the core, which has no two-level solver.
 
-        `network` is another machine of the same devices than the evaluator's.
+        `network` replaces the evaluator's machine; it has the same devices.
         """
         return _core.MapRequest(
             network or evaluator.network,
@@ -88,7 +88,7 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
 
 
 def check_seating(topology: Topology, problem: Problem, request: _core.MapRequest) -> None:
-    """Refuse ranks that together may only use too few devices (Hall's condition), by name.
+    """Refuse ranks that together may use too few devices (Hall's condition).
 
     Raises:
         UsageError: naming the ranks and the devices.
@@ -108,18 +108,18 @@ def check_seating(topology: Topology, problem: Problem, request: _core.MapReques
 
 
 def number_of(topology: Topology, position: int) -> str:
-    """`3`, or `node07:3` among several hosts."""
+    """The number that is shown for a device: `3`, or `node07:3` among several hosts."""
     device = topology.devices[position]
     return f"{device.host}:{device.index}" if len(topology.hosts) > 1 else str(device.index)
 
 
 def name_of(topology: Topology, position: int) -> str:
-    """`device 3`."""
+    """The name that is shown for a device: `device 3`."""
     return f"device {number_of(topology, position)}"
 
 
 def _few(ranks: Sequence[int]) -> str:
-    """At most a dozen numbers."""
+    """The numbers as text, at most twelve of them."""
     shown = ", ".join(map(str, ranks[:12]))
     return shown if len(ranks) <= 12 else f"{shown} and {len(ranks) - 12} more"
 

@@ -1,4 +1,4 @@
-"""Which placement to take where what is assumed of a machine decides: the best guaranteed gain.
+"""Choose the placement with the best guaranteed gain where numbers of a machine are assumed.
 
 The guaranteed gain of a placement is the least over all machines that its premises and readings
 allow (`evaluation.corners`). A placement that is slower than the default on any of them is not
@@ -23,16 +23,16 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.premise import WORTH_SAYING, Premises
 from toposeat.model.topology import Topology
 
-MOST_SOLVED_DEVICES = 8  # up to so many the best placement of every corner is found and proved
-MOST_SEARCHED_DEVICES = 64  # up to so many a search looks for one that is better at the worst
+MOST_SOLVED_DEVICES = 8  # for so many, every corner's best placement is found and proved
+MOST_SEARCHED_DEVICES = 64  # for so many, a search looks for a better guaranteed gain
 _SEARCH_S = 0.2
 _TOLERANCE = 1e-9  # of values computed in another order
-_FIXED = ("default", "random")  # one placement, whatever it is worth
+_FIXED = ("default", "random")  # the one placement is returned even where it is slower
 
 
 @dataclass(frozen=True, kw_only=True)
 class Untold:
-    """What the sources of a machine leave open beside numbers.
+    """What the sources of a machine leave open, apart from numbers.
 
     `readings` are the other machines that they allow, with the same devices in the same order;
     `pairs` the ids of devices of which no source tells whether device links join them.
@@ -55,7 +55,7 @@ class Choice:
     note: str = ""
 
     def premises_of(self, placed: Sequence[int], default: Sequence[int]) -> Premises:
-        """Those of what was taken in the end: the default gains nothing anywhere."""
+        """Premises of the placement that is used in the end; the default itself gains nothing."""
         return (
             replace(self.premises, gain_range=(0.0, 0.0))
             if tuple(placed) == tuple(default)
@@ -65,7 +65,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked for, in all its parts."""
+    """The machine, the traffic and the options of one choice."""
 
     topology: Topology
     problem: Problem
@@ -78,8 +78,9 @@ class Asked:
 def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, proved: bool) -> Choice:
     """Take the candidate with the best guaranteed gain.
 
-    Candidates are the solver's answer, the default, and for few devices the best placement of every
-    corner; for more what a short search finds where the answer gains least.
+    Candidates are the solver's answer and the default. Up to `MOST_SOLVED_DEVICES` devices the best
+    placements of all corners are added; up to `MOST_SEARCHED_DEVICES` what a short search finds on
+    the machine where the answer gains least.
 
     Args:
         asked: the machine, the traffic and the options.
@@ -127,7 +128,7 @@ def _is_best(
 ) -> bool:
     """Whether a placement has the least value of the objective at every corner.
 
-    Of the pairwise cost it is said where the numbers that are assumed are none of its metric's.
+    For the pairwise cost this is so where its metric uses none of the assumed numbers.
     """
     options = asked.options
     if asked.untold.readings:
@@ -148,7 +149,7 @@ def _is_best(
 
 
 def _taken(gains: Floats, objective: str) -> int:
-    """The column with the best guaranteed gain that is nowhere slower; the answer before others."""
+    """The column with the best guaranteed gain, if nowhere slower; at a tie the answer."""
     guaranteed = gains.min(axis=0)
     candidates = range(1, gains.shape[1] if objective == "time" else 2)
     able = [at for at in candidates if guaranteed[at] >= -_TOLERANCE]
@@ -162,7 +163,7 @@ def _taken(gains: Floats, objective: str) -> int:
 
 
 def _may_be_better(asked: Asked, gain: NDArray[np.float64]) -> bool:
-    """Whether another placement than the answer is worth a search."""
+    """Whether a search for a placement other than the answer is worthwhile."""
     options, devices = asked.options, len(asked.problem.devices)
     asks_for_time = options.objective == "time" and options.solver in ("auto", "exact", "search")
     return (

@@ -30,7 +30,7 @@ from toposeat.model.traffic import Traffic
 SCALE_SOLVERS = ("auto", "multilevel", "scotch", "default", "random")
 SCALE_BUDGET_S = 10.0  # where the options name none
 
-_FIXED = ("default", "random")  # one placement, whatever it is worth
+_FIXED = ("default", "random")  # the one placement is returned even where it is slower
 
 Progress = Callable[[str, float], None]
 
@@ -48,14 +48,14 @@ def map_to_shape(
 
     Except with `random`, the placement is never predicted slower than the default, rank i on slot
     i, and it is the default where nothing is gained. Memory grows with ranks, slots and pairs that
-    talk, never with ranks squared.
+    exchange messages, never with ranks squared.
 
     Args:
         shape: the machine.
         traffic: who talks to whom.
         options: as for `map_traffic`, with one of `SCALE_SOLVERS`; None: the defaults. The other
             objectives decide ties.
-        progress: told the stage and the share of it that is done.
+        progress: called with the stage and the share of it that is done.
 
     Raises:
         UsageError: on a solver, a metric or constraints for machines whose devices are listed.
@@ -134,8 +134,8 @@ def seat_slots(
 ) -> Placement:
     """The placement file's content: host, local rank and device index of every rank.
 
-    Local ranks count a host's ranks in rank order, as launchers deal them out. With `node`, what is
-    inside every host, seats also have the device's bus id, CPUs, memory node and adapter.
+    Local ranks number a host's ranks in rank order, as launchers do. With `node`, the topology of
+    every host, seats also have the device's bus id, CPUs, memory node and adapter.
     """
     if node is not None:
         return _seats_in_nodes(result, node, metadata)
@@ -155,7 +155,7 @@ def seat_slots(
 
 
 def _seats_in_nodes(result: ScaleResult, node: Topology, metadata: Mapping[str, str]) -> Placement:
-    """Every host is bound as a machine of its own would be."""
+    """Bind the ranks of every host as on a machine of that host alone."""
     ranks_of_host: dict[int, list[int]] = {}
     for rank, slot in enumerate(result.slot_of_rank.tolist()):
         ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
@@ -180,7 +180,7 @@ def _seats_in_nodes(result: ScaleResult, node: Topology, metadata: Mapping[str, 
 
 
 def _in_full(candidate: _core.LargeCandidate, loads: ScaleEvaluation) -> ScaleEvaluation:
-    """What a candidate does to the links, under its own name."""
+    """The evaluation of a candidate, with its links, under the name of the candidate."""
     also = tuple(candidate.also)
     return replace(loads, name=candidate.name, cpu_s=candidate.cpu_s, also=also)
 

@@ -1,4 +1,4 @@
-"""Large machines from one line of text: what they are made of, not every device.
+"""Large machines described by one line of text instead of a list of devices.
 
     hierarchy:4:8:128        4 devices per group, 8 groups per node, 128 nodes
     fattree:8:16:32:4        8 devices per node, 16 nodes per leaf, 32 leaves per pod, 4 pods
@@ -19,7 +19,7 @@ Options after a comma, lists with `:`. Bandwidths are GB/s (10^9) per direction,
     torus        nodes=N per router, devices=N per node, node-bandwidth=, device-bandwidth=,
                  ends=open: no links around the ends (an allocation within a larger torus)
 
-What is not given follows from what is: a cost is seconds per byte relative to the cheapest pair.
+Defaults follow from what is given: a cost is seconds per byte relative to the cheapest pair.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a placement of a large job does to the links: thin over `_core.large_loads`."""
+"""Predict the loads of links for placements of a large job: thin over `_core.large_loads`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SlotEvaluator:
     def evaluate(
         self, slots: Sequence[int] | NDArray[np.uint32], name: str = "given"
     ) -> ScaleEvaluation:
-        """Predict what a placement costs; time and memory grow with pairs that talk and links.
+        """Predict what a placement costs; time and memory grow with communicating pairs and links.
 
         Args:
             slots: for each rank a slot of the shape; ranks that share one use no links together.
@@ -74,7 +74,7 @@ class SlotEvaluator:
         )
 
     def figures(self, candidate: _core.LargeCandidate, name: str = "") -> ScaleEvaluation:
-        """What the core says of a placement, without levels and links."""
+        """The core's figures for a placement, without levels and links."""
         known = ScaleEvaluation(
             name=name or candidate.name,
             cost=candidate.cost,
@@ -100,7 +100,7 @@ class SlotEvaluator:
     def _busiest(
         self, links: LinkLevels, nbytes: NDArray[np.float64], seconds: NDArray[np.float64]
     ) -> tuple[NamedLinkLoad, ...]:
-        """The first of the order by seconds, then by number; idle ones left out."""
+        """The busiest links, by seconds, then by number; idle ones are left out."""
         most = min(BUSIEST_LINKS, len(seconds))
         least = np.partition(seconds, -most)[-most]
         found = np.flatnonzero((seconds >= least) & (seconds > 0))
@@ -120,7 +120,7 @@ class SlotEvaluator:
 def _levels(
     links: LinkLevels, nbytes: NDArray[np.float64], seconds: NDArray[np.float64]
 ) -> tuple[LevelLoad, ...]:
-    """Sums over the links of each name; what both directions share counts as congestion only."""
+    """Sums over the links of each name; a combined capacity counts for congestion only."""
     names = links.names
     loads = []
     for name in names:

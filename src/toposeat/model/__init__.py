@@ -1,1 +1,1 @@
-"""The nouns: frozen dataclasses, and how they are loaded and saved. No other I/O."""
+"""The data model: frozen dataclasses, and how they are loaded and saved. No other I/O."""

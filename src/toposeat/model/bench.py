@@ -25,7 +25,7 @@ class BenchOrder(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchRun:
-    """One run over all sizes; runs of one `repeat` followed each other.
+    """One run over all sizes; runs of one `repeat` ran one after the other.
 
     `seconds[i]` is the time of one exchange of size i: of the slowest rank, and the median over the
     samples of the run.

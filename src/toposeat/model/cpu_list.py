@@ -14,8 +14,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     """The CPUs of a Linux CPU list, ascending, each once; people may write them in any order.
 
     Raises:
-        ValueError: not a list, a falling range, a number beyond `MAX_CPU`, or so many overlapping
-            ranges that nobody can mean it.
+        ValueError: not a list, a falling range, a number beyond `MAX_CPU`, or more overlapping
+            ranges than any machine needs.
     """
     cpus: set[int] = set()
     named = 0

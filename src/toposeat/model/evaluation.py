@@ -1,4 +1,4 @@
-"""What a placement is predicted to cost, and how sure we are that it cannot be better."""
+"""What a placement is predicted to cost, and what is proved about better ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Evaluation(Shown):
     links: tuple[LinkLoad, ...]
 
     def value(self, objective: str) -> float:
-        """What an objective asks to be small: one of `map_options.OBJECTIVES`."""
+        """The value that an objective, one of `map_options.OBJECTIVES`, minimises."""
         return {
             "cost": self.cost,
             "congestion": self.max_congestion_s,

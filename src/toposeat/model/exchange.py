@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
-# Each with the names of its algorithms, for the flow model and the simulator; the first by default.
+# By collective the names of its algorithms in the flow model and the simulator; default first.
 COLLECTIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "alltoall": ("linear", "pairwise", "bruck"),

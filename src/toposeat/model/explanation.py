@@ -1,4 +1,4 @@
-"""Why a placement: what it moved, and what limits it."""
+"""The explanation of a placement: what it moved, and what limits it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class PairLoad:
 class Bottleneck:
     """The most congested link of a placement (None: no link carries anything), and who loads it.
 
-    `loads` are the heaviest pairs of `pairs` in all. `last_source` and `last_target` are the ranks
-    of the transfer that ends last in the flow model, and `last_link` is what limited it at its end
-    (None: the cap or latency of its pair).
+    `pairs` counts the pairs that load it, `loads` lists the heaviest. `last_source` and
+    `last_target` are the ranks of the transfer that ends last in the flow model, and `last_link` is
+    what limited it at its end (None: the cap or latency of its pair).
     """
 
     link: str | None
@@ -50,7 +50,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """Of a mapping result. `moves` are the heaviest pairs of `moved_pairs` in all."""
+    """Explains a mapping result. `moved_pairs` counts pairs, `moves` lists the heaviest."""
 
     moves: tuple[PairMove, ...]
     moved_pairs: int

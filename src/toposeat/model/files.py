@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def path_exists(path: Path) -> bool:
-    """Whether there is such a file or folder; a name too long or with a NUL is none."""
+    """Whether a file or folder exists; False for a name that is too long or holds a NUL."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -151,10 +151,10 @@ def encode_json(value: object, *, schema: str) -> str:
 
 
 def builtins_of(value: object) -> Any:
-    """Plain dicts, lists and scalars of a noun; None is left out, and so are no `premises`.
+    """Plain dicts, lists and scalars of a noun; None and empty `premises` are left out.
 
-    Names that were no UTF-8 (Python holds their bytes as lone surrogates) are written with escapes,
-    because no JSON reader would take them back.
+    Names that are not UTF-8 (Python holds their bytes as lone surrogates) are written with escapes,
+    because JSON readers refuse surrogates.
     """
     import msgspec  # noqa: PLC0415
 

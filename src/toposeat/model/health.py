@@ -1,4 +1,4 @@
-"""What is said of a machine's state: how it is wired, what is wrong, what order could gain."""
+"""The state of a machine: how it is wired, what is wrong, what a better order could gain."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from toposeat.model.premise import Premises
 
 
 class Severity(StrEnum):
-    """How bad it is, worst last: a fault makes a machine unhealthy, what is untold incomplete."""
+    """How bad a finding is, worst last: FAULT makes a machine unhealthy, UNTOLD incomplete."""
 
     OK = "ok"
     INFO = "info"  # worth knowing
-    DOUBT = "doubt"  # may be wrong, may be meant so
+    DOUBT = "doubt"  # may be wrong, or intended
     UNTOLD = "untold"  # not known, and it may decide which order is good
     FAULT = "fault"  # broken, degraded or out of reach
 
 
 class Verdict(StrEnum):
-    """The word on a machine."""
+    """The conclusion about a machine."""
 
     HEALTHY = "healthy"
-    INCOMPLETE = "incomplete"  # what decides is untold: nothing is proved of it
+    INCOMPLETE = "incomplete"  # a fact that decides is untold: nothing is proved
     UNHEALTHY = "not healthy"
 
 
@@ -33,17 +33,17 @@ class Shape(StrEnum):
     SINGLE = "single"  # one device
     UNIFORM = "uniform"  # every pair alike
     PAIRED = "paired"  # device links join two and two
-    CROSSED = "crossed"  # ... but other two than PCIe does
+    CROSSED = "crossed"  # device links join other pairs than PCIe does
     ISLANDS = "islands"  # groups of more than two, alike inside
     MESH = "mesh"  # device links join all, unequally or not directly
     SWITCHED = "switched"  # PCIe switches make some pairs nearer
-    SPLIT = "split"  # only host bridges and sockets do
-    UNKNOWN = "unknown"  # what was read says nothing of pairs
+    SPLIT = "split"  # only host bridges and sockets make some pairs nearer
+    UNKNOWN = "unknown"  # the source says nothing of pairs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that `doctor` has checked.
 
     `code` is stable over versions, `subject` is what it is about (a device as `D3`, a NIC's name, a
     variable; "" for the whole machine), `hint` is what to do ("" where nothing is to be done).
@@ -58,7 +58,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wiring:
-    """The shape of one machine, and the sentence that says why it is that."""
+    """The shape of one machine, and a sentence that gives the reason."""
 
     shape: Shape
     reason: str
@@ -82,12 +82,12 @@ class PossibleGain:
 
     @property
     def share(self) -> float:
-        """Of the default's time that the best placement found saves, 0 to 1."""
+        """Share of the default's time that the best placement found saves, 0 to 1."""
         return 1 - self.placed_s / self.default_s if self.default_s > 0 else 0.0
 
     @property
     def share_bound(self) -> float | None:
-        """Of the default's time that any placement could save at most."""
+        """Largest share of the default's time that any placement could save, 0 to 1."""
         doubt = self.premises is not None and self.premises.is_doubtful
         if self.proved:
             return self.premises.gain_range[1] if self.premises else self.share
@@ -101,7 +101,7 @@ class Health:
     """The whole verdict on a machine.
 
     `wiring` is None where there is no machine; `gains` are by pattern, the largest first;
-    `findings` are on the machine, `node` on the software and environment of the node asked.
+    `findings` are about the machine, `node` about the software and environment of the node.
     """
 
     wiring: Wiring | None = None
@@ -116,7 +116,7 @@ class Health:
 
     @property
     def verdict(self) -> Verdict:
-        """The word that the worst finding stands for."""
+        """The conclusion from the worst finding."""
         words = {Severity.FAULT: Verdict.UNHEALTHY, Severity.UNTOLD: Verdict.INCOMPLETE}
         return words.get(self.severity, Verdict.HEALTHY)
 

@@ -26,11 +26,11 @@ def expand_hostlist(text: str, *, limit: int = MAX_HOSTS) -> tuple[str, ...]:
 
     Args:
         text: Slurm's, PBS's or LSF's form; blanks and line ends separate as commas do.
-        limit: how many names are the most.
+        limit: most names that it may stand for.
 
     Raises:
-        InputError: brackets that do not match, ranges that run backwards, names that cannot be, or
-            more than `limit` names. Says nothing of file and line: the caller knows them.
+        InputError: brackets that do not match, ranges that run backwards, impossible names, or
+            more than `limit` names. The caller adds file and line.
     """
     names: list[str] = []
     for part in _parts(text):
@@ -39,7 +39,7 @@ def expand_hostlist(text: str, *, limit: int = MAX_HOSTS) -> tuple[str, ...]:
 
 
 def expand_scheduler_list(text: str) -> tuple[str, ...]:
-    """Distinct hosts of what a scheduler says of a job: Slurm, PBS `exec_host`, LSF's pairs.
+    """The distinct hosts of a job as a scheduler lists them: Slurm, PBS `exec_host`, LSF's pairs.
 
     Raises:
         InputError: as `expand_hostlist`.

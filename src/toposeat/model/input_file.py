@@ -1,8 +1,7 @@
-"""The one door to the files that somebody names: of what kind, how large and how slow they may be.
+"""Open the files that a user names, with limits on their kind, size and time.
 
-A regular file is read as far as a limit. A pipe is read once, as far as the same limit, and not
-waited for without end. Folders, devices and sockets are refused, and pipes where a file must be
-looked at twice.
+A regular file is read up to a limit. A pipe is read once, up to the same limit, and for a limited
+time. Folders, devices and sockets are refused, and so are pipes where a file must be read twice.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 def open_input(path: str | Path, *, pipes: bool = False) -> BinaryIO:
-    """A file, opened for reading; a pipe, where it is welcome, without blocking.
+    """Open a regular file, or with `pipes` a pipe, for reading without blocking.
 
     Raises:
         OSError: missing, unreadable, or of another kind; its `strerror` says so.
-        ValueError: no possible name.
+        ValueError: a name that no file can have.
     """
     _check_kind(os.stat(path).st_mode, pipes)  # opening a device may do something to it  # noqa: PTH116
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -58,7 +57,7 @@ def read_input(path: str | Path, limit: int | None = None) -> bytes:
     """All bytes of a regular file or a pipe.
 
     Args:
-        path: is opened once only.
+        path: of the file, which is opened only once.
         limit: most bytes; None for `MAX_INPUT_BYTES`.
 
     Raises:
@@ -85,7 +84,7 @@ def read_input(path: str | Path, limit: int | None = None) -> bytes:
 
 
 def beginning(path: str | Path, length: int) -> bytes:
-    """The first bytes of a regular file; none of anything else, which could not be read again."""
+    """The first bytes of a regular file; none of a pipe, which could not be read again."""
     try:
         with open_input(path) as file:
             return file.read(length)
@@ -94,7 +93,7 @@ def beginning(path: str | Path, length: int) -> bytes:
 
 
 def unreadable(path: str | Path, error: OSError | ValueError) -> InputError:
-    """The line for a file that `open_input` or a read refused."""
+    """The error for a file that `open_input` or a read refused."""
     cause = getattr(error, "strerror", None) or str(error)
     if isinstance(error, FileNotFoundError):
         cause = "no such file"

@@ -1,7 +1,7 @@
-"""Folders of one job's files, in memory or in the temporary folder, and those of killed jobs.
+"""Folders for the files of one job, and the removal of those that killed jobs left.
 
-Each is locked as long as its tool lives; the kernel unlocks it however that ends. Whoever makes the
-next one sweeps what is no longer locked: records are kept for a week, all else is removed.
+The process that makes a folder holds a lock on it, which the kernel drops however the process ends.
+The next one to make a folder removes those that nobody locks, but keeps records for a week.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _PREFIX = "toposeat-"
 
 @contextmanager
 def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -> Iterator[Path]:
-    """A new folder that exists as long as the block, readable by this user only.
+    """Make a folder for this user only, and remove it when the block ends.
 
     Args:
         what: a word for its name.
-        memory: in memory, where that can be written.
-        parent: where other nodes see it, hidden and never swept; default this node's own.
+        memory: in memory (`/dev/shm`), if that can be written.
+        parent: a folder that other nodes see; the new one is hidden there and no other process
+            removes it. Default: memory or the temporary folder of this node.
     """
     left_records()
     if parent is None:
@@ -37,7 +38,9 @@ def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -
         parent, begin = MEMORY_FOLDER if use_memory else Path(tempfile.gettempdir()), _PREFIX
     else:
         begin = f".{_PREFIX}"
-    new = Path(tempfile.mkdtemp(prefix=f".{what}-", dir=parent))  # not swept before it is locked
+    new = Path(
+        tempfile.mkdtemp(prefix=f".{what}-", dir=parent)
+    )  # a name that no sweep matches before it is locked
     lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     folder = parent / f"{begin}{what}-{_boot()}{new.name.removeprefix(f'.{what}')}"
     try:
@@ -50,7 +53,7 @@ def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -
 
 
 def left_records() -> list[Path]:
-    """Sweep after killed jobs of this user on this node; the folders that hold records."""
+    """Remove what killed jobs of this user left on this node; return folders with records."""
     found = []
     for place in {MEMORY_FOLDER, Path(tempfile.gettempdir())}:
         for folder in sorted(place.glob(f"{_PREFIX}*-{_boot()}-*")):
@@ -66,7 +69,7 @@ def left_records() -> list[Path]:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether the tool that made it is dead, and no rank writes into it any more."""
+    """Whether the process that made a folder has ended, and no rank writes into it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)
@@ -82,13 +85,13 @@ def _is_abandoned(folder: Path) -> bool:
 def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody's, or a file system without locks
+    except OSError:  # locked by a process, or a file system without locks
         return False
     return True
 
 
 def _boot() -> str:
-    """Eight digits of this start of the machine: after the next one, its locks mean nothing."""
+    """Eight digits of the boot id, which tell folders of an earlier boot apart."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
     except OSError:

@@ -1,4 +1,4 @@
-"""JSON that somebody wrote: parsed once, with the lines of what is wrong.
+"""Parse JSON that anybody may have written; errors name the line.
 
 Python's parser takes more than the standard: a member stated twice, NaN, numbers that no float can
 hold, half of a surrogate pair. All of them are refused here.
@@ -28,14 +28,14 @@ _INTEGERS = range(-(2**63), 2**64)
 
 
 class _RangeError(ValueError):
-    """A number that none of ours can hold."""
+    """A number that is out of range."""
 
 
 def parse_json(text: str, path: str | Path, *, hint: str) -> Any:
-    """The value that a text is, as Python's dicts, lists and scalars.
+    """Parse JSON text into Python's dicts, lists and scalars.
 
     Raises:
-        InputError: no JSON, nested too deeply, a member stated twice, a number out of range; with
+        InputError: not JSON, nested too deeply, a member stated twice, a number out of range; with
             its line.
     """
     twice: list[str] = []
@@ -120,7 +120,7 @@ def line_of_value(text: str, steps: Sequence[str | int], *, start: int = 0) -> i
     Args:
         text: valid JSON from `start` on.
         steps: keys of objects and positions in lists, from the outermost value.
-        start: where the JSON begins; what stands before it counts for the line.
+        start: position where the JSON begins; lines before it are counted.
     """
     position = start
     try:

@@ -1,4 +1,4 @@
-"""How much of a machine sources tell, how much its products settle, and what is left open."""
+"""How many facts of a machine are told, inferred from its products, and untold."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Knowledge:
-    """Of the pairs of GPUs of one host: who says whether device links join them.
+    """How it is known whether device links join the GPUs of each pair on one host.
 
-    `pairs` are all of them, `inferred` those that a product settles, by what it is called ("no
-    links": products that have none), `untold_pairs` (ids) those that nothing settles; the rest is
+    `pairs` counts all pairs, `inferred` those that follow from a product, by its name ("no links":
+    products that have none). `untold_pairs` lists (by id) those that nothing tells; the rest is
     told. `untold_affinities` are GPUs whose near CPUs and memory node no source tells, of hosts
     with several memory nodes.
     """

@@ -11,7 +11,7 @@ class KnownShape:
 
     name: str
     shape: str
-    kind: str  # of network, for people
+    kind: str  # of network, as it is shown
     hosts: int
     description: str
     sources: tuple[str, ...]

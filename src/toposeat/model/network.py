@@ -57,7 +57,7 @@ class NetworkPort:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkHost:
-    """A host and its ports. One port without a name stands for however many the node has."""
+    """A host and its ports. One port without a name stands for all ports of the node."""
 
     name: str
     ports: tuple[NetworkPort, ...]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from toposeat.model.quantity import Quantity
 
-# What no link of a machine is outside of. Numbers beyond are typing errors, and their quotients
-# would overflow in the evaluators.
+# Ranges that every link of a machine is within. Numbers beyond are typing errors, and their
+# quotients would overflow in the evaluators.
 BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e30)
 MAX_LATENCY_S = 3600.0
 
-# What no tool can have measured or read of one pair, one device's memory or one bond: HBM4 carries
-# 20 TB/s, light goes 0.3 mm in a picosecond.
+# Ranges that every pair, device memory and bond is within: HBM4 carries 20 TB/s, and light goes
+# 0.3 mm in a picosecond.
 PAIR_RANGES = {"bandwidth": (1e-3, 1e14), "latency": (1e-12, MAX_LATENCY_S)}
 _UNITS = {"bandwidth": "bytes/s", "latency": "s"}
 

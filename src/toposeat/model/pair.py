@@ -17,7 +17,7 @@ from toposeat.model.route import PathClass
 
 
 class LinkKind(StrEnum):
-    """What a link is made of (design, section 4)."""
+    """What a link is made of."""
 
     NVLINK = "nvlink"
     XGMI = "xgmi"
@@ -55,7 +55,7 @@ class Pair:
     """What is told of transfers from one vertex to another; None is untold.
 
     `path_class` is the best connection of the two, `lanes` how many device links are bonded in it.
-    `pcie_class` is their PCIe path, which device links hide in the former; `bond` are device links
+    `pcie_class` is that of their PCIe path alone, without device links; `bond` are device links
     of the two alone. `peer_access` says whether the source may open the target's memory.
     `cap_bytes_per_s` is what a single flow reaches, `combined_bytes_per_s` what both directions of
     the pair reach together. `told_by` names the source of each member, where several were merged.

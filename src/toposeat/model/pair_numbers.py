@@ -1,6 +1,6 @@
-"""Numbers that a source measured or states, with their conditions: of pairs, of host copies, lanes.
+"""Numbers of pairs, host copies and lanes that a source measured or states, with conditions.
 
-They are of a partial topology: merging lays them on routes and links, where they stay.
+They belong to a partial topology; merging moves them to routes and links.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
-else:  # help needs the nouns, and no numpy
+else:  # the help of commands imports this module, but not numpy
     Values = Any
 
 BANDWIDTH = "bandwidth"  # bytes/s
@@ -31,10 +31,10 @@ class PairNumbers:
     Args:
         what: `BANDWIDTH` (bytes/s) or `LATENCY` (seconds).
         values: shape (n, n), float64. `values[i, j]` is of data that moves from device i to device
-            j, whoever drives the copy. NaN is not known; 0 is a
-            pair for which the source printed zero; others are within `PAIR_RANGES`. The diagonal is
-            a copy within the device, counting each copied byte once (the p2pBandwidthLatencyTest
-            sample counts it twice: halve). Made read-only.
+            j, whoever drives the copy. NaN is not known, 0 a zero that the source printed;
+            others are within `PAIR_RANGES`. The diagonal is a copy within the device, counting each
+            copied byte once (the p2pBandwidthLatencyTest sample counts it twice: halve). Made
+            read-only.
         peer: whether peer access was on; None if not known.
         both_ways: both directions at once, and the number is the sum of the two.
         engine: "ce" (copy engine, DMA), "sm" (kernel), "" not stated.
@@ -72,7 +72,7 @@ class PairNumbers:
         object.__setattr__(self, "values", values)
 
     def of(self, devices: Sequence[str]) -> PairNumbers:
-        """The numbers as those of a machine with these devices; NaN for those it does not know."""
+        """The numbers in the order of these device ids; NaN for a device without numbers."""
         import numpy as np  # noqa: PLC0415
 
         place = {device: i for i, device in enumerate(devices)}

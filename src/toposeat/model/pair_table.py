@@ -1,4 +1,4 @@
-"""One sparse table of directed rank pairs, and what tables are told apart by."""
+"""A sparse table of directed rank pairs, and the kinds and memory spaces of such tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Int64Array = NDArray[np.int64]
 
 
 class TrafficKind(StrEnum):
-    """How the bytes were asked for."""
+    """The kind of MPI call that moved the bytes."""
 
     POINT_TO_POINT = "point-to-point"
     COLLECTIVE = "collective"
@@ -46,7 +46,7 @@ class PairTable:
     def from_pairs(
         source: ArrayLike, target: ArrayLike, nbytes: ArrayLike, messages: ArrayLike
     ) -> PairTable:
-        """Sort, and sum what is given for the same pair."""
+        """Sort by pair, and sum the entries of the same pair."""
         src, dst, size, count = (
             np.atleast_1d(np.asarray(a, dtype=np.int64)) for a in (source, target, nbytes, messages)
         )
@@ -82,7 +82,7 @@ class PairTable:
 
     @staticmethod
     def empty() -> PairTable:
-        """No pair at all."""
+        """A table without pairs."""
         return PairTable.from_pairs([], [], [], [])
 
     @staticmethod

@@ -8,7 +8,7 @@ class PartError(ValueError):
 
     Args:
         message: the cause.
-        part: the way from the noun to that part: names of members and positions in lists.
+        part: names of members and positions in lists that lead from the noun to that part.
     """
 
     def __init__(self, message: str, *part: str | int) -> None:

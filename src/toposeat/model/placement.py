@@ -61,7 +61,7 @@ class Placement(Shown):
 
     @property
     def shares_devices(self) -> bool:
-        """Some device has several ranks."""
+        """Whether some device has several ranks."""
         return len({(seat.host, seat.index) for seat in self.seats}) < len(self.seats)
 
     @property

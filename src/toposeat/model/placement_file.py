@@ -216,7 +216,7 @@ class _Parser:
         if _CONTROL.search(line):
             raise self._error("control character in a '#' line", "remove it")
         if not colon:
-            return  # a remark
+            return  # a comment
         if key == "vendor":
             self.vendor = self._one_of(value)
         elif key.startswith("devices "):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WORTH_SAYING = 0.01  # of the default's time: by less a gain is not in doubt
+WORTH_SAYING = 0.01  # share of the default's time: a gain range below it is not in doubt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Premise:
     """One variable for all numbers of its kind on a machine: they name it (`Quantity.premises`).
 
-    In a machine where it is v every quantity that names it is v / `nominal` times its value.
+    Where the variable is v, every quantity that names it is v / `nominal` times its value.
     `source` is one sentence that says where `low` and `high` come from.
     """
 
@@ -30,7 +30,7 @@ class Premise:
             )
 
     def joined_with(self, other: Premise) -> Premise:
-        """One variable for two of the same kind: as far from nominal as either may be."""
+        """One variable for two of the same kind: it may be as far from nominal as either."""
         low = min(self.low / self.nominal, other.low / other.nominal)
         high = max(self.high / self.nominal, other.high / other.nominal)
         if (low * self.nominal, high * self.nominal) == (self.low, self.high):
@@ -47,7 +47,7 @@ class Premise:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assumed(Premise):
-    """A premise of a predicted gain; `decides` where its interval alone moves the gain."""
+    """A premise of a predicted gain; `decides`: whether its interval alone moves the gain."""
 
     decides: bool
 
@@ -56,10 +56,10 @@ class Assumed(Premise):
 class Premises:
     """What the predicted gain of a placement depends on.
 
-    `gain_range` are the least and the largest share of the default's time that it saves on any
-    machine that the sources allow. `untold_pairs` are the ids of devices of which no source tells
-    whether device links join them. `decides` of what is assumed says what moves the gain; where the
-    default was kept, that of the placement that was not taken.
+    `gain_range` is the least and the largest share of the default's time that it saves on any
+    machine that the sources allow. `untold_pairs` are pairs of device ids of which no source tells
+    whether device links join them. Each premise in `assumed` says whether it `decides` the gain;
+    where the default was kept, this is the gain of the placement that was not taken.
     """
 
     untold_pairs: tuple[tuple[str, str], ...] = ()
@@ -68,11 +68,11 @@ class Premises:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the gain differs by more than 1 % of the default's time."""
+        """Whether the gain range is wider than 1 % of the default's time."""
         low, high = self.gain_range
         return high - low > WORTH_SAYING
 
     @property
     def deciding(self) -> tuple[Assumed, ...]:
-        """What moves the gain."""
+        """The premises that move the gain."""
         return tuple(each for each in self.assumed if each.decides)

@@ -1,7 +1,7 @@
-"""The user's cache, which may lie where others can write: nothing of theirs is run or preloaded.
+"""The user's cache: nothing that another user wrote there is run or preloaded.
 
-A folder of the cache belongs to this user alone, or it is refused; a file that is not this user's,
-is a link, or does not fit the digest that was kept with it counts as missing, and is made again.
+A folder of the cache that does not belong to this user alone is refused. A file is made again if it
+is another user's, is a link, or does not match the digest that was kept with it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def private_folder(folder: Path, what: str) -> Path:
     """Make a folder that only this user may enter.
 
     Args:
-        folder: only its last part has to be private; it may be there.
-        what: that should be kept in it, for the message.
+        folder: may exist; only its last part has to be private.
+        what: it will hold, for the message.
 
     Raises:
         ToposeatError: it cannot be made, is a link, or belongs to somebody else.
@@ -55,16 +55,16 @@ def private_folder(folder: Path, what: str) -> Path:
 def cached_artefact(
     folder: Path, name: str, what: str, make: Callable[[Path], str]
 ) -> tuple[Path, str]:
-    """A program or library from the cache, made now if it is not there as it was left.
+    """A program or library from the cache, made again if it is missing or changed.
 
     Args:
         folder: of the cache; see `private_folder`.
-        name: of the file, which tells apart all that it depends on.
-        what: it is, for messages.
-        make: fills a file, or says why it cannot; what it raises goes through.
+        name: of the file; it differs whenever something that the file depends on differs.
+        what: the file is, for messages.
+        make: fills the file, or returns why it cannot; its exceptions are passed on.
 
     Returns:
-        Its path, and the reason why it is not there, or nothing.
+        Its path, and "" or the reason why it could not be made.
 
     Raises:
         ToposeatError: the folder cannot be used, or the disk is full.
@@ -74,7 +74,7 @@ def cached_artefact(
         return path, ""
     try:
         with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes it, others wait and take it
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes it, others wait and use it
             if _is_as_left(path):
                 return path, ""
             with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as build:

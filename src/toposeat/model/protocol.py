@@ -38,7 +38,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing that is held to be true of a stack, and where it is from."""
+    """A statement about a stack: how sure it is, and where it is from."""
 
     text: str
     basis: Basis
@@ -57,13 +57,13 @@ class ProtocolRule:
             raise ValueError(f"sizes {firsts} do not rise from 0")
 
     def protocol_of(self, message_bytes: float) -> CopyProtocol:
-        """What a message of this size is moved by."""
+        """The protocol of a message of this size."""
         at = bisect_right([first for first, _ in self.pieces], message_bytes)
         return self.pieces[max(at, 1) - 1][1]
 
     @property
     def protocols(self) -> frozenset[CopyProtocol]:
-        """All that it uses."""
+        """All protocols of the rule."""
         return frozenset(protocol for _, protocol in self.pieces)
 
 
@@ -109,14 +109,14 @@ class Stack:
     """An MPI stack as found, and what it will do in the user's present environment.
 
     Attributes:
-        kind: which.
+        kind: which stack it is.
         version: of the MPI; "" if not known.
         transport: what moves device buffers, with its version, e.g. "UCX 1.22.0".
         variables: those of the user's environment and launch line that steer it.
         rule: what it does with them.
-        statements: what that rests on.
+        statements: what `rule` rests on.
         settings: what could be set instead, in the order of the documentation.
-        fixed: variables that the launch line sets itself, where the environment cannot.
+        fixed: variables that the launch line sets, so that the environment cannot.
         piece_bytes: size of the pieces in which it stages a message; 0 if not known.
     """
 

@@ -16,7 +16,7 @@ class Source(StrEnum):
 
     @property
     def is_of_this_machine(self) -> bool:
-        """Whether somebody measured or stated it for the very machine."""
+        """Whether somebody measured or stated it for this very machine."""
         return self in (Source.MEASURED, Source.USER)
 
 

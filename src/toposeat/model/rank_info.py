@@ -11,7 +11,7 @@ from toposeat.model.pair_table import MemorySpace
 
 
 class TimeKind(StrEnum):
-    """What an MPI call was for, as far as its time goes."""
+    """The kinds of MPI calls whose time is told apart."""
 
     POINT_TO_POINT = "point-to-point"
     COLLECTIVE = "collective"
@@ -81,11 +81,11 @@ class RankInfo:
 def device_choice(ranks: Iterable[RankInfo]) -> DeviceChoice:
     """How the application picks its device, judged by the ranks that saw several.
 
-    A rank that sees one device only says nothing, nor does one that sent from none. Device i for
-    local rank i, or i modulo the number of visible devices, is the choice by local rank. The local
-    rank is the launcher's or, as of a communicator split by shared memory, the place among the
-    ranks of the node: Open MPI 5 numbers by core, so that the two can differ. With only the first
-    rank of each node to judge by, device 0 could mean both: unknown.
+    Ranks that see only one device, or sent from none, are left out. Device i for local rank i, or i
+    modulo the number of visible devices, is the choice by local rank. The local rank is that of the
+    launcher, or the rank's place among those of its node, as a split by shared memory numbers them;
+    the two can differ, because Open MPI 5 numbers by core. If only the first rank of each node can
+    be judged, device 0 fits both rules, and the answer is unknown.
     """
     everybody = list(ranks)
     chosen = [r for r in everybody if r.main_ordinal is not None and r.visible_devices != 1]
@@ -118,7 +118,7 @@ def _places_on_hosts(ranks: Iterable[RankInfo]) -> dict[int, int]:
 
 
 def _ordinal_of(number: int | None, info: RankInfo) -> int | None:
-    """The device that a rank with this number within its node takes by it."""
+    """The ordinal that a rank takes if it goes by this number within its node."""
     if number is None or not info.visible_devices:
         return number
     return number % info.visible_devices

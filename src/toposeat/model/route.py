@@ -95,12 +95,12 @@ class RouteCurve:
 
     @property
     def least_latency_s(self) -> float:
-        """Of all message sizes."""
+        """The least latency of all message sizes."""
         return min(point.latency_s for point in self.points)
 
     @property
     def most_bytes_per_s(self) -> float:
-        """Of all message sizes."""
+        """The greatest bandwidth of all message sizes."""
         return max(point.bytes_per_s for point in self.points)
 
 
@@ -143,9 +143,9 @@ class Route:
     (None: only the links do); `combined_bytes_per_s` all that the two devices exchange with each
     other in both directions together (one of the two routes may state it for both; the smaller
     counts). `latency_s` is what one message waits (None: the sum over the links). `curve` states
-    latency and bandwidth by message size: its latency is instead of `latency_s`, its bandwidth
-    within the cap. `protocols` are the ways to copy that were measured, each at most once; the
-    other members are of one of them, and predictions use only those unless a protocol is asked for
+    latency and bandwidth by message size: its latency replaces `latency_s`, and the cap limits its
+    bandwidth. `protocols` are the ways to copy that were measured, each at most once. The other
+    members are those of one of them, and predictions use only these unless a protocol is asked for
     (`evaluation.under_rule`).
     """
 

@@ -21,8 +21,8 @@ def first_fault(
     """
     arrived: dict[str, dict[tuple[str, ...], str]] = {}
     faults: list[tuple[int, str]] = []
-    # The shorter first: in a ring or mesh most routes are another one and one link more, and all
-    # the steps of all the routes of 256 devices are some four million.
+    # Shorter routes first: in a ring or mesh most routes are a shorter one and one more link, so
+    # that only the last of their links is checked. 256 devices have some four million links in all.
     for number in sorted(range(len(routes)), key=lambda i: len(routes[i].links)):
         route = routes[number]
         if route.source not in known or route.target not in known:
@@ -40,7 +40,7 @@ def first_fault(
 def _fault_of_route(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], str]) -> str:
     """What is wrong with a route; "" if nothing is.
 
-    `before`: where walks from its source end that use no link twice.
+    `before`: the ends of checked walks from its source, by their links; none uses a link twice.
     """
     fault = "" if _goes_on(route, ends, before) else _fault_of_links(route, ends)
     for way in route.protocols or ():
@@ -51,7 +51,7 @@ def _fault_of_route(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], 
 
 
 def _goes_on(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], str]) -> bool:
-    """Whether the route is another one and one link more, a link that the other does not use."""
+    """Whether the route is a checked walk and one more link, which the walk does not use."""
     if not route.links:
         return False
     others, last = route.links[:-1], route.links[-1]

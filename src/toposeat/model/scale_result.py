@@ -13,9 +13,9 @@ from toposeat.model.topology import LinkKind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LevelLoad:
-    """Predicted use of the links at one level: a direction of a cable is a link of its own.
+    """Predicted use of the links at one level: each direction of a cable counts as a link.
 
-    So is what the two directions of a cable share, which carries no `bytes` of its own.
+    So does a combined capacity, which carries no `bytes` of its own.
     """
 
     level: str
@@ -42,8 +42,8 @@ class ScaleEvaluation:
 
     `cost` is the sum of bytes x distance. The link figures are None where they were not needed, or
     where the machine has no link model. `predicted_s` is the busiest link's seconds plus the
-    largest messages x latency of a pair. `also` names the other ways that led to this placement;
-    `cpu_s` is what the first one took.
+    largest messages x latency of a pair. `also` names the other methods that found this placement;
+    `cpu_s` is the CPU time of the first one.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ScaleEvaluation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LevelMove:
-    """Directed pairs of ranks whose routes used links of some levels and use those of others now.
+    """Directed pairs of ranks whose routes use links of other levels than in the default.
 
     No level: both ranks are on one slot.
     """
@@ -77,7 +77,7 @@ class LevelMove:
 class ScaleBottleneck:
     """The most congested link of a placement (None: no link carries anything), and who loads it.
 
-    `loads` are the heaviest pairs of `pairs` in all.
+    `pairs` counts the pairs that load it, `loads` lists the heaviest.
     """
 
     link: str | None
@@ -90,7 +90,7 @@ class ScaleBottleneck:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaleExplanation:
-    """Why a placement of a large job: `moves` are those of most bytes of `kinds_of_moves`.
+    """Explains a placement of a large job: of `kinds_of_moves`, `moves` lists the heaviest.
 
     A pair of ranks counts as moved if its route uses other levels than before.
     """

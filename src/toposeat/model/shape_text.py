@@ -1,4 +1,4 @@
-"""The text of a large machine's shape, taken apart; what it means is said in `mapping.shapes`."""
+"""Parse the text of a large machine's shape; `mapping.shapes` says what it means."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_shape(text: str) -> bool:
 
 @dataclass
 class ShapeText:
-    """One parsed shape string; each `take` removes an option."""
+    """One parsed shape string; its methods take options out of `options`."""
 
     text: str
     kind: str
@@ -39,7 +39,7 @@ class ShapeText:
     options: dict[str, str] = field(default_factory=dict)
 
     def error(self, cause: str) -> UsageError:
-        """What is wrong with the string."""
+        """The error for this string."""
         cause = cause if cause.isprintable() and len(cause) < 300 else repr(cause[:200])
         return UsageError(f"{self.text[:80]!r}: {cause}", hint=SHAPE_HINT)
 
@@ -66,7 +66,7 @@ class ShapeText:
         return [value * _GB for value in values]
 
     def latencies(self, count: int, default_us: Sequence[float]) -> list[float]:
-        """Seconds."""
+        """`count` latencies in seconds."""
         values = self.numbers("latency", count, default_us)
         if not all(value <= 1e9 for value in values):
             raise self.error("latency: at most 1e9 us")
@@ -90,16 +90,16 @@ class ShapeText:
         return _host_names(path, count)
 
     def finish(self) -> None:
-        """Refuse options that nobody has taken."""
+        """Refuse options that were not taken."""
         if self.options:
             raise self.error(f"unknown option {next(iter(self.options))!r}")
 
 
 def parse_shape(text: str) -> ShapeText:
-    """Kind, sizes and options of a shape string; options behind a known name replace its own.
+    """Kind, sizes and options of a shape string; options after a known name replace its own.
 
     Raises:
-        UsageError: no shape, sizes out of range, options that are malformed or given twice.
+        UsageError: not a shape, sizes out of range, options that are malformed or given twice.
     """
     known = known_shape(text)
     if known is not None:

@@ -1,4 +1,4 @@
-"""How nouns show themselves in a notebook, without knowing who draws them."""
+"""Let nouns show themselves as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ class Shown:
     """A noun that a notebook shows as HTML.
 
     Attributes:
-        render: what draws it; `toposeat/__init__.py` registers the report's. None: nobody does.
+        render: function that makes the HTML; `toposeat/__init__.py` sets that of the report.
+            None: nothing is drawn.
     """
 
     __slots__ = ()

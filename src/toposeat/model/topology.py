@@ -85,7 +85,7 @@ class Vendor(StrEnum):
 
 
 class FactKind(StrEnum):
-    """What a source may list completely: what is missing in it is then absent, else untold."""
+    """What a source may list completely; then a missing fact is absent, otherwise untold."""
 
     DEVICE_LINKS = "device links"  # which pairs have NVLink, xGMI or Xe Link
     PCIE_PATHS = "PCIe paths"
@@ -151,8 +151,8 @@ class Device:
     share it use; None is "not known" and counts as free. `pcie` is the state of its own PCIe link,
     `inactive_lanes` how many of its device links (NVLink, xGMI, Xe Link) are there but down.
     `parent` names the GPU, board or package that this device is a part of; parts of one whole have
-    the same, "" is that of a device that is told to be whole. `told_by` names the source of each
-    member, where several were merged.
+    the same, and "" stands for a device that is told to be whole. `told_by` names the source of
+    each member, where several were merged.
     """
 
     id: str
@@ -288,11 +288,11 @@ class Topology(Shown):
     reader doubted, one sentence each; `sources` names published facts for catalogue entries.
     `hidden` are the PCI bus ids of GPUs that the machine has and the reading process could not use
     (cgroup, container): they are no devices. `pairs` is what is told of pairs of vertices,
-    `pair_fraction` what a single flow reaches of the PCIe links it uses, by path class (all of it
-    where a class is missing). `routes` follow from links, pairs and fractions
+    `pair_fraction` the share of its PCIe links' capacity that a single flow reaches, by path class
+    (1 where a class is missing). `routes` follow from links, pairs and fractions
     (`topology.graph.routes.with_routes`). `premises` are what its assumed numbers depend on.
     The order of `devices` is the default order: rank i of the default placement gets `devices[i]`.
-    Nothing is checked before `check` is called: by what derives the routes, and by what loads.
+    Only `check` checks the members; the derivation of routes and the loading of files call it.
     """
 
     name: str = ""

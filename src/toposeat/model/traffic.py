@@ -82,7 +82,7 @@ class Phase:
     end_s: float  # the latest of all ranks
     tables: Mapping[TableKey, PairTable]
     mpi_s: float = 0.0  # inside recorded MPI calls, summed over ranks
-    active_s: float = 0.0  # that ranks spent in it, summed; without what lay between two visits
+    active_s: float = 0.0  # spent in it, summed over ranks; without the time between two visits
 
     def __post_init__(self) -> None:
         if not self.begin_s <= self.end_s:
@@ -204,7 +204,7 @@ class Traffic(Shown):
 
 
 def _check_total(tables: Mapping[TableKey, PairTable]) -> None:
-    """Sums over tables must not wrap around."""
+    """Refuse tables whose sums an int64 might not hold."""
     for name in ("bytes", "messages"):
         total = sum(float(getattr(t, name).sum(dtype=np.float64)) for t in tables.values())
         if total >= MAX_TOTAL:

@@ -103,7 +103,7 @@ def load_traffic(path: str | Path) -> Traffic:
 
 
 def _open_read_only(path: str | Path) -> sqlite3.Connection:
-    """A database that may be anybody's: nothing is written, nothing beside it is looked at."""
+    """Open a database from anybody: nothing is written, and no file beside it is read."""
     name = f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1"
     database = sqlite3.connect(name, uri=True)
     for limit, most in _LIMITS.items():
@@ -120,7 +120,7 @@ def _fill(path: Path, traffic: Traffic) -> None:
 
 def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
     check_pages(database)
-    check_tables(database, ["meta"])  # of another version, all others may differ
+    check_tables(database, ["meta"])  # in another version all others may differ
     check_columns(database, "meta", 0)
     meta = dict(_rows(database, "meta"))
     if meta.get("schema") != PROFILE_SCHEMA:

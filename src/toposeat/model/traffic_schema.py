@@ -1,7 +1,7 @@
 """The tables of a profile, what each column may hold, and the checks of a file against both.
 
-A profile may come from anybody: SQLite runs what a schema says (views, generated columns), follows
-pages in circles, and notices no changed number.
+A profile may come from anybody, and SQLite alone is no check: it runs what a schema says (views,
+generated columns), follows pages in circles, and does not notice a changed number.
 """
 
 from __future__ import annotations
@@ -123,14 +123,14 @@ def check_pages(database: sqlite3.Connection) -> None:
 
 
 def check_tables(database: sqlite3.Connection, names: Iterable[str] = ()) -> None:
-    """Refuse any schema but ours, to the letter.
+    """Refuse a schema that differs from ours in any letter.
 
     Args:
-        database: of which the schema is read, and nothing else.
+        database: only its schema is read.
         names: only these tables; default all, and nothing beside them.
 
     Raises:
-        ValueError: naming what is missing, is too much, or was made otherwise.
+        ValueError: naming what is missing, extra or different.
     """
     found = {
         name: (kind, sql)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def untold_of(machine: Topology) -> mapping.Untold:
-    """What the sources of a machine leave open beside numbers."""
+    """What the sources of a machine leave open, apart from numbers."""
     pairs = topology.untold_pairs(machine)
     return mapping.Untold(readings=topology.readings_of(machine), pairs=pairs)
 
@@ -27,7 +27,7 @@ def map_traffic(
 ) -> MappingResult:
     """Choose a device for every rank, for all machines that the sources of this one allow.
 
-    `mapping.map_traffic` says more; that knows no other readings of the sources.
+    See `mapping.map_traffic`, to which this gives the other readings of the sources.
     """
     return mapping.map_traffic(machine, traffic, options, untold=untold_of(machine))
 
@@ -47,7 +47,7 @@ def placement_of(
         machine: the machine.
         traffic: bytes between ranks.
         traffic_name: kept in the placement; the traffic's origin if empty.
-        stack: whose path the predictions are for; "" where nothing tells it.
+        stack: name of the stack that the predictions are for; "" if it is not known.
     """
     metadata = {
         "topology": machine.name,
@@ -66,7 +66,7 @@ def placement_of(
 
 
 def _range_of(premises: Premises | None) -> dict[str, str]:
-    """What the placement's own header says of a gain that is in doubt."""
+    """Metadata of the placement about a gain that depends on what is assumed."""
     if premises is None or not (premises.is_doubtful or premises.untold_pairs):
         return {}
     low, high = premises.gain_range

@@ -1,4 +1,4 @@
-"""The way that messages between GPUs take through the MPI, and the machine as they use it."""
+"""The path of messages between GPUs through the MPI, and the machine as they use it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.placing import untold_of
 
-DIRECT = "direct"  # the name, beside those of the stacks, of copies straight between GPUs
-_UNTOLD = "nothing tells the MPI: no launch line, no --stack"
+DIRECT = "direct"  # the name for copies straight between GPUs, without a stack
+_UNTOLD = "the MPI is not known: no launch line and no --stack"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackPath:
-    """The stack that predictions are made for; without one copies go straight between GPUs.
+    """The stack that predictions are made for; without one, copies go straight between GPUs.
 
-    `untold` says why there is none, "" where that was asked for.
+    `untold` says why no stack is known; it is "" where direct copies were asked for.
     """
 
     stack: Stack | None = None
@@ -36,7 +36,7 @@ class StackPath:
 
     @property
     def name(self) -> str:
-        """As `--stack` names it; "" where nothing tells it."""
+        """The name that `--stack` takes; "" if the stack is not known."""
         if self.stack is not None:
             return self.stack.kind.value
         return "" if self.untold else DIRECT
@@ -53,8 +53,8 @@ class StackPath:
     ) -> Topology:
         """The machine as the stack uses it for this traffic.
 
-        By measured curves where there are those of the stack's protocols; else a staged message
-        takes the links to host memory and back, and any other the routes as they are.
+        Measured curves of the stack's protocols are used where there are any. Else a staged message
+        takes the links to host memory and back, and other messages the routes as they are.
 
         Args:
             machine: as it was read.
@@ -92,11 +92,11 @@ class StackPath:
     def notes(
         self, machine: Topology, traffics: Sequence[Traffic], schedules: Sequence[Schedule] = ()
     ) -> tuple[str, ...]:
-        """What a reader of predictions must know, if the path of some is not the direct one.
+        """Notes for readers of predictions, if some messages do not take the direct path.
 
         Args:
             machine: that the traffic is on.
-            traffics: one, or several of one pattern by size.
+            traffics: one, or those of one pattern for several message sizes.
             schedules: of each, if they have phases.
         """
         pairs = zip_longest(traffics, schedules)
@@ -118,9 +118,9 @@ class StackPath:
     def assumed(
         self, machine: Topology, traffic: Traffic, result: MappingResult
     ) -> tuple[Assumed, ...]:
-        """What an MPI that stages all messages would make of a mapping on the direct path.
+        """The premise of a mapping on the direct path that the MPI does not stage messages.
 
-        Nothing where the stack is told, or plays no part.
+        Empty where the stack is known or plays no part.
         """
         before, after = result.default.predicted_s, result.placed.predicted_s
         if not self.untold or traffic.mapped_space is not MemorySpace.DEVICE or not after:
@@ -153,7 +153,7 @@ def map_on_path(
     options: MapOptions,
     path: StackPath,
 ) -> MappingResult:
-    """Place ranks on the machine as the stack uses it; `mapping.map_traffic` says more."""
+    """Place ranks on the machine as the stack uses it; see `mapping.map_traffic`."""
     used = path.machine_for(machine, traffic)
     untold = path.untold_of(machine, traffic)
     result = mapping.map_traffic(used, traffic, options, untold=untold)
@@ -176,7 +176,7 @@ def path_of_stack(
     *,
     environment: Mapping[str, str],
 ) -> StackPath:
-    """The stack by name, else by the launch line, as it behaves with so many ranks on a machine.
+    """Find the stack by its name, else by the launch line, as it behaves on a machine.
 
     Args:
         name: of `StackKind`, "direct", or None.
@@ -205,7 +205,7 @@ def check_gpu_aware(command: Sequence[str], *, environment: Mapping[str, str]) -
 
     Raises:
         UnavailableError: this MPI takes no device buffers.
-        UsageError: a line that cannot be taken apart.
+        UsageError: a launch line that cannot be parsed.
         MissingProgramError: the launcher does not exist.
     """
     why = launch.why_not_gpu_aware(command, environment)
@@ -217,7 +217,7 @@ def check_gpu_aware(command: Sequence[str], *, environment: Mapping[str, str]) -
 
 
 def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
-    """The stack as it is expected to behave with so many ranks on the GPUs of a machine.
+    """The stack as it is expected to behave with `ranks` ranks on the GPUs of a machine.
 
     Raises:
         UsageError: GPUs that no setting is known for.
@@ -246,6 +246,6 @@ def _words(stack: Stack) -> str:
 
 
 def _partners(table: PairTable) -> int:
-    """How many others a rank sends to, at most."""
+    """The most partners that any rank sends to."""
     other = table.source != table.target
     return int(np.bincount(table.source[other]).max(initial=0))
