@@ -69,66 +69,41 @@ struct Crossing {
   double in = 0;
 };
 
-/// What every set of ranks exchanges with the other ranks.
+/// What every set of ranks exchanges with the other ranks: sums of positive numbers alone, so that
+/// little beside much is not lost, and nothing is exactly zero.
 class Crossings {
 public:
-  explicit Crossings(const Matrix &flow) : inside_(std::size_t{1} << flow.n) {
-    std::vector<Crossing> of_rank(flow.n);
-    double total = 0;
+  explicit Crossings(const Matrix &flow) : all_((RankSet{1} << flow.n) - 1), of_rank_(flow.n) {
     for (std::size_t r = 0; r < flow.n; ++r) {
-      for (std::size_t s = 0; s < flow.n; ++s) {
-        of_rank[r].out += flow(r, s);
-        of_rank[s].in += flow(r, s);
-        total += flow(r, s);
-      }
-    }
-    // Bytes are whole and differences exact; of other numbers nothing but rounding may be left.
-    noise_ = 1e-13 * total;
-    const auto between = sums_to_halves(flow);
-    for (RankSet set = 1; set < inside_.size(); ++set) {
-      const RankSet rest = set ^ lowest_of(set);
-      const auto &to = between[lowest_rank(set)];
-      inside_[set] = inside_[rest] + to[0][rest & low_half] + to[1][rest >> half_ranks];
-    }
-    for (std::size_t half = 0; half < 2; ++half) {
-      for (RankSet set = 1; set < half_sets; ++set) {
-        const std::size_t rank = half * half_ranks + lowest_rank(set);
-        const Crossing own = rank < flow.n ? of_rank[rank] : Crossing{};
-        const Crossing &rest = of_half_[half][set ^ lowest_of(set)];
-        of_half_[half][set] = {rest.out + own.out, rest.in + own.in};
+      for (std::size_t half = 0; half < 2; ++half) {
+        for (RankSet set = 1; set < half_sets; ++set) {
+          const std::size_t s = half * half_ranks + lowest_rank(set);
+          const Crossing &rest = of_rank_[r][half][set ^ lowest_of(set)];
+          const bool known = s < flow.n && s != r;
+          of_rank_[r][half][set] = {rest.out + (known ? flow(r, s) : 0),
+                                    rest.in + (known ? flow(s, r) : 0)};
+        }
       }
     }
   }
 
   [[nodiscard]] Crossing of(RankSet set) const {
-    const Crossing &low = of_half_[0][set & low_half];
-    const Crossing &high = of_half_[1][set >> half_ranks];
-    const double out = low.out + high.out - inside_[set];
-    const double in = low.in + high.in - inside_[set];
-    return {out > noise_ ? out : 0, in > noise_ ? in : 0};
+    const RankSet others = all_ ^ set;
+    Crossing all;
+    for (RankSet rest = set; rest != 0; rest ^= lowest_of(rest)) {
+      const auto &rank = of_rank_[lowest_rank(rest)];
+      const Crossing &low = rank[0][others & low_half];
+      const Crossing &high = rank[1][others >> half_ranks];
+      all = {all.out + low.out + high.out, all.in + low.in + high.in};
+    }
+    return all;
   }
 
 private:
-  using OfHalves = std::array<std::array<double, half_sets>, 2>;
+  using OfHalves = std::array<std::array<Crossing, half_sets>, 2>;
 
-  /// By rank: what it exchanges with every set of either half, both ways.
-  static std::vector<OfHalves> sums_to_halves(const Matrix &flow) {
-    std::vector<OfHalves> sums(flow.n, OfHalves{});
-    for (std::size_t r = 0; r < flow.n; ++r) {
-      for (std::size_t half = 0; half < 2; ++half) {
-        for (RankSet set = 1; set < half_sets; ++set) {
-          const std::size_t s = half * half_ranks + lowest_rank(set);
-          const double both = s < flow.n ? flow(r, s) + flow(s, r) : 0;
-          sums[r][half][set] = sums[r][half][set ^ lowest_of(set)] + both;
-        }
-      }
-    }
-    return sums;
-  }
-
-  std::vector<double> inside_; // bytes between members, both ways
-  std::array<std::array<Crossing, half_sets>, 2> of_half_{};
-  double noise_ = 0; // less is nothing
+  RankSet all_;
+  std::vector<OfHalves> of_rank_; // with every set of either half
 };
 
 /// Ranks without a pin that send and receive nothing: which of them a set has does not matter, only
@@ -306,8 +281,8 @@ private:
   template <TermJoin join>
   [[nodiscard]] double charge(const std::vector<CutTerm> &terms, RankSet set) const {
     double all = 0;
+    const Crossing crossing = terms.empty() ? Crossing{} : crossings_.of(set);
     for (const CutTerm &term : terms) {
-      const Crossing crossing = crossings_.of(set);
       double each = std::max({term.out * crossing.out, term.in * crossing.in,
                               term.both * (crossing.out + crossing.in)});
       if (each > 0)

@@ -173,3 +173,22 @@ TEST_CASE("trees of any shape: sum, maximum, and sum within the maximum equal en
     CHECK(evaluate.of(both->placement).sum == Approx(best.both.sum));
   }
 }
+
+TEST_CASE("a tree's optimum counts little traffic beside much", "[map]") {
+  Qap qap;
+  qap.flow = Matrix(3);
+  qap.flow(0, 1) = 1e-16; // lost in a sum with the next, and dearer than it on the far device
+  qap.flow(2, 0) = 1;
+  qap.distance = Matrix(3);
+  for (std::size_t a = 0; a < 3; ++a) {
+    for (std::size_t b = 0; b < 3; ++b)
+      qap.distance(a, b) = a == b ? 0 : a + b == 1 ? 1 : 1e26;
+  }
+  qap.active = 3;
+  qap.pinned = {Qap::no_pin, 2, Qap::no_pin}; // rank 1 is far from both others
+  const auto tree = cost_tree(qap);
+  REQUIRE(tree);
+  const auto answer = min_sum_on_tree(*tree, qap);
+  REQUIRE(answer);
+  CHECK(answer->value == Approx(1 + 1e10));
+}
