@@ -7,8 +7,9 @@ be monotone, and so is every other machine that the same sources allow (a *readi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -103,17 +104,22 @@ class Machines:
         most = min(MOST_MACHINES, max(2, _WORK // work))
         self.factors, self.corner_count = _factors(self.premises, most)
 
-    def corners(self) -> Iterator[_core.Network]:
+    @cached_property
+    def networks(self) -> tuple[_core.Network, ...]:
         """The machines of `factors`, in their order: the nominal one first."""
         arrays = self._evaluator.arrays
-        yield self._evaluator.network
-        for row in self.factors[1:]:
-            yield arrays.scaled(dict(zip(self._moved, row.tolist(), strict=True))).network()
+        moved = (dict(zip(self._moved, row, strict=True)) for row in self.factors[1:].tolist())
+        return (self._evaluator.network, *(arrays.scaled(each).network() for each in moved))
+
+    @property
+    def corners(self) -> tuple[_core.Network, ...]:
+        """Those with every premise at one of its ends."""
+        return self.networks[1 : 1 + self.corner_count]
 
     def outlook(self, placements: NDArray[np.uint32]) -> Outlook:
         """Predict every placement on every machine."""
         flows = self._evaluator.flows
-        times = [_core.flow_time_each(each, flows, placements) for each in self.corners()]
+        times = [_core.flow_time_each(each, flows, placements) for each in self.networks]
         for reading in self._readings:
             other = network_arrays(reading).network()
             times.append(_core.flow_time_each(other, flows, placements))

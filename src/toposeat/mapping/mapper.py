@@ -19,7 +19,6 @@ from toposeat.model.traffic import Traffic
 
 BUDGET_S = 1.0  # where the options name none
 _TOLERANCE = 1e-9  # of values computed in another order
-_FIXED = ("default", "random")  # the one placement is returned even where it is slower
 
 _Answer = _core.MapAnswer | NodesAnswer
 
@@ -117,7 +116,7 @@ def _worth_moving(
         return default, [choice.note] if choice.note else []
     found = evaluator.evaluate(choice.device_of_rank)
     why = options.why_keep_default(default.predicted_s, found.predicted_s)
-    if why and options.solver not in _FIXED:
+    if why and not options.is_fixed:
         return default, [why]
     return found, []
 

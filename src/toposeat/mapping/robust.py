@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ MOST_SOLVED_DEVICES = 8  # for so many, every corner's best placement is found a
 MOST_SEARCHED_DEVICES = 64  # for so many, a search looks for a better guaranteed gain
 _SEARCH_S = 0.2
 _TOLERANCE = 1e-9  # of values computed in another order
-_FIXED = ("default", "random")  # the one placement is returned even where it is slower
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +105,7 @@ def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, prove
         rows.append(_found_at(asked, machines, int(gains[: len(outlook.factors), 1].argmin())))
         outlook = machines.outlook(np.array(rows, np.uint32))
         gains = outlook.gains()
-    taken = 1 if options.solver in _FIXED else _taken(gains, options.objective)
+    taken = 1 if options.is_fixed else _taken(gains, options.objective)
     return Choice(
         device_of_rank=rows[taken],
         premises=Premises(
@@ -141,10 +139,9 @@ def _is_best(
         return False
     value = _AT_CORNERS[options.objective]
     placement = np.array([row], np.uint32)
-    corners = islice(machines.corners(), 1, 1 + len(least))
     return all(
         value(network, asked.evaluator.flows, placement)[0] <= best * (1 + _TOLERANCE)
-        for network, best in zip(corners, least, strict=True)
+        for network, best in zip(machines.corners, least, strict=True)
     )
 
 
@@ -173,10 +170,11 @@ def _may_be_better(asked: Asked, gain: NDArray[np.float64]) -> bool:
 
 def _found_at(asked: Asked, machines: Machines, corner: int) -> tuple[int, ...]:
     """What a short search finds on one of the machines."""
-    network = next(islice(machines.corners(), corner, None))
     left = min(_SEARCH_S, max(0.0, asked.deadline - time.perf_counter()))
     options = replace(asked.options, solver="search")
-    request = asked.problem.request(asked.evaluator, options, budget_s=left, network=network)
+    request = asked.problem.request(
+        asked.evaluator, options, budget_s=left, network=machines.networks[corner]
+    )
     return tuple(_core.map_ranks(request).device_of_rank)
 
 
@@ -184,7 +182,7 @@ def _solved_corners(asked: Asked, machines: Machines) -> tuple[list[tuple[int, .
     """The best placements of corners, and their values as far as they are proved in time."""
     found: list[tuple[int, ...]] = []
     least: list[float] = []
-    for network in islice(machines.corners(), 1, 1 + machines.corner_count):
+    for network in machines.corners:
         left = asked.deadline - time.perf_counter()
         if left <= 0:
             break

@@ -30,7 +30,6 @@ from toposeat.model.traffic import Traffic
 SCALE_SOLVERS = ("auto", "multilevel", "scotch", "default", "random")
 SCALE_BUDGET_S = 10.0  # where the options name none
 
-_FIXED = ("default", "random")  # the one placement is returned even where it is slower
 
 Progress = Callable[[str, float], None]
 
@@ -90,7 +89,7 @@ def map_to_shape(
     slots, notes = answer.slot_of_rank, [*shape.notes, *answer.notes]
     kept = answer.kept_default
     too_little = options.why_keep_default(default.predicted_s, placed.predicted_s)
-    if too_little and not kept and options.solver not in _FIXED:
+    if too_little and not kept and not options.is_fixed:
         notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
     explanation = None

@@ -62,7 +62,7 @@ class MapOptions:
         min_gain: keep the default if less than this share of its predicted time is saved; for users
             of nominal numbers, who cannot tell such placements apart.
         constraints: which device may take which ranks, and how many.
-        explained: also say why, in the result's `explanation`; searches a little for runners-up.
+        explained: also say why, in the result's `explanation`.
 
     Raises:
         UsageError: on an unknown name, or a number out of range.
@@ -95,6 +95,11 @@ class MapOptions:
                 f"least gain of {self.min_gain}",
                 hint="use a share of the default's time, from 0 to 1",
             )
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the solver has one placement only, which is returned even where it is slower."""
+        return self.solver in ("default", "random")
 
     def why_keep_default(self, default_s: float | None, placed_s: float | None) -> str:
         """Why the default is kept though a placement that is not slower was found.
