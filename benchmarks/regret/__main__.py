@@ -35,14 +35,10 @@ from toposeat.launch.microbench import (
     compiled_microbench,
     microbench_arguments,
 )
-from toposeat.mapping.robust import Untold
-from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
-from toposeat.topology.readings import readings_of
 from toposeat.topology.topology_file import save_topology
-from toposeat.topology.untold import untold_pairs
 
 PATTERNS = ("stencil2d:4x2,weight=3", "stencil3d:2x2x2,weight=3")
 SCALE = 0.005  # an x16 link of PCIe 4 moves 120 MB/s
@@ -106,9 +102,7 @@ class Bench:
 
 def choose(machine: Topology, pattern: str) -> tuple[Order, float]:
     """The placement by this machine, and the gain that is predicted."""
-    untold = Untold(readings=readings_of(machine), pairs=untold_pairs(machine))
-    traffic = profile.pattern_traffic(_sized(pattern))
-    result = mapping.map_traffic(machine, traffic, MapOptions(), untold=untold)
+    result = pipeline.map_traffic(machine, profile.pattern_traffic(_sized(pattern)))
     gain = 1 - result.placed.predicted_s / result.default.predicted_s
     return tuple(result.device_of_rank), gain
 

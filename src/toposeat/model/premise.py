@@ -73,6 +73,11 @@ class Premises:
         return high - low > WORTH_SAYING
 
     @property
+    def is_open(self) -> bool:
+        """Whether the gain is in doubt, or device links that it may depend on are untold."""
+        return self.is_doubtful or bool(self.untold_pairs)
+
+    @property
     def deciding(self) -> tuple[Assumed, ...]:
         """The premises that move the gain."""
         return tuple(each for each in self.assumed if each.decides)

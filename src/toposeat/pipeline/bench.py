@@ -20,6 +20,7 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.pipeline.placing import untold_of
 from toposeat.pipeline.stack_path import StackPath
 
 Devices = tuple[int, ...]
@@ -100,10 +101,12 @@ def plan_bench(
     )
     few = {round(at) for at in np.linspace(0, len(model.traffics) - 1, _MAPPED_SIZES)}
     found = []
+    untold = untold_of(machine)
     for at in sorted(few):
         traffic = model.traffics[at]
-        untold = path.untold_of(machine, traffic, model.schedules[at] if model.schedules else None)
-        result = mapping.map_traffic(model.machines[at], traffic, options, untold=untold)
+        schedule = model.schedules[at] if model.schedules else None
+        used = path.untold_for(untold, traffic, schedule)
+        result = mapping.map_traffic(model.machines[at], traffic, options, untold=used)
         found.append(result.device_of_rank)
     return _with_placed(plan, found)
 

@@ -67,7 +67,7 @@ def placement_of(
 
 def _range_of(premises: Premises | None) -> dict[str, str]:
     """Metadata of the placement about a gain that depends on what is assumed."""
-    if premises is None or not (premises.is_doubtful or premises.untold_pairs):
+    if premises is None or not premises.is_open:
         return {}
     low, high = premises.gain_range
     decided_by = [each.what for each in premises.deciding]

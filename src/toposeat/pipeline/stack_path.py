@@ -13,7 +13,7 @@ from toposeat.errors import MissingProgramError, UnavailableError, UsageError
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable
-from toposeat.model.premise import WORTH_SAYING, Assumed, Premises
+from toposeat.model.premise import WORTH_SAYING, Assumed
 from toposeat.model.protocol import Stack, StackKind
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
@@ -71,11 +71,10 @@ class StackPath:
         _, factor, _ = self._staging_times(traffic, schedule)
         return evaluation.slowed(topology.through_host_memory(machine), factor)
 
-    def untold_of(
-        self, machine: Topology, traffic: Traffic, schedule: Schedule | None = None
+    def untold_for(
+        self, untold: mapping.Untold, traffic: Traffic, schedule: Schedule | None = None
     ) -> mapping.Untold:
-        """What the sources leave open; arguments as of `machine_for`."""
-        untold = untold_of(machine)
+        """What the sources leave open, with readings as `machine_for` makes them."""
         readings = (self.machine_for(each, traffic, schedule) for each in untold.readings)
         return replace(untold, readings=tuple(readings))
 
@@ -155,15 +154,12 @@ def map_on_path(
 ) -> MappingResult:
     """Place ranks on the machine as the stack uses it; see `mapping.map_traffic`."""
     used = path.machine_for(machine, traffic)
-    untold = path.untold_of(machine, traffic)
+    untold = path.untold_for(untold_of(machine), traffic)
     result = mapping.map_traffic(used, traffic, options, untold=untold)
     premises = result.premises
+    assert premises is not None, "a placement that was searched for has its premises"
     assumed = path.assumed(machine, traffic, result)
-    if assumed and premises is None:
-        gain = 1 - result.placed.predicted_s / result.default.predicted_s
-        premises = Premises(assumed=assumed, gain_range=(gain, gain))
-    elif premises is not None:
-        premises = replace(premises, assumed=(*premises.assumed, *assumed))
+    premises = replace(premises, assumed=(*premises.assumed, *assumed))
     notes = (*result.notes, *path.notes(machine, [traffic]))
     return replace(result, premises=premises, notes=notes)
 

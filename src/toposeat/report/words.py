@@ -338,7 +338,7 @@ def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> st
 
 def range_words(premises: Premises | None) -> str | None:
     """The range of the gain, and what it depends on; None where neither is in doubt."""
-    if premises is None or not (premises.is_doubtful or premises.untold_pairs):
+    if premises is None or not premises.is_open:
         return None
     what = [premise_words(each) for each in premises.deciding]
     if premises.untold_pairs:
