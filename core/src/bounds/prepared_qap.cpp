@@ -13,16 +13,6 @@ constexpr int largest_denominator = 240;
 constexpr double integral_tolerance = 1e-12; // relative; ratios of bandwidths are rounded
 constexpr double largest_exact = 1e11;       // costs in units; leaves doubles room to round
 
-bool symmetric(const Matrix &matrix) {
-  for (std::size_t i = 0; i < matrix.n; ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (matrix(i, j) != matrix(j, i))
-        return false;
-    }
-  }
-  return true;
-}
-
 void make_symmetric(Matrix &matrix) {
   for (std::size_t i = 0; i < matrix.n; ++i) {
     for (std::size_t j = 0; j < i; ++j)
@@ -32,7 +22,7 @@ void make_symmetric(Matrix &matrix) {
 
 /// If one of the two matrices is symmetric, the mean of both directions of the other is enough.
 bool mirror(Matrix &flow, Matrix &distance) {
-  if (!symmetric(flow) && !symmetric(distance))
+  if (!is_symmetric(flow) && !is_symmetric(distance))
     return false;
   make_symmetric(flow);
   make_symmetric(distance);

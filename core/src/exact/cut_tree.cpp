@@ -12,7 +12,7 @@ namespace {
 
 bool close(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(a, b); }
 
-bool is_symmetric(const Matrix &matrix) {
+bool is_nearly_symmetric(const Matrix &matrix) {
   for (std::size_t i = 0; i < matrix.n; ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (!close(matrix(i, j), matrix(j, i)))
@@ -240,7 +240,7 @@ tree_of_blocks(std::uint32_t devices,
 std::optional<CutTree> cost_tree(const Qap &qap) {
   if (qap.size() > max_tree_devices || qap.size() == 0)
     return std::nullopt;
-  if (!is_symmetric(qap.distance) && !is_symmetric(qap.flow))
+  if (!is_nearly_symmetric(qap.distance) && !is_nearly_symmetric(qap.flow))
     return std::nullopt;
   return CostTreeBuilder(qap.distance).build();
 }

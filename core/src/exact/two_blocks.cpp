@@ -63,16 +63,6 @@ Matrix restricted(const Matrix &matrix, const std::vector<std::uint32_t> &lines)
   return result;
 }
 
-bool symmetric(const Matrix &matrix) {
-  for (std::size_t i = 0; i < matrix.n; ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (matrix(i, j) != matrix(j, i))
-        return false;
-    }
-  }
-  return true;
-}
-
 /// Entries off the diagonal, rising; of a mirrored matrix those below the diagonal.
 std::vector<double> rising_entries(const Matrix &matrix, bool mirrored) {
   std::vector<double> entries;
@@ -149,8 +139,8 @@ public:
       : original_(original), prepared_(original), qap_(prepared_.qap), blocks_(blocks),
         deadline_(deadline), best_(incumbent), best_cost_(qap_cost(qap_, incumbent)),
         between_(qap_.distance(blocks.devices[0][0], blocks.devices[1][0])),
-        mirrored_(symmetric(qap_.flow) && symmetric(qap_.distance)), pairs_(qap_.flow, mirrored_),
-        idle_(idle_ranks(original)) {
+        mirrored_(is_symmetric(qap_.flow) && is_symmetric(qap_.distance)),
+        pairs_(qap_.flow, mirrored_), idle_(idle_ranks(original)) {
     for (std::size_t side = 0; side < 2; ++side) {
       inside_[side] = restricted(qap_.distance, blocks.devices[side]);
       rising_[side] = rising_entries(inside_[side], mirrored_);

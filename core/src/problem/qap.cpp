@@ -10,6 +10,16 @@ namespace toposeat {
 
 constexpr double largest_cost_sum = 1e200;
 
+bool is_symmetric(const Matrix &matrix) {
+  for (std::size_t i = 0; i < matrix.n; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (matrix(i, j) != matrix(j, i))
+        return false;
+    }
+  }
+  return true;
+}
+
 bool exchange_keeps(const Matrix &matrix, std::size_t i, std::size_t j) {
   if (matrix(i, j) != matrix(j, i))
     return false;

@@ -21,16 +21,6 @@ Matrix part_of(const Matrix &whole, const std::vector<std::uint32_t> &chosen) {
   return part;
 }
 
-bool is_symmetric(const Matrix &matrix) {
-  for (std::size_t i = 0; i < matrix.n; ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (matrix(i, j) != matrix(j, i))
-        return false;
-    }
-  }
-  return true;
-}
-
 Matrix transposed(const Matrix &matrix) {
   Matrix result(matrix.n);
   for (std::size_t i = 0; i < matrix.n; ++i) {

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "base/rng.hpp"
 #include "bounds/dual_ascent.hpp"
@@ -13,16 +11,12 @@
 #include "catch.hpp"
 #include "exact/branch_and_bound.hpp"
 #include "exact/two_blocks.hpp"
+#include "qap_brute_force.hpp"
 
 using namespace toposeat;
+using namespace toposeat::testing;
 
 namespace {
-
-Assignment identity(std::size_t size) {
-  Assignment placement(size);
-  std::iota(placement.begin(), placement.end(), 0U);
-  return placement;
-}
 
 Matrix random_matrix(std::size_t size, Rng &rng, double unit, std::uint32_t sparsity = 1) {
   Matrix matrix(size);
@@ -76,29 +70,11 @@ Qap random_problem(std::size_t size, std::uint32_t kind, Rng &rng) {
   return qap;
 }
 
-bool keeps_rules(const Qap &qap, const Assignment &placement) {
-  for (std::size_t r = 0; r < placement.size(); ++r) {
-    if (!qap.may_use(r, placement[r]))
-      return false;
-  }
-  return true;
-}
-
 Assignment some_start(const Qap &qap) {
   Assignment start = identity(qap.size());
   if (qap.pinned[1] == 2)
     std::swap(start[1], start[2]);
   return start;
-}
-
-double brute_force(const Qap &qap) {
-  Assignment placement = identity(qap.size());
-  double best = unlimited;
-  do {
-    if (keeps_rules(qap, placement))
-      best = std::min(best, qap_cost(qap, placement));
-  } while (std::next_permutation(placement.begin(), placement.end()));
-  return best;
 }
 
 } // namespace

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/rng.hpp"
 #include "catch.hpp"
+#include "qap_brute_force.hpp"
 #include "search/swap_table.hpp"
 #include "toposeat/search/cost_search.hpp"
 
 using namespace toposeat;
+using namespace toposeat::testing;
 
 namespace {
-
-Assignment identity(std::size_t size) {
-  Assignment placement(size);
-  std::iota(placement.begin(), placement.end(), 0U);
-  return placement;
-}
 
 /// What a random problem has beyond one product of symmetric whole numbers.
 struct Extras {
@@ -81,28 +76,6 @@ std::vector<Extras> all_extras() {
                    (bits & 16U) != 0, (bits & 32U) != 0 ? std::size_t{2} : std::size_t{0}});
   }
   return all;
-}
-
-bool keeps_rules(const Qap &qap, const Assignment &placement) {
-  Assignment sorted = placement;
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted != identity(qap.size()))
-    return false;
-  for (std::size_t r = 0; r < placement.size(); ++r) {
-    if (!qap.may_use(r, placement[r]))
-      return false;
-  }
-  return true;
-}
-
-double brute_force(const Qap &qap) {
-  Assignment placement = identity(qap.size());
-  double best = std::numeric_limits<double>::infinity();
-  do {
-    if (keeps_rules(qap, placement))
-      best = std::min(best, qap_cost(qap, placement));
-  } while (std::next_permutation(placement.begin(), placement.end()));
-  return best;
 }
 
 /// Every delta of the table against two evaluations of the whole cost.

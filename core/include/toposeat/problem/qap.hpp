@@ -23,6 +23,8 @@ struct Matrix {
   [[nodiscard]] const double *row(std::size_t index) const { return values.data() + index * n; }
 };
 
+[[nodiscard]] bool is_symmetric(const Matrix &matrix);
+
 /// Whether exchanging rows and columns i and j leaves the matrix as it is, its diagonal apart.
 [[nodiscard]] bool exchange_keeps(const Matrix &matrix, std::size_t i, std::size_t j);
 
