@@ -69,8 +69,8 @@ struct Crossing {
   double in = 0;
 };
 
-/// What every set of ranks exchanges with the other ranks: sums of positive numbers alone, so that
-/// little beside much is not lost, and nothing is exactly zero.
+/// What every set of ranks exchanges with the other ranks. Only positive numbers are added, so that
+/// little traffic beside much is not lost, and none at all is exactly zero.
 class Crossings {
 public:
   explicit Crossings(const Matrix &flow) : all_((RankSet{1} << flow.n) - 1), of_rank_(flow.n) {

@@ -48,7 +48,7 @@ struct TreeAnswer {
                                                         double upper = unlimited);
 
 /// Proved minimum of the largest term, and of the placements that reach it (within 1e-12) one of
-/// least sum. Sets of ranks that have a larger term wherever they sit are found once for both.
+/// least sum.
 [[nodiscard]] std::optional<TreeAnswer>
 min_max_then_sum_on_tree(const CutTree &tree, const Qap &traffic, double upper = unlimited);
 
