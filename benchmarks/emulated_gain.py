@@ -61,7 +61,9 @@ def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -
     both = replace(
         plan, program=replace(PROGRAM, sizes=(1, BYTES)), times=(*tiny.times, *plan.times)
     )
-    with emulation.emulated_node(read_topology(MACHINE), scale=SCALE) as node:
+    with emulation.emulated_node(
+        emulation.machine_text(read_topology(MACHINE), scale=SCALE)
+    ) as node:
         variables = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
         os.environ.update(variables)
         job = pipeline.BenchJob(command=tuple(mpi.launch_words(RANKS)), repeats=repeats)

@@ -27,7 +27,7 @@ import benchmarks.driver_conformance.sharing  # noqa: F401 - both hold questions
 from benchmarks.driver_conformance.calls import Calls
 from benchmarks.driver_conformance.record import NOT_ASKED, ask_all, question
 
-from toposeat.emulation import emulated_machine, emulated_node
+from toposeat.emulation import emulated_machine, emulated_node, machine_text
 from toposeat.topology import read_topology
 
 _SCHEMA = "toposeat/driver-answers/1"
@@ -70,7 +70,7 @@ def _record(only: str) -> dict[str, Any]:
 def _of_stand_in(only: str) -> dict[str, Any]:
     """The stand-in's answers, asked by another process: two drivers in one would mix."""
     with (
-        emulated_node(read_topology(_MACHINE)) as node,
+        emulated_node(machine_text(read_topology(_MACHINE))) as node,
         tempfile.TemporaryDirectory(prefix="toposeat-conformance-") as folder,
     ):
         path = Path(folder, "answers")

@@ -130,9 +130,10 @@ def measured(world: World, bench: Bench) -> Topology:
 
 def trial(world: World, pattern: str, bench: Bench) -> Trial:
     """One pattern in one world, on a stand-in of its own."""
-    with emulation.emulated_node(
+    text = emulation.machine_text(
         world.told, truth=world.truth, scale=SCALE, engines=world.engines, reads=world.reads
-    ) as node:
+    )
+    with emulation.emulated_node(text) as node:
         environment = {**node.environment(bench.environment), "TOPOSEAT_EMULATOR_QUIET": "1"}
         bench = replace(bench, environment=environment)
         told, promised = choose(world.told, pattern)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def run_on_node(
     """Run a command on a stand-in of a machine."""
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
-    with emulated_node(read_topology(machine), scale=scale) as node:
+    with emulated_node(machine_text(read_topology(machine), scale=scale)) as node:
         return subprocess.run(
             command,
             env={**node.environment(os.environ), "PYTHONPATH": str(_ROOT), **(environment or {})},

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toposeat import mapping
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.model.placement_file import save_placement
 from toposeat.model.route import CopyProtocol
@@ -37,7 +37,7 @@ def mpi() -> GpuAwareMpi:
 
 def toposeat(mpi: GpuAwareMpi, folder: Path, *words: object, **variables: str) -> str:
     """Run a verb on 16 emulated K80s; UCX is left to itself but for `variables`."""
-    with emulated_node(read_topology("k80-16"), scale=0.05) as node:
+    with emulated_node(machine_text(read_topology("k80-16"), scale=0.05)) as node:
         environment = node.environment(mpi.environment())
         for name in ("UCX_RNDV_SCHEME", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "UCX_TLS"):
             environment.pop(name, None)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from benchmarks.driver_conformance.__main__ import main
 
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ def conformance(*words: object, code: int = 0, **more: str) -> subprocess.Comple
 def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All answers of a stand-in with one GPU."""
     path = tmp_path_factory.mktemp("conformance") / "answers.json"
-    with emulated_node(read_topology("k80-16")) as node:
+    with emulated_node(machine_text(read_topology("k80-16"))) as node:
         one = {**node.environment(os.environ), "CUDA_VISIBLE_DEVICES": "0"}
         conformance("--record", path, **one)
     return path
@@ -78,7 +78,7 @@ def test_differences_are_listed(
 
 
 def test_beside_the_stand_in(tmp_path: Path) -> None:
-    with emulated_node(read_topology("dgx-1v")) as node:
+    with emulated_node(machine_text(read_topology("dgx-1v"))) as node:
         done = conformance("--only", "memory: its", **node.environment(os.environ))
     assert "1 questions asked of both, 0 of one or none; 0 differ" in done.stdout
 

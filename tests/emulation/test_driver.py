@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulation.stand_in import output_of, run_program
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.installed import native_path
 from toposeat.topology import read_topology
 
@@ -273,7 +273,7 @@ def test_virtual_memory_crosses_processes() -> None:
     ],
 )
 def test_damaged_machine_files(tmp_path: Path, damage: object, said: str) -> None:
-    with emulated_node(read_topology("k80-16")) as node:
+    with emulated_node(machine_text(read_topology("k80-16"))) as node:
         text = node.machine.read_text()
         path = tmp_path / "machine"
         path.write_text(damage(text))  # type: ignore[operator]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.emulation.runtime import MAJORS
 from tests.emulation.runtime import options as runtime_options
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.launch.gpu_aware import UCX_VARIABLE
 from toposeat.model.placement_file import load_placement
@@ -52,7 +52,7 @@ def on_node(
     mpi: GpuAwareMpi, *words: object, machine: str = "k80-16", scale: float = 0.02
 ) -> subprocess.CompletedProcess[str]:
     """Run a command on an emulated node: 16 K80s whose board uplinks move 80 MB/s."""
-    with emulated_node(read_topology(machine), scale=scale) as node:
+    with emulated_node(machine_text(read_topology(machine), scale=scale)) as node:
         done = subprocess.run(
             list(map(str, words)),
             env={**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"},

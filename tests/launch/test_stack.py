@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.launch.test_ucx_protocols import recorded
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.errors import UsageError
 from toposeat.launch import (
     NVLINK_GPU,
@@ -197,7 +197,7 @@ def test_ucx_knows_every_variable_that_is_named() -> None:
     program = found.ucx.parent / "bin" / "ucx_info"
     if not program.exists():
         pytest.skip(f"no {program}")
-    with emulated_node(read_topology("power9-4")) as node:
+    with emulated_node(machine_text(read_topology("power9-4"))) as node:
         environment = {**node.environment(found.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
         done = subprocess.run(
             [program, "-c"], env=environment, capture_output=True, text=True, check=True, timeout=60

@@ -64,17 +64,14 @@ class EmulateCommand(Command):
 
         machine = topology.read_topology(args.topology)
         truth = None if args.truth is None else topology.read_topology(args.truth)
-        if args.dry_run:
-            write_result(
-                emulation.machine_text(
-                    machine, truth=truth, scale=args.scale, engines=args.engines, reads=args.reads
-                )
-            )
-            return 0
-        command = require_launch(args, self.name)
-        with emulation.emulated_node(
+        command = () if args.dry_run else require_launch(args, self.name)
+        text = emulation.machine_text(
             machine, truth=truth, scale=args.scale, engines=args.engines, reads=args.reads
-        ) as node:
+        )
+        if args.dry_run:
+            write_result(text)
+            return 0
+        with emulation.emulated_node(text) as node:
             environment = node.environment(os.environ)
             if args.hide:
                 environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat.emulation.machine_file import IPC_OPEN_S, machine_text
 from toposeat.installed import native_path
 from toposeat.model.input_file import beginning
 from toposeat.model.job_folder import job_folder
-from toposeat.model.topology import Topology
 
 _MACHINE = "TOPOSEAT_EMULATED_MACHINE"
 
@@ -36,25 +34,15 @@ class EmulatedNode:
 
 
 @contextmanager
-def emulated_node(
-    topology: Topology,
-    *,
-    truth: Topology | None = None,
-    scale: float = 1.0,
-    ipc_open_s: float = IPC_OPEN_S,
-    engines: int = 0,
-    reads: float = 1.0,
-) -> Iterator[EmulatedNode]:
-    """An emulated node that exists as long as the block; arguments as of `machine_text`.
+def emulated_node(text: str) -> Iterator[EmulatedNode]:
+    """An emulated node that exists as long as the block.
+
+    Args:
+        text: of its machine file (`machine_text`).
 
     Raises:
-        InputError: the topology cannot be emulated.
-        UsageError: a number that is out of range.
         UnavailableError: this package was built without the stand-in.
     """
-    text = machine_text(
-        topology, truth=truth, scale=scale, ipc_open_s=ipc_open_s, engines=engines, reads=reads
-    )
     libraries = native_path("emulator/libcuda.so.1").parent
     with job_folder("emulated", memory=True) as folder:
         machine = folder / "machine"

@@ -52,7 +52,7 @@ def emulated_gain(
     machine = topology.read_topology(MACHINE)
     slowed = emulation.scaled_topology(machine, SCALE)
     command = [*mpi.launch_words(RANKS), str(program), *_HALO]
-    with emulation.emulated_node(machine, scale=SCALE) as node:
+    with emulation.emulated_node(emulation.machine_text(machine, scale=SCALE)) as node:
         environment = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
         progress(f"Emulate   {MACHINE}: {RANKS} ranks, buffers on stand-in GPUs, real copies")
         short = [*command, "--iterations", str(_PROFILED)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.cli.main import main
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
 from toposeat.topology.measure import MeasureError, Workers
 from toposeat.topology.measure.pairs import transfer
@@ -168,7 +168,7 @@ def test_what_was_not_possible_or_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    with emulated_node(read_topology("k80-16"), scale=0.2) as node:
+    with emulated_node(machine_text(read_topology("k80-16"), scale=0.2)) as node:
         for name, value in node.environment(os.environ).items():
             monkeypatch.setenv(name, value)
         workers = Workers(devices=[0, 1])

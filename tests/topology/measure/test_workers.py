@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.emulation import emulated_node
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
 from toposeat.topology.measure import MeasureError, Workers
 from toposeat.topology.measure.pairs import exchange, transfer
@@ -24,7 +24,7 @@ _BYTES = 300_000
 def node() -> Iterator[None]:
     with (
         pytest.MonkeyPatch.context() as patch,
-        emulated_node(read_topology("k80-16"), scale=0.2) as found,
+        emulated_node(machine_text(read_topology("k80-16"), scale=0.2)) as found,
     ):
         for name, value in found.environment(os.environ).items():
             patch.setenv(name, value)
