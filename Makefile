@@ -39,9 +39,10 @@ demo: setup-demo build ## the whole path on this machine, no GPU needed
 
 .PHONY: test
 test: setup-test build native-test ## all tests
-	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not mpi and not alone'
-	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not alone'
+	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not mpi and not alone and not cluster'
+	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not alone and not cluster'
 	@python -m pytest -q -m alone
+	@python -m pytest -q -m cluster
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
@@ -84,7 +85,7 @@ lint-deep: setup-lint setup-test build ## what is too slow for every commit: bef
 	@ctest --preset release -j $(JOBS) --output-on-failure
 	@build/release/core/toposeat_fuzz_solve 100000 100000
 	@TOPOSEAT_TEST_HOSTILE=20000 python -m pytest -q tests/interposer/test_hostile_environment.py
-	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not mpi and not alone'
+	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not mpi and not alone and not cluster'
 	@python -m tests.fuzz.fuzz_readers --count $(DEEP_COUNT) --processes $(JOBS) \
 	  --fresh --state build/lint-deep.jsonl
 

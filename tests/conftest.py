@@ -33,8 +33,10 @@ _MPI_FIXTURES = {"mpi", "debian_openmpi"}
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What works with an MPI is marked so."""
+    """What works with an MPI, or on a cluster, is marked so."""
     for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
         if _MPI_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mpi)
 

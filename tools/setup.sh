@@ -14,6 +14,7 @@ shows() { # is what this check looks for on this machine?
   local what=${1#*:}
   case $1 in
     command:*) command -v "$what" >/dev/null ;;
+    file:*) compgen -G "$what" >/dev/null ;;
     header:*) [ -e "/usr/include/$what" ] ;;
     python:*) python3 -c "import $what" 2>/dev/null ;;
     python-header) python3 -c 'import sysconfig, pathlib, sys
@@ -85,6 +86,7 @@ install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
   done
 }
 
+if [ "$purpose" = test ] && [ -n "${TOPOSEAT_TEST_CLUSTER:-}" ]; then install_packages cluster optional; fi
 fresh && exit 0
 install_packages demo required
 if [ "$purpose" = test ] || [ "$purpose" = bench ]; then install_packages test optional; fi

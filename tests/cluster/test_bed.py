@@ -1,0 +1,47 @@
+"""The cluster itself is what the other tests of this folder believe it to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cluster import LOGIN, Cluster
+from tests.support.mpi import MpiToolchain
+
+
+def test_srun_starts_a_task_on_every_node(cluster: Cluster) -> None:
+    done = cluster.on(LOGIN, ["srun", "-N4", "-n4", "hostname"])
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == list(cluster.nodes)
+
+
+def test_tmp_is_the_nodes_own_and_the_share_is_not(cluster: Cluster) -> None:
+    cluster.on("tb1", ["touch", "/tmp/local/own", cluster.share / "common"])
+    done = cluster.on("tb2", ["ls", "/tmp/local/own", cluster.share / "common"])
+    assert done.stdout.split() == [str(cluster.share / "common")]
+
+
+def test_bytes_between_nodes_are_counted(cluster: Cluster) -> None:
+    before = cluster.bytes_sent()
+    copy = "ssh tb2 'head -c 30000000 /dev/zero' | wc -c"
+    assert cluster.on("tb1", ["sh", "-c", copy]).stdout.strip() == "30000000"
+    after = cluster.bytes_sent()
+    assert 30_000_000 <= after["tb2"] - before["tb2"] < 31_500_000
+    assert after["tb3"] - before["tb3"] < 100_000
+
+
+def test_gpus_are_emulated_on_every_node(cluster: Cluster) -> None:
+    environment = cluster.emulated("polaris-4")
+    words = ["srun", "-N4", "-n4", "toposeat", "discover", "--json"]
+    done = cluster.on(LOGIN, words, environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"schema"') == len(cluster.nodes)
+
+
+@pytest.mark.parametrize("node", [LOGIN, "tb1"])
+def test_mpirun_reaches_the_nodes(cluster: Cluster, mpi: MpiToolchain, node: str) -> None:
+    hosts = [] if mpi.family == "openmpi" else ["-hosts", ",".join(cluster.nodes)]
+    if mpi.family == "openmpi":
+        hosts = ["--host", ",".join(f"{each}:1" for each in cluster.nodes)]
+    done = cluster.on(node, [mpi.mpirun, "-n", "4", *hosts, "hostname"], environment=mpi.env)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == list(cluster.nodes)

@@ -1,0 +1,162 @@
+"""The cluster of `../shared/testbed`: a login node and nodes in namespaces of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat.emulation.node import EmulatedNode
+from toposeat.installed import native_path
+
+VARIABLE = "TOPOSEAT_TEST_CLUSTER"
+LOGIN = "tb0"
+_ROOT = Path(__file__).resolve().parents[2]
+_SECONDS = 120.0  # no command of a test takes so long
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster.
+
+    Every node has a /tmp and a /dev/shm of its own. `share` is the one folder that all of them see,
+    beside this checkout and its installation.
+    """
+
+    script: Path
+    share: Path
+    nodes: tuple[str, ...]
+
+    def on(
+        self,
+        node: str,
+        words: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        seconds: float = _SECONDS,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on a node (`LOGIN`, or one of `nodes`) to its end.
+
+        Args:
+            node: where.
+            words: the command.
+            environment: of the command; this process's own by default.
+            cwd: its folder, `share` by default; "/tmp" is another one on every node.
+            seconds: after which it is killed, which is an error.
+        """
+        return subprocess.run(
+            self._words(node, words),
+            env=self._environment(environment),
+            cwd=cwd or self.share,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
+
+    def start(
+        self,
+        node: str,
+        words: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[str]:
+        """Start a command on a node, in `share`."""
+        return subprocess.Popen(
+            self._words(node, words),
+            env=self._environment(environment),
+            cwd=self.share,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def bytes_sent(self) -> dict[str, int]:
+        """Bytes that every node has sent into its leaf switch so far, by name of the node."""
+        done = self.on(LOGIN, ["ip", "-s", "-j", "link"])
+        sent = {link["ifname"]: link["stats64"]["rx"]["bytes"] for link in json.loads(done.stdout)}
+        return {node: sent[f"v{node.removeprefix('tb')}"] for node in self.nodes}
+
+    def emulated(self, machine: str) -> dict[str, str]:
+        """This process's environment, with the GPUs of a machine emulated on every node."""
+        done = subprocess.run(
+            [toposeat(), "emulate", "-t", machine, "--dry-run"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        path = self.share / f"{machine}.machine"
+        path.write_text(done.stdout, encoding="ascii")
+        libraries = native_path("emulator/libcuda.so.1").parent
+        environment = EmulatedNode(path, libraries).environment(os.environ)
+        return {**environment, "TOPOSEAT_EMULATOR_QUIET": "1"}
+
+    def _words(self, node: str, words: Sequence[str | Path]) -> list[str]:
+        return [str(self.script), "on", node, *map(str, words)]
+
+    def _environment(self, environment: Mapping[str, str] | None) -> dict[str, str]:
+        base = os.environ if environment is None else environment
+        return {**base, "BED": str(self.share), "BED_SHARE": str(self.share)}
+
+
+def toposeat() -> str:
+    """The installed command."""
+    return str(Path(sys.executable).with_name("toposeat"))
+
+
+def why_not(script: Path) -> str:
+    """Why there can be no cluster here; empty if there can."""
+    if os.environ.get(VARIABLE, "") in ("", "0"):
+        return f"{VARIABLE}=1 starts a cluster in namespaces of this machine, as root"
+    if os.geteuid() != 0:
+        return "a cluster in namespaces needs root"
+    if not script.exists():
+        return "no ../shared/testbed beside the checkout"
+    path = os.environ.get("PATH", "") + ":/usr/sbin"
+    programs = ("srun", "slurmctld", "slurmd", "munged", "sshd", "ip", "nsenter")
+    missing = [name for name in programs if shutil.which(name, path=path) is None]
+    return f"not installed: {', '.join(missing)}" if missing else ""
+
+
+@contextmanager
+def running_cluster(
+    script: Path, *, nodes: int = 4, gpus: int = 4, leaves: int = 2
+) -> Iterator[Cluster]:
+    """A cluster that exists as long as the block.
+
+    Raises:
+        RuntimeError: it does not come up.
+    """
+    share = Path(tempfile.mkdtemp(prefix="toposeat-bed-", dir="/tmp"))
+    cluster = Cluster(script, share, tuple(f"tb{i}" for i in range(1, nodes + 1)))
+    seen = {str(p) for p in (_ROOT, Path(sys.prefix).resolve()) if p.is_relative_to("/tmp")}
+    environment = {
+        **os.environ,
+        "PATH": os.environ.get("PATH", "") + ":/usr/sbin",
+        "BED": str(share),
+        "BED_SHARE": str(share),
+        "BED_ALSO": ":".join(sorted(seen)),
+    }
+    command = [str(script), "up", str(nodes), str(gpus), str(leaves)]
+    log = share.with_name(share.name + ".log")
+    try:
+        # into a file: what runs on in the background would hold a pipe open
+        with log.open("w") as stream:
+            done = subprocess.run(
+                command, env=environment, stdout=stream, stderr=stream, check=False, timeout=60
+            )
+        if done.returncode != 0:
+            raise RuntimeError(f"the cluster does not come up: {log.read_text()}")
+        yield cluster
+    finally:
+        subprocess.run([str(script), "down"], env=environment, check=False, capture_output=True)
+        log.unlink(missing_ok=True)
+        shutil.rmtree(share, ignore_errors=True)
