@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from toposeat.errors import InputError
 from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
+from toposeat.model.nic_choice import choose_nics
 from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.topology import ComponentKind, Device, Nic, PathClass, Topology
-
-_NEARNESS = {path: place for place, path in enumerate(PathClass)}
+from toposeat.model.topology import ComponentKind, Device, Topology
 
 
 def seat_ranks(
@@ -25,8 +24,8 @@ def seat_ranks(
 
     CPUs are the near CPUs of the rank's device, within one NUMA node, shared out evenly and
     disjointly among the ranks that have the same ones. The memory node is the device's. The NIC is
-    the nearest by path class; among equally near ones the one with fewest ranks so far. What the
-    topology does not know stays None.
+    that of the device among all devices that are used (`choose_nics`). What the topology does not
+    know stays None.
 
     Args:
         topology: the machine.
@@ -128,27 +127,9 @@ def _cpus_of_node(topology: Topology, device: Device) -> tuple[int, ...]:
 
 
 def _nics_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, str]:
-    used: Counter[str] = Counter()
-    chosen: dict[int, str] = {}
-    for rank, device in enumerate(devices):
-        nearest = nearest_nics(topology, device)
-        if not nearest:
-            continue
-        nic = min(nearest, key=lambda each: used[each.id])  # the first of the least used
-        used[nic.id] += 1
-        chosen[rank] = nic.name or nic.id
-    return chosen
-
-
-def nearest_nics(topology: Topology, device: Device) -> list[Nic]:
-    """The NICs with the best path class; none if no path to a NIC is known."""
-    classes = {}
-    for nic in topology.nics:
-        route = topology.route_of_pair.get((device.id, nic.id))
-        if nic.host == device.host and route is not None:
-            classes[nic.id] = route.path_class
-    known = [path for path in classes.values() if path is not PathClass.UNKNOWN]
-    if not known:
-        return []
-    best = min(known, key=_NEARNESS.__getitem__)
-    return [nic for nic in topology.nics if classes.get(nic.id) is best]
+    chosen = choose_nics(topology, devices).nic_of_device
+    return {
+        rank: nic.name or nic.id
+        for rank, device in enumerate(devices)
+        if (nic := chosen.get(device.id)) is not None
+    }

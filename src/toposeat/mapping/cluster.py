@@ -12,10 +12,10 @@ import numpy as np
 from toposeat import _core
 from toposeat.errors import InputError, UsageError
 from toposeat.evaluation import network_arrays, walk
-from toposeat.mapping.binding import nearest_nics
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.network import Network, NetworkHost, NetworkKind, NetworkLink
+from toposeat.model.nic_choice import choose_nics
 from toposeat.model.topology import Link, LinkKind, Route, Topology
 
 # Defaults: an adapter of 200 Gb/s and the latencies of InfiniBand, about a microsecond between two
@@ -144,18 +144,12 @@ class _Plan:
 
 
 def _ways_out(node: Topology) -> tuple[Route | None, ...]:
-    """For each device the route to its nearest adapter; of equally near ones the least used."""
-    used: Counter[str] = Counter()
-    found: list[Route | None] = []
-    for device in node.devices:
-        near = nearest_nics(node, device)
-        if not near:
-            found.append(None)
-            continue
-        nic = min(near, key=lambda each: used[each.id])
-        used[nic.id] += 1
-        found.append(node.route_of_pair[device.id, nic.id])
-    return tuple(found)
+    """For each device the route to its adapter."""
+    chosen = choose_nics(node).nic_of_device
+    return tuple(
+        node.route_of_pair[device.id, chosen[device.id].id] if device.id in chosen else None
+        for device in node.devices
+    )
 
 
 def _adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> list[float]:

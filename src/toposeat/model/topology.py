@@ -52,6 +52,7 @@ __all__ = [
     "LaneState",
     "Link",
     "LinkKind",
+    "LinkLayer",
     "Nic",
     "Pair",
     "PairNumbers",
@@ -82,6 +83,13 @@ class Vendor(StrEnum):
     AMD = "amd"
     INTEL = "intel"
     UNKNOWN = "unknown"
+
+
+class LinkLayer(StrEnum):
+    """What the ports of an RDMA adapter speak, in Linux' words."""
+
+    INFINIBAND = "InfiniBand"
+    ETHERNET = "Ethernet"
 
 
 class FactKind(StrEnum):
@@ -195,7 +203,8 @@ class Nic:
     """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`).
 
     `pcie` is the state of its PCIe link, `bytes_per_s` the rate of its active ports per direction;
-    `active` says whether any port is. `index` and `told_by` are as those of a `Device`.
+    `active` says whether any port is, `link_layer` what they speak. `index` and `told_by` are as
+    those of a `Device`.
     """
 
     id: str
@@ -207,6 +216,7 @@ class Nic:
     pcie: PcieState | None = None
     bytes_per_s: Quantity | None = None
     active: bool | None = None
+    link_layer: LinkLayer | None = None
     told_by: Mapping[str, str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from toposeat.topology.told import path_of
 _NEARNESS = (PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE)
 _FIELDS: dict[str, Any] = {
     **{"name": "", "pci_bus_id": None, "numa_node": None},
-    **{"pcie": None, "bytes_per_s": None, "active": None},
+    **{"pcie": None, "bytes_per_s": None, "active": None, "link_layer": None},
 }
 _SHOWN = 3  # NICs named in one sentence
 

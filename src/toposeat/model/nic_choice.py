@@ -1,0 +1,171 @@
+"""Which NIC the ranks of each device use: the nearest by route, evenly, never one that is no use.
+
+1. NICs that are down, slower than their siblings, or of another network (storage, management) are
+   left out (`nic_roles`).
+2. Of the others a device wants those with the nearest path class, then the fewest links between
+   sockets and devices on the way, then those of its own NUMA node, then the fastest. Switches on
+   the way are what the path class says: they are not counted again.
+3. Devices that want several NICs get one each such that loads are as even as can be. Devices with
+   one wish thereby come first. Of the best assignments it is the one that gives the first devices
+   the first NICs: machines of equal wiring get equal ones, so that a NIC's place among those of its
+   host is its rail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toposeat.model.flow_rate import flow_rate
+from toposeat.model.nic_roles import SAME_RATE, LeftOut, in_rail_order, nics_left_out
+from toposeat.model.topology import Device, LinkKind, Nic, PathClass, Route, Topology
+
+NEARNESS: Mapping[PathClass, int] = {path: place for place, path in enumerate(PathClass)}
+
+
+@dataclass(frozen=True, slots=True)
+class NicChoice:
+    """The NIC of each device by the device's id, and by NIC id why one is not used."""
+
+    nic_of_device: Mapping[str, Nic]
+    left_out: Mapping[str, LeftOut]
+
+
+def choose_nics(topology: Topology, devices: Iterable[Device] | None = None) -> NicChoice:
+    """One NIC for each device.
+
+    Args:
+        topology: the machine.
+        devices: those that are used, which share the NICs evenly; default: all.
+
+    Returns:
+        The choice; devices without a known path to a NIC are not in it.
+    """
+    left_out = nics_left_out(topology)
+    used = {device.id for device in (topology.devices if devices is None else devices)}
+    by_host: dict[str, list[Nic]] = {}
+    for nic in topology.nics:
+        if nic.id not in left_out:
+            by_host.setdefault(nic.host, []).append(nic)
+    chosen: dict[str, Nic] = {}
+    for host, nics in by_host.items():
+        in_order = in_rail_order(nics)
+        wishes = {
+            device.id: wish
+            for device in topology.devices
+            if device.host == host and device.id in used
+            if (wish := _nearest(topology, device, in_order))
+        }
+        spread = spread_evenly(list(wishes.values()))
+        chosen.update(
+            (device, in_order[place]) for device, place in zip(wishes, spread, strict=True)
+        )
+    return NicChoice(chosen, left_out)
+
+
+def _nearest(topology: Topology, device: Device, nics: Sequence[Nic]) -> list[int]:
+    """Places of the NICs that are equally near to a device, and nearer than all others."""
+    routes = {
+        place: route
+        for place, nic in enumerate(nics)
+        if (route := topology.route_of_pair.get((device.id, nic.id))) is not None
+        and route.path_class is not PathClass.UNKNOWN
+    }
+    far = {
+        place: (NEARNESS[route.path_class], _hops(topology, route), _is_apart(device, nics[place]))
+        for place, route in routes.items()
+    }
+    best = min(far.values(), default=None)
+    near = [place for place in routes if far[place] == best]
+    rates = {place: _rate(topology, routes[place], nics[place]) for place in near}
+    fastest = max((rate for rate in rates.values() if rate is not None), default=0.0)
+    return [place for place in near if (rates[place] or fastest) >= SAME_RATE * fastest]
+
+
+def _hops(topology: Topology, route: Route) -> int:
+    """Links between sockets and between devices on a route."""
+    return sum(topology.link_of_id[id].kind is not LinkKind.PCIE for id in route.links)
+
+
+def _is_apart(device: Device, nic: Nic) -> bool:
+    """Whether both memory nodes are told, and differ."""
+    return None not in (device.numa_node, nic.numa_node) and device.numa_node != nic.numa_node
+
+
+def _rate(topology: Topology, route: Route, nic: Nic) -> float | None:
+    """Bytes per second of a flow from the device into the network, as far as it is known."""
+    way = flow_rate(topology, route)
+    known = [rate.value for rate in (way, nic.bytes_per_s) if rate is not None]
+    return min(known, default=None)
+
+
+# ---- an even assignment
+
+
+def spread_evenly(wishes: Sequence[Sequence[int]]) -> list[int]:
+    """One of each list of wishes, such that loads are as even as can be.
+
+    No assignment has a smaller sum of squared loads, hence none a smaller largest load. Of those
+    that are equal it is the smallest in lexicographic order. (An optimal semi-matching; Harvey,
+    Ladner, Lovász, Tamir, 2006: a new node goes where an alternating path leads to the least load.)
+
+    Raises:
+        ValueError: an empty list.
+    """
+    at: list[int] = []
+    load: Counter[int] = Counter()
+    for wish in wishes:
+        if not wish:
+            raise ValueError("nothing to choose from")
+        way = _reachable(wish, wishes, at, range(len(at)))
+        least = min(way, key=lambda place: load[place])  # the first of them
+        load[least] += 1
+        at.append(_move_on(way, least, at, load))
+    for mine, wish in enumerate(wishes):
+        for better in sorted(place for place in wish if place < at[mine]):
+            way = _reachable([better], wishes, at, range(mine + 1, len(at)), load)
+            if at[mine] in way:  # no load grows but where an equal one shrinks
+                at[mine] = _move_on(way, at[mine], at, load)
+                break
+    return at
+
+
+_Way = dict[int, tuple[int, int | None] | None]  # by place: the one before, and who moves from it
+
+
+def _reachable(
+    starts: Sequence[int],
+    wishes: Sequence[Sequence[int]],
+    at: Sequence[int],
+    movable: range,
+    load: Mapping[int, int] | None = None,
+) -> _Way:
+    """Places that one more at a start leads to when others move on, nearest first.
+
+    With `load`, a place may also keep its one more where another, with one more already, gives it.
+    """
+    way: _Way = dict.fromkeys(starts)
+    pending = deque(starts)
+    while pending:
+        here = pending.popleft()
+        steps = [(there, who) for who in movable if at[who] == here for there in wishes[who]]
+        fuller = [x for x in load or () if load is not None and load[x] == load[here] + 1]
+        for there, who in [*steps, *((x, None) for x in fuller)]:
+            if there not in way:
+                way[there] = (here, who)
+                pending.append(there)
+    return way
+
+
+def _move_on(way: _Way, end: int, at: list[int], load: Counter[int]) -> int:
+    """Move everybody on the way one place on; the start of it, where there is room now."""
+    while (step := way[end]) is not None:
+        before, who = step
+        if who is None:
+            load[before] += 1
+            load[end] -= 1
+        else:
+            at[who] = end
+        end = before
+    return end
