@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "carried.h"
 #include "say.h"
 
 struct reader {
@@ -263,6 +264,7 @@ static void read_once(void) {
     emu_say("TOPOSEAT_EMULATED_MACHINE is not the path of a machine file: no device");
     return;
   }
+  emu_unpack_machine(path);
   FILE *file = fopen(path, "re");
   if (!file) {
     emu_say("%s: cannot open: no device", path);

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.cluster import LOGIN, Cluster
-from tests.support.mpi import MpiToolchain
 
 
 def test_srun_starts_a_task_on_every_node(cluster: Cluster) -> None:
@@ -27,21 +24,3 @@ def test_bytes_between_nodes_are_counted(cluster: Cluster) -> None:
     after = cluster.bytes_sent()
     assert 30_000_000 <= after["tb2"] - before["tb2"] < 31_500_000
     assert after["tb3"] - before["tb3"] < 100_000
-
-
-def test_gpus_are_emulated_on_every_node(cluster: Cluster) -> None:
-    environment = cluster.emulated("polaris-4")
-    words = ["srun", "-N4", "-n4", "toposeat", "discover", "--json"]
-    done = cluster.on(LOGIN, words, environment=environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count('"schema"') == len(cluster.nodes)
-
-
-@pytest.mark.parametrize("node", [LOGIN, "tb1"])
-def test_mpirun_reaches_the_nodes(cluster: Cluster, mpi: MpiToolchain, node: str) -> None:
-    hosts = [] if mpi.family == "openmpi" else ["-hosts", ",".join(cluster.nodes)]
-    if mpi.family == "openmpi":
-        hosts = ["--host", ",".join(f"{each}:1" for each in cluster.nodes)]
-    done = cluster.on(node, [mpi.mpirun, "-n", "4", *hosts, "hostname"], environment=mpi.env)
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == list(cluster.nodes)

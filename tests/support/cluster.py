@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat.emulation.node import EmulatedNode
 from toposeat.installed import native_path
 
 VARIABLE = "TOPOSEAT_TEST_CLUSTER"
@@ -87,17 +86,26 @@ class Cluster:
 
     def emulated(self, machine: str) -> dict[str, str]:
         """This process's environment, with the GPUs of a machine emulated on every node."""
-        done = subprocess.run(
-            [toposeat(), "emulate", "-t", machine, "--dry-run"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        path = self.share / f"{machine}.machine"
-        path.write_text(done.stdout, encoding="ascii")
+        folder = Path("/tmp/local")  # of every node: each has devices of its own
+        words = [
+            "sh",
+            "-c",
+            f'"$0" emulate -t {machine} --dry-run > {folder}/{machine}',
+            toposeat(),
+        ]
+        for node in (LOGIN, *self.nodes):
+            done = self.on(node, words)
+            if done.returncode != 0:
+                raise RuntimeError(done.stderr)
         libraries = native_path("emulator/libcuda.so.1").parent
-        environment = EmulatedNode(path, libraries).environment(os.environ)
-        return {**environment, "TOPOSEAT_EMULATOR_QUIET": "1"}
+        path = os.environ.get("LD_LIBRARY_PATH", "")
+        return {
+            **os.environ,
+            "LD_LIBRARY_PATH": f"{libraries}:{path}" if path else str(libraries),
+            "TOPOSEAT_EMULATED_MACHINE": f"{folder}/{machine}",
+            "TOPOSEAT_EMULATOR_QUIET": "1",
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        }
 
     def _words(self, node: str, words: Sequence[str | Path]) -> list[str]:
         return [str(self.script), "on", node, *map(str, words)]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 
 from toposeat.cli.command import Command, add_topology_option, require_launch, tell, write_result
+
+# Options of Open MPI that bring other nodes into a job.
+_OTHER_HOSTS = {"host", "H", "hostfile", "machinefile", "default-hostfile"}
 
 
 class EmulateCommand(Command):
@@ -80,4 +84,17 @@ class EmulateCommand(Command):
                 f"Emulating {machine.name}{paced}: all times below are those of the stand-in,"
                 " not of a GPU"
             )
-            return run_child(command, environment)
+            return run_child(_forwarding(command, emulation.VARIABLES), environment)
+
+
+def _forwarding(command: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+    """The command, with Open MPI told to hand these variables to other nodes, which others do."""
+    from toposeat.launch import LauncherKind, identify_launcher  # noqa: PLC0415
+
+    at = command.index("--") + 1 if "--" in command[:-1] else 0  # toposeat run -- mpirun ...
+    if identify_launcher(command[at]) is not LauncherKind.OPENMPI:
+        return command
+    if not _OTHER_HOSTS.intersection(word.lstrip("-") for word in command[at:]):
+        return command
+    forwarded = [word for name in names for word in ("-x", name)]
+    return [*command[: at + 1], *forwarded, *command[at + 1 :]]

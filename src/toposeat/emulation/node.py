@@ -13,6 +13,10 @@ from toposeat.model.input_file import beginning
 from toposeat.model.job_folder import job_folder
 
 _MACHINE = "TOPOSEAT_EMULATED_MACHINE"
+_TEXT = "TOPOSEAT_EMULATED_TEXT"
+_MOST_TEXT = 100_000  # characters: Linux allows 128 KiB per variable
+# What a job's processes need on every node.
+VARIABLES = (_MACHINE, _TEXT, "LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER")
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,16 @@ class EmulatedNode:
     libraries: Path
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """`base` with the stand-in first on the library path, and its machine file named."""
+        """`base` with the stand-in first on the library path, and its machine file named.
+
+        The text of the file goes along: the first process on another node writes it there.
+        """
         path = base.get("LD_LIBRARY_PATH", "")
+        text = self.machine.read_text(encoding="ascii")
+        carried = {} if len(text) > _MOST_TEXT else {_TEXT: text.replace("\n", ";")}
         return {
             **base,
+            **carried,
             "LD_LIBRARY_PATH": f"{self.libraries}{os.pathsep + path if path else ''}",
             _MACHINE: str(self.machine),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -55,6 +65,7 @@ def emulated_machine(environment: Mapping[str, str]) -> str:
     path = environment.get(_MACHINE, "")
     if not path:
         return ""
-    lines = beginning(path, 4096).decode("ascii", "replace").splitlines()[:10]
+    carried = environment.get(_TEXT, "").partition("channel")[0].split(";")
+    lines = carried[1:] or beginning(path, 4096).decode("ascii", "replace").splitlines()[:10]
     names = [line.removeprefix("name ") for line in lines if line.startswith("name ")]
     return names[0] if names else "unknown"
