@@ -129,7 +129,7 @@ def _cpus_of_node(topology: Topology, device: Device) -> tuple[int, ...]:
 def _nics_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, str]:
     chosen = choose_nics(topology, devices).nic_of_device
     return {
-        rank: nic.name or nic.id
+        rank: nic.name
         for rank, device in enumerate(devices)
-        if (nic := chosen.get(device.id)) is not None
+        if (nic := chosen.get(device.id)) is not None and nic.name
     }

@@ -20,7 +20,7 @@ from tests.topology.live.fake_machine import (
 )
 from tests.topology.live.test_discover import bus, dgx1_nvml, dgx1_sysfs, doubts, kfd_node, wiring
 from toposeat.errors import UnavailableError
-from toposeat.model.topology import Vendor
+from toposeat.model.topology import LinkLayer, Vendor
 from toposeat.topology import discover_this
 from toposeat.topology.catalogue import catalogue_topology
 
@@ -161,6 +161,50 @@ def test_a_virtual_function_alone_is_a_nic(tmp_path: Path) -> None:
     (tmp_path / "devices" / virtual / "physfn").symlink_to("../0000:02:00.0")
     sysfs.adapter("infiniband", "mlx5_4", virtual)
     assert [n.name for n in discover_this(sysfs=tmp_path, nvml=nvml).nics] == ["mlx5_4"]
+
+
+def test_ports_tell_state_rate_and_what_they_speak(tmp_path: Path) -> None:
+    sysfs, nvml = one_gpu(tmp_path)
+    ports = {  # state, rate, link layer of each port
+        "mlx5_0": [("4: ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand")],
+        "mlx5_1": [("1: DOWN", "10 Gb/sec (4X SDR)", "InfiniBand")],
+        "mlx5_2": [("1: DOWN", "40 Gb/sec", "InfiniBand"), ("4: ACTIVE", "25 Gb/sec", "Ethernet")],
+        "mlx5_3": [("4: ACTIVE", "100 Gb/sec", "Unspecified")],
+    }
+    for number, (name, states) in enumerate(ports.items()):
+        path = f"pci0000:00/0000:00:02.0/0000:02:00.{number}"
+        sysfs.pci(path, vendor=MELLANOX, pci_class=NIC_CLASS, node=0)
+        sysfs.adapter("infiniband", name, path)
+        for port, texts in enumerate(states, start=1):
+            folder = f"devices/{path}/infiniband/{name}/ports/{port}"
+            for file, text in zip(("state", "rate", "link_layer"), texts, strict=True):
+                sysfs.write(f"{folder}/{file}", text)
+    nics = discover_this(sysfs=tmp_path, nvml=nvml).nics
+    told = [(n.active, n.bytes_per_s and n.bytes_per_s.value, n.link_layer) for n in nics]
+    assert told == [
+        (True, 50e9, LinkLayer.INFINIBAND),
+        (False, None, LinkLayer.INFINIBAND),
+        (True, 3.125e9, LinkLayer.ETHERNET),
+        (True, 12.5e9, None),
+    ]
+
+
+def test_a_bond_is_one_nic(tmp_path: Path) -> None:
+    sysfs, nvml = one_gpu(tmp_path)
+    for number in range(3):
+        path = f"pci0000:00/0000:00:03.0/0000:03:00.{number}"
+        sysfs.pci(path, vendor="0x8086", pci_class="0x020000", node=0)
+        sysfs.adapter("net", f"ens{number}", path)
+        sysfs.write(f"devices/{path}/net/ens{number}/operstate", "up")
+    for number in (0, 1):
+        path = f"devices/pci0000:00/0000:00:03.0/0000:03:00.{number}/net/ens{number}"
+        (tmp_path / path / "master").symlink_to(tmp_path / "devices/virtual/net/bond0")
+    for file, text in (("operstate", "up"), ("speed", "50000"), ("bonding/slaves", "ens0 ens1")):
+        sysfs.write(f"devices/virtual/net/bond0/{file}", text)
+    (tmp_path / "class/net/bond0").symlink_to("../../devices/virtual/net/bond0")
+    nics = discover_this(sysfs=tmp_path, nvml=nvml).nics
+    told = [(n.name, n.pci_bus_id, n.bytes_per_s and n.bytes_per_s.value) for n in nics]
+    assert told == [("bond0", "0000:03:00.0", 6.25e9), ("ens2", "0000:03:00.2", None)]
 
 
 @pytest.mark.parametrize("rdma", [False, True])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.mutations import damaged_text
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
+from toposeat.model.topology import LinkKind, LinkLayer, Nic, PathClass, Topology, Vendor
 from toposeat.topology import parse_topology_text, read_topology
 from toposeat.topology.readings import without_inferred_links
 
@@ -111,6 +111,27 @@ def test_nvlinks_come_from_the_distances() -> None:
 def test_rdma_adapters_are_preferred() -> None:
     topology = read(SAMPLE)
     assert [(n.name, n.numa_node) for n in topology.nics] == [("mlx5_0", 1)]
+
+
+def test_ports_tell_their_state_and_what_they_speak() -> None:
+    def read_with(name: str, **ports: str) -> Nic:
+        infos = "".join(f'<info name="{key}" value="{value}"/>' for key, value in ports.items())
+        bare = 'name="mlx5_0" osdev_type="3"/>'
+        assert bare in SAMPLE
+        text = SAMPLE.replace(bare, f'name="{name}" osdev_type="3">{infos}</object>')
+        (nic,) = read(text).nics
+        return nic
+
+    for state, lid, expected in (
+        ("4", "0x12a", (True, LinkLayer.INFINIBAND)),
+        ("1", "0xffff", (False, LinkLayer.INFINIBAND)),
+        ("4", "0x0", (True, LinkLayer.ETHERNET)),
+        ("1", "0x0", (False, None)),
+    ):
+        nic = read_with("mlx5_0", NodeGUID="0:1", Port1State=state, Port1LID=lid)
+        assert (nic.active, nic.link_layer) == expected
+    elastic = read_with("rdmap197s0", NodeGUID="0:1", Port1State="4", Port1LID="0x0")
+    assert (elastic.active, elastic.link_layer) == (True, None)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from toposeat.model.topology import LinkLayer
+
 VENDOR_NVIDIA = 0x10DE
 VENDOR_AMD = 0x1002
 VENDOR_INTEL = 0x8086
@@ -61,13 +63,15 @@ class PciDevice:
 class NetworkAdapter:
     """One adapter as UCX and libfabric name it.
 
-    `bytes_per_s` is what its active ports carry per direction; `active` says whether one is.
+    `bytes_per_s` is what its active ports carry per direction; `active` says whether one is,
+    `link_layer` what they speak. A bond is one adapter, at its first interface's function.
     """
 
     name: str
     pci_bus_id: str
     bytes_per_s: float | None = None
     active: bool | None = None
+    link_layer: LinkLayer | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

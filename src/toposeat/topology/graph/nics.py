@@ -40,6 +40,7 @@ def add_nics(
             pcie=pcie_state(function) if pcie_state else None,
             bytes_per_s=nominal(rate) if rate else None,
             active=adapter.active,
+            link_layer=adapter.link_layer,
         )
         builder.nics.append(nic)
         endpoints.append(Endpoint(nic.id, function, k.DEFAULT_PCIE_GENERATION))

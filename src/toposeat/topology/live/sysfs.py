@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
-from toposeat.model.topology import canonical_pci
+from toposeat.model.topology import LinkLayer, canonical_pci
 from toposeat.topology.graph.machine import (
     VENDOR_NVIDIA,
     Machine,
@@ -144,9 +144,9 @@ def _adapters(
 
     These are RDMA devices, or network interfaces if there is no RDMA device: beside RDMA devices,
     an interface without RDMA is for management. Virtual functions count only where their physical
-    one is not seen.
+    one is not seen, and of interfaces in a bond only the bond.
     """
-    found = {
+    found: dict[str, list[NetworkAdapter]] = {
         kind: [
             _adapter(entry, bus)
             for entry in entries_of(root / "class" / kind)
@@ -154,6 +154,7 @@ def _adapters(
         ]
         for kind in ("infiniband", "cxi", "net")
     }
+    found["net"] = _with_bonds(root, found["net"])
     chosen = found["infiniband"] + found["cxi"]
     taken = {a.pci_bus_id for a in chosen}
     plain = [a for a in found["net"] if a.pci_bus_id not in taken]
@@ -171,6 +172,19 @@ def _adapters(
     return tuple(sorted(kept, key=lambda a: (a.pci_bus_id, a.name))), tuple(report)
 
 
+def _with_bonds(root: TreePath, interfaces: list[NetworkAdapter]) -> list[NetworkAdapter]:
+    """Interfaces, and instead of those that are in a bond the bond: addresses are the bond's."""
+    net = root / "class" / "net"
+    kept, bonds = [], dict[str, str]()
+    for each in sorted(interfaces, key=lambda a: (a.pci_bus_id, a.name)):
+        master = _target(net / each.name / "master")
+        if master is not None and (master / "bonding").is_dir():
+            bonds.setdefault(master.name, each.pci_bus_id)
+        else:
+            kept.append(each)
+    return kept + [_adapter(net / name, bus) for name, bus in bonds.items()]
+
+
 def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
     """An adapter with the rate of its ports, from its RDMA device or its network interfaces."""
     ports = entries_of(entry / "ports")
@@ -179,17 +193,20 @@ def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
         up = [port for port, state in zip(ports, states, strict=True) if "ACTIVE" in state]
         rates = [(_first_number(port / "rate") or 0.0) * 1e9 / 8 for port in up]
         known = any(states)
+        layers = [read_line(port / "link_layer") for port in up or ports]
     else:
         faces = [entry] if (entry / "operstate").exists() else entries_of(entry / "device" / "net")
         states = [read_line(face / "operstate") or "" for face in faces]
         up = [face for face, state in zip(faces, states, strict=True) if state == "up"]
         rates = [max(read_number(face / "speed") or 0, 0) * 1e6 / 8 for face in up]
         known = any(state in ("up", "down") for state in states)
+        layers = []
     return NetworkAdapter(
         name=entry.name,
         pci_bus_id=bus,
         bytes_per_s=sum(rates) or None,
         active=bool(up) if known else None,
+        link_layer=next((layer for layer in LinkLayer if layer in layers), None),
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from toposeat.model.cpu_list import cpu_list_of_mask, format_cpu_list, parse_cpu_list
-from toposeat.model.topology import ANY_HOST, Device, Topology, Vendor, canonical_pci
+from toposeat.model.topology import ANY_HOST, Device, LinkLayer, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -45,6 +45,9 @@ _SPEED = re.compile(r"\d{1,4}\.\d{1,9}", re.ASCII)
 _NUMBERED = ("nvml", "rsmi", "cuda", "ze")
 _GB_PER_LANE = {1: 0.25, 2: 0.5, 3: 0.9846, 4: 1.9692, 5: 3.9385, 6: 7.563}
 _WIDTHS = (16, 8, 4, 2, 1, 32)
+_RDMA = re.compile(r"mlx|hfi|cxi|efa|bnxt_re|irdma")
+_ACTIVE = "4"  # of a port, as the verbs library numbers its states
+_MAX_PORTS = 8
 _MAX_MASK_WORDS = 2048
 _MAX_DEVICES = 1024
 
@@ -381,14 +384,14 @@ def _endpoint(contents: _Contents, found: _Found, id: str) -> Endpoint:
     return Endpoint(id, _located(contents, found), generation)
 
 
-def _adapters(contents: _Contents) -> Iterator[tuple[str, _Found, bool]]:
-    """Name, function, and whether it is one for jobs: RDMA or Slingshot, not plain Ethernet."""
+def _adapters(contents: _Contents) -> Iterator[tuple[XmlElement, _Found, bool]]:
+    """Element, function, and whether it is one for jobs: RDMA or Slingshot, not plain Ethernet."""
     for found in contents.pci.values():
         network = found.function.class_code >> 16 == 0x02
         for each in found.os_devices if network else ():
-            name = each.get("name")
             fabric = each.get("subtype") in ("Slingshot", "BXI", "OmniPath")
-            yield name, found, fabric or bool(re.match(r"(mlx|hfi|cxi|efa|bnxt_re|irdma)", name))
+            rdma = _info(each, "NodeGUID") or _RDMA.match(each.get("name"))
+            yield each, found, fabric or bool(rdma)
 
 
 def _fast_adapters(
@@ -401,9 +404,32 @@ def _fast_adapters(
         builder.report.append(
             f"{len(adapters) - len(fast)} network interfaces without RDMA are left out"
         )
-    for name, found, _ in fast or adapters:
+    for element, found, _ in fast or adapters:
         located = _located(contents, found)
-        yield NetworkAdapter(name=name, pci_bus_id=located.pci_bus_id), located
+        yield _adapter(element, located.pci_bus_id), located
+
+
+def _adapter(element: XmlElement, bus: str) -> NetworkAdapter:
+    """An adapter with the state of its ports; those of InfiniBand have a number (LID) in it."""
+    ports = [n for n in range(1, _MAX_PORTS + 1) if _info(element, f"Port{n}State")]
+    up = [n for n in ports if _info(element, f"Port{n}State").startswith(_ACTIVE)]
+    numbers = [_info(element, f"Port{n}LID") for n in up or ports]
+    layer = None
+    if any(re.fullmatch(r"0x0*[1-9a-f][0-9a-f]*", lid) for lid in numbers):
+        layer = LinkLayer.INFINIBAND
+    elif up and all(re.fullmatch(r"0x0+", lid) for lid in numbers) and not _is_efa(element):
+        layer = LinkLayer.ETHERNET
+    return NetworkAdapter(
+        name=element.get("name"),
+        pci_bus_id=bus,
+        active=bool(up) if ports else None,
+        link_layer=layer,
+    )
+
+
+def _is_efa(element: XmlElement) -> bool:
+    """Whether it is an Elastic Fabric Adapter, which is RDMA over neither."""
+    return re.match(r"efa|rdmap", element.get("name")) is not None
 
 
 def _describe(builder: GraphBuilder, contents: _Contents, root: XmlElement) -> None:
