@@ -12,7 +12,6 @@ from tests.support.mpi import MpiToolchain
 
 def _devices_of_nodes(
     cluster: Cluster,
-    node: str,
     folder: str,
     launcher: Sequence[str | Path],
     environment: Mapping[str, str] | None = None,
