@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Finding the real MPI behind this library, and whether it has this library's ABI. */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "interposer.h"
 
 struct tps_mpi tps__mpi;
 
-static pthread_once_t library_once = PTHREAD_ONCE_INIT;
-static void *library; /* handle of a libmpi that was loaded privately (Python), else NULL */
-
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash != NULL ? slash + 1 : path;
 }
 
-static void find_library(void) {
+/*
+ * A libmpi that was loaded RTLD_LOCAL, as a dependency of a Python module or by the program's own
+ * dlopen: it is not in the global scope. NULL: none is loaded yet. Without a lock, which a thread
+ * inside dlopen could wait for while the loader's is waited for here; all threads find the same.
+ */
+static void *private_library(void) {
   static const char *const prefixes[] = {"libmpi", NULL};
-  if (dlsym(RTLD_NEXT, "PMPI_Init") == NULL)
-    library = tps__library_with(prefixes, "PMPI_Init");
+  static void *library;
+  void *known = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+  if (known == NULL && dlsym(RTLD_NEXT, "PMPI_Init") == NULL) {
+    known = tps__library_with(prefixes, "PMPI_Init");
+    if (known != NULL)
+      __atomic_store_n(&library, known, __ATOMIC_RELEASE);
+  }
+  return known;
 }
 
 /* `name` in the global scope from `scope` on, else in a libmpi that was loaded privately. */
 static union tps_address find_symbol(void *scope, const char *name) {
   union tps_address found = {.object = dlsym(scope, name)};
-  if (found.object == NULL) {
-    /* Loaded RTLD_LOCAL, as a dependency of a Python module: not in the global scope. */
-    pthread_once(&library_once, find_library);
-    if (library != NULL)
-      found.object = dlsym(library, name);
-  }
+  void *library = found.object == NULL ? private_library() : NULL;
+  if (library != NULL)
+    found.object = dlsym(library, name);
   return found;
 }
 
@@ -133,6 +137,9 @@ static const char *abi_of_process(tps_function *init) {
 #endif
   if (strncmp(tps__file_of(init), "libmpi_abi.", 11) == 0)
     return "abi";
+  /* Its handles are its own, whatever MPI is behind it and answers for it. */
+  if (strncmp(tps__file_of(init), "libmpitrampoline.", 17) == 0)
+    return NULL;
   if (tps__find_data("ompi_mpi_comm_world") != NULL)
     return "ompi";
   ask *get_version = (ask *)tps__find("PMPI_Get_library_version"); /* allowed before MPI_Init */

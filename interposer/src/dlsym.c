@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Programs that open their MPI with dlopen and look its functions up with dlsym (Julia among them)
+ * never bind to a preloaded library. For them `dlsym` is exported here, and answers a lookup of
+ * MPI_X in the library that is recorded with the wrapper of MPI_X.
+ *
+ * All other lookups go to the real dlsym, by a jump: it takes the object that its return address
+ * lies in for the caller, and the meaning of RTLD_DEFAULT and RTLD_NEXT hangs on that. C cannot
+ * promise such a jump, so it is written for two processors; on others dlsym stays the system's.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interposer.h"
+
+#if defined __x86_64__ || defined __aarch64__
+
+#define VARIABLE "TOPOSEAT_PROFILE_DLSYM"
+#define LONGEST_NAME 128
+
+typedef void *lookup(void *, const char *);
+
+lookup *tps__dlsym_real; /* set before the first jump */
+/* The wrapper that answers this lookup; NULL: the real dlsym answers. */
+void *tps__dlsym_answer(void *handle, const char *name);
+
+/* The version is that of the processor's first glibc, and every later one has it. */
+#ifdef __x86_64__
+#define DLSYM_VERSION "GLIBC_2.2.5"
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, @function\n"
+        ".p2align 4\n"
+        "dlsym:\n"
+        "  .cfi_startproc\n"
+        "  endbr64\n"
+        "  pushq %rdi\n"
+        "  .cfi_adjust_cfa_offset 8\n"
+        "  pushq %rsi\n"
+        "  .cfi_adjust_cfa_offset 8\n"
+        "  subq $8, %rsp\n"
+        "  .cfi_adjust_cfa_offset 8\n"
+        "  call tps__dlsym_answer\n"
+        "  addq $8, %rsp\n"
+        "  .cfi_adjust_cfa_offset -8\n"
+        "  popq %rsi\n"
+        "  .cfi_adjust_cfa_offset -8\n"
+        "  popq %rdi\n"
+        "  .cfi_adjust_cfa_offset -8\n"
+        "  testq %rax, %rax\n"
+        "  jne 1f\n"
+        "  jmp *tps__dlsym_real(%rip)\n"
+        "1: ret\n"
+        "  .cfi_endproc\n"
+        ".size dlsym, . - dlsym\n");
+#else
+#define DLSYM_VERSION "GLIBC_2.17"
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        ".p2align 4\n"
+        "dlsym:\n"
+        "  .cfi_startproc\n"
+        "  hint #34\n" /* bti c */
+        "  stp x29, x30, [sp, #-32]!\n"
+        "  .cfi_def_cfa_offset 32\n"
+        "  .cfi_offset 29, -32\n"
+        "  .cfi_offset 30, -24\n"
+        "  mov x29, sp\n"
+        "  stp x0, x1, [sp, #16]\n"
+        "  bl tps__dlsym_answer\n"
+        "  mov x9, x0\n"
+        "  ldp x0, x1, [sp, #16]\n"
+        "  ldp x29, x30, [sp], #32\n"
+        "  .cfi_restore 30\n"
+        "  .cfi_restore 29\n"
+        "  .cfi_def_cfa_offset 0\n"
+        "  cbnz x9, 1f\n"
+        "  adrp x16, tps__dlsym_real\n"
+        "  ldr x16, [x16, #:lo12:tps__dlsym_real]\n"
+        "  br x16\n"
+        "1: mov x0, x9\n"
+        "  ret\n"
+        "  .cfi_endproc\n"
+        ".size dlsym, . - dlsym\n");
+#endif
+
+static void *none(void *handle, const char *name) {
+  (void)handle;
+  (void)name;
+  return NULL;
+}
+
+/*
+ * The next dlsym behind this library: the system's, or that of another preloaded tool. Runtimes ask
+ * for symbols before they are ready for anything else, those of the sanitizers among them: on the
+ * way of every lookup are neither their checks nor calls that they intercept.
+ */
+#define ANY_TIME __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
+
+ANY_TIME static lookup *real_dlsym(void) {
+  union {
+    void *object;
+    lookup *function;
+  } found = {.function = __atomic_load_n(&tps__dlsym_real, __ATOMIC_ACQUIRE)};
+  if (found.object == NULL) {
+    found.object = dlvsym(RTLD_NEXT, "dlsym", DLSYM_VERSION);
+    if (found.object == NULL)
+      found.function = none;
+    __atomic_store_n(&tps__dlsym_real, found.function, __ATOMIC_RELEASE);
+  }
+  return found.function;
+}
+
+static bool is_off(void) {
+  const char *text = getenv(VARIABLE);
+  return text != NULL && strcmp(text, "0") == 0;
+}
+
+/* Where the object that holds an address is loaded; NULL: in none. */
+static const void *object_of(const void *address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+static void *open_self(void) {
+  Dl_info info;
+  if (dladdr(&tps__process, &info) == 0 || info.dli_fname == NULL)
+    return NULL;
+  return dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+}
+
+static void *wrapper_of(lookup *real, const char *name) {
+  static void *self; /* several threads may find it at once: they find the same */
+  void *library = __atomic_load_n(&self, __ATOMIC_ACQUIRE);
+  if (library == NULL) {
+    library = open_self();
+    __atomic_store_n(&self, library, __ATOMIC_RELEASE);
+  }
+  return library != NULL ? real(library, name) : NULL;
+}
+
+/*
+ * Whether the library that holds `found`, an MPI_X, also holds the PMPI_X that the wrapper calls.
+ * If not, `found` is of another MPI than the recorded one, or of a tool that wraps MPI itself.
+ */
+static bool is_recorded(const void *found, const char *name) {
+  char profiled[LONGEST_NAME];
+  int length = snprintf(profiled, sizeof profiled, "P%s", name);
+  union tps_address behind = {.object = NULL};
+  if (length > 0 && (size_t)length < sizeof profiled)
+    behind.function = tps__find(profiled);
+  return behind.object != NULL && object_of(found) == object_of(behind.object);
+}
+
+/* The wrapper that answers for an MPI_X of this library, or NULL. */
+static void *answer(lookup *real, void *library, const char *name) {
+  void *wrapper = is_off() ? NULL : wrapper_of(real, name);
+  /* A failure in here leaves its message to dlerror. The real dlsym is asked next, and replaces it.
+   */
+  const void *found = wrapper != NULL ? real(library, name) : NULL;
+  return found != NULL && is_recorded(found, name) ? wrapper : NULL;
+}
+
+ANY_TIME void *tps__dlsym_answer(void *handle, const char *name) {
+  lookup *real = real_dlsym();
+  bool of_mpi = name[0] == 'M' && name[1] == 'P' && name[2] == 'I' && name[3] == '_';
+  if (!of_mpi || handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+    return NULL;
+  return answer(real, handle, name);
+}
+
+#endif

@@ -1,0 +1,110 @@
+"""Programs that take MPI's calls from dlsym, and tools that wrap them by it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.interposed import (
+    PROGRAMS,
+    compile_c,
+    compile_text,
+    fails_by_itself,
+    library,
+    run_ranks,
+)
+from tests.support.mpi import MPI_NAMES, MpiToolchain
+from toposeat.model.traffic import Traffic, TrafficKind
+from toposeat.profile import profile_run, read_records
+from toposeat.profile.recording.run import NothingRecordedError
+
+pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)]
+
+RANKS = 3
+THREADS, MESSAGES, BYTES = 4, 16, 80
+LINKED = """
+#include <mpi.h>
+int main(void) {
+  int rank, size;
+  double values[10] = {0};
+  MPI_Init(0, 0);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == 0)
+    MPI_Send(values, 10, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
+  if (rank == 1)
+    MPI_Recv(values, 10, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def libmpi(mpi: MpiToolchain, build_dir: Path) -> Path:
+    """The library that this MPI's programs are linked to."""
+    linked = compile_text(mpi, "linked", LINKED, build_dir)
+    done = subprocess.run(
+        ["ldd", linked], env=dict(mpi.env), capture_output=True, text=True, check=True
+    )
+    found = (line.split() for line in done.stdout.splitlines() if line.strip().startswith("libmpi"))
+    return Path(next(found)[2])
+
+
+def opened(mpi: MpiToolchain, build_dir: Path) -> Path:
+    """The program, which is not linked to MPI."""
+    program = compile_c(mpi, PROGRAMS / "opened.c", build_dir, "-Wl,--as-needed", "-pthread", "-w")
+    assert b"libmpi" not in program.read_bytes().replace(b"LIBMPI", b"")
+    return program
+
+
+def check(traffic: Traffic) -> None:
+    table = traffic.table(kind=TrafficKind.POINT_TO_POINT)
+    assert table.target.tolist() == [(rank + 1) % RANKS for rank in range(RANKS)]
+    assert table.messages.tolist() == [THREADS * MESSAGES] * RANKS
+    assert table.bytes.tolist() == [THREADS * MESSAGES * BYTES] * RANKS
+    assert {(e.operation, e.bytes, e.calls) for e in traffic.collectives} == {("allreduce", 24, 1)}
+
+
+@pytest.mark.parametrize("binding", ["", "deep"])
+def test_every_call_by_dlsym(
+    mpi: MpiToolchain, binding: str, build_dir: Path, tmp_path: Path
+) -> None:
+    line = [opened(mpi, build_dir), libmpi(mpi, build_dir), *filter(None, [binding])]
+    done = run_ranks(mpi, RANKS, line, tmp_path / "records")
+    if done.returncode != 0 and fails_by_itself(mpi, RANKS, line):
+        pytest.skip(f"{mpi.name} does not work when it is opened so")
+    assert done.returncode == 0, done.stderr
+    check(read_records(tmp_path / "records"))
+
+
+def test_profile_of_a_program_that_opens_its_mpi(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
+) -> None:
+    """The launcher tells which MPI it will be; the variable leaves dlsym alone."""
+    program = [str(opened(mpi, build_dir)), str(libmpi(mpi, build_dir))]
+    line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(RANKS), *program]
+    traffic, code = profile_run(line, environment=mpi.env)
+    assert code == 0
+    check(traffic)
+    with pytest.raises(NothingRecordedError, match="not linked to an MPI library"):
+        profile_run(line, environment={**mpi.env, "TOPOSEAT_PROFILE_DLSYM": "0"})
+
+
+@pytest.mark.parametrize("first", ["tool", "interposer"])
+def test_beside_a_tool_that_wraps_mpi(
+    mpi: MpiToolchain, first: str, build_dir: Path, tmp_path: Path
+) -> None:
+    """Both see the call where the tool comes first; behind the interposer it sees none."""
+    tool = compile_c(mpi, PROGRAMS / "tool.c", build_dir, "-shared", "-fPIC")
+    both = [tool, library(mpi)] if first == "tool" else [library(mpi), tool]
+    program = compile_text(mpi, "linked", LINKED, build_dir)
+    preload = Path(os.pathsep.join(map(str, both)))
+    done = run_ranks(mpi, 2, [program], tmp_path / "records", preload=preload)
+    assert done.returncode == 0, done.stderr
+    table = read_records(tmp_path / "records").table(kind=TrafficKind.POINT_TO_POINT)
+    assert table.dense_bytes(2).tolist() == [[0, 80], [0, 0]]
+    counted = ["tool: 0 sends", "tool: 1 sends"] if first == "tool" else []
+    assert sorted(line for line in done.stderr.splitlines() if "tool:" in line) == counted
