@@ -5,7 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const tps_nic_variables[] = {"UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY",
+const char *const tps_nic_variables[] = {"UCX_NET_DEVICES",
+                                         "PSM3_NIC",
+                                         "MPICH_OFI_NIC_POLICY",
+                                         "MPICH_OFI_NIC_MAPPING",
+                                         "MPIR_CVAR_CH4_OFI_PREF_NIC",
+                                         "I_MPI_MULTIRAIL",
                                          NULL};
 
 static void set_unless_set(struct tps_environment *environment, const char *name, const char *value,
@@ -33,24 +38,112 @@ static bool is_ethernet(const char *nic) {
          starts_with(nic, "bond");
 }
 
-/* Cray MPICH takes no NIC by name, only a policy. NUMA stops the job where a rank's CPUs span
- * nodes. */
-static void plan_cxi(struct tps_environment *environment, const struct tps_binding *binding,
-                     struct tps_messages *messages) {
-  if (binding->bind_cpus && tps_binding_node_of(&binding->cpus) >= 0)
-    set_unless_set(environment, "MPICH_OFI_NIC_POLICY", "NUMA", messages);
+/* ---- Slingshot: libraries count adapters ---- */
+
+enum { MAX_ADAPTERS = 10 }; /* of a node: beyond, cxi10 sorts before cxi2 */
+
+/* The number of a Slingshot adapter (cxi0) or of its interface (hsn0, hsi0); -1: neither. */
+static int slingshot_number(const char *nic) {
+  static const char *const names[] = {"cxi", "hsn", "hsi"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char rest;
+    int number;
+    if (starts_with(nic, names[i]) && nic[3] >= '0' && nic[3] <= '9' &&
+        sscanf(nic + 3, "%2d%c", &number, &rest) == 1 && number < MAX_ADAPTERS)
+      return number;
+  }
+  return -1;
 }
 
-void tps_nic_plan(struct tps_environment *environment, const char *nic,
-                  const struct tps_binding *binding, struct tps_messages *messages) {
-  if (starts_with(nic, "cxi")) {
-    plan_cxi(environment, binding, messages);
-    return;
+/* "0:0,1; 1:2,3": adapters and their local ranks, for all of `own`'s node. False where one is not
+   known. */
+static bool add_mapping(struct tps_text *text, const struct tps_placement *placement,
+                        const struct tps_seat *own, int number) {
+  struct tps_text ranks[MAX_ADAPTERS];
+  bool is_known = true;
+  for (int i = 0; i < MAX_ADAPTERS; i++)
+    tps_text_init(&ranks[i]);
+  for (size_t i = 0; i < placement->seat_count && is_known; i++) {
+    const struct tps_seat *seat = &placement->seats[i];
+    if (strcmp(seat->host, own->host) != 0)
+      continue;
+    int of_seat = seat == own ? number : seat->nic == NULL ? -1 : slingshot_number(seat->nic);
+    is_known = of_seat >= 0;
+    if (is_known)
+      tps_text_add(&ranks[of_seat], "%s%lu", ranks[of_seat].length == 0 ? "" : ",",
+                   seat->local_rank);
   }
-  if (starts_with(nic, "hfi")) {
-    tps_note(messages, "%s: its libraries take only adapter numbers, which are not known", nic);
-    return;
+  for (int i = 0; i < MAX_ADAPTERS; i++) {
+    if (is_known && ranks[i].length > 0)
+      tps_text_add(text, "%s%d:%s", text->length == 0 ? "" : "; ", i, ranks[i].data);
+    tps_text_free(&ranks[i]);
   }
+  return is_known;
+}
+
+enum link { LINK_UNTOLD, LINK_UP, LINK_DOWN };
+
+static enum link link_of(int number) {
+  char path[64], state[8] = "";
+  snprintf(path, sizeof path, "/sys/class/net/hsn%d/operstate", number);
+  FILE *file = fopen(path, "re");
+  if (file == NULL)
+    return LINK_UNTOLD;
+  bool is_up = fgets(state, sizeof state, file) != NULL && strcmp(state, "up\n") == 0;
+  fclose(file);
+  return is_up ? LINK_UP : LINK_DOWN;
+}
+
+/* How many adapters in a row are up, from the first: libraries may leave out those that are not. */
+static int count_up(void) {
+  int count = 0;
+  while (count < MAX_ADAPTERS && link_of(count) == LINK_UP)
+    count++;
+  return count;
+}
+
+static bool any_is_down(void) {
+  for (int i = 0; i < MAX_ADAPTERS; i++)
+    if (link_of(i) == LINK_DOWN)
+      return true;
+  return false;
+}
+
+/* Cray MPICH takes a table of the node, if the user has no other wish, and else a policy. That by
+   NUMA node stops the job where a rank's CPUs span nodes. */
+static void plan_cray(struct tps_environment *environment, const struct tps_nic_seat *seat,
+                      int number, struct tps_messages *messages) {
+  bool is_free = tps_environment_get(environment, "MPICH_OFI_NIC_POLICY") == NULL &&
+                 tps_environment_get(environment, "MPICH_OFI_NIC_MAPPING") == NULL &&
+                 tps_environment_get(environment, "MPICH_OFI_NUM_NICS") == NULL;
+  struct tps_text text;
+  tps_text_init(&text);
+  if (is_free && !any_is_down() && seat->own != NULL &&
+      add_mapping(&text, seat->placement, seat->own, number)) {
+    tps_environment_set(environment, "MPICH_OFI_NIC_POLICY", "USER");
+    tps_environment_set(environment, "MPICH_OFI_NIC_MAPPING", text.data);
+  } else if (seat->binding->bind_cpus && tps_binding_node_of(&seat->binding->cpus) >= 0) {
+    set_unless_set(environment, "MPICH_OFI_NIC_POLICY", "NUMA", messages);
+  }
+  tps_text_free(&text);
+}
+
+/* Intel MPI takes no adapter, only that it pins each rank to the nearest. */
+static void plan_slingshot(struct tps_environment *environment, const struct tps_nic_seat *seat,
+                           int number, struct tps_messages *messages) {
+  plan_cray(environment, seat, number, messages);
+  if (number < count_up()) {
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", number);
+    set_unless_set(environment, "MPIR_CVAR_CH4_OFI_PREF_NIC", digits, messages);
+  }
+  set_unless_set(environment, "I_MPI_MULTIRAIL", "1", messages);
+}
+
+/* ---- the others: by name ---- */
+
+static void plan_named(struct tps_environment *environment, const char *nic,
+                       struct tps_messages *messages) {
   struct tps_text name;
   tps_text_init(&name);
   bool has_port = strchr(nic, ':') != NULL;
@@ -62,4 +155,23 @@ void tps_nic_plan(struct tps_environment *environment, const char *nic,
   tps_text_add(&device, "%.*s", (int)strcspn(nic, ":"), nic);
   set_unless_set(environment, "PSM3_NIC", device.data, messages);
   tps_text_free(&device);
+}
+
+/* Omni-Path, EFA, Slingshot beyond what is counted: UCX drives none of them, and would find no
+   device at all. */
+static bool has_no_word(const char *nic) {
+  return starts_with(nic, "hfi") || starts_with(nic, "rdmap") || starts_with(nic, "efa") ||
+         starts_with(nic, "cxi");
+}
+
+void tps_nic_plan(struct tps_environment *environment, const struct tps_nic_seat *seat,
+                  struct tps_messages *messages) {
+  int number = slingshot_number(seat->nic);
+  if (number >= 0)
+    plan_slingshot(environment, seat, number, messages);
+  else if (has_no_word(seat->nic))
+    tps_note(messages, "%s: no variable names it to its libraries, which choose themselves",
+             seat->nic);
+  else
+    plan_named(environment, seat->nic, messages);
 }

@@ -6,11 +6,21 @@
 #include "binding.h"
 #include "environment.h"
 #include "message.h"
+#include "placement.h"
+
+/* What a rank is to use, and who is beside it. */
+struct tps_nic_seat {
+  const char *nic;
+  const struct tps_binding *binding;
+  const struct tps_placement *placement;
+  const struct tps_seat *own; /* NULL: which local rank uses which NIC is not known */
+};
 
 /* Sets what fits the NIC's kind unless the user has set it. NCCL is left alone: it wants to see all
-   NICs and picks by topology itself. */
-void tps_nic_plan(struct tps_environment *environment, const char *nic,
-                  const struct tps_binding *binding, struct tps_messages *messages);
+   NICs and picks by topology itself. HFI_UNIT, FI_OPX_HFI_SELECT and libfabric's filters (FI_*) are
+   never set: they take numbers or prefixes, and a wrong one silently picks another adapter. */
+void tps_nic_plan(struct tps_environment *environment, const struct tps_nic_seat *seat,
+                  struct tps_messages *messages);
 
 /* The variables tps_nic_plan may set, NULL-terminated. */
 extern const char *const tps_nic_variables[];

@@ -94,8 +94,12 @@ static void plan_placement(struct tps_plan *plan, const struct tps_options *opti
   if (plan->nearby == NULL)
     return;
   tps_binding_plan(&plan->binding, plan->nearby, options->memory, messages);
-  if (plan->nearby->nic != NULL)
-    tps_nic_plan(&plan->environment, plan->nearby->nic, &plan->binding, messages);
+  struct tps_nic_seat nic = {.nic = plan->nearby->nic,
+                             .binding = &plan->binding,
+                             .placement = &plan->placement,
+                             .own = plan->mode == TPS_CPU_ONLY ? NULL : plan->seat};
+  if (nic.nic != NULL)
+    tps_nic_plan(&plan->environment, &nic, messages);
 }
 
 static void plan_probe(struct tps_plan *plan, const struct tps_options *options,

@@ -154,6 +154,13 @@ def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) ->
 
 # ---- NIC ----
 
+CRAY = {"MPICH_OFI_NIC_POLICY": "USER", "I_MPI_MULTIRAIL": "1"}
+NIC_VARIABLES = {
+    *("UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY", "MPICH_OFI_NIC_MAPPING"),
+    *("MPIR_CVAR_CH4_OFI_PREF_NIC", "I_MPI_MULTIRAIL"),
+    *("NCCL_IB_HCA", "HFI_UNIT", "FI_OPX_HFI_SELECT", "FI_CXI_DEVICE_NAME"),
+}
+
 
 @pytest.mark.parametrize(
     ("nic", "expected"),
@@ -162,26 +169,74 @@ def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) ->
         ("mlx5_3:2", {"UCX_NET_DEVICES": "mlx5_3:2", "PSM3_NIC": "mlx5_3"}),
         ("lo", {"UCX_NET_DEVICES": "lo", "PSM3_NIC": "lo"}),
         ("hfi1_0", {}),
-        ("cxi0", {}),  # no CPU set: the NUMA policy could stop the job
+        ("rdmap197s0", {}),
+        ("cxi0", {**CRAY, "MPICH_OFI_NIC_MAPPING": "0:0"}),
+        ("hsn3", {**CRAY, "MPICH_OFI_NIC_MAPPING": "3:0"}),
+        ("cxi10", {}),  # sorts before cxi2
     ],
 )
 def test_libraries_are_pointed_at_the_nic(
     launcher: Exec, nic: str, expected: dict[str, str]
 ) -> None:
     found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)])).variables
-    names = {"UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY", "NCCL_IB_HCA"}
-    assert {name: found[name] for name in names & set(found)} == expected
+    assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
+
+
+def test_cray_mpich_gets_the_table_of_the_node(launcher: Exec) -> None:
+    """Adapter, colon, local ranks; of the rank's own host alone."""
+    nics = ["cxi1", "cxi0", "cxi1", "cxi0"]
+    seats = [seat_line(i, i, host=os.uname().nodename, nic=nic) for i, nic in enumerate(nics)]
+    seats += [seat_line(4, 0, host="elsewhere", local_rank=0, nic="cxi3")]
+    text = placement_text(seats, hosts=(os.uname().nodename, "elsewhere"))
+    for rank in (0, 3):
+        found = launcher.variables(text, rank=rank).variables
+        assert found["MPICH_OFI_NIC_POLICY"] == "USER"
+        assert found["MPICH_OFI_NIC_MAPPING"] == "0:1,3; 1:0,2"
+
+
+@pytest.mark.parametrize("name", ["MPICH_OFI_NIC_POLICY", "MPICH_OFI_NUM_NICS"])
+def test_a_wish_about_cray_mpich_stays_whole(launcher: Exec, name: str) -> None:
+    found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi0")]), env={name: "GPU"})
+    assert found.variables[name] == "GPU"
+    assert "MPICH_OFI_NIC_MAPPING" not in found.variables
 
 
 @pytest.mark.skipif(
     not Path("/sys/devices/system/node/node0/cpulist").exists(), reason="no NUMA nodes here"
 )
-def test_cray_mpich_picks_by_numa_node_where_the_cpus_are_in_one(launcher: Exec) -> None:
+def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(launcher: Exec) -> None:
     cpu = Path("/sys/devices/system/node/node0/cpulist").read_text().strip().split("-")[0]
     if not cpu.isdigit() or int(cpu) not in CPUS:
         pytest.skip("the first CPU of node 0 is not for this process")
-    text = placement_text([seat_line(0, 0, nic="cxi0", cpus=cpu)])
-    assert launcher.variables(text).variables["MPICH_OFI_NIC_POLICY"] == "NUMA"
+    text = placement_text([seat_line(0, 0, nic="cxi0", cpus=cpu), seat_line(1, 1)])
+    found = launcher.variables(text).variables
+    assert found["MPICH_OFI_NIC_POLICY"] == "NUMA"
+    assert "MPICH_OFI_NIC_MAPPING" not in found
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (("up", "up"), {**CRAY, "MPICH_OFI_NIC_MAPPING": "1:0", "MPIR_CVAR_CH4_OFI_PREF_NIC": "1"}),
+        (("down", "up"), {"I_MPI_MULTIRAIL": "1"}),  # MPICH counts adapters that are up
+    ],
+)
+def test_adapters_are_counted_only_where_none_is_down(
+    launcher: Exec, exec_program: Path, states: tuple[str, str], expected: dict[str, str]
+) -> None:
+    """On a /sys/class/net of its own, in a namespace."""
+    net = launcher.folder / "net"
+    for number, state in enumerate(states):
+        (net / f"hsn{number}").mkdir(parents=True)
+        (net / f"hsn{number}/operstate").write_text(f"{state}\n")
+    place = launcher.place(placement_text([seat_line(0, 0, nic="cxi1")]))
+    mount = f"mount --bind {net} /sys/class/net && exec {exec_program} -m {place} env -0"
+    line = ["unshare", "--mount", "sh", "-c", mount]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"needs root and a mount namespace: {done.stderr.strip()}")
+    found = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
+    assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
 
 
 def test_what_the_user_set_stays(launcher: Exec) -> None:

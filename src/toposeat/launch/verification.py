@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toposeat.launch.nic_words import other_nics
 from toposeat.launch.rank_report import RankReports, ReportFolder, first_value
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import Placement, Seat
@@ -151,11 +152,13 @@ def _compare_memory(
 def _compare_nic(nearby: Seat | None, own: RankReports, findings: _Findings) -> None:
     if nearby is None or nearby.nic is None:
         return
+    variables = dict(text.split("=", 1) for text in own.seat.get("nic", ()) if "=" in text)
+    local_rank = _optional_int(own.value("local_rank"))
+    others, is_named = other_nics(nearby.nic, -1 if local_rank is None else local_rank, variables)
     name = nearby.nic.partition(":")[0]
-    values = own.seat.get("nic", ())
-    if values and not any(name in value for value in values) and not name.startswith("cxi"):
-        findings.mismatches.append(f"NIC variables say {' '.join(values)}, placed on {name}")
-    elif not values:
+    if others:
+        findings.mismatches.append(f"NIC variables say {' '.join(others)}, placed on {name}")
+    elif not is_named:
         findings.unknown.append(f"NIC {name} (no variable points libraries at it)")
 
 
