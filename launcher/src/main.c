@@ -3,7 +3,8 @@
 
    Order of events: read the command line, plan all changes, show them for --dry-run, apply them,
    write the report, stop here if --strict finds fault, exec. Anything unexpected is said and the
-   program is started all the same, because a job that runs unplaced beats a job that does not run.
+   program is started all the same, because a job that runs unplaced beats a job that does not run;
+   but where all ranks can agree (--home), a job is seated whole or not started.
  */
 #include "message.h"
 #include "options.h"
@@ -20,7 +21,13 @@
 #define TOPOSEAT_VERSION "unknown"
 #endif
 
-enum { EXIT_STRICT = 1, EXIT_USAGE = 2, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+enum {
+  EXIT_STRICT = 1,
+  EXIT_USAGE = 2,
+  EXIT_REFUSED = 125,
+  EXIT_NOT_EXECUTABLE = 126,
+  EXIT_NOT_FOUND = 127
+};
 
 /* Lets the kernel end this process with its parent, however that ends. */
 static void end_with(unsigned long parent) {
@@ -53,6 +60,8 @@ static int seat_and_start(const struct tps_options *options, struct tps_messages
     return options->strict && messages->warnings > 0 ? stop_strictly(messages) : 0;
   }
   tps_plan_apply(&plan, messages);
+  if (plan.meeting != NULL && !tps_plan_may_start(&plan, options, messages))
+    return EXIT_REFUSED; /* home says why, once for the job */
   if (options->report_folder != NULL)
     tps_plan_report(&plan, options, messages);
   if (options->strict && messages->warnings > 0)

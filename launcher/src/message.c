@@ -3,12 +3,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void tps_messages_init(struct tps_messages *messages) {
   messages->rank[0] = '\0';
   messages->speaks = true;
-  messages->warnings = 0;
+  messages->silent = false;
+  messages->warnings = messages->refusals = 0;
   tps_text_init(&messages->lines);
 }
 
@@ -41,7 +44,43 @@ void tps_warn(struct tps_messages *messages, const char *format, ...) {
   va_end(arguments);
   messages->warnings++;
   keep(messages, "warning", message);
-  print(messages, "warning", message);
+  if (!messages->silent)
+    print(messages, "warning", message);
+}
+
+void tps_refuse(struct tps_messages *messages, const char *instead, const char *format, ...) {
+  char message[MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  messages->warnings++;
+  messages->refusals++;
+  keep(messages, "refusal", message);
+  if (messages->silent)
+    return;
+  struct tps_text line;
+  tps_text_init(&line);
+  tps_text_add(&line, "%s%s", message, instead == NULL ? "" : instead);
+  print(messages, "warning", line.data);
+  tps_text_free(&line);
+}
+
+void tps_messages_speak(struct tps_messages *messages) {
+  messages->silent = false;
+  char *copy = tps_copy_string(messages->lines.data);
+  for (char *line = copy, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    *end = '\0';
+    char *text = strchr(line, '\t');
+    if (text == NULL)
+      continue;
+    *text++ = '\0';
+    if (strcmp(line, "note") != 0)
+      print(messages, "warning", text);
+    else if (messages->speaks)
+      print(messages, "note", text);
+  }
+  free(copy);
 }
 
 void tps_note(struct tps_messages *messages, const char *format, ...) {
@@ -51,7 +90,7 @@ void tps_note(struct tps_messages *messages, const char *format, ...) {
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
   keep(messages, "note", message);
-  if (messages->speaks)
+  if (messages->speaks && !messages->silent)
     print(messages, "note", message);
 }
 

@@ -8,8 +8,10 @@
 struct tps_messages {
   char rank[32];         /* "rank 3: ", or empty while the rank is not known */
   bool speaks;           /* prints notices: one rank of each node does */
-  size_t warnings;       /* --strict stops the program if there are any */
-  struct tps_text lines; /* so far, one per line: "warning<TAB>..." or "note<TAB>..." */
+  bool silent;           /* prints nothing but errors: home says it once for the job */
+  size_t warnings;       /* --strict stops the program if there are any; refusals count */
+  size_t refusals;       /* the rank cannot be seated as placed */
+  struct tps_text lines; /* so far, one per line: "refusal", "warning" or "note", a tab, the text */
 };
 
 void tps_messages_init(struct tps_messages *messages);
@@ -17,6 +19,14 @@ void tps_messages_init(struct tps_messages *messages);
 /* Something is not as it was asked for. Printed by every rank concerned. */
 void tps_warn(struct tps_messages *messages, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The rank cannot be seated as placed. `instead`, or NULL, is what happens where nobody stops the
+   job for it: it is printed behind the cause, and not kept. */
+void tps_refuse(struct tps_messages *messages, const char *instead, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Prints what was kept while they were silent, as if it had not been. */
+void tps_messages_speak(struct tps_messages *messages);
 
 /* Worth knowing and the same for all ranks of a node: printed by one of them. */
 void tps_note(struct tps_messages *messages, const char *format, ...)

@@ -28,6 +28,9 @@ const char tps_help_text[] =
     "      --report DIR            write what this rank really got into a file of DIR\n"
     "      --probe LIB             libtoposeat_probe.so, if not beside this program\n"
     "      --preload LIB           put LIB in front of LD_PRELOAD\n"
+    "      --home WORDS            wait until every rank of the job is known to have its seat: "
+    "what\n"
+    "                              'toposeat run' adds for jobs of several nodes\n"
     "      --end-with PID          PROGRAM gets SIGTERM when this parent process ends\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
     "      --strict                start nothing if anything is not as placed\n"
@@ -35,7 +38,7 @@ const char tps_help_text[] =
     "  -h, --help    --version\n"
     "\n"
     "Exit code: that of PROGRAM; 127 it does not exist, 126 it cannot be started, 2 wrong usage,\n"
-    "1 stopped by --strict.\n";
+    "125 not started because a rank of the job cannot be seated (--home), 1 stopped by --strict.\n";
 
 const char *tps_mode_name(enum tps_mode mode) {
   static const char *const names[] = {"permute", "mask", "rotate", "cpu-only"};
@@ -119,7 +122,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
                {"--report", &options->report_folder},
                {"--probe", &options->probe},
                {"--preload", &options->preload},
-               {"--local-rank-env", &options->local_rank_env}};
+               {"--local-rank-env", &options->local_rank_env},
+               {"--home", &options->home}};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
     if (strcmp(name, plain[i].name) == 0) {
       if (*value == '\0') {
@@ -144,9 +148,9 @@ static bool set_value(struct tps_options *options, const char *name, const char 
 /* The full name of an option with a value that `argument` starts, NULL if it starts none.
    `value` is what is attached to it, else NULL. */
 static const char *valued_option(const char *argument, const char **value) {
-  static const char *const names[] = {"--placement",     "--visibility",     "--ids",
-                                      "--memory-policy", "--report",         "--probe",
-                                      "--preload",       "--local-rank-env", "--end-with"};
+  static const char *const names[] = {
+      "--placement", "--visibility",     "--ids",      "--memory-policy", "--report", "--probe",
+      "--preload",   "--local-rank-env", "--end-with", "--home"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {
     if (argument[2] != '\0')

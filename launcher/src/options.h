@@ -19,6 +19,7 @@ struct tps_options {
   const char *probe;          /* --probe */
   const char *preload;        /* --preload */
   const char *local_rank_env; /* --local-rank-env */
+  const char *home;           /* --home */
   const char **assignments;   /* -E, each KEY=VALUE */
   size_t assignment_count;
   unsigned long parent; /* --end-with; 0: nobody */

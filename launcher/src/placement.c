@@ -360,11 +360,15 @@ bool tps_placement_load(struct tps_placement *placement, const char *path, char 
                         size_t error_size) {
   *placement = (struct tps_placement){0};
   size_t length = 0;
-  placement->buffer = read_file(path, &length, error, error_size);
-  if (placement->buffer == NULL)
-    return false;
+  char *text = read_file(path, &length, error, error_size);
+  return text != NULL && tps_placement_read(placement, text, length, path, error, error_size);
+}
+
+bool tps_placement_read(struct tps_placement *placement, char *text, size_t length,
+                        const char *name, char *error, size_t error_size) {
+  *placement = (struct tps_placement){.buffer = text};
   struct parser parser = {
-      .placement = placement, .path = path, .error = error, .error_size = error_size};
+      .placement = placement, .path = name, .error = error, .error_size = error_size};
   if (parse(&parser, length))
     return true;
   tps_placement_free(placement);

@@ -40,7 +40,12 @@ struct tps_placement {
   size_t seat_count;
 };
 
-/* False with one line "PATH:LINE: cause" in `error`. */
+/* Reads `text`, `length` bytes and a zero, which it keeps and changes. False with one line
+   "NAME:LINE: cause" in `error`; the text is freed then. */
+bool tps_placement_read(struct tps_placement *placement, char *text, size_t length,
+                        const char *name, char *error, size_t error_size);
+
+/* The same for a file. */
 bool tps_placement_load(struct tps_placement *placement, const char *path, char *error,
                         size_t error_size);
 void tps_placement_free(struct tps_placement *placement);

@@ -58,7 +58,11 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
                                       .ids = options->ids,
                                       .environment = &plan->environment,
                                       .messages = messages};
+  const struct tps_seat **locals = tps_seating_locals(&plan->placement, plan->seat, plan->meeting);
+  visibility.locals = locals;
+  visibility.local_count = locals == NULL ? 0 : plan->meeting->neighbour_count;
   tps_visibility_plan(&visibility);
+  free(locals);
   plan->mode = visibility.mode;
   plan->variable = visibility.variable;
 }
@@ -77,14 +81,52 @@ static bool is_of_emulated_machine(const struct tps_seat *seat, struct tps_messa
   return true;
 }
 
-static void plan_placement(struct tps_plan *plan, const struct tps_options *options,
+/* The placement that home sent, else the file. */
+static bool load_placement(struct tps_plan *plan, const struct tps_options *options,
                            struct tps_messages *messages) {
   char error[512];
-  if (!tps_placement_load(&plan->placement, options->placement, error, sizeof error)) {
-    tps_warn(messages, "%s; started without placement", error);
+  const struct tps_text *sent =
+      plan->meeting != NULL && plan->meeting->has_seats ? &plan->meeting->seats : NULL;
+  bool loaded = sent == NULL
+                    ? tps_placement_load(&plan->placement, options->placement, error, sizeof error)
+                    : tps_placement_read(&plan->placement, tps_copy_string(sent->data),
+                                         sent->length, options->placement, error, sizeof error);
+  if (!loaded)
+    tps_refuse(messages, "; started without placement", "%s", error);
+  return loaded;
+}
+
+/* How many ranks a placement has on this node, by any of the node's names. */
+static long count_here(const struct tps_text *text, const void *context) {
+  const struct tps_identity *identity = context;
+  struct tps_placement placement;
+  char error[512];
+  if (!tps_placement_read(&placement, tps_copy_string(text->data), text->length, "", error,
+                          sizeof error))
+    return -1;
+  long count = 0;
+  for (size_t i = 0; i < placement.seat_count; i++)
+    count += tps_identity_is_host(identity, placement.seats[i].host);
+  tps_placement_free(&placement);
+  return count;
+}
+
+static void plan_meeting(struct tps_plan *plan, const struct tps_options *options,
+                         struct tps_messages *messages) {
+  plan->meeting = tps_allocate(1, sizeof *plan->meeting);
+  tps_meeting_join(plan->meeting, options->home, options->placement, &plan->identity, count_here,
+                   &plan->identity);
+  messages->silent = plan->meeting->at_home;
+  tps_environment_set(&plan->environment, "TOPOSEAT_HOME",
+                      plan->meeting->at_home ? plan->meeting->address : options->home);
+}
+
+static void plan_placement(struct tps_plan *plan, const struct tps_options *options,
+                           struct tps_messages *messages) {
+  if (!load_placement(plan, options, messages))
     return;
-  }
-  plan->seat = tps_seating_find(&plan->placement, &plan->identity, options->mode, messages);
+  plan->seat =
+      tps_seating_find(&plan->placement, &plan->identity, options->mode, plan->meeting, messages);
   if (plan->seat == NULL)
     return;
   plan_devices(plan, options, messages);
@@ -109,16 +151,18 @@ static void plan_probe(struct tps_plan *plan, const struct tps_options *options,
   if (library != NULL)
     tps_preload_add(&plan->environment, library, messages);
   free(found);
-  /* The program may change its directory before it ends. */
-  char *folder = realpath(options->report_folder, NULL);
   char number[32];
-  tps_environment_set(&plan->environment, "TOPOSEAT_REPORT_DIR",
-                      folder == NULL ? options->report_folder : folder);
+  if (options->report_folder != NULL) {
+    /* The program may change its directory before it ends. */
+    char *folder = realpath(options->report_folder, NULL);
+    tps_environment_set(&plan->environment, "TOPOSEAT_REPORT_DIR",
+                        folder == NULL ? options->report_folder : folder);
+    free(folder);
+  }
   snprintf(number, sizeof number, "%ld", plan->identity.rank);
   tps_environment_set(&plan->environment, "TOPOSEAT_RANK", number);
   snprintf(number, sizeof number, "%ld", (long)getpid());
   tps_environment_set(&plan->environment, "TOPOSEAT_PID", number);
-  free(folder);
 }
 
 void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
@@ -130,9 +174,13 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
     tps_preload_add(&plan->environment, options->preload, messages);
   if (options->placement != NULL || options->report_folder != NULL)
     tps_identity_detect(&plan->identity, options->local_rank_env, messages);
+  if (options->placement != NULL && options->home != NULL && !options->dry_run)
+    plan_meeting(plan, options, messages);
+  else if (options->home != NULL)
+    tps_environment_set(&plan->environment, "TOPOSEAT_HOME", options->home);
   if (options->placement != NULL)
     plan_placement(plan, options, messages);
-  if (options->report_folder != NULL)
+  if (options->report_folder != NULL || (plan->meeting != NULL && options->probe != NULL))
     plan_probe(plan, options, messages);
 }
 
@@ -231,15 +279,20 @@ static void report_seat(struct tps_report *report, const struct tps_plan *plan) 
   }
 }
 
+static void make_report(struct tps_report *report, const struct tps_plan *plan,
+                        const struct tps_options *options, const struct tps_messages *messages) {
+  tps_report_init(report, "# toposeat/report/1");
+  report_identity(report, &plan->identity);
+  if (options->placement != NULL)
+    report_seat(report, plan);
+  tps_report_add_process(report);
+  tps_text_add(&report->text, "%s", messages->lines.data);
+}
+
 void tps_plan_report(const struct tps_plan *plan, const struct tps_options *options,
                      struct tps_messages *messages) {
   struct tps_report report;
-  tps_report_init(&report, "# toposeat/report/1");
-  report_identity(&report, &plan->identity);
-  if (options->placement != NULL)
-    report_seat(&report, plan);
-  tps_report_add_process(&report);
-  tps_text_add(&report.text, "%s", messages->lines.data);
+  make_report(&report, plan, options, messages);
   char name[64];
   if (plan->identity.rank >= 0)
     snprintf(name, sizeof name, "rank-%ld.seat", plan->identity.rank);
@@ -249,4 +302,26 @@ void tps_plan_report(const struct tps_plan *plan, const struct tps_options *opti
     tps_warn(messages, "cannot write the report %s/%s: %s", options->report_folder, name,
              strerror(errno));
   tps_report_free(&report);
+}
+
+/* ---- starting ---- */
+
+bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options,
+                        struct tps_messages *messages) {
+  struct tps_report report;
+  make_report(&report, plan, options, messages);
+  bool seated =
+      plan->seat != NULL && messages->refusals == 0 && !(options->strict && messages->warnings > 0);
+  enum tps_decision decision =
+      tps_meeting_decide(plan->meeting, plan->identity.rank, seated, &report.text);
+  bool at_home = plan->meeting->at_home;
+  tps_report_free(&report);
+  tps_meeting_leave(plan->meeting);
+  if (!at_home) {
+    if (messages->silent)
+      tps_messages_speak(messages);
+    tps_note(messages, "the host that started this job cannot be reached from here: seats are "
+                       "checked on this node, not across nodes");
+  }
+  return decision == TPS_START && (at_home || !options->strict);
 }

@@ -6,6 +6,7 @@
 #include "binding.h"
 #include "environment.h"
 #include "identity.h"
+#include "meeting.h"
 #include "options.h"
 #include "placement.h"
 
@@ -14,6 +15,7 @@ struct tps_plan {
   struct tps_binding binding;
   struct tps_placement placement;
   struct tps_identity identity;
+  struct tps_meeting *meeting;   /* with --home and a placement, else NULL */
   const struct tps_seat *seat;   /* NULL: nothing of the placement is applied */
   const struct tps_seat *nearby; /* the seat whose CPUs, memory and NIC are used */
   enum tps_mode mode;            /* as applied */
@@ -29,5 +31,10 @@ void tps_plan_apply(const struct tps_plan *plan, struct tps_messages *messages);
  */
 void tps_plan_report(const struct tps_plan *plan, const struct tps_options *options,
                      struct tps_messages *messages);
+
+/* With a meeting: sends the report, and waits until all ranks of the job may start. False if they
+   must not. What was kept silent is said where home cannot say it. */
+bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options,
+                        struct tps_messages *messages);
 
 #endif

@@ -4,6 +4,7 @@
 #include "rendezvous.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { RENDEZVOUS_MS = 10000 };
@@ -37,21 +38,30 @@ static void complete(const struct tps_placement *placement, struct tps_identity 
 static bool check_job(const struct tps_placement *placement, const struct tps_identity *identity,
                       struct tps_messages *messages) {
   if (identity->rank < 0) {
-    tps_warn(messages,
-             "no variable of a launcher states the rank (of %zu in the placement); started without "
-             "placement, use --local-rank-env",
-             placement->seat_count);
+    tps_refuse(messages, "; started without placement, use --local-rank-env",
+               "no variable of a launcher states the rank (of %zu in the placement)",
+               placement->seat_count);
     return false;
   }
   bool fits = identity->size < 0 ? (size_t)identity->rank < placement->seat_count
                                  : (size_t)identity->size == placement->seat_count &&
                                        identity->rank < identity->size;
   if (!fits)
-    tps_warn(
-        messages,
-        "the placement is for %zu ranks and this is rank %ld of %ld; started without placement",
-        placement->seat_count, identity->rank, identity->size);
+    tps_refuse(messages, "; started without placement",
+               "the placement is for %zu ranks and this is rank %ld of %ld", placement->seat_count,
+               identity->rank, identity->size);
   return fits;
+}
+
+/* The number of smaller ranks on the node, as MPI libraries count. */
+static bool count_smaller(const struct tps_meeting *meeting, struct tps_identity *identity) {
+  if (meeting == NULL || !meeting->complete)
+    return false;
+  identity->local_rank = 0;
+  for (size_t i = 0; i < meeting->neighbour_count; i++)
+    identity->local_rank += meeting->neighbours[i].rank < identity->rank;
+  identity->local_rank_source = "meeting the other ranks of the node";
+  return true;
 }
 
 static void meet(const struct tps_placement *placement, const struct tps_seat *seat,
@@ -68,26 +78,61 @@ static void meet(const struct tps_placement *placement, const struct tps_seat *s
   identity->local_rank_source = "the placement";
 }
 
-/* Whether it matters that the program's local rank is not the seat's: under permute and cpu-only
-   the program picks its device by it. */
-static bool check_local_rank(const struct tps_seat *seat, const struct tps_identity *identity,
-                             enum tps_mode mode, struct tps_messages *messages) {
+const struct tps_seat **tps_seating_locals(const struct tps_placement *placement,
+                                           const struct tps_seat *seat,
+                                           const struct tps_meeting *meeting) {
+  if (meeting == NULL || !meeting->complete)
+    return NULL;
+  size_t count = meeting->neighbour_count;
+  const struct tps_seat **seats = (const struct tps_seat **)tps_allocate(count, sizeof *seats);
+  for (size_t i = 0; i < count; i++) {
+    const struct tps_neighbour *one = &meeting->neighbours[i];
+    bool known = one->rank >= 0 && (size_t)one->rank < placement->seat_count &&
+                 one->local_rank >= 0 && (size_t)one->local_rank < count &&
+                 seats[one->local_rank] == NULL &&
+                 strcmp(placement->seats[one->rank].host, seat->host) == 0;
+    if (!known) {
+      free(seats);
+      return NULL;
+    }
+    seats[one->local_rank] = &placement->seats[one->rank];
+  }
+  return seats;
+}
+
+/* Whether it matters that the program's local rank is not the seat's: under permute the program
+   picks its device by it, which is right if the list can be made for the launcher's numbers. */
+static bool check_local_rank(const struct tps_placement *placement, const struct tps_seat *seat,
+                             const struct tps_identity *identity, enum tps_mode mode,
+                             const struct tps_meeting *meeting, struct tps_messages *messages) {
   if (identity->local_rank == (long)seat->local_rank)
+    return true;
+  const struct tps_seat **locals = tps_seating_locals(placement, seat, meeting);
+  bool numbered = locals != NULL;
+  free(locals);
+  if (numbered && mode != TPS_CPU_ONLY)
     return true;
   bool matters = mode == TPS_PERMUTE || mode == TPS_CPU_ONLY;
   /* Open MPI 5 numbers local ranks by core where it maps by core, not by rank. */
   bool openmpi = strcmp(identity->launcher, "openmpi") == 0;
-  tps_warn(messages, "local rank %ld of this job is local rank %lu in the placement%s%s",
-           identity->local_rank, seat->local_rank,
-           matters ? "; started without placement: use --visibility mask, or order the ranks of a "
-                     "node as the placement does"
-                   : "",
-           matters && openmpi ? " (mpirun --rank-by slot)" : "");
-  return !matters;
+  if (!matters) {
+    tps_warn(messages, "local rank %ld of this job is local rank %lu in the placement",
+             identity->local_rank, seat->local_rank);
+    return true;
+  }
+  tps_refuse(messages,
+             openmpi ? "; started without placement: use --visibility mask, or order the ranks of "
+                       "a node as the placement does (mpirun --rank-by slot)"
+                     : "; started without placement: use --visibility mask, or order the ranks of "
+                       "a node as the placement does",
+             "local rank %ld of this job is local rank %lu in the placement", identity->local_rank,
+             seat->local_rank);
+  return false;
 }
 
 const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
                                         struct tps_identity *identity, enum tps_mode mode,
+                                        const struct tps_meeting *meeting,
                                         struct tps_messages *messages) {
   complete(placement, identity);
   messages->speaks = identity->local_rank <= 0;
@@ -97,18 +142,16 @@ const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
     return NULL;
   const struct tps_seat *seat = &placement->seats[identity->rank];
   if (!tps_identity_is_host(identity, seat->host)) {
-    tps_warn(messages,
-             "runs on host %s and is placed on host %s; started without placement (map ranks to "
-             "nodes as the placement does)",
-             identity->host, seat->host);
+    tps_refuse(messages, "; started without placement (map ranks to nodes as the placement does)",
+               "runs on host %s and is placed on host %s", identity->host, seat->host);
     return NULL;
   }
-  if (identity->local_rank < 0)
+  if (identity->local_rank < 0 && !count_smaller(meeting, identity))
     meet(placement, seat, identity, messages);
   messages->speaks = identity->local_rank == 0;
   long here = (long)tps_placement_count_on(placement, seat->host);
   if (identity->local_size >= 0 && identity->local_size != here)
-    tps_warn(messages, "%ld ranks run on this host and %ld are placed on it", identity->local_size,
-             here);
-  return check_local_rank(seat, identity, mode, messages) ? seat : NULL;
+    tps_refuse(messages, NULL, "%ld ranks run on host %s and %ld are placed on it",
+               identity->local_size, identity->host, here);
+  return check_local_rank(placement, seat, identity, mode, meeting, messages) ? seat : NULL;
 }

@@ -34,10 +34,8 @@ static bool add_seat(struct order *order, const struct tps_visibility *visibilit
     struct tps_text visible;
     tps_text_init(&visible);
     tps_view_describe(view, &visible);
-    tps_warn(visibility->messages,
-             "the placement needs device %s, and this process sees %s; device variables are left "
-             "alone",
-             name, visible.data);
+    tps_refuse(visibility->messages, "; device variables are left alone",
+               "the placement needs device %s, and this process sees %s", name, visible.data);
     tps_text_free(&visible);
     return false;
   }
@@ -49,9 +47,13 @@ static bool add_seat(struct order *order, const struct tps_visibility *visibilit
 static bool add_all_seats(struct order *order, const struct tps_visibility *visibility,
                           const struct tps_view *view) {
   const char *host = visibility->seat->host;
-  size_t seats = tps_placement_count_on(visibility->placement, host);
+  bool renumbered = visibility->locals != NULL;
+  size_t seats =
+      renumbered ? visibility->local_count : tps_placement_count_on(visibility->placement, host);
   for (size_t local_rank = 0; local_rank < seats; local_rank++) {
-    const struct tps_seat *seat = tps_placement_find_local(visibility->placement, host, local_rank);
+    const struct tps_seat *seat =
+        renumbered ? visibility->locals[local_rank]
+                   : tps_placement_find_local(visibility->placement, host, local_rank);
     if (seat == NULL) {
       tps_warn(visibility->messages,
                "the placement has no local rank %zu on host %s; device variables are left alone",

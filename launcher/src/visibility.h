@@ -16,6 +16,8 @@ struct tps_visibility {
   enum tps_ids ids;
   struct tps_environment *environment;
   struct tps_messages *messages;
+  const struct tps_seat *const *locals; /* by local rank of the launcher; NULL: as the placement */
+  size_t local_count;
   const char *variable; /* result: the variable that rules visibility, NULL for unknown vendors */
 };
 

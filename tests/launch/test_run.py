@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
-from toposeat.errors import MissingProgramError, UsageError
+from toposeat.errors import MissingProgramError, ToposeatError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
@@ -132,19 +132,22 @@ def test_a_program_that_no_node_has_fails_with_127(
     assert "cannot start no-such-program: No such file or directory" in err
 
 
-def test_strict_stops_a_job_that_cannot_be_seated(
+def test_a_job_on_other_hosts_than_placed_starts_no_rank(
     mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    placed = place(2, host="elsewhere")
-    record, out, err = run(capfd, mpi, line(mpi, 2, probe), placed, strict=True)
-    assert record.exit_code != 0
-    assert "rank=" not in out
-    assert "is placed on host elsewhere" in err
-    relaxed, out, _ = run(capfd, mpi, line(mpi, 2, probe), placed)
-    assert relaxed.exit_code == 0
-    assert {row["list"] for row in told(out)} == {"-"}
-    assert {seat.verdict for seat in relaxed.seats} == {Verdict.MISMATCH}
-    assert relaxed.seats[0].differences[0] == "started without placement"
+    told: list[str] = []
+    with pytest.raises(ToposeatError, match="no rank was started: 2 of 2 ranks cannot"):
+        run(
+            capfd,
+            mpi,
+            line(mpi, 2, probe),
+            place(2, host="elsewhere"),
+            tell=lambda *lines: told.extend(lines),
+        )
+    assert "rank=" not in capfd.readouterr().out
+    assert told[0] == "Not started: 2 of 2 ranks cannot be seated as placed"
+    assert told[1].startswith("  ranks 0-1: runs on host ")
+    assert told[1].endswith(" and is placed on host elsewhere")
 
 
 SCRIPT = """

@@ -144,7 +144,7 @@ def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path: Path) -> Non
 def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path: Path) -> None:
     nothing = verify(placement(), read_reports(tmp_path))
     assert [each.verdict for each in nothing] == [Verdict.NOT_CHECKED] * 2
-    assert "no rank left a report" in nothing[0].differences[0]
+    assert "its report did not come here" in nothing[0].differences[0]
     write(tmp_path / "rank-0.seat", "report", SEAT)
     missing = verify(placement(), read_reports(tmp_path))[1]
     assert missing.verdict is Verdict.MISMATCH

@@ -80,6 +80,7 @@ class RunCommand(Command):
             strict=args.strict,
             verify=not args.no_verify,
             dry_run=args.dry_run,
+            tell=tell,
         )
         if args.dry_run:
             print_command(record.launched)

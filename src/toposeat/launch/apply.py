@@ -20,13 +20,15 @@ VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
 class ExecOptions:
     """What toposeat-exec is told, beside the placement.
 
-    `report_dir` is where every rank leaves its report, None for no reports.
+    `report_dir` is where every rank leaves its report, None for no reports. With `home`, the words
+    for `--home`, they send it there instead.
     """
 
     visibility: str = "permute"
     strict: bool = False
     dry_run: bool = False
     report_dir: Path | None = None
+    home: str | None = None
     ids: str = "auto"
     memory_policy: str = "preferred"
 
@@ -119,8 +121,11 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
     if kind is LauncherKind.TORCHRUN:
         # torchrun may itself run under mpirun or srun, whose variables would be found first.
         words += ["--local-rank-env", "LOCAL_RANK"]
-    if options.report_dir is not None:
+    if options.home is not None:
+        words += ["--home", options.home]
+    elif options.report_dir is not None:
         words += ["--report", str(options.report_dir.absolute())]
+    if options.report_dir is not None:
         words += ["--probe", str(native_path("lib/libtoposeat_probe.so"))]
     if options.strict:
         words.append("--strict")

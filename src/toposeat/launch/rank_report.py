@@ -74,9 +74,16 @@ def read_reports(folder: Path) -> ReportFolder:
 
 def _read(path: Path, schema: str) -> Mapping[str, tuple[str, ...]] | None:
     data = beginning(path, _MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        return None
-    lines = data.decode("utf-8", "replace").split("\n")
+    return None if len(data) > _MAX_BYTES else _parse(data.decode("utf-8", "replace"), schema)
+
+
+def parse_seat_report(text: str) -> Mapping[str, tuple[str, ...]] | None:
+    """The values by key of what toposeat-exec wrote about a rank, None if it is not whole."""
+    return _parse(text, REPORT_SCHEMA)
+
+
+def _parse(text: str, schema: str) -> Mapping[str, tuple[str, ...]] | None:
+    lines = text.split("\n")
     if lines[0] != schema or lines[-1] != "":
         return None
     values: dict[str, list[str]] = {}

@@ -6,8 +6,8 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,13 @@ from typing import IO
 from toposeat.errors import MissingProgramError
 from toposeat.launch.apply import ExecOptions, placed_command
 from toposeat.launch.child import run_child
+from toposeat.launch.home import Decision, Home, Verdicts
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.rank_report import read_reports
+from toposeat.launch.refusal import refusal_error, refusal_lines
 from toposeat.launch.verification import verify as verify_seats
+from toposeat.model.input_file import read_input
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RealisedSeat, RunRecord
@@ -51,6 +54,7 @@ def run_placed(
     memory_policy: str = "preferred",
     environment: Mapping[str, str] | None = None,
     stdout: IO[bytes] | None = None,
+    tell: Callable[..., None] | None = None,
 ) -> RunRecord:
     """Start `argv` with every rank seated by `placement` and wait for it.
 
@@ -68,6 +72,7 @@ def run_placed(
         memory_policy: preferred, bind or none.
         environment: of the job; this process's own by default.
         stdout: where the job's standard output goes; this process's own by default.
+        tell: called with the lines that say why a job is refused, before its launcher has its say.
 
     Returns:
         The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
@@ -76,6 +81,7 @@ def run_placed(
         UsageError: the line cannot be taken apart, or starts another number of ranks.
         MissingProgramError: the launcher, or a program started without one, does not exist.
         UnavailableError: toposeat-exec is not installed.
+        ToposeatError: a rank of a job of several nodes could not be seated, so that none started.
     """
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
@@ -85,17 +91,30 @@ def run_placed(
     )
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    with _report_folder(line, placement, wanted=verify and not dry_run) as folder:
-        command = placed_command(
-            line,
-            placement,
-            placement_path,
-            replace(options, report_dir=folder),
-            environment=variables,
+    with ExitStack() as stack:
+        folder = home = None
+        if not dry_run and (verify or _is_remote(line, placement)):
+            folder = stack.enter_context(job_folder("run"))
+        if folder is not None and _is_remote(line, placement):
+            home = _home(folder, placement, Path(placement_path), strict=strict, tell=tell)
+            stack.enter_context(home)
+        options = replace(
+            options,
+            report_dir=folder if verify else None,
+            home=None if home is None else home.words,
         )
+        command = placed_command(line, placement, placement_path, options, environment=variables)
         code = 0 if dry_run else run_child(command.argv, variables, stdout=stdout)
         wall_s = time.perf_counter() - clock
-        seats, notes = ((), ()) if folder is None else _verify_folder(placement, folder)
+        if home is not None:
+            home.close()
+            if home.decision is Decision.STOP:
+                raise refusal_error(home.verdicts, placement.ranks)
+        seats, notes = (
+            ((), ())
+            if options.report_dir is None
+            else _verify_folder(placement, options.report_dir, remote=home is not None)
+        )
     return RunRecord(
         command=tuple(argv),
         launched=command.argv,
@@ -129,36 +148,49 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
             )
 
 
-@contextmanager
-def _report_folder(
-    line: LaunchLine, placement: Placement, *, wanted: bool
-) -> Iterator[Path | None]:
-    """A folder that the ranks can write to, for the time of the run.
+def _is_remote(line: LaunchLine, placement: Placement) -> bool:
+    """Whether ranks may start on other hosts: then they are asked before any of them starts."""
+    return line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) or bool(_other_hosts(placement))
 
-    Ranks on other nodes need one on a shared file system: the working directory is the best guess.
-    """
-    if not wanted:
-        yield None
-        return
-    hosts = {seat.host for seat in placement.seats}
-    remote = line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) or hosts - {
-        ANY_HOST,
-        socket.gethostname(),
-    }
-    parent = Path.cwd() if remote and os.access(Path.cwd(), os.W_OK) else None
-    with job_folder("run", parent=parent) as folder:
-        yield folder
+
+def _other_hosts(placement: Placement) -> list[str]:
+    here = {ANY_HOST, socket.gethostname()}
+    return [
+        host for host in dict.fromkeys(seat.host for seat in placement.seats) if host not in here
+    ]
+
+
+def _home(
+    folder: Path,
+    placement: Placement,
+    path: Path,
+    *,
+    strict: bool,
+    tell: Callable[..., None] | None,
+) -> Home:
+    def on_stop(verdicts: Verdicts) -> None:
+        if tell is not None:
+            tell(*refusal_lines(verdicts, placement.ranks))
+
+    return Home(
+        folder,
+        placement=read_input(path),
+        ranks=placement.ranks,
+        hosts=_other_hosts(placement),
+        on_stop=on_stop,
+        strict=strict,
+    )
 
 
 def _verify_folder(
-    placement: Placement, folder: Path
+    placement: Placement, folder: Path, *, remote: bool
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
     reports = read_reports(folder)
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
     remarks = dict.fromkeys(
         note for own in reports.ranks.values() for note in own.seat.get("note", ())
     )
-    return verify_seats(placement, reports), (*notes, *remarks)
+    return verify_seats(placement, reports, remote=remote), (*notes, *remarks)
 
 
 def _recorded(variables: Mapping[str, str]) -> dict[str, str]:

@@ -19,14 +19,18 @@ _NO_CUDA = {
 }
 
 
-def verify(placement: Placement, reports: ReportFolder) -> tuple[RealisedSeat, ...]:
+def verify(
+    placement: Placement, reports: ReportFolder, *, remote: bool = False
+) -> tuple[RealisedSeat, ...]:
     """One verdict per rank of the placement.
+
+    With `remote` reports came over the network, so that one may be missing for that alone.
 
     `AS_PLACED` needs proof from the GPU driver that the rank used its device, and all the rest as
     placed. `MISMATCH` names what differs. Anything else is `NOT_CHECKED`; `differences` then says
     what is not known and why.
     """
-    return tuple(_verify_rank(placement, seat, reports) for seat in placement.seats)
+    return tuple(_verify_rank(placement, seat, reports, remote) for seat in placement.seats)
 
 
 @dataclass
@@ -49,24 +53,24 @@ class _Findings:
         return (*self.mismatches, *self.remarks, *(f"not checked: {each}" for each in self.unknown))
 
 
-def _verify_rank(placement: Placement, seat: Seat, reports: ReportFolder) -> RealisedSeat:
+def _verify_rank(
+    placement: Placement, seat: Seat, reports: ReportFolder, remote: bool
+) -> RealisedSeat:
     own = reports.ranks.get(seat.rank)
     if own is None:
-        return _without_report(seat, any_report=bool(reports.ranks))
+        return _without_report(seat, any_report=bool(reports.ranks) and not remote)
     findings = _Findings()
     final = _final(own)
     if own.value("seated") != "yes":
         findings.mismatches.append("started without placement")
-        findings.mismatches += own.seat.get("warning", ())
+        findings.mismatches += _warnings(own)
     else:
         nearby = _nearby(placement, own, seat)
         _compare_cpus(nearby, own, final, findings)
         _compare_memory(nearby, own, final, findings)
         _compare_nic(nearby, own, findings)
         _compare_device(seat, own, findings)
-        findings.mismatches += [
-            each for each in own.seat.get("warning", ()) if each not in findings.mismatches
-        ]
+        findings.mismatches += [each for each in _warnings(own) if each not in findings.mismatches]
     return RealisedSeat(
         rank=seat.rank,
         host=own.value("host") or "",
@@ -82,11 +86,15 @@ def _verify_rank(placement: Placement, seat: Seat, reports: ReportFolder) -> Rea
     )
 
 
+def _warnings(own: RankReports) -> list[str]:
+    return [*own.seat.get("refusal", ()), *own.seat.get("warning", ())]
+
+
 def _without_report(seat: Seat, *, any_report: bool) -> RealisedSeat:
     if any_report:
         text = "this rank left no report, others did: it was not started through toposeat-exec"
         return RealisedSeat(rank=seat.rank, verdict=Verdict.MISMATCH, differences=(text,))
-    text = "not checked: no rank left a report where this process can read it"
+    text = "not checked: its report did not come here"
     return RealisedSeat(rank=seat.rank, verdict=Verdict.NOT_CHECKED, differences=(text,))
 
 

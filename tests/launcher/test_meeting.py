@@ -1,0 +1,175 @@
+"""The ranks of a node meet, and start together or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.support import Exec, Outcome, placement_text, seat_line
+from toposeat.launch.home import Decision, Home
+from toposeat.launch.refusal import refusal_lines
+
+FOUR = placement_text([seat_line(rank, 3 - rank) for rank in range(4)])
+NOWHERE = "9:" + "0" * 32 + ":127.0.0.1"  # nobody listens at the port of `discard`
+
+
+def job(rank: int, local_rank: int | None = None, **variables: str) -> dict[str, str]:
+    own = rank if local_rank is None else local_rank
+    fixed = {"PMI_RANK": rank, "PMI_SIZE": 4, "MPI_LOCALRANKID": own, "MPI_LOCALNRANKS": 4}
+    return {**{name: str(value) for name, value in fixed.items()}, **variables}
+
+
+def start(
+    launcher: Exec, words: Sequence[str | Path], ranks: Sequence[Mapping[str, str]]
+) -> list[subprocess.Popen[bytes]]:
+    path = {"PATH": os.environ["PATH"]}
+    return [
+        subprocess.Popen(
+            [str(launcher.program), *map(str, words)],
+            env={**path, **own},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for own in ranks
+    ]
+
+
+def wait(children: Sequence[subprocess.Popen[bytes]]) -> list[Outcome]:
+    done = []
+    for child in children:
+        out, err = child.communicate(timeout=60)
+        done.append(Outcome(child.returncode, out.decode(), err.decode()))
+    return done
+
+
+def meet(
+    launcher: Exec,
+    folder: Path,
+    ranks: Sequence[Mapping[str, str]],
+    *options: str,
+    text: str = FOUR,
+) -> tuple[list[Outcome], Home]:
+    """Start ranks whose placement is at home only."""
+    with Home(folder, placement=text.encode(), ranks=4) as home:
+        words = ["-m", "/no/such.place", "--home", home.words, *options, "env", "-0"]
+        done = wait(start(launcher, words, ranks))
+    return done, home
+
+
+def test_four_ranks_get_their_seats_from_home_and_report_there(
+    launcher: Exec, tmp_path: Path, probe_library: Path
+) -> None:
+    done, home = meet(launcher, tmp_path, [job(i) for i in range(4)], "--probe", str(probe_library))
+    assert [each.code for each in done] == [0] * 4, done
+    assert {each.variables["CUDA_VISIBLE_DEVICES"] for each in done} == {"3,2,1,0"}
+    assert {each.stderr for each in done} == {""}
+    assert home.decision is Decision.GO
+    names = {path.name.split("-")[1] for path in tmp_path.glob("rank-*.probe")}
+    assert names == {"0", "1", "2", "3"}
+    assert {path.name for path in tmp_path.glob("*.seat")} == {f"rank-{i}.seat" for i in range(4)}
+
+
+def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    ranks = [job(rank, local) for rank, local in enumerate([2, 0, 3, 1])]
+    done, _ = meet(launcher, tmp_path, ranks)
+    assert [each.code for each in done] == [0] * 4, done
+    lists = {each.variables["CUDA_VISIBLE_DEVICES"] for each in done}
+    # local rank 0 is rank 1, on device 2; local rank 1 is rank 3, on device 0; and so on
+    assert lists == {"2,0,3,1"}
+
+
+def test_local_ranks_that_nobody_tells_are_counted(launcher: Exec, tmp_path: Path) -> None:
+    ranks = [{"PMIX_RANK": str(i), "PMI_SIZE": "4"} for i in range(4)]
+    done, _ = meet(launcher, tmp_path, ranks)
+    assert [each.code for each in done] == [0] * 4, done
+    report = launcher.run("true").report(tmp_path, 2)
+    assert report["local_rank"] == ["2"]
+    assert report["local_rank_source"] == ["meeting the other ranks of the node"]
+
+
+def test_one_rank_that_misses_its_device_keeps_all_from_starting(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    ranks = [job(i) for i in range(3)] + [job(3, CUDA_VISIBLE_DEVICES="1,2,3")]
+    done, home = meet(launcher, tmp_path, ranks, "--visibility", "mask")
+    assert [each.code for each in done] == [125] * 4
+    assert {each.stdout + each.stderr for each in done} == {""}
+    assert refusal_lines(home.verdicts, 4) == [
+        "Not started: 1 of 4 ranks cannot be seated as placed",
+        "  rank 3: the placement needs device 0000:1a:00.0, and this process sees"
+        " 0000:3d:00.0, 0000:88:00.0, 0000:b1:00.0 only",
+    ]
+
+
+def test_what_is_left_out_is_refused_only_if_strict(launcher: Exec, tmp_path: Path) -> None:
+    text = placement_text([seat_line(i, i, cpus="4000") for i in range(4)])
+    ranks = [job(i) for i in range(4)]
+    done, _ = meet(launcher, tmp_path, ranks, text=text)
+    assert [each.code for each in done] == [0] * 4
+    assert {each.stderr for each in done} == {""}
+    done, home = meet(launcher, tmp_path, ranks, "--strict", text=text)
+    assert [each.code for each in done] == [125] * 4
+    assert "CPUs 4000 are not among those" in refusal_lines(home.verdicts, 4)[1]
+
+
+def test_without_home_the_ranks_of_a_node_agree_among_themselves(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    words = ["-m", launcher.place(FOUR), "--home", NOWHERE]
+    done = wait(start(launcher, [*words, "env", "-0"], [job(i) for i in range(4)]))
+    assert [each.code for each in done] == [0] * 4, done
+    assert {each.variables["CUDA_VISIBLE_DEVICES"] for each in done} == {"3,2,1,0"}
+    assert sorted(each.stderr.count("cannot be reached") for each in done) == [0, 0, 0, 1]
+    bad = [job(i) for i in range(3)] + [job(3, CUDA_VISIBLE_DEVICES="1,2,3")]
+    done = wait(start(launcher, [*words, "--visibility", "mask", "true"], bad))
+    assert [each.code for each in done] == [125] * 4
+    assert sum("the placement needs device" in each.stderr for each in done) == 1
+    done = wait(start(launcher, [*words, "--strict", "true"], [job(i) for i in range(4)]))
+    assert [each.code for each in done] == [125] * 4
+
+
+def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:  # one never comes
+        words = ["-m", "/no/such.place", "--home", home.words, "true"]
+        children = start(launcher, words, [job(i) for i in range(4)])
+        deadline = time.monotonic() + 20
+        while len(list(tmp_path.glob("*.seat"))) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        for child in children[:2]:  # perhaps the one that speaks for all
+            child.send_signal(signal.SIGKILL)
+        begun = time.monotonic()
+        wait(children)
+        assert time.monotonic() - begun < 30
+
+
+def test_home_that_ends_leaves_the_decision_to_the_node(launcher: Exec, tmp_path: Path) -> None:
+    with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:
+        words = ["-m", "/no/such.place", "--home", home.words, "true"]
+        children = start(launcher, words, [job(i) for i in range(4)])
+        deadline = time.monotonic() + 20
+        while len(list(tmp_path.glob("*.seat"))) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    done = wait(children)
+    assert [each.code for each in done] == [0] * 4
+    assert sum("cannot be reached" in each.stderr for each in done) == 1
+
+
+@pytest.mark.parametrize("words", ["x", "1:", "99999:a:127.0.0.1", "1::127.0.0.1", "5:a:b,,c:d,"])
+def test_words_that_lead_nowhere_are_no_home(launcher: Exec, words: str) -> None:
+    text = placement_text([seat_line(0, 2)])
+    alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"}
+    done = launcher.run("-m", launcher.place(text), "--home", words, "env", "-0", env=alone)
+    assert done.variables["CUDA_VISIBLE_DEVICES"] == "2,0,1,3"
+    assert done.stderr.count("cannot be reached") == 1
