@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toposeat import launch, mapping, topology
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
+from toposeat.model.nic_roles import nics_left_out
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -59,10 +60,22 @@ def placement_of(
         "predicted_s_default": f"{result.default.predicted_s:.6g}",
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
         **_range_of(result.premises),
+        **_nics_left_out(machine),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     placement = mapping.seat_ranks(machine, traffic.ranks, result.device_of_rank, metadata=metadata)
     return launch.with_visibility(placement, traffic.device_choice)
+
+
+def _nics_left_out(machine: Topology) -> dict[str, str]:
+    """Metadata of the placement about NICs that no rank is told to use."""
+    left_out = nics_left_out(machine)
+    named = [
+        f"{nic.name or nic.id} ({left_out[nic.id].why})"
+        for nic in machine.nics
+        if nic.id in left_out
+    ]
+    return {"nics_left_out": ", ".join(named)} if named else {}
 
 
 def _range_of(premises: Premises | None) -> dict[str, str]:

@@ -137,13 +137,50 @@ def test_affinity_that_contradicts(dgx: Topology) -> None:
     assert finding.subject == "D0-D1"
 
 
-def test_nics(dgx: Topology) -> None:
-    down = replace(dgx, nics=(replace(dgx.nics[0], active=False), *dgx.nics[1:]))
-    assert of_code(down, "nic-down")[0].subject == "mlx5_0"
-    fast = Quantity(25e9)
-    fast_nic = replace(dgx.nics[1], bytes_per_s=fast, pcie=HEALTHY)
-    choked = replace(dgx, nics=(dgx.nics[0], fast_nic, *dgx.nics[2:]))
-    assert of_code(choked, "nic-throttled")[0].subject == "mlx5_1"
+def with_nics(machine: Topology, **changes: object) -> Topology:
+    """The machine with members of some NICs changed, by the NIC's name."""
+    nics = (replace(nic, **changes.get(nic.name, {})) for nic in machine.nics)  # type: ignore[arg-type]
+    return replace(machine, nics=tuple(nics))
+
+
+def test_nics_that_are_of_no_use(dgx: Topology) -> None:
+    down = with_nics(dgx, mlx5_0={"active": False})
+    (finding,) = of_code(down, "nic-down")
+    assert (finding.severity, finding.subject) == (Severity.DOUBT, "mlx5_0")
+    assert finding.detail == "1 of 4 NICs have no active port: no rank uses them"
+    slow = with_nics(dgx, mlx5_3={"bytes_per_s": Quantity(3.125e9)})
+    (finding,) = of_code(slow, "nic-slow")
+    assert (finding.severity, finding.subject) == (Severity.DOUBT, "mlx5_3")
+    assert finding.detail == "3.12 GB/s, its siblings have 12.5: no rank uses it"
+    extra = replace(dgx.nics[0], id="extra", index=4, name="mlx5_bond_0")
+    (finding,) = of_code(replace(dgx, nics=(*dgx.nics, extra)), "nic-other-network")
+    assert (finding.severity, finding.subject) == (Severity.INFO, "mlx5_bond_0")
+    assert "mlx5_0 is beside a GPU, and named otherwise" in finding.detail
+
+
+def test_nics_that_carry_less_than_they_could(dgx: Topology) -> None:
+    choked = with_nics(dgx, mlx5_1={"bytes_per_s": Quantity(25e9), "pcie": HEALTHY})
+    (finding,) = of_code(choked, "nic-throttled")
+    assert finding.subject == "mlx5_1"
+    assert "ports of 25 GB/s behind a PCIe link of about 12 GB/s" in finding.detail
+
+
+def test_gpus_that_share_a_nic_while_another_idles(dgx: Topology) -> None:
+    """Two more GPUs come to mlx5_0 when every way to mlx5_1 is as far as across the socket."""
+    ids = {nic.name: nic.id for nic in dgx.nics}
+
+    def change(route: Route) -> Route:
+        away = route.target == ids["mlx5_1"]
+        return replace(route, path_class=PathClass.SYS) if away else route
+
+    (finding,) = of_code(with_routes(dgx, change), "nic-shared")
+    assert (finding.severity, finding.subject) == (Severity.DOUBT, "D0, D1, D2, D3")
+    assert finding.detail == "4 GPUs share mlx5_0 (3.12 GB/s each); nearest to none: mlx5_1"
+    parts = with_devices(dgx, lambda d: replace(d, parent="board"))
+    assert of_code(with_routes(parts, change), "nic-shared") == []  # of one GPU
+
+
+def test_nics_of_another_socket(dgx: Topology) -> None:
     near_one = {n.id for n in dgx.nics[:2]}
     far = with_routes(
         dgx,
@@ -156,6 +193,10 @@ def test_nics(dgx: Topology) -> None:
     far = replace(far, nics=tuple(replace(n, numa_node=None) for n in far.nics))
     (finding,) = of_code(far, "nic-far")
     assert finding.subject == "D4, D5, D6, D7"
+    assert "the nearest NIC of 4 of 8 devices is on another socket: mlx5_" in finding.detail
+    assert finding.detail.endswith("GB/s")
+    gone = with_nics(dgx, mlx5_2={"active": False}, mlx5_3={"active": False})
+    assert of_code(gone, "nic-far")[0].subject == "D4, D5, D6, D7"  # what is down is not near
 
 
 def test_measured_outliers(dgx: Topology) -> None:

@@ -13,7 +13,8 @@ from toposeat.topology.health.device_checks import (
     partitions,
     unequal_lanes,
 )
-from toposeat.topology.health.host_checks import affinity, hidden_devices, nics, uneven_nodes
+from toposeat.topology.health.host_checks import affinity, hidden_devices, uneven_nodes
+from toposeat.topology.health.nic_checks import nics
 from toposeat.topology.health.pair_checks import (
     directions,
     information,

@@ -1,4 +1,4 @@
-"""Checks of devices against their host: hidden GPUs, affinity, NUMA nodes, NICs."""
+"""Checks of devices against their host: hidden GPUs, affinity, NUMA nodes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Iterator
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.health import Finding, Severity
-from toposeat.model.topology import Device, Nic, PathClass, Topology
-from toposeat.topology import constants as k
-from toposeat.topology.health.pairs import NEARNESS, Pairs, few
+from toposeat.model.topology import Device, PathClass, Topology
+from toposeat.topology.health.pairs import Pairs, few
 
 UNHIDE = (
     "ask the job for all GPUs of the node (Slurm: --gpus-per-node=N --gpu-bind=none); containers:"
     " --gpus all, or --device /dev/kfd --device /dev/dri"
 )
-_NEAR = frozenset(NEARNESS[: NEARNESS.index(PathClass.NODE) + 1])
 _BELOW_BRIDGE = frozenset({PathClass.PIX, PathClass.PXB})
-_NIC_SHARE = 0.9  # of the ports' rate that PCIe must carry
 
 
 def hidden_devices(topology: Topology, _: Pairs) -> Iterator[Finding]:
@@ -92,60 +89,3 @@ def uneven_nodes(topology: Topology, _: Pairs) -> Iterator[Finding]:
                 subject=host if len(by_host) > 1 else "",
                 detail=f"devices are spread unevenly over memory nodes: {counts}",
             )
-
-
-def nics(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
-    """NICs that are down, slower than their ports, or far from the devices they serve."""
-    down = [nic.name or nic.id for nic in topology.nics if nic.active is False]
-    if down:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="nic-down",
-            subject=few(down),
-            detail="no port is active",
-            hint="plug it in, or keep it out of UCX_NET_DEVICES and NCCL_IB_HCA",
-        )
-    for nic in topology.nics:
-        yield from _throttled(nic)
-    far = [pairs.name[d.id] for d in topology.devices if _nic_is_far(topology, d)]
-    if far:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="nic-far",
-            subject=few(far),
-            detail=f"the nearest NIC of {len(far)} of {len(topology.devices)} devices is on another"
-            " socket",
-            hint="ranks that talk most over the network belong on the devices near NICs",
-        )
-
-
-def _throttled(nic: Nic) -> Iterator[Finding]:
-    state = nic.pcie
-    if nic.bytes_per_s is None or state is None or state.generation is None or state.width is None:
-        return
-    carried = k.pcie_bytes_per_s(state.generation, state.width)
-    if carried < _NIC_SHARE * nic.bytes_per_s.value:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="nic-throttled",
-            subject=nic.name or nic.id,
-            detail=f"ports of {nic.bytes_per_s.value / 1e9:.3g} GB/s behind a PCIe link of about"
-            f" {carried / 1e9:.3g} GB/s (generation {state.generation}, {state.width} lanes)",
-            hint="put it into a wider or faster slot",
-        )
-
-
-def _nic_is_far(topology: Topology, device: Device) -> bool:
-    """Whether every NIC whose route is known is beyond the socket's link, for this device only."""
-    routes = [
-        (nic, route)
-        for nic in topology.nics
-        if (route := topology.route_of_pair.get((device.id, nic.id))) is not None
-    ]
-    if not routes or any(route.path_class is PathClass.UNKNOWN for _, route in routes):
-        return False
-    return not any(
-        route.path_class in _NEAR
-        or (nic.numa_node is not None and nic.numa_node == device.numa_node)
-        for nic, route in routes
-    )
