@@ -22,7 +22,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "wheel"
-CHECKED = ("core/src", "interposer", "build/wheel/interposer", "launcher", "emulator", "devcopy")
+CHECKED = (
+    "core/src",
+    "interposer",
+    "reorder",
+    "build/wheel/interposer",
+    "launcher",
+    "emulator",
+    "devcopy",
+)
 OTHER_ABIS = ("toposeat_mpich.dir", "toposeat_abi.dir")
 ANALYZER = "--checks=-clang-analyzer-*"
 # Programs that an MPI's own compiler makes, which CMake does not know.

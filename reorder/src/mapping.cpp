@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "mapping.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tiles.hpp"
+#include "toposeat/large/map_large.hpp"
+
+namespace toposeat::reorder {
+namespace {
+
+constexpr std::size_t most_nodes = 2048;         // the core has a matrix of nodes
+constexpr std::size_t most_searched = 1U << 16U; // ranks; beyond, only tiles are tried
+constexpr double budget_s =
+    10; // never reached within these limits: the answer must not depend on it
+constexpr double tolerance = 1e-9;
+
+/// Node of each process, numbered by first appearance, and how many processes each holds.
+struct Nodes {
+  Nodes(int ranks, const int *labels) {
+    std::unordered_map<int, std::uint32_t> number;
+    for (int p = 0; p < ranks; ++p) {
+      const auto [at, added] =
+          number.try_emplace(labels[p], static_cast<std::uint32_t>(sizes.size()));
+      if (added)
+        sizes.push_back(0);
+      of_process.push_back(at->second);
+      ++sizes[at->second];
+    }
+  }
+
+  [[nodiscard]] bool uniform() const {
+    return std::ranges::all_of(sizes, [&](std::uint32_t size) { return size == sizes.front(); });
+  }
+
+  std::vector<std::uint32_t> of_process;
+  std::vector<std::uint32_t> sizes;
+};
+
+/// Node of each role.
+using Blocks = std::vector<std::uint32_t>;
+
+double between(const RankTraffic &traffic, const Blocks &node_of_role) {
+  double sum = 0;
+  for (const Flow &flow : traffic.flows)
+    sum += node_of_role[flow.source] != node_of_role[flow.target] ? flow.bytes : 0;
+  return sum;
+}
+
+double total(const RankTraffic &traffic) {
+  double sum = 0;
+  for (const Flow &flow : traffic.flows)
+    sum += flow.bytes;
+  return sum;
+}
+
+/// One flow for each pair, nothing for a vertex to itself.
+RankTraffic merged(int ranks, std::vector<Flow> flows) {
+  std::erase_if(flows,
+                [](const Flow &flow) { return flow.source == flow.target || flow.bytes <= 0; });
+  std::ranges::sort(flows, {},
+                    [](const Flow &flow) { return std::pair(flow.source, flow.target); });
+  RankTraffic traffic;
+  traffic.ranks = static_cast<std::uint32_t>(ranks);
+  for (const Flow &flow : flows) {
+    if (!traffic.flows.empty() && traffic.flows.back().source == flow.source &&
+        traffic.flows.back().target == flow.target)
+      traffic.flows.back().bytes += flow.bytes;
+    else
+      traffic.flows.push_back(flow);
+  }
+  return traffic;
+}
+
+RankTraffic traffic_of(int ranks, const tpr_edges &edges) {
+  std::vector<Flow> flows;
+  flows.reserve(edges.count);
+  for (std::size_t e = 0; e < edges.count; ++e)
+    flows.push_back({static_cast<std::uint32_t>(edges.sources[e]),
+                     static_cast<std::uint32_t>(edges.targets[e]),
+                     edges.weights != nullptr ? edges.weights[e] : 1.0, 1});
+  return merged(ranks, std::move(flows));
+}
+
+/// The core's multilevel mapping, on slots numbered node by node.
+Blocks searched(const Nodes &nodes, const RankTraffic &traffic) {
+  const std::size_t count = nodes.sizes.size();
+  std::vector<std::vector<double>> within;
+  std::vector<std::uint32_t> next(count); // slot for the next process of each node
+  Blocks node_of_slot;
+  for (std::uint32_t k = 0; k < count; ++k) {
+    within.emplace_back(std::size_t{nodes.sizes[k]} * nodes.sizes[k], 0.0);
+    next[k] = static_cast<std::uint32_t>(node_of_slot.size());
+    node_of_slot.insert(node_of_slot.end(), nodes.sizes[k], k);
+  }
+  std::vector<double> apart(count * count, 1.0);
+  for (std::size_t k = 0; k < count; ++k)
+    apart[k * count + k] = 0;
+  Assignment home; // role p is process p
+  for (const std::uint32_t node : nodes.of_process)
+    home.push_back(next[node]++);
+  const LargeMachine machine = GroupedMachine(std::move(within), std::move(apart));
+  const LargeAnswer answer = map_large({.traffic = traffic,
+                                        .machine = machine,
+                                        .objective = LargeObjective::cost,
+                                        .method = LargeMethod::multilevel,
+                                        .budget_s = budget_s,
+                                        .seed = 1,
+                                        .given = {std::move(home)},
+                                        .progress = {}});
+  Blocks blocks;
+  for (const std::uint32_t slot : answer.slot_of_rank)
+    blocks.push_back(node_of_slot[slot]);
+  return blocks;
+}
+
+/// Blocks of one size are alike: each gets the node that most of its roles are on already.
+Blocks with_least_movement(const Nodes &nodes, const Blocks &blocks) {
+  const std::size_t count = nodes.sizes.size();
+  std::unordered_map<std::uint64_t, std::int64_t> shared;
+  for (std::size_t role = 0; role < blocks.size(); ++role)
+    ++shared[std::uint64_t{blocks[role]} * count + nodes.of_process[role]];
+  std::vector<std::tuple<std::int64_t, std::uint64_t, std::uint64_t>> pairs;
+  for (const auto &[pair, roles] : shared)
+    pairs.emplace_back(-roles, pair / count, pair % count);
+  std::ranges::sort(pairs);
+  std::vector<std::uint64_t> node_of_block(count, count);
+  std::vector<bool> taken(count, false);
+  const auto give = [&](std::uint64_t block, std::uint64_t node) {
+    if (node_of_block[block] != count || taken[node] || nodes.sizes[block] != nodes.sizes[node])
+      return false;
+    node_of_block[block] = node;
+    taken[node] = true;
+    return true;
+  };
+  for (const auto &[roles, block, node] : pairs)
+    give(block, node);
+  std::unordered_map<std::uint32_t, std::uint64_t> begin; // by size: nodes before it are taken
+  for (std::uint64_t block = 0; block < count; ++block) {
+    std::uint64_t &node = begin[nodes.sizes[block]];
+    while (node_of_block[block] == count && !give(block, node))
+      ++node;
+  }
+  Blocks moved;
+  for (const std::uint32_t block : blocks)
+    moved.push_back(static_cast<std::uint32_t>(node_of_block[block]));
+  return moved;
+}
+
+/// Roles of a node, in rising order, for its processes, in rising order.
+void seat(const Nodes &nodes, const Blocks &node_of_role, int *new_rank) {
+  std::vector<std::vector<int>> roles(nodes.sizes.size());
+  for (std::size_t role = node_of_role.size(); role-- > 0;)
+    roles[node_of_role[role]].push_back(static_cast<int>(role));
+  for (std::size_t process = 0; process < nodes.of_process.size(); ++process) {
+    std::vector<int> &left = roles[nodes.of_process[process]];
+    new_rank[process] = left.back();
+    left.pop_back();
+  }
+}
+
+/// The best of the candidates, the first of equals; the default if none is better.
+tpr_answer best_of(const Nodes &nodes, const RankTraffic &traffic,
+                   const std::vector<Blocks> &candidates, int *new_rank, tpr_links *links) {
+  links->all = total(traffic);
+  links->before = links->after = between(traffic, nodes.of_process);
+  const Blocks *best = nullptr;
+  for (const Blocks &candidate : candidates) {
+    const double here = between(traffic, candidate);
+    if (here < links->after - tolerance * links->all) {
+      links->after = here;
+      best = &candidate;
+    }
+  }
+  std::iota(new_rank, new_rank + nodes.of_process.size(), 0);
+  if (best == nullptr)
+    return TPR_KEPT;
+  seat(nodes, with_least_movement(nodes, *best), new_rank);
+  return TPR_MOVED;
+}
+
+bool searchable(const Nodes &nodes) {
+  return nodes.sizes.size() <= most_nodes && nodes.of_process.size() <= most_searched;
+}
+
+} // namespace
+} // namespace toposeat::reorder
+
+using namespace toposeat::reorder;
+
+enum tpr_answer tpr__map_grid(int ranks, const int *node, const struct tpr_grid *grid,
+                              int *new_rank, struct tpr_links *links) {
+  try {
+    const Nodes nodes(ranks, node);
+    *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0};
+    const Grid shape(*grid);
+    const toposeat::RankTraffic traffic = merged(ranks, shape.links());
+    std::vector<Blocks> candidates;
+    if (nodes.uniform()) {
+      Blocks tiles = shape.best_tiles(nodes.sizes.front());
+      if (!tiles.empty())
+        candidates.push_back(std::move(tiles));
+    }
+    if (searchable(nodes))
+      candidates.push_back(searched(nodes, traffic));
+    return best_of(nodes, traffic, candidates, new_rank, links);
+  } catch (const std::exception &) {
+    return TPR_FAILED;
+  }
+}
+
+enum tpr_answer tpr__map_graph(int ranks, const int *node, const struct tpr_edges *edges,
+                               int *new_rank, struct tpr_links *links) {
+  try {
+    const Nodes nodes(ranks, node);
+    *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0};
+    const toposeat::RankTraffic traffic = traffic_of(ranks, *edges);
+    if (!searchable(nodes))
+      return TPR_FAILED;
+    return best_of(nodes, traffic, {searched(nodes, traffic)}, new_rank, links);
+  } catch (const std::exception &) {
+    return TPR_FAILED;
+  }
+}

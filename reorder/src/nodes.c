@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "nodes.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SWITCH_VARIABLE "TOPOSEAT_REORDER"
+/* For tests on one machine: the node of each world rank, numbers with commas between them. */
+#define PRETENDED_VARIABLE "TOPOSEAT_REORDER_NODES"
+
+static int *node_of_world; /* by world rank; NULL: not known */
+static int world_size;
+
+void tpr__warn(bool *said, const char *format, ...) {
+  if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED))
+    return;
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "toposeat: reorder: %s\n", text);
+}
+
+static bool switched_off(void) {
+  const char *text = getenv(SWITCH_VARIABLE);
+  return text != NULL && strcmp(text, "0") == 0;
+}
+
+/* The number of this world rank in the list; -1: there is no list, or no number at that place. */
+static int pretended_node(int rank) {
+  const char *text = getenv(PRETENDED_VARIABLE);
+  for (int i = 0; text != NULL && i < rank; ++i) {
+    text = strchr(text, ',');
+    text = text != NULL ? text + 1 : NULL;
+  }
+  char *end = NULL;
+  long number = text != NULL ? strtol(text, &end, 10) : -1;
+  return number >= 0 && number <= INT_MAX && end != text ? (int)number : -1;
+}
+
+/* A node's number is the world rank of its first process. -1: MPI did not say. */
+static int own_node(int rank) {
+  tpr_word node = 0;
+  int number = pretended_node(rank);
+  if (number >= 0)
+    return number;
+  number = rank;
+  if (tpr__mpi.Comm_split_type(tpr__abi.comm_world, tpr__abi.comm_type_shared, rank,
+                               tpr__abi.info_null, &node) != TPR_SUCCESS)
+    return -1;
+  if (tpr__mpi.Bcast(&number, 1, tpr__abi.type_int, 0, node) != TPR_SUCCESS)
+    number = -1;
+  tpr__mpi.Comm_free(&node);
+  return number;
+}
+
+void tpr__nodes_forget(void) { __atomic_store_n(&node_of_world, NULL, __ATOMIC_RELEASE); }
+
+bool tpr__nodes_known(void) { return __atomic_load_n(&node_of_world, __ATOMIC_ACQUIRE) != NULL; }
+
+void tpr__nodes_learn(void) {
+  static bool said;
+  const char *why = NULL;
+  int rank = 0;
+  int least = 0;
+  if (switched_off())
+    return;
+  if (!tpr__find_mpi(&why)) {
+    tpr__warn(&said, "%s: communicators are as the MPI makes them", why);
+    return;
+  }
+  tpr_word world = tpr__abi.comm_world;
+  if (tpr__mpi.Comm_rank(world, &rank) != TPR_SUCCESS ||
+      tpr__mpi.Comm_size(world, &world_size) != TPR_SUCCESS || world_size < 2)
+    return;
+  int own = own_node(rank);
+  int *all = malloc(sizeof *all * (size_t)world_size);
+  int good = own >= 0 && all != NULL && pthread_atfork(NULL, NULL, tpr__nodes_forget) == 0;
+  bool agreed = tpr__mpi.Allreduce(&good, &least, 1, tpr__abi.type_int, tpr__abi.op_min, world) ==
+                    TPR_SUCCESS &&
+                least == 1;
+  if (agreed && tpr__mpi.Allgather(&own, 1, tpr__abi.type_int, all, 1, tpr__abi.type_int, world) ==
+                    TPR_SUCCESS) {
+    __atomic_store_n(&node_of_world, all, __ATOMIC_RELEASE); /* as long as the process lives */
+    return;
+  }
+  free(all);
+  if (rank == 0)
+    tpr__warn(&said,
+              "the nodes of the ranks are not known: communicators are as the MPI makes them");
+}
+
+/* The members of `comm` as ranks of the world; NULL: no memory, or MPI failed. */
+static int *world_ranks(tpr_word comm, int size) {
+  tpr_word own = 0;
+  tpr_word world = 0;
+  int *from = malloc(sizeof *from * (size_t)size);
+  int *to = malloc(sizeof *to * (size_t)size);
+  bool done = false;
+  for (int i = 0; from != NULL && i < size; ++i)
+    from[i] = i;
+  if (from != NULL && to != NULL && tpr__mpi.Comm_group(comm, &own) == TPR_SUCCESS) {
+    if (tpr__mpi.Comm_group(tpr__abi.comm_world, &world) == TPR_SUCCESS) {
+      done = tpr__mpi.Group_translate_ranks(own, size, from, world, to) == TPR_SUCCESS;
+      tpr__mpi.Group_free(&world);
+    }
+    tpr__mpi.Group_free(&own);
+  }
+  free(from);
+  if (!done) {
+    free(to);
+    return NULL;
+  }
+  return to;
+}
+
+int *tpr__nodes_of(tpr_word comm, int size) {
+  const int *known = __atomic_load_n(&node_of_world, __ATOMIC_ACQUIRE);
+  int *node = known != NULL ? world_ranks(comm, size) : NULL;
+  if (node == NULL)
+    return NULL;
+  for (int i = 0; i < size; ++i) {
+    if (node[i] < 0 || node[i] >= world_size) {
+      free(node);
+      return NULL;
+    }
+    node[i] = known[node[i]];
+  }
+  return node;
+}

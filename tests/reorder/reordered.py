@@ -1,0 +1,55 @@
+"""Running test programs with the reordering library, on nodes that are only pretended."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.support.mpi import MpiToolchain
+from toposeat.installed import native_path
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+LIBRARY = "lib/libtoposeat_reorder.so"
+_TIMEOUT_S = 300
+
+
+def run_reordered(
+    mpi: MpiToolchain,
+    nodes: Sequence[int],
+    program: Sequence[str | Path],
+    *,
+    preload: Sequence[Path] = (),
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run `program` with a rank for each of `nodes`, on the node of that number.
+
+    Args:
+        mpi: what starts it.
+        nodes: the node of each rank.
+        program: the command.
+        preload: libraries behind the reordering one.
+        variables: more of the ranks' environment.
+    """
+    env = shutil.which("env")
+    assert env is not None
+    libraries = ":".join(str(path) for path in (native_path(LIBRARY), *preload))
+    made = {
+        "TOPOSEAT_REORDER_NODES": ",".join(map(str, nodes)),
+        "LD_PRELOAD": libraries,
+        **(variables or {}),
+    }
+    return subprocess.run(
+        [
+            *(str(mpi.mpirun), *mpi.run_flags, "-n", str(len(nodes)), env),
+            *(f"{name}={value}" for name, value in made.items()),
+            *map(str, program),
+        ],
+        env=dict(mpi.env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )

@@ -1,0 +1,109 @@
+"""With reorder = 1 every role keeps its neighbours, weights and bytes, on every MPI."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
+from tests.support.interposed import compile_c
+from tests.support.mpi import ALL_MPI_NAMES, FEW_MPI_NAMES, MpiToolchain
+from toposeat.installed import native_path
+
+pytestmark = pytest.mark.mpi
+
+EQUAL = (0, 0, 1, 1, 2, 2)
+UNEQUAL = (0, 1, 1, 2, 1, 0)
+
+
+def _tallies(text: str) -> dict[str, list[int]]:
+    """Cases, moved ones, links between nodes before and after, of each kind of topology."""
+    lines = [line.split() for line in text.splitlines()]
+    return {line[0]: [int(line[at]) for at in (1, 3, 5, 7)] for line in lines}
+
+
+def _check_random(mpi: MpiToolchain, build_dir: Path, cases: int, nodes: tuple[int, ...]) -> None:
+    """The program itself compares neighbours, weights, bytes and whatever MPI promises."""
+    program = compile_c(mpi, PROGRAMS / "random_topologies.c", build_dir)
+    listed = ",".join(map(str, nodes))
+    done = run_reordered(mpi, nodes, [program, str(cases), str(cases), listed])
+    assert done.returncode == 0, done.stdout + done.stderr
+    tallies = _tallies(done.stdout)
+    assert sum(tally[0] for tally in tallies.values()) == cases
+    for kind, (made, moved, before, after) in tallies.items():
+        assert moved > 0, kind
+        assert moved <= made
+        assert after < before
+    assert len(done.stderr.splitlines()) <= 8 * len(nodes)  # no rank says more than eight lines
+
+
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_250_on_equal_nodes(mpi: MpiToolchain, build_dir: Path) -> None:
+    _check_random(mpi, build_dir, 250, EQUAL)
+
+
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_250_on_unequal_nodes(mpi: MpiToolchain, build_dir: Path) -> None:
+    _check_random(mpi, build_dir, 250, UNEQUAL)
+
+
+@pytest.mark.parametrize("mpi", sorted({*ALL_MPI_NAMES} - {*FEW_MPI_NAMES}), indirect=True)
+def test_other_mpis(mpi: MpiToolchain, build_dir: Path) -> None:
+    _check_random(mpi, build_dir, 60, (0, 1, 0, 1))
+
+
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_switched_off_by_its_variable(mpi: MpiToolchain, build_dir: Path) -> None:
+    program = compile_c(mpi, PROGRAMS / "random_topologies.c", build_dir)
+    off = {"TOPOSEAT_REORDER": "0"}
+    done = run_reordered(mpi, (0, 1, 0, 1), [program, "20", "1", "0,1,0,1"], variables=off)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(tally[1] == 0 for tally in _tallies(done.stdout).values())
+    assert "toposeat" not in done.stderr
+
+
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_mistakes_are_the_mpis_to_refuse(mpi: MpiToolchain, build_dir: Path) -> None:
+    program = compile_c(mpi, PROGRAMS / "mistakes.c", build_dir)
+    reordered = run_reordered(mpi, (0, 1, 0, 1), [program])
+    plain = run_reordered(mpi, (0, 1, 0, 1), [program], variables={"LD_PRELOAD": ""})
+    assert plain.returncode == 0, plain.stdout + plain.stderr
+    assert reordered.stdout == plain.stdout
+    assert reordered.returncode == 0, reordered.stderr
+    assert "toposeat" not in reordered.stderr
+
+
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_mpi4py(mpi: MpiToolchain) -> None:
+    """Python loads its MPI privately."""
+    pytest.importorskip("mpi4py")
+    nodes = (0, 1, 0, 1)
+    done = run_reordered(mpi, nodes, [sys.executable, PROGRAMS / "ring_of_pairs.py"])
+    assert done.returncode == 0, done.stderr
+    new_rank = [int(word) for word in done.stdout.split()]
+    assert sorted(new_rank) == [0, 1, 2, 3]
+    node_of_role = {role: nodes[rank] for rank, role in enumerate(new_rank)}
+    assert node_of_role[0] == node_of_role[1]
+    assert node_of_role[2] == node_of_role[3]
+
+
+def test_it_links_no_mpi_and_no_runtime_of_its_own() -> None:
+    words = subprocess.run(
+        ["ldd", native_path(LIBRARY)], capture_output=True, text=True, check=True
+    ).stdout
+    assert "libmpi" not in words
+    assert "libstdc++" not in words
+
+
+def test_programs_without_mpi_do_not_notice() -> None:
+    done = subprocess.run(
+        ["/bin/echo", "hello"],
+        env={"LD_PRELOAD": str(native_path(LIBRARY))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("hello\n", "")
