@@ -26,7 +26,7 @@ from toposeat.model.topology import (
 )
 
 wish_lists = st.lists(
-    st.sets(st.integers(0, 4), min_size=1, max_size=4).map(sorted), min_size=1, max_size=7
+    st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True), min_size=1, max_size=7
 )
 
 
@@ -35,7 +35,10 @@ def test_spreading_is_what_brute_force_finds(wishes: list[list[int]]) -> None:
     def unevenness(choice: Sequence[int]) -> int:
         return sum(load**2 for load in Counter(choice).values())
 
-    best = min(product(*wishes), key=lambda choice: (unevenness(choice), choice))
+    def price(choice: Sequence[int]) -> tuple[int, list[int]]:
+        return unevenness(choice), [w.index(c) for w, c in zip(wishes, choice, strict=True)]
+
+    best = min(product(*wishes), key=price)
     assert spread_evenly(wishes) == list(best)
 
 
@@ -140,10 +143,16 @@ def test_rails_are_the_same_on_every_host_and_follow_names() -> None:
     assert chosen(topology) == ["mlx5_1", "mlx5_2", "mlx5_10", "mlx5_11"] * 2
 
 
-def test_only_used_devices_share() -> None:
-    topology = machine(alike(4, 2), [mlx(0), mlx(1)])
-    choice = choose_nics(topology, topology.devices[2:]).nic_of_device
-    assert {d: nic.name for d, nic in choice.items()} == {"n1-d2": "mlx5_0", "n1-d3": "mlx5_1"}
+def test_only_used_devices_share_and_keep_their_rail_where_that_is_as_even() -> None:
+    def of_used(topology: Topology, *used: int) -> list[str]:
+        choice = choose_nics(topology, [topology.devices[i] for i in used])
+        return [nic.name for nic in choice.nic_of_device.values()]
+
+    two = machine(alike(4, 2), [mlx(0), mlx(1)])  # all: 0 0 1 1
+    assert of_used(two, 2, 3) == ["mlx5_1", "mlx5_0"]
+    assert of_used(two, 1, 2) == ["mlx5_0", "mlx5_1"]
+    four = machine(alike(4, 4), [mlx(i) for i in range(4)])
+    assert of_used(four, 1, 3) == ["mlx5_1", "mlx5_3"]
 
 
 def test_a_nic_that_is_down_is_never_chosen() -> None:

@@ -8,7 +8,8 @@
 3. Devices that want several NICs get one each such that loads are as even as can be. Devices with
    one wish thereby come first. Of the best assignments it is the one that gives the first devices
    the first NICs: machines of equal wiring get equal ones, so that a NIC's place among those of its
-   host is its rail.
+   host is its rail. Where only some devices are used, they keep their NIC of the whole machine as
+   far as loads are then as even: a rail is the same on hosts of which a job uses more or less.
 """
 
 from __future__ import annotations
@@ -54,13 +55,17 @@ def choose_nics(topology: Topology, devices: Iterable[Device] | None = None) -> 
         wishes = {
             device.id: wish
             for device in topology.devices
-            if device.host == host and device.id in used
-            if (wish := _nearest(topology, device, in_order))
+            if device.host == host and (wish := _nearest(topology, device, in_order))
         }
-        spread = spread_evenly(list(wishes.values()))
-        chosen.update(
-            (device, in_order[place]) for device, place in zip(wishes, spread, strict=True)
-        )
+        rails = dict(zip(wishes, spread_evenly(list(wishes.values())), strict=True))
+        if not used >= set(wishes):
+            some = {
+                device: sorted(wish, key=rails[device].__ne__)  # its own first
+                for device, wish in wishes.items()
+                if device in used
+            }
+            rails = dict(zip(some, spread_evenly(list(some.values())), strict=True))
+        chosen.update((device, in_order[place]) for device, place in rails.items())
     return NicChoice(chosen, left_out)
 
 
@@ -107,8 +112,9 @@ def spread_evenly(wishes: Sequence[Sequence[int]]) -> list[int]:
     """One of each list of wishes, such that loads are as even as can be.
 
     No assignment has a smaller sum of squared loads, hence none a smaller largest load. Of those
-    that are equal it is the smallest in lexicographic order. (An optimal semi-matching; Harvey,
-    Ladner, Lovász, Tamir, 2006: a new node goes where an alternating path leads to the least load.)
+    that are equal it is the one in which the first gets what it wishes most, then the second. It is
+    an optimal semi-matching (Harvey, Ladner, Lovász, Tamir, 2006): whoever is new goes where an
+    alternating path leads to the least load.
 
     Raises:
         ValueError: an empty list.
@@ -123,7 +129,7 @@ def spread_evenly(wishes: Sequence[Sequence[int]]) -> list[int]:
         load[least] += 1
         at.append(_move_on(way, least, at, load))
     for mine, wish in enumerate(wishes):
-        for better in sorted(place for place in wish if place < at[mine]):
+        for better in wish[: wish.index(at[mine])]:
             way = _reachable([better], wishes, at, range(mine + 1, len(at)), load)
             if at[mine] in way:  # no load grows but where an equal one shrinks
                 at[mine] = _move_on(way, at[mine], at, load)
