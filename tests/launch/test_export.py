@@ -17,6 +17,7 @@ from toposeat.errors import UsageError
 from toposeat.launch import EXPORTERS, Export, export_placement
 from toposeat.launch.launchers import version_answer
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.placement import HostDevice, Placement, Seat
 
 SHOW = """#!/bin/sh
@@ -84,7 +85,7 @@ def test_slurm_blocks_and_masks() -> None:
     export = export_placement(BLOCKS, "slurm", visibility="mask")
     assert value_of(export, "--cpu-bind") == "mask_cpu:0xf,0xf0"
     assert value_of(export, "--gpu-bind") == "map_gpu:2,0"
-    assert value_of(export, "-w") == "n1,n2"
+    assert value_of(export, "-w") == "n[1-2]"
     assert not export.files
     assert any("allow-task-sharing" in note for note in export.notes)
 
@@ -129,7 +130,7 @@ def test_torchrun_keeps_node_ranks() -> None:
 @pytest.mark.parametrize(
     ("launcher", "place", "visibility", "words"),
     [
-        ("intel", MIXED, "permute", "assigns ranks host by host"),
+        ("intel", placement(["a", "b", "b", "a"], [0, 0, 1, 1], [None] * 4), "permute", "no words"),
         ("torchrun", MIXED, "permute", "consecutive ranks"),
         ("torchrun", BLOCKS, "mask", "cannot"),
         ("cray", placement(["a", "a", "b"], [0, 1, 2], [None] * 3), "permute", "different numbers"),
@@ -196,17 +197,28 @@ def test_every_launcher_puts_ranks_on_their_hosts(place: Placement) -> None:
             assert [re.split(r"[= ]", line)[2] for line in lines] == hosts
         elif launcher in ("slurm", "flux") and "hostfile" in names:
             assert file_of(export, "hostfile").splitlines() == hosts
-        elif launcher == "slurm":  # srun deals sorted hosts out in blocks
+        elif launcher == "slurm":  # srun deals ranks out to sorted hosts
             count = int(value_of(export, "--ntasks-per-node"))
-            assert [name for name in natural for _ in range(count)] == hosts
+            words = {"block": str(count), "cyclic": "1"}
+            way = value_of(export, "-m")
+            size = int(words.get(way, way.removeprefix("plane=")))
+            assert expand_hostlist(value_of(export, "-w")) == tuple(natural)
+            dealt = [
+                name
+                for first in range(0, count, size)
+                for name in natural
+                for _ in range(min(size, count - first))
+            ]
+            assert dealt == hosts
         elif launcher in ("mpich", "intel"):
             kind = {"mpich": "hostfile", "intel": "machinefile"}[launcher]
             listed = [line.split(":") for line in file_of(export, kind).splitlines()]
             if "-rankmap" in export.command:
                 ranks = map(int, value_of(export, "-rankmap").split(","))
                 assert [listed[at][0] for at in ranks] == hosts
-            else:
-                assert [name for name, count in listed for _ in range(int(count))] == hosts
+            else:  # round after round, until all ranks are dealt out
+                each = [name for name, count in listed for _ in range(int(count))]
+                assert (each * place.ranks)[: place.ranks] == hosts
         elif launcher in ("cray", "pals", "aprun"):
             order = list(range(place.ranks))
             if "MPICH_RANK_ORDER" in names:

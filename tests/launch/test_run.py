@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
-from toposeat.errors import MissingProgramError, ToposeatError, UsageError
+from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
@@ -132,22 +132,17 @@ def test_a_program_that_no_node_has_fails_with_127(
     assert "cannot start no-such-program: No such file or directory" in err
 
 
-def test_a_job_on_other_hosts_than_placed_starts_no_rank(
+def test_a_placement_for_another_host_is_refused_before_anything_starts(
     mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[str] = []
-    with pytest.raises(ToposeatError, match="no rank was started: 2 of 2 ranks cannot"):
-        run(
-            capfd,
-            mpi,
-            line(mpi, 2, probe),
-            place(2, host="elsewhere"),
-            tell=lambda *lines: told.extend(lines),
-        )
-    assert "rank=" not in capfd.readouterr().out
-    assert told[0] == "Not started: 2 of 2 ranks cannot be seated as placed"
-    assert told[1].startswith("  ranks 0-1: runs on host ")
-    assert told[1].endswith(" and is placed on host elsewhere")
+    placed = place(2, host="elsewhere")
+    with pytest.raises(InputError, match="the placement is for elsewhere, and this is") as refused:
+        run_placed(line(mpi, 2, probe), *placed, environment=mpi.env)
+    assert "toposeat map" in refused.value.hint
+    assert capfd.readouterr().out == ""
+    record, out, _ = run(capfd, mpi, line(mpi, 2, probe), placed, other_machine=True)
+    assert record.exit_code == 0
+    assert {row["list"] for row in told(out)} == {"3,2,0,1"}
 
 
 SCRIPT = """

@@ -15,6 +15,7 @@ from toposeat.cli.command import (
     require_launch,
     show,
     tell,
+    write_result,
 )
 
 
@@ -47,10 +48,17 @@ class RunCommand(Command):
             "--strict", action="store_true", help="stop a rank that does not get its place"
         )
         parser.add_argument(
+            "--other-machine",
+            action="store_true",
+            help="run a placement that was made for other hosts, in the order of its hosts",
+        )
+        parser.add_argument(
             "--no-verify", action="store_true", help="do not check what each rank got"
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="print the exact command, run nothing"
+            "--dry-run",
+            action="store_true",
+            help="print the launcher's files and the exact command, run nothing",
         )
         parser.add_argument(
             "-o", "--output", metavar="F", type=Path, help="write the run record to F"
@@ -80,9 +88,12 @@ class RunCommand(Command):
             strict=args.strict,
             verify=not args.no_verify,
             dry_run=args.dry_run,
+            other_machine=args.other_machine,
             tell=tell,
         )
         if args.dry_run:
+            for name, text in record.launch_files.items():
+                write_result(f"==> {name} <==\n{text}\n")
             print_command(record.launched)
             return 0
         if args.output is not None:

@@ -9,13 +9,14 @@ from toposeat.door import door
 if TYPE_CHECKING:
     from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
     from toposeat.launch.child import StopSignals, run_child
-    from toposeat.launch.export import EXPORTERS, Export, ExportFile, export_placement
+    from toposeat.launch.export import EXPORTERS, Export, export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
     from toposeat.launch.installations import (
         MpiInstallation,
         find_installations,
         require_installations,
     )
+    from toposeat.launch.launch_file import LaunchFile
     from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
     from toposeat.launch.launchers import LauncherKind, identify_launcher
     from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports

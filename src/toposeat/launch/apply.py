@@ -11,6 +11,7 @@ from toposeat.errors import UsageError
 from toposeat.installed import native_path
 from toposeat.launch.launch_line import LaunchLine, wrap_with_exec
 from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.option_tables import OPENMPI
 from toposeat.model.placement import Placement
 
 VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
@@ -47,16 +48,11 @@ NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
     LauncherKind.MPICH: ("-bind-to", "none"),
     LauncherKind.INTEL: ("-genv", "I_MPI_PIN", "0"),
     LauncherKind.SRUN: ("--cpu-bind=none",),
+    LauncherKind.PALS: ("--cpu-bind", "none"),
 }
 # Open MPI 5 maps by core or package and then numbers the ranks of a node in that order, so that
 # local rank 1 may be rank 2. Without options of the user that say otherwise, keep them in order.
 _RANK_IN_ORDER = ("--rank-by", "slot")
-_ORDERING_OPTIONS = frozenset(
-    {
-        *("map-by", "mapby", "rank-by", "rankby", "rankfile", "rf", "ppr", "N", "npernode"),
-        *("pernode", "npersocket", "bynode", "byslot", "bycore", "cpus-per-proc", "cpus-per-rank"),
-    }
-)
 _BINDING_VARIABLES: Mapping[LauncherKind, tuple[str, ...]] = {
     LauncherKind.OPENMPI: (
         "OMPI_MCA_hwloc_base_binding_policy",
@@ -75,6 +71,7 @@ def placed_command(
     options: ExecOptions,
     *,
     environment: Mapping[str, str] | None = None,
+    orders_ranks: bool = False,
 ) -> PlacedCommand:
     """The command of `line` with every rank seated by `placement`.
 
@@ -84,25 +81,18 @@ def placed_command(
         placement_path: file that toposeat-exec reads on every node.
         options: how the placement is applied.
         environment: of the run; this process's own by default.
+        orders_ranks: the line says already which rank goes where.
 
     Raises:
         UsageError: the line starts another number of ranks than were placed, or the visibility mode
             does not exist.
         UnavailableError: toposeat-exec is not installed.
     """
-    _check(line, placement, options)
+    check_line(line, placement, options)
     environment = os.environ if environment is None else environment
-    arguments, notes = _launcher_arguments(line, placement, environment)
-    launcher = (*line.launcher[:1], *arguments, *line.launcher[1:])
-    if line.kind is LauncherKind.FLUX:
-        launcher = line.launcher
-    own = LaunchLine(
-        kind=line.kind,
-        launcher=launcher,
-        program=line.program,
-        ranks=line.ranks,
-        options=line.options,
-    )
+    binding, notes = _binding_arguments(line, placement, environment)
+    ordering = () if orders_ranks else _ordering_arguments(line)
+    own = line.changed((*binding, *ordering))
     return PlacedCommand(
         argv=tuple(wrap_with_exec(own, exec_words(line.kind, placement_path, options))),
         notes=notes,
@@ -134,7 +124,13 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
     return words
 
 
-def _check(line: LaunchLine, placement: Placement, options: ExecOptions) -> None:
+def check_line(line: LaunchLine, placement: Placement, options: ExecOptions) -> None:
+    """Refuse what no words of a launcher can mend.
+
+    Raises:
+        UsageError: the line starts another number of ranks than were placed, or the visibility mode
+            does not exist or cannot show these devices.
+    """
     if options.visibility not in VISIBILITIES:
         raise UsageError(
             f"visibility {options.visibility!r} does not exist",
@@ -158,31 +154,31 @@ def _ranks(count: int) -> str:
     return f"{count} rank" if count == 1 else f"{count} ranks"
 
 
-def _launcher_arguments(
+def _binding_arguments(
     line: LaunchLine, placement: Placement, environment: Mapping[str, str]
 ) -> tuple[Sequence[str], tuple[str, ...]]:
-    """What to add after the launcher's name, and warnings."""
+    """What keeps the launcher from binding, and warnings where it binds all the same."""
     if all(seat.cpus is None for seat in placement.seats):
-        return _ordering_arguments(line), ()  # toposeat binds nothing, so the launcher may
+        return (), ()  # toposeat binds nothing, so the launcher may
     given = [
         *line.binding_options,
         *(name for name in _BINDING_VARIABLES.get(line.kind, ()) if environment.get(name)),
     ]
     if given:
-        return _ordering_arguments(line), (
+        return (), (
             f"the launcher binds processes itself ({', '.join(given)}): a rank keeps only those"
             " CPUs of its seat that the launcher leaves it",
         )
-    return (*NO_BINDING.get(line.kind, ()), *_ordering_arguments(line)), ()
+    return NO_BINDING.get(line.kind, ()), ()
 
 
 def _ordering_arguments(line: LaunchLine) -> Sequence[str]:
     if line.kind is not LauncherKind.OPENMPI:
         return ()
-    names = {option.name for option in line.options}
     by_variable = any(
         option.name.endswith("mca") and option.values[0].startswith("rmaps_")
         for option in line.options
         if option.values
     )
-    return () if names & _ORDERING_OPTIONS or by_variable else _RANK_IN_ORDER
+    ordered = line.has(OPENMPI.ordering | OPENMPI.per_host)
+    return () if ordered or by_variable else _RANK_IN_ORDER

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
@@ -21,16 +21,21 @@ _TABLES = {
     LauncherKind.SRUN: option_tables.SRUN,
     LauncherKind.FLUX: option_tables.FLUX_RUN,
     LauncherKind.TORCHRUN: option_tables.TORCHRUN,
+    LauncherKind.PALS: option_tables.PALS,
+    LauncherKind.RSH: option_tables.MPIRUN_RSH,
+    LauncherKind.JSRUN: option_tables.JSRUN,
+    LauncherKind.IBRUN: option_tables.IBRUN,
 }
 _ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One launcher option as given: its name without dashes and its arguments."""
+    """One launcher option as given: its name without dashes, its arguments, its words in full."""
 
     name: str
     values: tuple[str, ...]
+    words: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +43,8 @@ class LaunchLine:
     """A command taken apart.
 
     `launcher + program` is the command as it was given. `ranks` is None where the line leaves the
-    number to the launcher (host files, `-N`). For torchrun `ranks` counts all nodes.
+    number to the launcher (host files, `-N`). For torchrun `ranks` counts all nodes. `options` are
+    the user's, `added` the words in front of them that are not.
     """
 
     kind: LauncherKind
@@ -46,6 +52,33 @@ class LaunchLine:
     program: tuple[str, ...]
     ranks: int | None
     options: tuple[Option, ...] = ()
+    added: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> OptionTable | None:
+        """What is known of the launcher's options; None for a program without a launcher."""
+        return _TABLES.get(self.kind)
+
+    def value(self, names: Collection[str]) -> str | None:
+        """The last argument of the last option that has one of these names."""
+        return _value_of(self.options, *names)
+
+    def has(self, names: Collection[str]) -> bool:
+        """Whether an option has one of these names."""
+        return any(option.name in names for option in self.options)
+
+    def changed(self, added: Sequence[str], without: Collection[str] = ()) -> LaunchLine:
+        """The line with more options in front of its own, and without those of these names."""
+        if not self.launcher:
+            return self
+        start = _options_start(self.kind, self.launcher)
+        own = start + len(self.added)
+        end = self.launcher[own + sum(len(option.words) for option in self.options) :]
+        kept = tuple(option for option in self.options if option.name not in without)
+        added = (*added, *self.added)
+        words = (word for option in kept for word in option.words)
+        launcher = (*self.launcher[:start], *added, *words, *end)
+        return replace(self, launcher=launcher, options=kept, added=added)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -55,7 +88,7 @@ class LaunchLine:
     @property
     def binding_options(self) -> tuple[str, ...]:
         """Options with which the user binds processes already, as written by name."""
-        table = _TABLES.get(self.kind)
+        table = self.table
         if table is None:
             return ()
         names = []
@@ -85,14 +118,10 @@ def parse_launch_line(
     if not argv:
         raise UsageError("no command to run", hint="write it after '--': -- mpirun -n 8 ./app")
     words = tuple(argv)
-    if _is_torch_module(words):
-        return _parse(LauncherKind.TORCHRUN, words, 3)
-    kind = identify(words[0])
+    kind = LauncherKind.TORCHRUN if _is_torch_module(words) else identify(words[0])
     if kind is LauncherKind.NONE:
         return LaunchLine(kind=kind, launcher=(), program=words, ranks=1)
-    if kind is LauncherKind.FLUX:
-        return _parse(kind, words, _flux_options_start(words))
-    return _parse(kind, words, 1)
+    return _parse(kind, words, _options_start(kind, words))
 
 
 def wrap_with_exec(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
@@ -117,12 +146,16 @@ def _is_torch_module(words: tuple[str, ...]) -> bool:
     )
 
 
-def _flux_options_start(words: tuple[str, ...]) -> int:
-    """Index after `flux run` or `flux mini run`.
+def _options_start(kind: LauncherKind, words: tuple[str, ...]) -> int:
+    """Index of the first word that may be an option: after `flux run`, `python -m torch...`.
 
     Raises:
-        UsageError: another flux command, which does not start the ranks itself.
+        UsageError: a flux command that does not start the ranks itself.
     """
+    if _is_torch_module(words):
+        return 3
+    if kind is not LauncherKind.FLUX:
+        return 1
     if words[1:2] == ("run",):
         return 2
     if words[1:3] == ("mini", "run"):
@@ -145,8 +178,11 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
         if not word.startswith("-") or word == "-":
             break
         option, used = _read_option(kind, table, words, position)
-        options.append(option)
+        options.append(replace(option, words=words[position : position + used]))
         position += used
+    if kind is LauncherKind.RSH:
+        options += _rsh_words(words[position:], options)
+        position = start + sum(len(option.words) for option in options)
     program = words[position:]
     if not program:
         raise UsageError(
@@ -161,6 +197,22 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
         ranks=_ranks(kind, table, options),
         options=tuple(options),
     )
+
+
+def _rsh_words(words: tuple[str, ...], options: Sequence[Option]) -> list[Option]:
+    """What mpirun_rsh takes between options and program: a host per rank, NAME=VALUE."""
+    found = []
+    count = _value_of(options, *option_tables.MPIRUN_RSH.ranks)
+    files = option_tables.MPIRUN_RSH.host_files
+    if count is not None and count.isdigit() and _value_of(options, *files) is None:
+        hosts = words[: int(count)]
+        found.append(Option("hosts", (",".join(hosts),), hosts))
+        words = words[len(hosts) :]
+    for word in words:
+        if "=" not in word or "/" in word.partition("=")[0]:
+            break
+        found.append(Option(word.partition("=")[0], (word.partition("=")[2],), (word,)))
+    return found
 
 
 def _read_option(

@@ -23,6 +23,10 @@ class LauncherKind(StrEnum):
     SRUN = "srun"
     FLUX = "flux"
     TORCHRUN = "torchrun"
+    PALS = "pals"
+    RSH = "mpirun_rsh"
+    JSRUN = "jsrun"
+    IBRUN = "ibrun"
     NONE = "none"  # the program is started directly
 
 
@@ -36,20 +40,22 @@ _KIND_OF_NAME = {
     "srun": LauncherKind.SRUN,
     "flux": LauncherKind.FLUX,
     "torchrun": LauncherKind.TORCHRUN,
+    "mpirun_rsh": LauncherKind.RSH,
+    "jsrun": LauncherKind.JSRUN,
+    "ibrun": LauncherKind.IBRUN,
 }
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
 _UNSUPPORTED_NAMES = (
-    "jsrun",
     "lrun",
     "aprun",
-    "ibrun",
-    "mpirun_rsh",
     "mpiexec.gforker",
     "horovodrun",
 )
 
+_VERSION = re.compile(r"(?<![\d.])(\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)")
 _KIND_OF_VERSION_TEXT = (
     (re.compile(r"Intel\(R\) MPI", re.IGNORECASE), LauncherKind.INTEL),
+    (re.compile(r"\bPALS\b"), LauncherKind.PALS),
     (re.compile(r"Open ?MPI|OpenRTE|PRRTE|prterun", re.IGNORECASE), LauncherKind.OPENMPI),
     (re.compile(r"HYDRA|MPICH|MVAPICH", re.IGNORECASE), LauncherKind.MPICH),
 )
@@ -80,9 +86,11 @@ def identify_launcher(program: str) -> LauncherKind:
         raise MissingProgramError(
             f"launcher {program!r} not found", hint="load the MPI module or give its full path"
         )
-    real_name = Path(path).resolve().name
-    if real_name in _KIND_OF_NAME:
-        return _KIND_OF_NAME[real_name]
+    real = Path(path).resolve()
+    if real.name in _KIND_OF_NAME:
+        return _KIND_OF_NAME[real.name]
+    if "pals" in real.parts:  # /opt/cray/pals/1.3/bin/mpiexec
+        return LauncherKind.PALS
     return _identify_by_version(path)
 
 
@@ -116,6 +124,16 @@ def kind_of_version(answer: str) -> LauncherKind | None:
         if pattern.search(answer):
             return kind
     return None
+
+
+def version_of(program: str) -> tuple[int, ...]:
+    """The numbers of the first version in what a launcher answers to `--version`; () if none."""
+    path = shutil.which(program)
+    try:
+        found = _VERSION.search(version_answer(path)) if path else None
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def _identify_by_version(path: str) -> LauncherKind:

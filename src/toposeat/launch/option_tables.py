@@ -19,6 +19,11 @@ class OptionTable:
         arity: number of separate arguments by option name.
         ranks: options whose argument is the number of ranks.
         binding: options that bind processes to CPUs.
+        hosts: options that name hosts, apart by commas.
+        host_files: options that name a file of hosts.
+        nodes: options whose argument is the number of hosts.
+        per_host: options whose argument is the number of ranks of every host.
+        ordering: other options that say which rank goes to which host.
         many: options that make the line start more than one program, with what they do.
         attached: one-letter options may carry their value (`-n8`).
         single_dash_long: `-mca` means `--mca`.
@@ -29,6 +34,11 @@ class OptionTable:
     arity: Mapping[str, int]
     ranks: frozenset[str] = frozenset()
     binding: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
+    host_files: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
+    per_host: frozenset[str] = frozenset()
+    ordering: frozenset[str] = frozenset()
     many: Mapping[str, str] = field(default_factory=dict)
     attached: bool = False
     single_dash_long: bool = True
@@ -75,6 +85,15 @@ OPENMPI = OptionTable(
             *("cpus-per-proc", "cpus-per-rank", "rankfile", "rf"),
         }
     ),
+    hosts=frozenset({"host", "H"}),
+    host_files=frozenset({"hostfile", "machinefile", "default-hostfile"}),
+    per_host=frozenset({"N", "npernode"}),
+    ordering=frozenset(
+        {
+            *("map-by", "mapby", "rank-by", "rankby", "rankfile", "rf", "ppr", "pernode"),
+            *("npersocket", "bynode", "byslot", "bycore", "cpus-per-proc", "cpus-per-rank"),
+        }
+    ),
     many={
         "app": "reads several programs from a file",
         "appfile": "reads several programs from a file",
@@ -99,12 +118,19 @@ _HYDRA_ARITY = _arities(
     }
 )
 _HYDRA_BINDING = frozenset({"bind-to", "binding", "membind"})
+_HYDRA_HOSTS = frozenset({"host", "hosts"})
+_HYDRA_FILES = frozenset({"f", "hostfile", "machinefile", "machine"})
+_HYDRA_PER_HOST = frozenset({"ppn", "perhost"})
 _HYDRA_MANY = {"configfile": "reads several programs from a file"}
 
 MPICH = OptionTable(
     arity=_HYDRA_ARITY,
     ranks=frozenset({"n", "np"}),
     binding=_HYDRA_BINDING,
+    hosts=_HYDRA_HOSTS,
+    host_files=_HYDRA_FILES,
+    per_host=_HYDRA_PER_HOST,
+    ordering=frozenset({"rankmap"}),
     many=_HYDRA_MANY,
     ends_options=False,
 )
@@ -127,6 +153,10 @@ INTEL = OptionTable(
     },
     ranks=frozenset({"n", "np"}),
     binding=_HYDRA_BINDING,
+    hosts=_HYDRA_HOSTS,
+    host_files=_HYDRA_FILES,
+    per_host=_HYDRA_PER_HOST,
+    ordering=frozenset({"rankmap", "rr", "grr", "hosts-group"}),
     many=_HYDRA_MANY,
     ends_options=False,
 )
@@ -161,6 +191,11 @@ SRUN = OptionTable(
     ),
     ranks=frozenset({"n", "ntasks"}),
     binding=frozenset({"cpu-bind", "mem-bind"}),
+    hosts=frozenset({"w", "nodelist"}),
+    host_files=frozenset({"F", "nodefile"}),
+    nodes=frozenset({"N", "nodes"}),
+    per_host=frozenset({"ntasks-per-node"}),
+    ordering=frozenset({"m", "distribution", "r", "relative"}),
     many={"multi-prog": "reads several programs from a file"},
     attached=True,
     single_dash_long=False,
@@ -179,6 +214,9 @@ FLUX_RUN = OptionTable(
         }
     ),
     ranks=frozenset({"n", "ntasks"}),
+    nodes=frozenset({"N", "nodes"}),
+    per_host=frozenset({"tasks-per-node"}),
+    ordering=frozenset({"taskmap"}),
     many={"cc": "starts several jobs", "bcc": "starts several jobs"},
     attached=True,
     single_dash_long=False,
@@ -202,5 +240,73 @@ TORCHRUN = OptionTable(
         }
     ),
     binding=frozenset({"numa-binding", "numa_binding"}),
+    nodes=frozenset({"nnodes"}),
+    per_host=frozenset({"nproc-per-node", "nproc_per_node"}),
     single_dash_long=False,
+)
+
+PALS = OptionTable(
+    arity=_arities(
+        {
+            0: """
+            abort-on-failure envall envnone fork genvall genvnone help l label line-buffer
+            no-abort-on-failure no-transfer no-vni transfer version
+            """,
+            1: """
+            arch configfile cpu-bind d depth envlist exclude exclude-hosts gpu-bind host hostfile
+            hostlist hosts include-hosts mem-bind n network np path pmi ppn procinfo rlimits soft
+            umask wdir
+            """,
+            2: "env genv",
+        }
+    ),
+    ranks=frozenset({"n", "np"}),
+    binding=frozenset({"cpu-bind", "mem-bind"}),
+    hosts=frozenset({"host", "hosts", "hostlist"}),
+    host_files=frozenset({"hostfile"}),
+    per_host=frozenset({"ppn"}),
+    many={"configfile": "reads several programs from a file"},
+)
+
+# Between options and program it takes host names and NAME=VALUE (`launch_line`).
+MPIRUN_RSH = OptionTable(
+    arity=_arities(
+        {
+            0: "debug export export-all legacy rsh show ssh tv use-gdb v verify xterm",
+            1: "config f hostfile n np sg",
+        }
+    ),
+    ranks=frozenset({"n", "np"}),
+    binding=frozenset({"MV2_CPU_BINDING_POLICY", "MV2_CPU_MAPPING", "MV2_ENABLE_AFFINITY"}),
+    hosts=frozenset({"hosts"}),
+    host_files=frozenset({"hostfile", "f"}),
+    many={"config": "reads several programs from a file"},
+    ends_options=False,
+)
+
+JSRUN = OptionTable(
+    arity=_arities(
+        {
+            0: "H I V h help i immediate stdio_stderr version",
+            1: """
+            A C D E F K L M P R S T U X Z a allocate_only appfile b bind c chdir cpu_per_rs d e
+            env env_eval erf_input erf_output env_no_propagate exit_on_error f g gpu_per_rs J k
+            l latency_priority launch_distribution launch_node_task m memory_per_rs mpi n nrs o p
+            np plane_priority progress r rs_per_host s save_resources setenv smpiargs stdio_input
+            stdio_mode stdio_stdout t tasks_per_rs use_reservation use_resources x exclude_hosts
+            """,
+        }
+    ),
+    ranks=frozenset({"np", "p"}),
+    binding=frozenset({"b", "bind"}),
+    ordering=frozenset({"erf_input", "U", "d", "launch_distribution", "P", "plane_priority"}),
+    many={"appfile": "reads several programs from a file", "f": "reads several programs"},
+    attached=True,
+    single_dash_long=False,
+)
+
+IBRUN = OptionTable(
+    arity=_arities({0: "", 1: "n np o"}),
+    ranks=frozenset({"n", "np"}),
+    ends_options=False,
 )

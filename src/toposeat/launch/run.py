@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import IO
 
 from toposeat.errors import MissingProgramError
-from toposeat.launch.apply import ExecOptions, placed_command
+from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
 from toposeat.launch.home import Decision, Home, Verdicts
+from toposeat.launch.hosts.words import needs_shared_files
+from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.rank_report import read_reports
+from toposeat.launch.realise import SEATS_NAME, Realisation, realise
 from toposeat.launch.refusal import refusal_error, refusal_lines
 from toposeat.launch.verification import verify as verify_seats
+from toposeat.model.files import write_atomically
 from toposeat.model.input_file import read_input
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
@@ -52,6 +56,7 @@ def run_placed(
     verify: bool = True,
     ids: str = "auto",
     memory_policy: str = "preferred",
+    other_machine: bool = False,
     environment: Mapping[str, str] | None = None,
     stdout: IO[bytes] | None = None,
     tell: Callable[..., None] | None = None,
@@ -70,6 +75,7 @@ def run_placed(
         verify: let every rank report what it got and compare.
         ids: how devices are named in lists: auto, integer or uuid.
         memory_policy: preferred, bind or none.
+        other_machine: run a placement that was made for other hosts.
         environment: of the job; this process's own by default.
         stdout: where the job's standard output goes; this process's own by default.
         tell: called with the lines that say why a job is refused, before its launcher has its say.
@@ -79,6 +85,7 @@ def run_placed(
 
     Raises:
         UsageError: the line cannot be taken apart, or starts another number of ranks.
+        InputError: the placement cannot be realised by this line, on these hosts.
         MissingProgramError: the launcher, or a program started without one, does not exist.
         UnavailableError: toposeat-exec is not installed.
         ToposeatError: a rank of a job of several nodes could not be seated, so that none started.
@@ -91,19 +98,37 @@ def run_placed(
     )
     started = datetime.now(UTC)
     clock = time.perf_counter()
+    check_line(line, placement, options)
     with ExitStack() as stack:
         folder = home = None
-        if not dry_run and (verify or _is_remote(line, placement)):
-            folder = stack.enter_context(job_folder("run"))
-        if folder is not None and _is_remote(line, placement):
-            home = _home(folder, placement, Path(placement_path), strict=strict, tell=tell)
+        if not dry_run:
+            shared = Path.cwd() if needs_shared_files(line, variables) else None
+            folder = stack.enter_context(job_folder("run", parent=shared))
+        realised = realise(
+            line,
+            placement,
+            variables,
+            folder="" if folder is None else f"{folder}/",
+            other_machine=other_machine,
+        )
+        seats_path = _write(realised.files, folder) or Path(placement_path)
+        if folder is not None and _is_remote(line, realised.seating):
+            home = _home(folder, realised.seating, seats_path, strict=strict, tell=tell)
             stack.enter_context(home)
         options = replace(
             options,
             report_dir=folder if verify else None,
             home=None if home is None else home.words,
         )
-        command = placed_command(line, placement, placement_path, options, environment=variables)
+        command = placed_command(
+            realised.line,
+            realised.seating,
+            seats_path,
+            options,
+            environment=variables,
+            orders_ranks=realised.orders_ranks,
+        )
+        variables |= realised.environment
         code = 0 if dry_run else run_child(command.argv, variables, stdout=stdout)
         wall_s = time.perf_counter() - clock
         if home is not None:
@@ -113,11 +138,11 @@ def run_placed(
         seats, notes = (
             ((), ())
             if options.report_dir is None
-            else _verify_folder(placement, options.report_dir, remote=home is not None)
+            else _verify_folder(realised, options.report_dir, remote=home is not None)
         )
     return RunRecord(
         command=tuple(argv),
-        launched=command.argv,
+        launched=(*_assignments(realised.environment), *command.argv),
         placement=str(placement_path),
         visibility=visibility,
         host=socket.gethostname(),
@@ -126,7 +151,8 @@ def run_placed(
         exit_code=code,
         environment=_recorded(variables),
         seats=seats,
-        notes=(*command.notes, *notes),
+        notes=(*realised.notes, *command.notes, *notes),
+        launch_files={file.name: file.text for file in realised.files},
     )
 
 
@@ -146,6 +172,24 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
                 f"{what} {word!r} not found or not executable",
                 hint="check the name, or load its module",
             )
+
+
+def _write(files: Iterable[LaunchFile], folder: Path | None) -> Path | None:
+    """Write the launcher's files; returns where the seats are, if they are among them."""
+    seats = None
+    for file in files:
+        path = Path(file.name) if folder is None else folder / file.name
+        if folder is not None:
+            write_atomically(path, file.text, overwrite=False)
+        if file.name == SEATS_NAME:
+            seats = path
+    return seats
+
+
+def _assignments(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Words in front of a command that set variables."""
+    words = tuple(f"{name}={value}" for name, value in environment.items())
+    return ("env", *words) if words else ()
 
 
 def _is_remote(line: LaunchLine, placement: Placement) -> bool:
@@ -183,14 +227,22 @@ def _home(
 
 
 def _verify_folder(
-    placement: Placement, folder: Path, *, remote: bool
+    realised: Realisation, folder: Path, *, remote: bool
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
     reports = read_reports(folder)
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
     remarks = dict.fromkeys(
         note for own in reports.ranks.values() for note in own.seat.get("note", ())
     )
-    return verify_seats(placement, reports, remote=remote), (*notes, *remarks)
+    seats = verify_seats(realised.seating, reports, remote=remote)
+    if realised.rank_of_slot is not None:  # processes report under the numbers of their slots
+        own = zip(seats, realised.rank_of_slot, strict=True)
+        seats = tuple(sorted((replace(seat, rank=rank) for seat, rank in own), key=_rank))
+    return seats, (*notes, *remarks)
+
+
+def _rank(seat: RealisedSeat) -> int:
+    return seat.rank
 
 
 def _recorded(variables: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]*", re.ASCII)
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
 _PBS = re.compile(r"([^/+]+)(?:/[0-9*+,\-]*)?", re.ASCII)
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)", re.ASCII | re.DOTALL)
+_COUNT = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?", re.ASCII)
 _MAX_NAME = 255
 
 
@@ -62,6 +63,27 @@ def _host_of_pbs(part: str, word: str) -> str:
     if match is None or not _NAME.fullmatch(match.group(1)) or len(match.group(1)) > _MAX_NAME:
         raise _error(f"{part[:30]!r} is no host/slots", word)
     return match.group(1)
+
+
+def short_name(host: str) -> str:
+    """The name by which a host is known: domains and upper case do not tell hosts apart."""
+    return host.split(".", 1)[0].lower()
+
+
+def expand_counts(text: str) -> tuple[int, ...]:
+    """The numbers that Slurm writes as `8,6,1(x2)`.
+
+    Raises:
+        InputError: anything else, or more numbers than a network may have hosts.
+    """
+    counts: list[int] = []
+    for part in text.split(","):
+        match = _COUNT.fullmatch(part)
+        times = int(match[2] or 1) if match else 0
+        if match is None or len(counts) + times > MAX_HOSTS:
+            raise InputError(f"{text[:60]!r} is no list of counts", hint="as in 8,6,1(x2)")
+        counts += [int(match[1])] * times
+    return tuple(counts)
 
 
 def compress_hostlist(names: Iterable[str]) -> str:

@@ -48,3 +48,4 @@ class RunRecord:
     seats: tuple[RealisedSeat, ...] = ()
     repeats: int = 1
     notes: tuple[str, ...] = ()
+    launch_files: Mapping[str, str] = field(default_factory=dict)  # that the line reads, by name

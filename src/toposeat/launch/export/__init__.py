@@ -8,7 +8,7 @@ from types import MappingProxyType
 from toposeat.errors import UsageError
 from toposeat.launch.apply import VISIBILITIES
 from toposeat.launch.export import cray, hydra, openmpi, script, slurm_flux, torchrun
-from toposeat.launch.export.job import Export, ExportFile, Job
+from toposeat.launch.export.job import Export, Job
 from toposeat.model.placement import Placement
 
 EXPORTERS: Mapping[str, tuple[str, Callable[[Job], Export]]] = MappingProxyType(
@@ -56,4 +56,4 @@ def export_placement(
     return EXPORTERS[launcher][1](Job.of(placement, visibility, program))
 
 
-__all__ = ["EXPORTERS", "Export", "ExportFile", "export_placement"]
+__all__ = ["EXPORTERS", "Export", "export_placement"]

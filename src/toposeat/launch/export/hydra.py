@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from toposeat.errors import UsageError
 from toposeat.launch.apply import NO_BINDING
-from toposeat.launch.export.job import Export, ExportFile, Job, hex_mask, plus_list
+from toposeat.launch.export.job import Export, Job, hex_mask, plus_list
 from toposeat.launch.export.script import program_of
+from toposeat.launch.hosts import hydra
+from toposeat.launch.hosts.rank_hosts import HostWords
+from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launchers import LauncherKind
 
 
 def mpich(job: Job) -> Export:
     """`-f hostfile`, `-rankmap` where ranks are not in blocks, `-bind-to user:`."""
-    words = ["mpiexec", "-n", str(job.ranks)]
-    files, notes = [], list(job.device_notes)
-    if job.hosts:
-        files.append(_hostfile("hostfile", job))
-        words += ["-f", "hostfile"]
-    if not job.in_blocks:
-        number = {host: at for at, host in enumerate(job.hosts)}
-        words += ["-rankmap", ",".join(str(number[host]) for host in job.host_of_rank())]
+    own = hydra.mpich(job.rank_hosts) if job.hosts else HostWords()
+    words = ["mpiexec", "-n", str(job.ranks), *own.options]
+    notes = list(job.device_notes)
+    if "-rankmap" in own.options:
         notes.append("-rankmap needs MPICH 4.3 or later (4.0 refuses it)")
     cpus = job.cpus_alike()
     by_script = job.has_cpus and cpus is None
@@ -26,25 +24,17 @@ def mpich(job: Job) -> Export:
         words += ["-bind-to", "user:" + ",".join(map(plus_list, cpus))]
     elif by_script:
         words += NO_BINDING[LauncherKind.MPICH]
-    return _with_devices(job, "mpich", words, files, notes, cpus_by_script=by_script)
+    return _with_devices(job, "mpich", words, own.files, notes, cpus_by_script=by_script)
 
 
 def intel(job: Job) -> Export:
     """`-machinefile` and `I_MPI_PIN_DOMAIN` masks by local rank.
 
     Raises:
-        UsageError: ranks that are not in blocks, for which Intel MPI has no file.
+        UsageError: an order of ranks for which Intel MPI has no words.
     """
-    if not job.in_blocks:
-        raise UsageError(
-            "Intel MPI's machine file assigns ranks host by host, and this placement does not",
-            hint="use toposeat run, or --launcher slurm with SLURM_HOSTFILE",
-        )
-    words = ["mpiexec", "-n", str(job.ranks)]
-    files = []
-    if job.hosts:
-        files.append(_hostfile("machinefile", job))
-        words += ["-machinefile", "machinefile"]
+    own = hydra.intel(job.rank_hosts) if job.hosts else HostWords()
+    words = ["mpiexec", "-n", str(job.ranks), *own.options]
     cpus = job.cpus_alike()
     by_script = job.has_cpus and cpus is None
     if cpus is not None:
@@ -53,14 +43,16 @@ def intel(job: Job) -> Export:
         words += ["-genv", "I_MPI_PIN_DOMAIN", f"[{masks}]"]
     elif by_script:
         words += NO_BINDING[LauncherKind.INTEL]
-    return _with_devices(job, "intel", words, files, [*job.device_notes], cpus_by_script=by_script)
+    return _with_devices(
+        job, "intel", words, own.files, [*job.device_notes], cpus_by_script=by_script
+    )
 
 
 def _with_devices(
     job: Job,
     launcher: str,
     words: list[str],
-    files: list[ExportFile],
+    files: tuple[LaunchFile, ...],
     notes: list[str],
     *,
     cpus_by_script: bool,
@@ -75,9 +67,3 @@ def _with_devices(
         command=(*words, *program),
         notes=tuple(notes),
     )
-
-
-def _hostfile(name: str, job: Job) -> ExportFile:
-    """Every host once: Hydra takes a repeated name for another node."""
-    lines = [f"{host}:{len(seats)}\n" for host, seats in job.seats_of_host.items()]
-    return ExportFile(name=name, text="".join(lines))

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from toposeat.errors import UsageError
+from toposeat.launch.hosts.rank_hosts import RankHosts, in_natural_order
+from toposeat.launch.launch_file import LaunchFile
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import ANY_HOST
 
-_DIGITS = re.compile(r"(\d+)")
 _VARIABLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExportFile:
-    """A file to write beside the job."""
-
-    name: str
-    text: str
-    executable: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +23,7 @@ class Export:
 
     launcher: str
     command: tuple[str, ...]
-    files: tuple[ExportFile, ...] = ()
+    files: tuple[LaunchFile, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -93,34 +85,16 @@ class Job:
         """Names in the order of first ranks; none where the placement is for any host."""
         return () if ANY_HOST in self.seats_of_host else tuple(self.seats_of_host)
 
-    @property
-    def host_words(self) -> tuple[str, ...]:
-        """`hosts`, or this machine's own name for files that need one."""
-        return self.hosts or ("localhost",)
+    @cached_property
+    def rank_hosts(self) -> RankHosts:
+        """The host of every rank: this machine's where the placement is for any host."""
+        hosts = (seat.host for seat in self.placement.seats)
+        return RankHosts(tuple("localhost" if host == ANY_HOST else host for host in hosts))
 
     @property
-    def per_host(self) -> int | None:
-        """Ranks of every host, None where they differ."""
-        counts = {len(seats) for seats in self.seats_of_host.values()}
-        return counts.pop() if len(counts) == 1 else None
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether each host's ranks follow each other."""
-        ranks = [seat.rank for seats in self.seats_of_host.values() for seat in seats]
-        return ranks == list(range(self.ranks))
-
-    @property
-    def hosts_ascend(self) -> bool:
-        """Whether hosts are in the order into which schedulers sort them."""
-        return list(self.hosts) == sorted(self.hosts, key=natural_key)
-
-    def host_of_rank(self) -> list[str]:
-        """One name per rank."""
-        return [
-            self.host_words[0] if seat.host == ANY_HOST else seat.host
-            for seat in self.placement.seats
-        ]
+    def order(self) -> tuple[str, ...]:
+        """The hosts as schedulers sort them."""
+        return in_natural_order(self.hosts)
 
     def cpus_alike(self) -> tuple[str, ...] | None:
         """The CPU list of each local rank where all hosts have the same and know it; else None."""
@@ -196,11 +170,6 @@ class Job:
             ordered = sorted(devices, key=_pci)
             return {device.index: str(at) for at, device in enumerate(ordered)}
         return {device.index: str(device.index) for device in devices}
-
-
-def natural_key(name: str) -> list[tuple[int, str]]:
-    """Sorts n2 before n10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in _DIGITS.split(name)]
 
 
 def hex_mask(cpus: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from toposeat.launch.export.job import Export, ExportFile, Job
+from toposeat.launch.export.job import Export, Job
+from toposeat.launch.launch_file import LaunchFile
 from toposeat.model.topology import ANY_HOST
 
 NAME = "seat.sh"
@@ -25,7 +26,7 @@ _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", 
 
 def program_of(
     job: Job, *, cpus: bool, by_variables: bool = True
-) -> tuple[tuple[str, ...], tuple[ExportFile, ...], Mapping[str, str]]:
+) -> tuple[tuple[str, ...], tuple[LaunchFile, ...], Mapping[str, str]]:
     """The program, the script in front of it where it is needed, and variables where it is not.
 
     The script is needed to bind CPUs (`cpus`), and for devices unless one list serves all ranks and
@@ -37,7 +38,7 @@ def program_of(
     return (job.program,), (), variables
 
 
-def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> ExportFile:
+def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchFile:
     """The script; without `cpus` or `devices` it leaves those to the launcher."""
     local = ""
     for name in reversed(_LOCAL_RANK):
@@ -62,7 +63,7 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> ExportF
     if cpus and job.has_cpus:
         lines += _CPU_LINES
     lines.append('exec "$@"')
-    return ExportFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
+    return LaunchFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
 
 
 def export(job: Job) -> Export:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 
 from toposeat.errors import UsageError
-from toposeat.launch.export.job import Export, ExportFile, Job
+from toposeat.launch.export.job import Export, Job
+from toposeat.launch.hosts import torchrun
+from toposeat.launch.launch_file import LaunchFile
 
 _NAME = "torchrun.sh"
 _UNBOUND = "torchrun binds no CPUs; for that put seat.sh of --launcher script after --no-python"
@@ -19,12 +21,7 @@ def export(job: Job) -> Export:
     Raises:
         UsageError: ranks not in blocks of one size, or a mode that torchrun cannot express.
     """
-    if not job.in_blocks or job.per_host is None:
-        raise UsageError(
-            "torchrun gives every node the same number of consecutive ranks",
-            hint="map with as many ranks per host, in blocks, or start one process per GPU: "
-            "--launcher slurm",
-        )
+    per_node = torchrun.nodes(job.rank_hosts)
     lists = job.device_lists()
     if any(len(set(each)) > 1 for each in lists.values()):
         raise UsageError(
@@ -33,7 +30,7 @@ def export(job: Job) -> Export:
             hint="leave it out: LOCAL_RANK i takes the i-th device of the list",
         )
     notes = (*((_UNBOUND,) if job.has_cpus else ()), *job.device_notes)
-    workers = f"--nproc-per-node={job.per_host}"
+    workers = f"--nproc-per-node={per_node}"
     if len(job.seats_of_host) == 1:
         return Export(
             launcher="torchrun",
@@ -49,7 +46,7 @@ def export(job: Job) -> Export:
     )
 
 
-def _script(job: Job, workers: str) -> ExportFile:
+def _script(job: Job, workers: str) -> LaunchFile:
     lists = job.device_lists()
     cases = []
     for node, host in enumerate(job.hosts):
@@ -74,4 +71,4 @@ def _script(job: Job, workers: str) -> ExportFile:
         f"exec torchrun --nnodes={len(job.hosts)} {workers} --node-rank=$node {rendezvous} \\",
         '  --master-port="${MASTER_PORT:-29500}" "$@"',
     ]
-    return ExportFile(name=_NAME, text="\n".join(lines) + "\n", executable=True)
+    return LaunchFile(name=_NAME, text="\n".join(lines) + "\n", executable=True)

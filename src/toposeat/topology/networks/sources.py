@@ -11,7 +11,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.model.files import path_exists
-from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list
+from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list, short_name
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
 from toposeat.topology.networks.builder import few
@@ -191,9 +191,9 @@ def allocated(network: Network, names: Sequence[str]) -> Network:
     exact = set(network.host_names)
     loose: dict[str, str | None] = {}
     for name in network.host_names:
-        key = _loose(name)
+        key = short_name(name)
         loose[key] = None if key in loose else name
-    found = [name if name in exact else loose.get(_loose(name)) for name in names]
+    found = [name if name in exact else loose.get(short_name(name)) for name in names]
     missing = [name for name, host in zip(names, found, strict=True) if host is None]
     if missing:
         raise InputError(
@@ -209,7 +209,3 @@ def allocated(network: Network, names: Sequence[str]) -> Network:
         part,
         hosts=tuple(replace(host, name=name) for host, name in zip(part.hosts, names, strict=True)),
     )
-
-
-def _loose(name: str) -> str:
-    return name.split(".", 1)[0].lower()

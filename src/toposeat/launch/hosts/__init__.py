@@ -1,0 +1,1 @@
+"""Which host each rank starts on, in the words of each launcher."""

@@ -1,0 +1,46 @@
+"""torchrun's words for the node rank of a host."""
+
+from __future__ import annotations
+
+from toposeat.errors import UsageError
+from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
+
+_REPLACED = frozenset(
+    f"{first}{dash}{second}"
+    for first, second in (
+        *(("node", "rank"), ("rdzv", "backend"), ("rdzv", "endpoint"), ("rdzv", "conf")),
+        *(("master", "addr"), ("master", "port")),
+    )
+    for dash in "-_"
+)
+
+
+def nodes(plan: RankHosts) -> int:
+    """Ranks of every node, which torchrun numbers node by node.
+
+    Raises:
+        UsageError: ranks not in blocks of one size.
+    """
+    if not plan.in_blocks or plan.per_host is None:
+        raise UsageError(
+            "torchrun gives every node the same number of consecutive ranks",
+            hint="map with as many ranks per host, in blocks, or start one process per GPU: "
+            "--launcher slurm",
+        )
+    return plan.per_host
+
+
+def on_host(plan: RankHosts, host: str, *, port: str) -> HostWords:
+    """The line of one host: the static rendezvous keeps node ranks, c10d sorts nodes by address.
+
+    Raises:
+        UsageError: ranks not in blocks of one size.
+    """
+    nodes(plan)
+    return HostWords(
+        options=(
+            f"--node-rank={plan.hosts.index(host)}",
+            *("--rdzv-backend=static", f"--master-addr={plan.hosts[0]}", f"--master-port={port}"),
+        ),
+        replaces=_REPLACED,
+    )

@@ -1,0 +1,235 @@
+"""A plan over several hosts in each launcher's documented words, or refused in one message."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.launch.test_export import placement
+from toposeat.errors import InputError
+from toposeat.launch import run_placed
+from toposeat.model.placement import Placement
+from toposeat.model.placement_file import parse_placement, save_placement
+from toposeat.model.run_record import RunRecord
+
+ANSWERS = {
+    "srun": "slurm 22.05.8",
+    "flux": "flux-core 0.60",
+    "mpirun_rsh": "Version: mvapich2-2.3.7",
+    "jsrun": "10.3",
+    "ibrun": "",
+    "ompi4": "mpirun (Open MPI) 4.1.4",
+    "ompi5": "mpirun (Open MPI) 5.0.11",
+    "mpich40": "HYDRA build details:\n    Version: 4.0.2",
+    "mpich43": "HYDRA build details:\n    Version: 4.3.0",
+    "intel": "Intel(R) MPI Library for Linux* OS, Version 2021.18",
+    "pals": "mpiexec version 1.4.0 (PALS)",
+}
+OWN_NAMES = ("srun", "flux", "mpirun_rsh", "jsrun", "ibrun")
+MIXED = ["n2", "n10", "n10", "n2"]
+CYCLIC = ["n2", "n10", "n2", "n10"]
+BLOCKS = ["n2", "n2", "n10", "n10"]
+CRAY = {"SLURM_JOB_NODELIST": "n[2,10]", "SLURM_MPI_TYPE": "cray_shasta"}
+JOB = {"SLURM_JOB_NODELIST": "n[2,10]", "SLURM_JOB_CPUS_PER_NODE": "2(x2)"}
+
+
+def plan(hosts: list[str], *, bound: bool = True) -> Placement:
+    cpus: list[str | None] = [str(rank) if bound else None for rank in range(len(hosts))]
+    devices = [hosts[:rank].count(host) for rank, host in enumerate(hosts)]
+    return placement(hosts, devices, cpus)
+
+
+def launch(
+    tmp_path: Path,
+    line: str,
+    hosts: list[str] | Placement,
+    environment: dict[str, str] | None = None,
+    **options: bool,
+) -> RunRecord:
+    """What `run` would start, with a launcher that only knows its version."""
+    name, *rest = line.split()
+    launcher = tmp_path / (name if name in OWN_NAMES else "mpiexec")
+    launcher.write_text(f"#!/bin/sh\ncat <<'END'\n{ANSWERS[name]}\nEND\n")
+    launcher.chmod(0o755)
+    argv = [str(launcher), *rest]
+    placed = hosts if isinstance(hosts, Placement) else plan(hosts)
+    save_placement(placed, tmp_path / "app.place", overwrite=True)
+    return run_placed(
+        argv,
+        placed,
+        tmp_path / "app.place",
+        dry_run=True,
+        environment={"PATH": f"{tmp_path}:/usr/bin:/bin", **(environment or {})},
+        **options,
+    )
+
+
+def words(record: RunRecord) -> str:
+    """The line up to toposeat-exec, the launcher by its name."""
+    line = " ".join(record.launched)
+    line = line[: re.search(r" \S*toposeat-exec ", line).start()]  # type: ignore[union-attr]
+    return re.sub(r"\S*/", "", line)
+
+
+@pytest.mark.parametrize(
+    ("line", "hosts", "environment", "expected", "files"),
+    [
+        (
+            "ompi5 -n 4 app",
+            MIXED,
+            {},
+            "mpiexec --bind-to none --map-by rankfile:file=rankfile --hostfile hostfile -n 4",
+            {
+                "rankfile": "rank 0=n2 slot=0\nrank 1=n10 slot=0\nrank 2=n10 slot=0\n"
+                "rank 3=n2 slot=0\n",
+                "hostfile": "n2 slots=2\nn10 slots=2\n",
+            },
+        ),
+        (
+            "ompi5 --host n2:2,n10:2 --map-by :oversubscribe -n 4 app",
+            MIXED,
+            {},
+            "mpiexec --bind-to none --map-by seq:oversubscribe --hostfile hostfile -n 4",
+            {"hostfile": "n2\nn10\nn10\nn2\n"},
+        ),
+        (
+            "ompi4 -n 4 app",
+            MIXED,
+            {},
+            "mpiexec --bind-to none --mca rmaps seq --hostfile hostfile -n 4",
+            {"hostfile": "n2\nn10\nn10\nn2\n"},
+        ),
+        (
+            "mpich43 -hosts n10,n2 -ppn 2 -n 4 app",
+            MIXED,
+            {},
+            "mpiexec -bind-to none -f hostfile -rankmap 0,1,1,0 -n 4",
+            {"hostfile": "n2:2\nn10:2\n"},
+        ),
+        ("mpich40 -n 4 app", CYCLIC, {}, "mpiexec -bind-to none -f hostfile -n 4",
+         {"hostfile": "n2:1\nn10:1\n"}),
+        ("intel app", CYCLIC, {}, "mpiexec -genv I_MPI_PIN 0 -n 4 -machinefile machinefile"
+         " -perhost 1", {"machinefile": "n2:1\nn10:1\n"}),
+        ("srun -n4 app", BLOCKS, JOB,
+         "srun --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m block -w n[2,10]", {}),
+        ("srun -n4 -w n[2,10] app", CYCLIC, JOB,
+         "srun --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m cyclic -w n[2,10]", {}),
+        ("srun -N2 --mpi=pmi2 app", ["n2", "n2", "n10", "n10"] * 2, {},
+         "srun --cpu-bind=none -N 2 -n 8 --ntasks-per-node=4 -m plane=2 -w n[2,10] --mpi=pmi2", {}),
+        ("srun -N2 -n4 app", MIXED, {},
+         "env SLURM_HOSTFILE=hostfile srun --cpu-bind=none -n 4 -m arbitrary",
+         {"hostfile": "n2\nn10\nn10\nn2\n"}),
+        ("srun -n 4 app", MIXED, CRAY,
+         "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER srun"
+         " --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m block -w n[2,10]",
+         {"MPICH_RANK_ORDER": "0,3\n1,2\n"}),
+        ("pals -n 4 app", MIXED, {},
+         "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER mpiexec"
+         " --cpu-bind none --ppn 2 --hostfile hostfile -n 4",
+         {"hostfile": "n2\nn10\n", "MPICH_RANK_ORDER": "0,3\n1,2\n"}),
+        ("flux run -n 4 app", MIXED, {},
+         "flux run -N 2 -n 4 --requires=host:n[2,10] --taskmap=hostfile:hostfile",
+         {"hostfile": "n2\nn10\nn10\nn2\n"}),
+        ("mpirun_rsh -np 4 n2 n2 n10 n10 MV2_USE_CUDA=1 app", MIXED, {},
+         "mpirun_rsh -hostfile hostfile -np 4 MV2_USE_CUDA=1",
+         {"hostfile": "n2\nn10\nn10\nn2\n"}),
+        ("jsrun -n 4 -a 1 -c 7 -g 1 app", MIXED,
+         {"LSB_MCPU_HOSTS": "batch1 1 n2 42 n10 42"},
+         "jsrun --erf_input ranks.erf",
+         {"ranks.erf": "cpu_index_using: physical\noverlapping_rs: allow\n"
+          "rank: 0: { host: 1; cpu: {0}; gpu: * }\nrank: 1: { host: 2; cpu: {1}; gpu: * }\n"
+          "rank: 2: { host: 2; cpu: {2}; gpu: * }\nrank: 3: { host: 1; cpu: {3}; gpu: * }\n"}),
+        ("ibrun -n 4 app", BLOCKS, JOB, "ibrun -n 4", {}),
+    ],
+)  # fmt: skip
+def test_the_words_of_each_launcher(
+    tmp_path: Path,
+    line: str,
+    hosts: list[str],
+    environment: dict[str, str],
+    expected: str,
+    files: dict[str, str],
+) -> None:
+    record = launch(tmp_path, line, hosts, environment)
+    found = {name: text for name, text in record.launch_files.items() if name != "seats.place"}
+    assert (words(record), found) == (expected, files)
+
+
+def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> None:
+    """Process 1 of the first host becomes rank 3: it gets that rank's seat under its own number."""
+    record = launch(tmp_path, "pals -n 4 app", MIXED)
+    seats = parse_placement(record.launch_files["seats.place"]).seats
+    assert [(seat.rank, seat.host, seat.local_rank, seat.cpus) for seat in seats] == [
+        (0, "n2", 0, "0"),
+        (1, "n2", 1, "3"),
+        (2, "n10", 0, "1"),
+        (3, "n10", 1, "2"),
+    ]
+    assert "seats.place" in " ".join(record.launched)
+
+
+@pytest.mark.parametrize(
+    ("line", "hosts", "environment", "said", "hint"),
+    [
+        ("srun -n4 app", MIXED, {"SLURM_JOB_NODELIST": "m[1-2]"},
+         r"the placement is for n\[2,10\], and SLURM_JOB_NODELIST has m\[1-2\]", "--hosts 'm[1-2]'"),
+        ("srun -N4 -n4 --ntasks-per-node=1 -m block app", MIXED, JOB,
+         "the line says -N4, and the plan has 2 hosts; the line says --ntasks-per-node=1, and the"
+         " plan has 2 ranks on each host", "srun -n4 app"),
+        ("srun -n4 -m cyclic app", BLOCKS, JOB, "says -m cyclic, and this plan is -m block",
+         "srun -n4 app"),
+        ("srun -n4 --mpi=pmi2 app", MIXED, JOB, "cyclic or plane order", "mpiexec -n 4"),
+        ("srun -n4 -c 2 app", MIXED, JOB, "n2 has 1 for 2, n10 has 1 for 2", "salloc -N 2"),
+        ("ompi5 -n 4 app", MIXED, {**JOB, "SLURM_TASKS_PER_NODE": "3,1"}, "n10 has 1 for 2",
+         "salloc -N 2 --ntasks-per-node=2"),
+        ("ompi5 -n 4 --host n2:3,n10 app", MIXED, {}, "n10 has 1 for 2", "every host 2 places"),
+        ("ompi5 -n 4 --map-by node app", MIXED, {}, "says --map-by node", "mpiexec -n 4 app"),
+        ("mpich40 -n 4 app", MIXED, {}, "no words for this order", "4.3 or later"),
+        ("intel -n 4 app", MIXED, {}, "no words for this order", "srun inside a Slurm job"),
+        ("ibrun -n 4 app", MIXED, JOB, "in another order", "mpiexec -n 4"),
+        ("mpich43 -n 2 app", ["elsewhere"] * 2, {}, "is for elsewhere, and this is", "toposeat map"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_said_at_once_with_what_to_type(
+    tmp_path: Path,
+    line: str,
+    hosts: list[str],
+    environment: dict[str, str],
+    said: str,
+    hint: str,
+) -> None:
+    with pytest.raises(InputError, match=said) as refused:
+        launch(tmp_path, line, hosts, environment)
+    assert hint in refused.value.hint
+    assert refused.value.message.startswith("nothing was started")
+
+
+def test_everything_that_does_not_fit_is_in_one_message(tmp_path: Path) -> None:
+    environment = {"SLURM_JOB_NODELIST": "n[2-3]", "SLURM_JOB_CPUS_PER_NODE": "1,8"}
+    with pytest.raises(InputError) as refused:
+        launch(tmp_path, "srun -n4 -N3 app", MIXED, environment)
+    assert refused.value.message.count(";") == 2
+    for text in ("is for n10", "n2 has 1 for 2", "the line says -N3"):
+        assert text in refused.value.message
+
+
+def test_hosts_of_another_machine_are_taken_in_order_on_request(tmp_path: Path) -> None:
+    environment = {"SLURM_JOB_NODELIST": "m[1-3]"}
+    record = launch(tmp_path, "srun -n4 app", MIXED, environment, other_machine=True)
+    assert record.launch_files["hostfile"] == "m1\nm2\nm2\nm1\n"
+    seats = parse_placement(record.launch_files["seats.place"]).seats
+    assert [seat.host for seat in seats] == ["m1", "m2", "m2", "m1"]
+
+
+def test_local_ranks_are_those_that_launchers_count(tmp_path: Path) -> None:
+    """Whoever edits a placement may number a host's ranks backwards; no launcher does."""
+    text = (
+        "# toposeat/placement/1\n# vendor: nvidia\n# devices n2: 0=-=-,1=-=-\n"
+        "rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic\n"
+        "0\tn2\t1\t-\t-\t1\t-\t-\t-\n1\tn2\t0\t-\t-\t0\t-\t-\t-\n"
+    )
+    record = launch(tmp_path, "srun -n2 app", parse_placement(text))
+    seats = parse_placement(record.launch_files["seats.place"]).seats
+    assert [(seat.rank, seat.local_rank, seat.index) for seat in seats] == [(0, 0, 1), (1, 1, 0)]
