@@ -74,7 +74,7 @@ def words(record: RunRecord) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "hosts", "environment", "expected", "files"),
+    "case",
     [
         (
             "ompi5 -n 4 app",
@@ -108,6 +108,9 @@ def words(record: RunRecord) -> str:
             "mpiexec -bind-to none -f hostfile -rankmap 0,1,1,0 -n 4",
             {"hostfile": "n2:2\nn10:2\n"},
         ),
+        ("mpich43 -n 4 app", ["n10", "n10", "n2", "n2"], JOB,
+         "mpiexec -bind-to none -f hostfile -rankmap 1,1,0,0 -n 4",
+         {"hostfile": "n2:2\nn10:2\n"}),
         ("mpich40 -n 4 app", CYCLIC, {}, "mpiexec -bind-to none -f hostfile -n 4",
          {"hostfile": "n2:1\nn10:1\n"}),
         ("intel app", CYCLIC, {}, "mpiexec -genv I_MPI_PIN 0 -n 4 -machinefile machinefile"
@@ -145,13 +148,9 @@ def words(record: RunRecord) -> str:
     ],
 )  # fmt: skip
 def test_the_words_of_each_launcher(
-    tmp_path: Path,
-    line: str,
-    hosts: list[str],
-    environment: dict[str, str],
-    expected: str,
-    files: dict[str, str],
+    tmp_path: Path, case: tuple[str, list[str], dict[str, str], str, dict[str, str]]
 ) -> None:
+    line, hosts, environment, expected, files = case
     record = launch(tmp_path, line, hosts, environment)
     found = {name: text for name, text in record.launch_files.items() if name != "seats.place"}
     assert (words(record), found) == (expected, files)
@@ -171,10 +170,10 @@ def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("line", "hosts", "environment", "said", "hint"),
+    "case",
     [
         ("srun -n4 app", MIXED, {"SLURM_JOB_NODELIST": "m[1-2]"},
-         r"the placement is for n\[2,10\], and SLURM_JOB_NODELIST has m\[1-2\]", "--hosts 'm[1-2]'"),
+         r"is for n\[2,10\], and SLURM_JOB_NODELIST has m\[1-2\]", "--hosts 'm[1-2]'"),
         ("srun -N4 -n4 --ntasks-per-node=1 -m block app", MIXED, JOB,
          "the line says -N4, and the plan has 2 hosts; the line says --ntasks-per-node=1, and the"
          " plan has 2 ranks on each host", "srun -n4 app"),
@@ -189,17 +188,13 @@ def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> No
         ("mpich40 -n 4 app", MIXED, {}, "no words for this order", "4.3 or later"),
         ("intel -n 4 app", MIXED, {}, "no words for this order", "srun inside a Slurm job"),
         ("ibrun -n 4 app", MIXED, JOB, "in another order", "mpiexec -n 4"),
-        ("mpich43 -n 2 app", ["elsewhere"] * 2, {}, "is for elsewhere, and this is", "toposeat map"),
+        ("mpich43 -n 2 app", ["far"] * 2, {}, "is for far, and this is", "toposeat map"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_at_once_with_what_to_type(
-    tmp_path: Path,
-    line: str,
-    hosts: list[str],
-    environment: dict[str, str],
-    said: str,
-    hint: str,
+    tmp_path: Path, case: tuple[str, list[str], dict[str, str], str, str]
 ) -> None:
+    line, hosts, environment, said, hint = case
     with pytest.raises(InputError, match=said) as refused:
         launch(tmp_path, line, hosts, environment)
     assert hint in refused.value.hint

@@ -43,13 +43,14 @@ def words_for(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> Ho
         UsageError: it has none for this plan.
     """
     line, folder = launch.line, launch.folder
-    order = _order(launch, plan) or in_natural_order(plan.hosts)
+    in_job = _order(launch, plan)
+    order = in_job or in_natural_order(plan.hosts)
     kinds: Mapping[LauncherKind, Callable[[], HostWords]] = {
         LauncherKind.OPENMPI: lambda: _of_openmpi(launch, plan, cpus),
         LauncherKind.MPICH: lambda: hydra.mpich(
             plan, folder, order=_order(launch, plan), version=version_of(line.launcher[0])
         ),
-        LauncherKind.INTEL: lambda: hydra.intel(plan, folder, order=_order(launch, plan)),
+        LauncherKind.INTEL: lambda: hydra.intel(plan, folder, order=in_job),
         LauncherKind.SRUN: lambda: _of_srun(launch, plan),
         LauncherKind.FLUX: lambda: others.flux(plan, folder, order=order),
         LauncherKind.TORCHRUN: lambda: _of_torchrun(line, plan),
