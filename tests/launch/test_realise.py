@@ -122,7 +122,7 @@ def words(record: RunRecord) -> str:
         ("srun -N2 --mpi=pmi2 app", ["n2", "n2", "n10", "n10"] * 2, {},
          "srun --cpu-bind=none -N 2 -n 8 --ntasks-per-node=4 -m plane=2 -w n[2,10] --mpi=pmi2", {}),
         ("srun -N2 -n4 app", MIXED, {},
-         "env SLURM_HOSTFILE=hostfile srun --cpu-bind=none -n 4 -m arbitrary",
+         "env SLURM_HOSTFILE=hostfile srun --cpu-bind=none -N 2 -n 4 -m arbitrary",
          {"hostfile": "n2\nn10\nn10\nn2\n"}),
         ("srun -n 4 app", MIXED, CRAY,
          "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER srun"

@@ -42,7 +42,7 @@ def srun(
             f" {plan.ranks}; or, with Open MPI, srun --mpi=pmix",
         )
     return HostWords(
-        options=("-n", str(plan.ranks), "-m", "arbitrary"),
+        options=("-N", str(len(plan.hosts)), "-n", str(plan.ranks), "-m", "arbitrary"),
         replaces=_REPLACED | SRUN.ranks,
         files=(host_per_rank("hostfile", plan),),
         environment={"SLURM_HOSTFILE": f"{folder}hostfile"},
