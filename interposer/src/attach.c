@@ -109,6 +109,7 @@ static bool start_recording(void) {
     return false;
   }
   configure();
+  directory = tps__record_folder(directory);
   if (!tps__comm_start(&rank, &size) || !tps__main_segment_start(directory, rank, size))
     return false;
   struct tps_header *header = tps__process.header;
@@ -119,6 +120,7 @@ static bool start_recording(void) {
   header->start_ticks = header->last_ticks = tps__ticks();
   tps__phases_start(header->start_ticks);
   tps__record_publish(header);
+  tps__tell_start();
   return true;
 }
 

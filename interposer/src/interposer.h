@@ -270,6 +270,15 @@ bool tps__populate(const void *start, size_t length);
 void tps__record_publish(struct tps_header *header);
 void tps__record_finish(enum tps_state state);
 
+/* ---- where records go in the end (departure.c) ---- */
+
+/* `directory`, or this node's own folder if the node does not see that of the run. */
+const char *tps__record_folder(const char *directory);
+/* The record has begun: says where this node's ranks are, if that is not seen from there. */
+void tps__tell_start(void);
+/* Nothing more is going to be counted by this process. */
+void tps__depart(void);
+
 /* ---- who counts where (segment.c) ---- */
 
 bool tps__main_segment_start(const char *directory, int rank, int size);

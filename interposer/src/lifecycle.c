@@ -64,6 +64,8 @@ int MPI_Finalize(void) {
     if (recorded)
       tps__record_finish(TPS_STATE_FINALIZED);
     tps__stop(); /* the mapping stays: another thread may still be inside a wrapper */
+    if (recorded)
+      tps__depart();
   }
   return code;
 }

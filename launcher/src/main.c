@@ -6,11 +6,13 @@
    program is started all the same, because a job that runs unplaced beats a job that does not run;
    but where all ranks can agree (--home), a job is seated whole or not started.
  */
+#include "carry.h"
 #include "message.h"
 #include "options.h"
 #include "plan.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +54,48 @@ static int stop_strictly(const struct tps_messages *messages) {
   return EXIT_STRICT;
 }
 
+/* The end of the part before the first colon; the rest begins behind it. NULL without a colon. */
+static const char *split_run(const char *words, char *run, size_t size) {
+  const char *colon = strchr(words, ':');
+  if (colon == NULL || (size_t)(colon - words) >= size)
+    return NULL;
+  snprintf(run, size, "%.*s", (int)(colon - words), words);
+  return colon + 1;
+}
+
+/* Leaves word of the rank's host, which is missed only where the rank leaves no record. */
+static void note_start(const char *words, struct tps_identity *identity,
+                       struct tps_messages *messages) {
+  char run[128];
+  char own[PATH_MAX];
+  const char *folder = split_run(words, run, sizeof run);
+  if (identity->launcher == NULL)
+    tps_identity_detect(identity, NULL, messages);
+  if (folder == NULL || identity->rank < 0)
+    return;
+  if (!tps_is_folder_of_run(folder, run)) {
+    if (!tps_node_folder(run, true, own, sizeof own)) {
+      tps_warn(messages, "no folder for the records of this node: %s", strerror(errno));
+      return;
+    }
+    folder = own;
+  }
+  tps_note_start(folder, identity->rank); /* a full disk is said by the rank itself */
+}
+
+/* The exit code. */
+static int collect(const char *words, const struct tps_messages *messages) {
+  char run[128];
+  char folder[PATH_MAX];
+  const char *home = split_run(words, run, sizeof run);
+  if (home == NULL || !tps_node_folder(run, false, folder, sizeof folder))
+    return 0; /* nothing was left here */
+  if (tps_carry_home(folder, home, true))
+    return 0;
+  tps_error(messages, "cannot send %s home", folder);
+  return 1;
+}
+
 static int seat_and_start(const struct tps_options *options, struct tps_messages *messages) {
   struct tps_plan plan;
   tps_plan_make(&plan, options, messages);
@@ -66,6 +110,8 @@ static int seat_and_start(const struct tps_options *options, struct tps_messages
     tps_plan_report(&plan, options, messages);
   if (options->strict && messages->warnings > 0)
     return stop_strictly(messages);
+  if (options->records != NULL)
+    note_start(options->records, &plan.identity, messages);
   end_with(options->parent);
   return become(options->program, messages);
 }
@@ -86,5 +132,6 @@ int main(int argc, char **argv) {
   case TPS_PARSED_RUN:
     break;
   }
-  return seat_and_start(&options, &messages);
+  return options.collect != NULL ? collect(options.collect, &messages)
+                                 : seat_and_start(&options, &messages);
 }

@@ -31,6 +31,11 @@ const char tps_help_text[] =
     "      --home WORDS            wait until every rank of the job is known to have its seat: "
     "what\n"
     "                              'toposeat run' adds for jobs of several nodes\n"
+    "      --records RUN:DIR       note in DIR, or in this node's own folder if it is not that of "
+    "the run,\n"
+    "                              that this rank was started ('toposeat profile')\n"
+    "      --collect RUN:HOME      start nothing; send home what ranks of the run left on this "
+    "node\n"
     "      --end-with PID          PROGRAM gets SIGTERM when this parent process ends\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
     "      --strict                start nothing if anything is not as placed\n"
@@ -122,6 +127,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
                {"--report", &options->report_folder},
                {"--probe", &options->probe},
                {"--preload", &options->preload},
+               {"--records", &options->records},
+               {"--collect", &options->collect},
                {"--local-rank-env", &options->local_rank_env},
                {"--home", &options->home}};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
@@ -149,8 +156,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
    `value` is what is attached to it, else NULL. */
 static const char *valued_option(const char *argument, const char **value) {
   static const char *const names[] = {
-      "--placement", "--visibility",     "--ids",      "--memory-policy", "--report", "--probe",
-      "--preload",   "--local-rank-env", "--end-with", "--home"};
+      "--placement", "--visibility",     "--ids",      "--memory-policy", "--report",  "--probe",
+      "--preload",   "--local-rank-env", "--end-with", "--home",          "--records", "--collect"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {
     if (argument[2] != '\0')
@@ -207,10 +214,10 @@ enum tps_parsed tps_options_parse(struct tps_options *options, int argc, char **
     if (!set_value(options, name, value, error, error_size))
       return TPS_PARSED_ERROR;
   }
-  if (at >= argc) {
+  options->program = argv + at;
+  if (at >= argc && options->collect == NULL) {
     snprintf(error, error_size, "no program to start");
     return TPS_PARSED_ERROR;
   }
-  options->program = argv + at;
   return TPS_PARSED_RUN;
 }

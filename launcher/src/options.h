@@ -20,6 +20,8 @@ struct tps_options {
   const char *preload;        /* --preload */
   const char *local_rank_env; /* --local-rank-env */
   const char *home;           /* --home */
+  const char *records;        /* --records: RUN:FOLDER */
+  const char *collect;        /* --collect: RUN:HOME; nothing is started */
   const char **assignments;   /* -E, each KEY=VALUE */
   size_t assignment_count;
   unsigned long parent; /* --end-with; 0: nobody */

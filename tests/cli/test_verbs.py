@@ -219,8 +219,14 @@ def test_merge_says_damage_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[
     for rank in range(2):
         write_record(tmp_path, rank, 2)
     (tmp_path / "rank-1-1000.tpsrec").write_bytes(b"TPSREC\r\n")
-    assert main(["profile", "--merge", str(tmp_path), "-o", str(tmp_path / "a.prof")]) == 0
-    assert "warning: 1 damaged records are left out: rank-1-1000.tpsrec" in capsys.readouterr().err
+    words = ["profile", "--merge", str(tmp_path), "-o", str(tmp_path / "a.prof")]
+    assert main(words) == 1
+    cause = "1 of 2 ranks have no record: rank 1 (its record cannot be used)"
+    assert f"error: {cause}" in capsys.readouterr().err
+    assert main([*words, "--partial"]) == 0
+    said = capsys.readouterr().err
+    assert f"warning: {cause}" in said
+    assert "warning: 1 damaged records are left out: rank-1-1000.tpsrec" in said
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,9 @@ class ProfileCommand(Command):
     name = "profile"
     wraps = True
     usage = (
-        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--json] -- LAUNCH...\n"
-        "       toposeat profile --merge DIR... -o F [-f] [--json]"
+        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--partial] [--json] --"
+        " LAUNCH...\n"
+        "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]"
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -53,6 +54,11 @@ class ProfileCommand(Command):
             type=Path,
             help="run nothing: make a profile of the records in these folders, for example of one "
             "folder per node",
+        )
+        parser.add_argument(
+            "--partial",
+            action="store_true",
+            help="make a profile even if some ranks have no record; without it that is an error",
         )
         parser.add_argument(
             "--no-time",
@@ -88,7 +94,11 @@ class ProfileCommand(Command):
         check_writable(target, overwrite=args.force)
         with progress_bar("merging records") as progress:
             traffic, exit_code = profile.profile_run(
-                launch, directory=args.keep_records, recording=recording, progress=progress
+                launch,
+                directory=args.keep_records,
+                recording=recording,
+                partial=args.partial,
+                progress=progress,
             )
         return _save_and_show(args, traffic, target, exit_code)
 
@@ -107,7 +117,7 @@ class ProfileCommand(Command):
             raise UsageError(f"{self.name}: --merge needs a file to write", hint="add -o app.prof")
         check_writable(args.output, overwrite=args.force)
         with progress_bar("merging records") as progress:
-            traffic = profile.merge_records(*args.merge, progress=progress)
+            traffic = profile.merge_records(*args.merge, partial=args.partial, progress=progress)
         return _save_and_show(args, traffic, args.output, 0)
 
 
@@ -117,8 +127,8 @@ def _offer_left_records() -> None:
 
     for folder in left_records():
         tell(
-            f"note: {folder} holds records of a run whose toposeat was killed; they are kept for 7"
-            f" days: toposeat profile --merge {quoted(folder)} -o F"
+            f"note: {folder} holds records of a run that was killed or is not complete; they are"
+            f" kept for 7 days: toposeat profile --merge {quoted(folder)} -o F"
         )
 
 
@@ -141,8 +151,9 @@ def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exi
     else:
         # The application owns stdout.
         show(sys.stderr, report.render_traffic_text, traffic)
-    if "damaged_records" in traffic.metadata:
-        tell(f"warning: {traffic.report[0]}")
+    for line in traffic.report:
+        if "damaged records are left out" in line or "ranks have no record" in line:
+            tell(f"warning: {line}")
     tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place")
     return exit_code
 

@@ -52,6 +52,16 @@ def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -
         os.close(lock)
 
 
+def keep_records(folder: Path) -> Path:
+    """Take a job's folder away from the block that made it: it stays as one that was left.
+
+    Returns:
+        Its new path.
+    """
+    kept = folder.with_name(f"{_PREFIX}kept-{_boot()}-{folder.name.rpartition('-')[2]}")
+    return folder.rename(kept)
+
+
 def left_records() -> list[Path]:
     """Remove what killed jobs of this user left on this node; return folders with records."""
     found = []
@@ -75,7 +85,7 @@ def _is_abandoned(folder: Path) -> bool:
         status = os.fstat(handle)
         if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
             return False
-        pids = [path.stem.split("-")[2:3] for path in folder.glob(f"rank-*{RECORD_SUFFIX}")]
+        pids = [path.stem.split("-")[2:3] for path in folder.glob("rank-*")]
         alive = any(pid and pid[0].isdigit() and Path("/proc", pid[0]).exists() for pid in pids)
         return not alive and _try_lock(handle)
     finally:

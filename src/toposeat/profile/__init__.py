@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toposeat.profile.recording.run import (
         MIN_WINDOW_S,
         PHASES_BY_MARK,
+        MissingRecordsError,
         NothingRecordedError,
         Recording,
         merge_records,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,20 +15,27 @@ from pathlib import Path
 from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
-from toposeat.model.job_folder import MEMORY_FOLDER, job_folder
+from toposeat.model.hostlist import compress_hostlist
+from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
+from toposeat.profile.recording.gathering import Gathering, gathering
 from toposeat.profile.recording.library import choose_library
 from toposeat.profile.recording.linkage import inspect_linkage
 from toposeat.profile.records.merge import Progress, read_records
+from toposeat.profile.records.missing import LEFT_NO_RECORD, missing_ranks, noted_hosts
 from toposeat.profile.records.record import SUFFIX
-from toposeat.profile.records.record_layout import CAUSE_SUFFIX
+from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
 MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
+_HOME_HINT = (
+    "run it inside an allocation (salloc, sbatch), or name a folder that the nodes share:"
+    " --keep-records DIR; what ranks left is in /dev/shm/toposeat-records-* of their nodes"
+)
 _SEE_ABOVE = "lines that start with 'toposeat:' above, if there are any, give another reason"
 
 
@@ -53,12 +61,17 @@ class NothingRecordedError(ApplicationError):
     """No rank left a record that can be used."""
 
 
+class MissingRecordsError(ApplicationError):
+    """Some ranks left a record and others did not; those that did are kept."""
+
+
 def profile_run(
     argv: Sequence[str],
     *,
     directory: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
     recording: Recording | None = None,
+    partial: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Traffic, int]:
     """Start `argv` with the interposer in its ranks, wait, and merge the records.
@@ -67,10 +80,11 @@ def profile_run(
 
     Args:
         argv: a launch line, e.g. `["mpirun", "-n", "8", "./app"]`.
-        directory: where the ranks write; kept afterwards. It must be one that all nodes of the job
-            share. Default: a fresh folder of this node in memory, removed afterwards.
+        directory: where the records are in the end; kept afterwards. Default: a fresh folder of
+            this node in memory, removed afterwards. Nodes that do not see it send theirs.
         environment: for the application; default this process's own.
         recording: what to record beside the traffic; default: time, no phases.
+        partial: do without the records of some ranks; the report names them.
         progress: told how many of how many records are merged.
 
     Returns:
@@ -81,34 +95,45 @@ def profile_run(
         UsageError: the launch line cannot be taken apart.
         NothingRecordedError: no rank left a record, or one is damaged; the message says the
             probable cause.
+        MissingRecordsError: some ranks have no record, and not `partial`.
         ToposeatError: the program cannot be profiled (see `choose_library`).
     """
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
     library = choose_library(line, env)
-    with _record_folder(directory) as folder:
-        command = _under_interposer(line, library, folder, recording)
-        exit_code = run_child(command, env)
+    with _record_folder(directory) as folder, gathering(folder, line) as gathered:
+        exit_code = run_child(_under_interposer(line, library, recording, gathered), env)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
                 hint="give a folder that no other program empties: --keep-records DIR",
                 exit_code=exit_code,
             )
-        if not any(folder.glob(f"*{SUFFIX}")):
-            raise _nothing_recorded(line, env, folder, exit_code)
-        traffic = with_pattern(_read(folder, exit_code, progress))
+        run = _Run(line=line, environment=env, gathered=gathered, exit_code=exit_code)
+        traffic = with_pattern(_complete(run, partial=partial, progress=progress))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     return replace(traffic, metadata=metadata), exit_code
 
 
-def merge_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
+def merge_records(
+    *directories: str | Path, partial: bool = False, progress: Progress | None = None
+) -> Traffic:
     """The traffic of a run whose records lie in folders, for example one of each node.
 
+    Args:
+        directories: the folders.
+        partial: do without the records of some ranks; the report names them.
+        progress: told how many of how many records are merged.
+
     Raises:
-        InputError, ToposeatError: see `read_records`.
+        InputError, ToposeatError: see `read_records`; or some ranks have no record, and not
+            `partial`.
     """
-    return with_pattern(read_records(*directories, progress=progress))
+    traffic = read_records(*directories, progress=progress)
+    missing = missing_ranks(traffic, [Path(each) for each in directories])
+    if missing and not partial:
+        raise ToposeatError(missing, hint="add --partial to do without them")
+    return with_pattern(_saying(traffic, missing))
 
 
 def profile_line(
@@ -122,25 +147,84 @@ def profile_line(
     line = parse_launch_line(argv)
     library = choose_library(line, environment)
     folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
-    return _under_interposer(line, library, folder, recording)
+    return _under_interposer(
+        line, library, recording, Gathering(folder=folder, run="XXXXXXXX", home="XXXXXXXX")
+    )
 
 
 def _under_interposer(
-    line: LaunchLine, library: Path, folder: Path, recording: Recording | None
+    line: LaunchLine, library: Path, recording: Recording | None, gathered: Gathering
 ) -> list[str]:
     launcher = str(native_path("bin/toposeat-exec"))
     options = ["--preload", str(library)]
-    for name, value in (recording or Recording()).variables(folder).items():
+    for name, value in (recording or Recording()).variables(gathered.folder).items():
         options += ["-E", f"{name}={value}"]
-    return wrap_with_exec(line, [launcher, *options])
+    return wrap_with_exec(line, [launcher, *options, *gathered.exec_words])
 
 
-def _read(folder: Path, exit_code: int, progress: Progress | None) -> Traffic:
-    """The merged records; the application's exit code survives records that cannot be read."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Run:
+    """A run that has ended."""
+
+    line: LaunchLine
+    environment: Mapping[str, str]
+    gathered: Gathering
+    exit_code: int
+
+    @property
+    def folder(self) -> Path:
+        return self.gathered.folder
+
+    def left_dead(self, traffic: Traffic | None) -> bool:
+        """Whether ranks may have died on other nodes: what they left there is to be removed."""
+        here = socket.gethostname()
+        hosts = () if traffic is None else (info.host for info in traffic.rank_info)
+        return self.exit_code != 0 and any(host != here for host in hosts)
+
+
+def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic:
+    """The merged records, those included that have to be fetched; exit codes survive all errors."""
+    noted = sum(1 for _ in run.folder.glob(f"*{HOST_SUFFIX}"))
+    elsewhere = run.line.ranks is None or noted < run.line.ranks
     try:
-        return read_records(folder, progress=progress)
+        run.gathered.unpack()
+        traffic = _read(run.folder, progress)
+        missing = "all" if traffic is None else missing_ranks(traffic, [run.folder])
+        why = ""
+        if (missing or run.left_dead(traffic)) and elsewhere:
+            why = run.gathered.collect(run.line, run.environment)
+            run.gathered.unpack()
+            traffic = _read(run.folder, progress)
     except ToposeatError as error:
-        raise NothingRecordedError(str(error), hint=error.hint, exit_code=exit_code) from error
+        raise NothingRecordedError(str(error), hint=error.hint, exit_code=run.exit_code) from error
+    if traffic is None:
+        raise _nothing_recorded(run, why)
+    missing = missing_ranks(traffic, [run.folder], why)
+    if missing and not partial:
+        raise _missing_records(run, missing)
+    return _saying(traffic, missing)
+
+
+def _read(folder: Path, progress: Progress | None) -> Traffic | None:
+    return read_records(folder, progress=progress) if any(folder.glob(f"*{SUFFIX}")) else None
+
+
+def _saying(traffic: Traffic, missing: str) -> Traffic:
+    """With what is missing, and where, first in the report."""
+    if not missing:
+        return traffic
+    rest = (line for line in traffic.report if not line.endswith(LEFT_NO_RECORD))
+    return replace(traffic, report=(missing, *rest))
+
+
+def _missing_records(run: _Run, missing: str) -> MissingRecordsError:
+    kept = keep_records(run.folder) if run.folder.parent == MEMORY_FOLDER else run.folder
+    return MissingRecordsError(
+        missing,
+        hint=f"the other ranks' records are kept: toposeat profile --merge {shlex.quote(str(kept))}"
+        " --partial -o F makes a profile of them",
+        exit_code=run.exit_code,
+    )
 
 
 @contextmanager
@@ -159,17 +243,20 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
         yield folder
 
 
-def _nothing_recorded(
-    line: LaunchLine, env: Mapping[str, str], folder: Path, exit_code: int
-) -> NothingRecordedError:
-    """The probable cause of a run without records."""
-    name = line.program[0]
-    found = shutil.which(name, path=env.get("PATH"))
-    linkage = inspect_linkage(Path(found), env) if found else None
+def _nothing_recorded(run: _Run, why: str) -> NothingRecordedError:
+    """The probable cause of a run without records; `why`: why none could be fetched."""
+    folder, exit_code = run.folder, run.exit_code
+    name = run.line.program[0]
+    found = shutil.which(name, path=run.environment.get("PATH"))
+    linkage = inspect_linkage(Path(found), run.environment) if found else None
     cause = next((path.name for path in folder.glob(f"*{CAUSE_SUFFIX}*")), "").rpartition("-")[2]
+    hosts = sorted(set(noted_hosts([folder]).values()))
     if cause.isdecimal():
         message = f"no rank could keep its record in {folder}: {os.strerror(int(cause[:9]))}"
         hint = "make room there, or name a folder elsewhere: --keep-records DIR"
+    elif why and hosts:
+        message = f"no record came home from {compress_hostlist(hosts)}: {why}"
+        hint = _HOME_HINT
     elif exit_code != 0:
         message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
         hint = f"run it without toposeat first; {_SEE_ABOVE}"
@@ -187,6 +274,9 @@ def _nothing_recorded(
     elif linkage is not None and not linkage.is_elf:
         message = f"no rank recorded anything: {name} (a script) started no MPI program"
         hint = "an MPI of another family than the launcher's, or a static one, cannot be recorded"
+    elif why:
+        message = f"no record came home from the nodes of the job: {why}"
+        hint = _HOME_HINT
     else:
         message = f"no rank recorded anything: {name} made no MPI call"
         hint = _SEE_ABOVE

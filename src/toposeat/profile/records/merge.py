@@ -12,6 +12,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.traffic import Traffic
+from toposeat.profile.records.missing import LEFT_NO_RECORD
 from toposeat.profile.records.record import (
     SUFFIX,
     Flag,
@@ -151,7 +152,7 @@ def _describe(world: WorldSum) -> list[str]:
 
 
 def _missing(world: WorldSum) -> Iterator[str]:
-    yield from _say((r for r in range(world.size) if r not in world.seen), "left no record")
+    yield from _say((r for r in range(world.size) if r not in world.seen), LEFT_NO_RECORD)
     yield from _say(world.states[State.RUNNING], "did not reach MPI_Finalize")
     yield from _say(world.states[State.ABORTED], "called MPI_Abort")
 

@@ -11,6 +11,7 @@ from toposeat.model.job_folder import RECORD_SUFFIX
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, TimeKind, TrafficKind
 
 SUFFIX = RECORD_SUFFIX
+HOST_SUFFIX = ".host"  # `rank-R-PID.host` holds the name of the host that started rank R
 CAUSE_SUFFIX = ".errno-"  # and its number: an empty file of a rank that has no record
 MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file can ask for
 MAX_THREADS = 64

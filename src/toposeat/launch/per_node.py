@@ -1,0 +1,72 @@
+"""One process on every node of a job, by the job's own launcher and in its own allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from toposeat.launch.launch_line import LaunchLine, Option
+from toposeat.launch.launchers import LauncherKind
+
+# The launcher's options that say where nodes are and how to reach them; all others place, bind or
+# dress up the job's own ranks.
+_OPENMPI = """
+H host hostfile machinefile default-hostfile add-host add-hostfile prefix noprefix launch-agent
+allow-run-as-root am tune path x dvm-uri hnp tmpdir personality
+mca omca gmca prtemca pmixmca gprtemca gpmixmca
+"""
+_HYDRA = """
+f hosts host hostfile machine machinefile launcher launcher-exec bootstrap bootstrap-exec
+bootstrap-exec-args rmk iface localhost disable-x enable-x tree-width path env genv
+"""
+_SRUN = "jobid M clusters"
+_NODES_OF_JOB = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES")
+# Where the job's ranks go is not where these processes go.
+_PLACING = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PerNodeLine:
+    """A line that starts one process per node, and the environment to start it in."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def per_node_line(
+    line: LaunchLine, command: Sequence[str], environment: Mapping[str, str]
+) -> PerNodeLine | None:
+    """The line that starts `command` once on every node where `line` starts its ranks.
+
+    Returns:
+        None where there is no such line: without a launcher; for srun outside of an allocation,
+        which has an allocation of its own for each job; for launchers whose way is not known here.
+    """
+    if line.kind is LauncherKind.OPENMPI:
+        words = _kept(line, _OPENMPI)
+        words += ["--map-by", "ppr:1:node", "--bind-to", "none"]
+    elif line.kind in (LauncherKind.MPICH, LauncherKind.INTEL):
+        words = [*_kept(line, _HYDRA, dash="-"), "-ppn", "1"]
+    elif line.kind is LauncherKind.SRUN:
+        nodes = next((environment[name] for name in _NODES_OF_JOB if environment.get(name)), None)
+        if nodes is None:
+            return None
+        words = [*_kept(line, _SRUN), "--overlap", "--mpi=none", "--cpu-bind=none"]
+        words += ["-N", nodes, "-n", nodes, "--ntasks-per-node=1"]
+    else:
+        return None
+    kept = {name: value for name, value in environment.items() if name not in _PLACING}
+    return PerNodeLine(argv=(line.launcher[0], *words, *command), environment=kept)
+
+
+def _kept(line: LaunchLine, names: str, dash: str = "--") -> list[str]:
+    words = []
+    for option in line.options:
+        if option.name in names.split() and not _places_ranks(option):
+            words += [f"{'-' if len(option.name) == 1 else dash}{option.name}", *option.values]
+    return words
+
+
+def _places_ranks(option: Option) -> bool:
+    """Whether an Open MPI `--mca name value` says where ranks go."""
+    return option.name.endswith("mca") and option.values[0].startswith(("rmaps_", "hwloc_"))

@@ -1,0 +1,71 @@
+"""The records of one node, as they come home in one file (layout: `launcher/src/carry.h`)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+from typing import IO
+
+from toposeat.errors import InputError
+from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX
+
+BUNDLE_SUFFIX = ".tpsnode"
+
+_ENTRY = struct.Struct(">64sQQ")
+_EXTENT = struct.Struct(">QQ")
+_NAME = re.compile(
+    rf"rank-\d{{1,9}}-\d{{1,9}}"
+    rf"((-t\d{{1,3}})?{re.escape(SUFFIX)}|{re.escape(HOST_SUFFIX)}|{re.escape(CAUSE_SUFFIX)}\d{{1,4}})",
+    re.ASCII,
+)
+_MAX_SIZE = 1 << 40  # files are sparse: the record of one of 2^21 ranks has 600 MiB
+_COPIED = 1 << 20
+
+
+def unpack_bundles(folder: Path) -> None:
+    """Replace every bundle in `folder` by the files in it; a later one of a node overwrites.
+
+    Raises:
+        InputError: a bundle is not what it should be; it stays.
+    """
+    for bundle in sorted(
+        folder.glob(f"*{BUNDLE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns
+    ):
+        with bundle.open("rb") as source:
+            while head := source.read(_ENTRY.size):
+                _unpack_file(source, head, bundle)
+        bundle.unlink()
+
+
+def _unpack_file(source: IO[bytes], head: bytes, bundle: Path) -> None:
+    if len(head) != _ENTRY.size:
+        raise _damaged(bundle, "it is cut off")
+    padded, size, extents = _ENTRY.unpack(head)
+    name = padded.rstrip(b"\0").decode("ascii", "replace")
+    if not _NAME.fullmatch(name) or size > _MAX_SIZE:
+        raise _damaged(bundle, f"it holds a file {name!r} of {size} bytes")
+    with (bundle.parent / name).open("wb") as target:
+        target.truncate(size)
+        for _ in range(extents):
+            _unpack_extent(source, target, size, bundle)
+
+
+def _unpack_extent(source: IO[bytes], target: IO[bytes], size: int, bundle: Path) -> None:
+    head = source.read(_EXTENT.size)
+    if len(head) != _EXTENT.size:
+        raise _damaged(bundle, "it is cut off")
+    offset, length = _EXTENT.unpack(head)
+    if offset + length > size:
+        raise _damaged(bundle, "a part is beyond the end of its file")
+    target.seek(offset)
+    while length > 0:
+        data = source.read(min(length, _COPIED))
+        if not data:
+            raise _damaged(bundle, "it is cut off")
+        target.write(data)
+        length -= len(data)
+
+
+def _damaged(bundle: Path, why: str) -> InputError:
+    return InputError(f"damaged bundle of records: {why}", hint="profile again", path=bundle)

