@@ -18,11 +18,9 @@ static bool narrow_again(const struct tps_visibility *visibility, struct tps_vie
     if (list == NULL || (first != NULL && strcmp(first, list) == 0))
       continue;
     if (first != NULL) {
-      tps_warn(
-          visibility->messages,
-          "ROCR_VISIBLE_DEVICES=%.60s and %s=%.60s both restrict the devices; device variables "
-          "are left alone",
-          first, names[i], list);
+      tps_refuse(visibility->messages, "; device variables are left alone",
+                 "ROCR_VISIBLE_DEVICES=%.60s and %s=%.60s both restrict the devices", first,
+                 names[i], list);
       return false;
     }
     if (!tps_view_narrow(view, names[i], list, false, visibility->messages))
@@ -32,18 +30,19 @@ static bool narrow_again(const struct tps_visibility *visibility, struct tps_vie
   return true;
 }
 
-bool tps_amd_plan(struct tps_visibility *visibility, struct tps_view *view) {
-  struct tps_messages *messages = visibility->messages;
+bool tps_amd_view(struct tps_visibility *visibility, struct tps_view *view) {
   const char *inherited = tps_environment_get(visibility->environment, "ROCR_VISIBLE_DEVICES");
   for (size_t i = 0; i < view->count; i++)
     view->numbers[i] = (long)view->devices[i].index;
   if (view->count > 0)
     view->enumerated = (size_t)view->numbers[view->count - 1] + 1;
   if (inherited != NULL &&
-      !tps_view_narrow(view, "ROCR_VISIBLE_DEVICES", inherited, false, messages))
+      !tps_view_narrow(view, "ROCR_VISIBLE_DEVICES", inherited, false, visibility->messages))
     return false;
-  if (!narrow_again(visibility, view, inherited))
-    return false;
+  return narrow_again(visibility, view, inherited);
+}
+
+bool tps_amd_plan(struct tps_visibility *visibility, struct tps_view *view) {
   size_t count = 0;
   size_t *order = tps_visibility_order(visibility, view, &count);
   if (order == NULL)
@@ -56,8 +55,8 @@ bool tps_amd_plan(struct tps_visibility *visibility, struct tps_view *view) {
   if (known)
     tps_environment_set(visibility->environment, "ROCR_VISIBLE_DEVICES", list.data);
   else
-    tps_warn(messages, "the placement has no UUIDs, which ROCR_VISIBLE_DEVICES needs here; "
-                       "device variables are left alone");
+    tps_text_add(&visibility->cause,
+                 "the placement has no UUIDs, which ROCR_VISIBLE_DEVICES needs here");
   tps_text_free(&list);
   free(order);
   return known;

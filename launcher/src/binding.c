@@ -26,8 +26,8 @@ static void plan_cpus(struct tps_binding *binding, const char *list,
   tps_text_init(&now);
   tps_cpus_format(&allowed, &now);
   if (tps_cpus_is_empty(&binding->cpus))
-    tps_warn(
-        messages,
+    tps_leave_out(
+        messages, "cpus",
         "CPUs %s are not among those this process may use (%s): not bound; was it bound by the "
         "launcher (mpirun --bind-to none) or the batch system?",
         list, now.data);
@@ -57,11 +57,12 @@ static void plan_memory(struct tps_binding *binding, long node, enum tps_memory 
                         struct tps_messages *messages) {
   char cpus[4096];
   if (!read_node_cpus(node, cpus, sizeof cpus)) {
-    tps_warn(messages, "NUMA node %ld does not exist here: the memory policy is left alone", node);
+    tps_leave_out(messages, "memory",
+                  "NUMA node %ld does not exist here: the memory policy is left alone", node);
   } else if (cpus[0] == '\0') {
     /* GPU memory shows up as NUMA nodes without CPUs (GH200, some MI300A set-ups). */
-    tps_warn(
-        messages,
+    tps_leave_out(
+        messages, "memory",
         "NUMA node %ld has no CPUs, so it may be the memory of a GPU: the memory policy is left "
         "alone",
         node);

@@ -27,20 +27,30 @@ static void set_variables(struct tps_visibility *visibility, const struct tps_vi
   tps_text_free(&list);
 }
 
-bool tps_intel_plan(struct tps_visibility *visibility, struct tps_view *view) {
+static int compare_positions(const void *first, const void *second) {
+  const size_t *a = first, *b = second;
+  return (*a > *b) - (*a < *b);
+}
+
+bool tps_intel_view(struct tps_visibility *visibility, struct tps_view *view) {
   const char *hierarchy = tps_environment_get(visibility->environment, "ZE_FLAT_DEVICE_HIERARCHY");
   if (hierarchy != NULL && *hierarchy != '\0' && strcmp(hierarchy, "FLAT") != 0 &&
       strcmp(hierarchy, "COMBINED") != 0) {
-    tps_warn(visibility->messages,
-             "ZE_FLAT_DEVICE_HIERARCHY=%.40s, and the placement counts tiles (FLAT); device "
-             "variables are left alone",
-             hierarchy);
+    tps_refuse(visibility->messages, "; device variables are left alone",
+               "ZE_FLAT_DEVICE_HIERARCHY=%.40s, and the placement counts tiles (FLAT)", hierarchy);
     return false;
   }
   const char *inherited = tps_environment_get(visibility->environment, "ZE_AFFINITY_MASK");
   if (inherited != NULL && *inherited != '\0' &&
       !tps_view_narrow(view, "ZE_AFFINITY_MASK", inherited, false, visibility->messages))
     return false;
+  if (view->listed != NULL)
+    qsort(view->listed, view->listed_count, sizeof *view->listed, compare_positions);
+  return true;
+}
+
+bool tps_intel_plan(struct tps_visibility *visibility, struct tps_view *view) {
+  const char *hierarchy = tps_environment_get(visibility->environment, "ZE_FLAT_DEVICE_HIERARCHY");
   size_t count = 0;
   size_t *order = tps_visibility_order(visibility, view, &count);
   if (order == NULL)
@@ -49,10 +59,10 @@ bool tps_intel_plan(struct tps_visibility *visibility, struct tps_view *view) {
   if (possible)
     set_variables(visibility, view, order, count, hierarchy);
   else
-    tps_warn(visibility->messages,
-             "the Level Zero driver does not follow the order of ZE_AFFINITY_MASK: %s is not "
-             "possible, use --visibility mask; device variables are left alone",
-             tps_mode_name(visibility->mode));
+    tps_text_add(&visibility->cause,
+                 "the Level Zero driver does not follow the order of ZE_AFFINITY_MASK: %s is not "
+                 "possible, use --visibility mask",
+                 tps_mode_name(visibility->mode));
   free(order);
   return possible;
 }

@@ -66,6 +66,19 @@ void tps_refuse(struct tps_messages *messages, const char *instead, const char *
   tps_text_free(&line);
 }
 
+void tps_leave_out(struct tps_messages *messages, const char *what, const char *format, ...) {
+  char message[MESSAGE_SIZE], level[32];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  messages->warnings++;
+  snprintf(level, sizeof level, "left_out_%s", what);
+  keep(messages, level, message);
+  if (!messages->silent)
+    print(messages, "warning", message);
+}
+
 void tps_messages_speak(struct tps_messages *messages) {
   messages->silent = false;
   char *copy = tps_copy_string(messages->lines.data);

@@ -11,7 +11,8 @@ struct tps_messages {
   bool silent;           /* prints nothing but errors: home says it once for the job */
   size_t warnings;       /* --strict stops the program if there are any; refusals count */
   size_t refusals;       /* the rank cannot be seated as placed */
-  struct tps_text lines; /* so far, one per line: "refusal", "warning" or "note", a tab, the text */
+  struct tps_text lines; /* so far, one per line: "refusal", "warning", "left_out_" and
+                            what, or "note"; a tab, the text */
 };
 
 void tps_messages_init(struct tps_messages *messages);
@@ -23,6 +24,12 @@ void tps_warn(struct tps_messages *messages, const char *format, ...)
 /* The rank cannot be seated as placed. `instead`, or NULL, is what happens where nobody stops the
    job for it: it is printed behind the cause, and not kept. */
 void tps_refuse(struct tps_messages *messages, const char *instead, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Part of the seat is not here, and the rank goes without it: `what` is "cpus", "memory", "nic" or
+   "peers" (the other devices of the list).
+   Printed and counted as a warning. */
+void tps_leave_out(struct tps_messages *messages, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Prints what was kept while they were silent, as if it had not been. */

@@ -5,6 +5,7 @@
 
    What the driver counts is what this process can open. A container or a device cgroup shows fewer
    devices than the node has, and then numbers start at the first of those. */
+#include "system_tree.h"
 #include "visibility.h"
 
 #include <dirent.h>
@@ -17,17 +18,14 @@
 enum { MAX_GPUS = 1024 };
 
 struct hardware {
-  char pci[MAX_GPUS][16]; /* in PCI bus order */
+  struct {
+    char pci[16];
+    char uuid[64];  /* empty: not told */
+  } gpus[MAX_GPUS]; /* in PCI bus order */
   size_t count;
   bool known;      /* the driver's directory was there */
   bool same_model; /* all are of one known model */
 };
-
-/* TOPOSEAT_SYSROOT puts another tree in front of /proc and /dev, for tests. */
-static void add_path(struct tps_text *path, const char *rest) {
-  const char *root = tps_getenv("TOPOSEAT_SYSROOT");
-  tps_text_add(path, "%s%s", root == NULL ? "" : root, rest);
-}
 
 /* The value behind "NAME:" in a driver information file, "" if it is not there. */
 static void read_field(FILE *file, const char *name, char *value, size_t size) {
@@ -51,7 +49,7 @@ static void read_field(FILE *file, const char *name, char *value, size_t size) {
 static bool is_reachable(const char *minor) {
   struct tps_text path;
   tps_text_init(&path);
-  add_path(&path, "/dev/nvidia");
+  tps_system_path(&path, "/dev/nvidia");
   tps_text_add(&path, "%s", minor);
   bool reachable = minor[0] == '\0' || access(path.data, R_OK | W_OK) == 0;
   tps_text_free(&path);
@@ -64,10 +62,11 @@ static void add_gpu(struct hardware *hardware, const char *folder, const char *p
   tps_text_add(&path, "%s/%s/information", folder, pci);
   FILE *file = fopen(path.data, "re");
   tps_text_free(&path);
-  char minor[16] = "", name[128] = "";
+  char minor[16] = "", name[128] = "", uuid[64] = "";
   if (file != NULL) {
     read_field(file, "Device Minor", minor, sizeof minor);
     read_field(file, "Model", name, sizeof name);
+    read_field(file, "GPU UUID", uuid, sizeof uuid);
     fclose(file);
   }
   if (!is_reachable(minor))
@@ -76,7 +75,8 @@ static void add_gpu(struct hardware *hardware, const char *folder, const char *p
     snprintf(model, 128, "%s", name);
   hardware->same_model =
       name[0] != '\0' && strcmp(model, name) == 0 && (hardware->count == 0 || hardware->same_model);
-  snprintf(hardware->pci[hardware->count], sizeof hardware->pci[0], "%s", pci);
+  snprintf(hardware->gpus[hardware->count].pci, sizeof hardware->gpus[0].pci, "%s", pci);
+  memcpy(hardware->gpus[hardware->count].uuid, uuid, sizeof uuid);
   hardware->count++;
 }
 
@@ -85,7 +85,7 @@ static int compare_pci(const void *first, const void *second) { return strcasecm
 static void read_hardware(struct hardware *hardware) {
   struct tps_text folder;
   tps_text_init(&folder);
-  add_path(&folder, "/proc/driver/nvidia/gpus");
+  tps_system_path(&folder, "/proc/driver/nvidia/gpus");
   DIR *entries = opendir(folder.data);
   hardware->count = 0;
   hardware->known = entries != NULL;
@@ -99,12 +99,12 @@ static void read_hardware(struct hardware *hardware) {
     closedir(entries);
   }
   tps_text_free(&folder);
-  qsort(hardware->pci, hardware->count, sizeof hardware->pci[0], compare_pci);
+  qsort(hardware->gpus, hardware->count, sizeof hardware->gpus[0], compare_pci);
 }
 
 static long position_of(const struct hardware *hardware, const char *pci) {
   for (size_t i = 0; i < hardware->count; i++)
-    if (strcasecmp(hardware->pci[i], pci) == 0)
+    if (strcasecmp(hardware->gpus[i].pci, pci) == 0)
       return (long)i;
   return -1;
 }
@@ -180,21 +180,48 @@ static bool set_variables(struct tps_visibility *visibility, const struct tps_vi
     tps_environment_set(visibility->environment, "CUDA_VISIBLE_DEVICES", list.data);
     tps_environment_set(visibility->environment, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   } else {
-    tps_warn(visibility->messages,
-             "the placement does not tell the UUIDs that CUDA_VISIBLE_DEVICES "
-             "needs here; device variables are left alone");
+    tps_text_add(&visibility->cause,
+                 "the placement does not tell the UUIDs that CUDA_VISIBLE_DEVICES needs here");
   }
   tps_text_free(&list);
   return known;
 }
 
-bool tps_nvidia_plan(struct tps_visibility *visibility, struct tps_view *view) {
+/* UUIDs that a placement of another source lacks; nvidia-smi writes "N/A" and question marks for
+   GPUs that it may not ask. */
+static void add_uuids(struct tps_view *view, const struct hardware *hardware) {
+  view->uuids = tps_allocate(view->count, sizeof *view->uuids);
+  for (size_t i = 0; i < view->count; i++) {
+    struct tps_device *device = &view->devices[i];
+    if (device->uuid != NULL || device->pci == NULL || view->numbers[i] < 0)
+      continue;
+    const char *told = hardware->gpus[view->numbers[i]].uuid;
+    if (strncmp(told, "GPU-", 4) != 0 || strchr(told, '?') != NULL)
+      continue;
+    memcpy(view->uuids[i], told, sizeof view->uuids[i]);
+    device->uuid = view->uuids[i];
+  }
+}
+
+bool tps_nvidia_view(struct tps_visibility *visibility, struct tps_view *view) {
   struct hardware *hardware = tps_allocate(1, sizeof *hardware);
   read_hardware(hardware);
-  if (hardware->known)
+  if (hardware->known) {
     number_by_hardware(view, hardware);
-  else
+    add_uuids(view, hardware);
+  } else {
     number_by_placement(view);
+  }
+  const char *inherited = tps_environment_get(visibility->environment, "CUDA_VISIBLE_DEVICES");
+  bool usable = inherited == NULL || tps_view_narrow(view, "CUDA_VISIBLE_DEVICES", inherited, true,
+                                                     visibility->messages);
+  if (usable && inherited != NULL)
+    doubt_integers(visibility, view, hardware);
+  free(hardware);
+  return usable;
+}
+
+bool tps_nvidia_plan(struct tps_visibility *visibility, struct tps_view *view) {
   bool mig = false;
   for (size_t i = 0; i < view->count; i++)
     mig |= is_mig(&view->devices[i]);
@@ -202,16 +229,10 @@ bool tps_nvidia_plan(struct tps_visibility *visibility, struct tps_view *view) {
     tps_note(visibility->messages, "a process sees one MIG device only: visibility is mask");
     visibility->mode = TPS_MASK;
   }
-  const char *inherited = tps_environment_get(visibility->environment, "CUDA_VISIBLE_DEVICES");
-  bool usable = inherited == NULL || tps_view_narrow(view, "CUDA_VISIBLE_DEVICES", inherited, true,
-                                                     visibility->messages);
-  if (usable && inherited != NULL)
-    doubt_integers(visibility, view, hardware);
   size_t count = 0;
-  size_t *order = usable ? tps_visibility_order(visibility, view, &count) : NULL;
+  size_t *order = tps_visibility_order(visibility, view, &count);
   bool planned = order != NULL &&
                  set_variables(visibility, view, order, count, wants_uuids(visibility, view, mig));
   free(order);
-  free(hardware);
   return planned;
 }

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "nic.h"
+#include "nic_state.h"
 #include "preload.h"
 #include "report.h"
 #include "seating.h"
@@ -26,28 +27,15 @@ static void plan_assignments(struct tps_environment *environment,
   }
 }
 
-/* The seat whose device a program picks that counts devices itself: local rank i takes device i.
-   Under cpu-only ranks are moved to where their device is, not devices to ranks. */
-static const struct tps_seat *seat_of_counted_device(const struct tps_plan *plan,
-                                                     struct tps_messages *messages) {
-  size_t count;
-  const char *host = plan->seat->host;
-  struct tps_device *devices = tps_placement_devices_on(&plan->placement, host, &count);
-  size_t position = (size_t)plan->identity.local_rank;
-  const struct tps_seat *found = NULL;
-  for (size_t i = 0; position < count && i < plan->placement.seat_count && found == NULL; i++) {
-    const struct tps_seat *seat = &plan->placement.seats[i];
-    if (strcmp(seat->host, host) == 0 && seat->device.index == devices[position].index)
-      found = seat;
-  }
-  free(devices);
-  if (found == NULL)
-    tps_warn(messages, "no rank is placed on device number %zu, so its CPUs are not known",
-             position);
-  else if (found != plan->seat)
-    tps_warn(messages, "cpu-only moves no devices: this rank will use device %lu, not %lu",
-             found->device.index, plan->seat->device.index);
-  return found;
+/* The stand-in node (`toposeat emulate`) has the GPUs of the machine that was placed for, but CPUs,
+   memory and NICs are those of the machine it runs on. */
+static bool is_emulated(void) { return tps_getenv("TOPOSEAT_EMULATED_MACHINE") != NULL; }
+
+static void tell_emulated(const struct tps_seat *seat, struct tps_messages *messages) {
+  bool has_more = seat->cpus != NULL || seat->memory_node >= 0 || seat->nic != NULL;
+  if (has_more && tps_getenv("TOPOSEAT_EMULATOR_QUIET") == NULL)
+    tps_note(messages, "emulated GPUs: CPUs, memory nodes and NICs of the placement are those of "
+                       "the emulated machine, not of this one; only its devices are applied");
 }
 
 static void plan_devices(struct tps_plan *plan, const struct tps_options *options,
@@ -57,7 +45,9 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
                                       .mode = options->mode,
                                       .ids = options->ids,
                                       .environment = &plan->environment,
-                                      .messages = messages};
+                                      .messages = messages,
+                                      .local_rank = plan->identity.local_rank,
+                                      .must_exist = plan->meeting != NULL && !is_emulated()};
   const struct tps_seat **locals = tps_seating_locals(&plan->placement, plan->seat, plan->meeting);
   visibility.locals = locals;
   visibility.local_count = locals == NULL ? 0 : plan->meeting->neighbour_count;
@@ -65,20 +55,8 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
   free(locals);
   plan->mode = visibility.mode;
   plan->variable = visibility.variable;
-}
-
-/* The stand-in node (`toposeat emulate`) has the GPUs of the machine that was placed for, but CPUs,
-   memory and NICs are those of the machine it runs on. */
-static bool is_of_emulated_machine(const struct tps_seat *seat, struct tps_messages *messages) {
-  const char *machine = getenv("TOPOSEAT_EMULATED_MACHINE");
-  const char *quiet = getenv("TOPOSEAT_EMULATOR_QUIET");
-  if (machine == NULL || *machine == '\0')
-    return false;
-  bool has_more = seat->cpus != NULL || seat->memory_node >= 0 || seat->nic != NULL;
-  if (has_more && (quiet == NULL || *quiet == '\0'))
-    tps_note(messages, "emulated GPUs: CPUs, memory nodes and NICs of the placement are those of "
-                       "the emulated machine, not of this one; only its devices are applied");
-  return true;
+  if (!is_emulated())
+    tps_nearby_find(&plan->nearby, &visibility);
 }
 
 /* The placement that home sent, else the file. */
@@ -121,6 +99,22 @@ static void plan_meeting(struct tps_plan *plan, const struct tps_options *option
                       plan->meeting->at_home ? plan->meeting->address : options->home);
 }
 
+static void plan_nic(struct tps_plan *plan, const struct tps_seat *nearby,
+                     struct tps_messages *messages) {
+  struct tps_nic_seat nic = {.nic = nearby->nic,
+                             .binding = &plan->binding,
+                             .placement = &plan->placement,
+                             .own = plan->mode != TPS_CPU_ONLY && nearby == plan->seat ? nearby
+                                                                                       : NULL};
+  struct tps_text cause;
+  tps_text_init(&cause);
+  if (tps_nic_is_usable(nearby->nic, &cause))
+    tps_nic_plan(&plan->environment, &nic, messages);
+  else
+    tps_leave_out(messages, "nic", "%s: it is left out", cause.data);
+  tps_text_free(&cause);
+}
+
 static void plan_placement(struct tps_plan *plan, const struct tps_options *options,
                            struct tps_messages *messages) {
   if (!load_placement(plan, options, messages))
@@ -130,18 +124,14 @@ static void plan_placement(struct tps_plan *plan, const struct tps_options *opti
   if (plan->seat == NULL)
     return;
   plan_devices(plan, options, messages);
-  if (is_of_emulated_machine(plan->seat, messages))
+  if (is_emulated())
+    tell_emulated(plan->seat, messages);
+  const struct tps_seat *nearby = plan->nearby.seat;
+  if (nearby == NULL)
     return;
-  plan->nearby = plan->mode == TPS_CPU_ONLY ? seat_of_counted_device(plan, messages) : plan->seat;
-  if (plan->nearby == NULL)
-    return;
-  tps_binding_plan(&plan->binding, plan->nearby, options->memory, messages);
-  struct tps_nic_seat nic = {.nic = plan->nearby->nic,
-                             .binding = &plan->binding,
-                             .placement = &plan->placement,
-                             .own = plan->mode == TPS_CPU_ONLY ? NULL : plan->seat};
-  if (nic.nic != NULL)
-    tps_nic_plan(&plan->environment, &nic, messages);
+  tps_binding_plan(&plan->binding, nearby, options->memory, messages);
+  if (nearby->nic != NULL)
+    plan_nic(plan, nearby, messages);
 }
 
 static void plan_probe(struct tps_plan *plan, const struct tps_options *options,
@@ -264,10 +254,11 @@ static void report_seat(struct tps_report *report, const struct tps_plan *plan) 
     if (list != NULL)
       tps_report_add(report, "visible_devices", list);
   }
-  if (plan->nearby == NULL)
+  const struct tps_seat *nearby = plan->nearby.seat;
+  if (nearby == NULL || nearby == &plan->nearby.made)
     return;
-  tps_report_add_number(report, "nearby_rank", plan->nearby - plan->placement.seats);
-  for (size_t i = 0; plan->nearby->nic != NULL && tps_nic_variables[i] != NULL; i++) {
+  tps_report_add_number(report, "nearby_rank", nearby - plan->placement.seats);
+  for (size_t i = 0; nearby->nic != NULL && tps_nic_variables[i] != NULL; i++) {
     const char *value = getenv(tps_nic_variables[i]);
     struct tps_text text;
     tps_text_init(&text);

@@ -7,6 +7,7 @@
 #include "environment.h"
 #include "identity.h"
 #include "meeting.h"
+#include "nearby.h"
 #include "options.h"
 #include "placement.h"
 
@@ -15,11 +16,11 @@ struct tps_plan {
   struct tps_binding binding;
   struct tps_placement placement;
   struct tps_identity identity;
-  struct tps_meeting *meeting;   /* with --home and a placement, else NULL */
-  const struct tps_seat *seat;   /* NULL: nothing of the placement is applied */
-  const struct tps_seat *nearby; /* the seat whose CPUs, memory and NIC are used */
-  enum tps_mode mode;            /* as applied */
-  const char *variable;          /* that rules visibility, NULL for unknown vendors */
+  struct tps_meeting *meeting; /* with --home and a placement, else NULL */
+  const struct tps_seat *seat; /* NULL: nothing of the placement is applied */
+  struct tps_nearby nearby;    /* the seat whose CPUs, memory and NIC are used */
+  enum tps_mode mode;          /* as applied */
+  const char *variable;        /* that rules visibility, NULL for unknown vendors */
 };
 
 void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,

@@ -24,6 +24,8 @@ void tps_view_free(struct tps_view *view) {
   free(view->devices);
   free(view->numbers);
   free(view->visible);
+  free(view->listed);
+  free(view->uuids);
   *view = (struct tps_view){0};
 }
 
@@ -70,12 +72,15 @@ static enum lookup look_up_number(const struct tps_view *view, const char *entry
 
 /* A UUID or the start of one that only one device has. */
 static enum lookup look_up_uuid(const struct tps_view *view, const char *entry, size_t *found) {
-  size_t matches = 0, unknown = 0;
+  size_t matches = 0, unknown = 0, of_kind = 0;
   for (size_t i = 0; i < view->count; i++) {
     const char *uuid = view->devices[i].uuid;
     if (uuid == NULL) {
       unknown++;
-    } else if (strncasecmp(uuid, entry, strlen(entry)) == 0) {
+      continue;
+    }
+    of_kind += strncasecmp(uuid, entry, 4) == 0;
+    if (strncasecmp(uuid, entry, strlen(entry)) == 0) {
       matches++;
       *found = i;
     }
@@ -84,7 +89,8 @@ static enum lookup look_up_uuid(const struct tps_view *view, const char *entry, 
     return FOUND;
   if (matches > 1)
     return INVALID;
-  return unknown > 0 || view->enumerated > view->count ? UNKNOWN : INVALID;
+  /* A slice of a GPU that the placement knows as a whole. */
+  return unknown > 0 || of_kind == 0 || view->enumerated > view->count ? UNKNOWN : INVALID;
 }
 
 static bool is_uuid(const char *entry) {
@@ -102,17 +108,19 @@ static bool read_entry(struct tps_view *view, const char *entry, bool stops, boo
   if (result == INVALID && stops)
     return false;
   if (result == INVALID || result == UNKNOWN) {
-    tps_warn(messages, "%s: '%.60s' is none of the devices in the placement", variable, entry);
+    tps_refuse(messages, NULL, "%s: '%.60s' is none of the devices in the placement", variable,
+               entry);
     *usable = false;
     return false;
   }
   if (result == FOUND && listed[found]) {
-    tps_warn(messages, "%s names device %.60s twice", variable, entry);
+    tps_refuse(messages, NULL, "%s names device %.60s twice", variable, entry);
     *usable = false;
     return false;
   }
   if (result == FOUND)
     listed[found] = true;
+  view->listed[view->listed_count++] = result == FOUND ? found : TPS_FOREIGN;
   return true;
 }
 
@@ -121,6 +129,12 @@ bool tps_view_narrow(struct tps_view *view, const char *variable, const char *li
   char *copy = tps_copy_string(list);
   bool *listed = tps_allocate(view->count, sizeof *listed);
   bool usable = true;
+  size_t capacity = 1;
+  for (const char *at = list; *at != '\0'; at++)
+    capacity += *at == ',';
+  free(view->listed);
+  view->listed = tps_allocate(capacity, sizeof *view->listed);
+  view->listed_count = 0;
   char *next = *tps_trim(copy) == '\0' ? NULL : copy;
   while (next != NULL) {
     char *comma = strchr(next, ',');

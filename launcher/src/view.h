@@ -7,6 +7,11 @@
 #include "options.h"
 #include "placement.h"
 
+#include <stdint.h>
+
+/* In `listed`: a device that the placement does not know. */
+#define TPS_FOREIGN SIZE_MAX
+
 struct tps_view {
   struct tps_device *devices; /* in index order */
   long *numbers;              /* what the driver calls each; -1: this process cannot reach it */
@@ -14,6 +19,9 @@ struct tps_view {
   size_t count;
   size_t enumerated;    /* devices the driver counts, also those the placement does not know */
   bool uuids_inherited; /* the inherited list names devices by UUID */
+  size_t *listed;       /* positions in the order of the inherited list, NULL without one */
+  size_t listed_count;
+  char (*uuids)[64]; /* those that the driver tells and the placement does not; NULL without */
 };
 
 /* All devices of `host` in the placement, numbered by position, all visible. */

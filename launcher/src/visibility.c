@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "visibility.h"
 
+#include "system_tree.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,24 +21,22 @@ static bool holds(const struct order *order, size_t position) {
   return false;
 }
 
-/* Appends the seat's device; false with a warning if this rank cannot have it. */
-static bool add_seat(struct order *order, const struct tps_visibility *visibility,
+/* Appends the seat's device; false with a cause if this rank cannot have it. */
+static bool add_seat(struct order *order, struct tps_visibility *visibility,
                      const struct tps_view *view, const struct tps_seat *seat) {
   char buffer[32];
   const char *name = tps_device_name(&seat->device, buffer, sizeof buffer);
   long position = tps_view_find(view, &seat->device);
   if (position < 0 || holds(order, (size_t)position)) {
-    tps_warn(visibility->messages,
-             "the placement contradicts itself about device %s; device variables are left alone",
-             name);
+    tps_text_add(&visibility->cause, "the placement contradicts itself about device %s", name);
     return false;
   }
   if (!view->visible[position]) {
     struct tps_text visible;
     tps_text_init(&visible);
     tps_view_describe(view, &visible);
-    tps_refuse(visibility->messages, "; device variables are left alone",
-               "the placement needs device %s, and this process sees %s", name, visible.data);
+    tps_text_add(&visibility->cause, "the placement needs device %s, and this process sees %s",
+                 name, visible.data);
     tps_text_free(&visible);
     return false;
   }
@@ -44,7 +45,7 @@ static bool add_seat(struct order *order, const struct tps_visibility *visibilit
 }
 
 /* The devices of local ranks 0, 1, ... of the node. */
-static bool add_all_seats(struct order *order, const struct tps_visibility *visibility,
+static bool add_all_seats(struct order *order, struct tps_visibility *visibility,
                           const struct tps_view *view) {
   const char *host = visibility->seat->host;
   bool renumbered = visibility->locals != NULL;
@@ -55,9 +56,8 @@ static bool add_all_seats(struct order *order, const struct tps_visibility *visi
         renumbered ? visibility->locals[local_rank]
                    : tps_placement_find_local(visibility->placement, host, local_rank);
     if (seat == NULL) {
-      tps_warn(visibility->messages,
-               "the placement has no local rank %zu on host %s; device variables are left alone",
-               local_rank, host);
+      tps_text_add(&visibility->cause, "the placement has no local rank %zu on host %s", local_rank,
+                   host);
       return false;
     }
     if (!add_seat(order, visibility, view, seat))
@@ -84,6 +84,57 @@ size_t *tps_visibility_order(struct tps_visibility *visibility, const struct tps
   return order.positions;
 }
 
+/* ---- the device that the program will use ---- */
+
+/* Devices that the PCI bus does not have; nothing is said where it cannot be read, as in WSL. */
+static void hide_absent(struct tps_view *view) {
+  if (!tps_system_exists("/sys/bus/pci/devices") || tps_system_exists("/dev/dxg"))
+    return;
+  for (size_t i = 0; i < view->count; i++) {
+    char path[64];
+    const char *pci = view->devices[i].pci;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s", pci == NULL ? "" : pci);
+    view->visible[i] = view->visible[i] && tps_system_exists(path);
+  }
+}
+
+/* The positions of the devices that this process inherits, in the order in which the driver counts
+   them; VIEW_FOREIGN for one that the placement does not know. */
+static size_t inherited(const struct tps_view *view, size_t *positions) {
+  size_t count = 0;
+  for (size_t i = 0; view->listed != NULL && i < view->listed_count; i++)
+    if (view->listed[i] == TPS_FOREIGN || view->visible[view->listed[i]])
+      positions[count++] = view->listed[i];
+  for (size_t i = 0; view->listed == NULL && i < view->count; i++)
+    if (view->visible[i])
+      positions[count++] = i;
+  return count;
+}
+
+/* Programs take the device of their local rank, or the only one. */
+static void find_inherited(struct tps_visibility *visibility, const struct tps_view *view) {
+  size_t *positions = tps_allocate(view->count + view->listed_count, sizeof *positions);
+  size_t count = inherited(view, positions);
+  bool first = count == 1 || visibility->mode == TPS_MASK || visibility->mode == TPS_ROTATE;
+  long place = first ? 0 : visibility->local_rank;
+  visibility->is_seen = place >= 0 && (size_t)place < count && positions[place] != TPS_FOREIGN;
+  if (visibility->is_seen)
+    visibility->seen = view->devices[positions[place]];
+  free(positions);
+}
+
+/* Where no list could be planned: whether the rank has its device all the same. */
+static void tell_cause(const struct tps_visibility *visibility) {
+  static const char left[] = "; device variables are left alone";
+  if (visibility->cause.length == 0)
+    return;
+  if (visibility->is_seen && visibility->seen.index == visibility->seat->device.index)
+    tps_leave_out(visibility->messages, "peers", "%s%s; this rank has its own device all the same",
+                  visibility->cause.data, left);
+  else
+    tps_refuse(visibility->messages, left, "%s", visibility->cause.data);
+}
+
 /* ---- the vendors ---- */
 
 static void clear(struct tps_environment *environment, const char *const *names) {
@@ -100,19 +151,23 @@ void tps_visibility_plan(struct tps_visibility *visibility) {
                                           "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", NULL};
   static const struct {
     const char *variable;
+    bool (*view)(struct tps_visibility *, struct tps_view *);
     bool (*plan)(struct tps_visibility *, struct tps_view *);
     const char *const *others;
-  } vendors[] = {[TPS_VENDOR_UNKNOWN] = {NULL, NULL, NULL},
-                 [TPS_NVIDIA] = {"CUDA_VISIBLE_DEVICES", tps_nvidia_plan, not_nvidia},
-                 [TPS_AMD] = {"ROCR_VISIBLE_DEVICES", tps_amd_plan, not_rocr},
-                 [TPS_INTEL] = {"ZE_AFFINITY_MASK", tps_intel_plan, not_intel}};
+  } vendors[] = {
+      [TPS_VENDOR_UNKNOWN] = {NULL, NULL, NULL, NULL},
+      [TPS_NVIDIA] = {"CUDA_VISIBLE_DEVICES", tps_nvidia_view, tps_nvidia_plan, not_nvidia},
+      [TPS_AMD] = {"ROCR_VISIBLE_DEVICES", tps_amd_view, tps_amd_plan, not_rocr},
+      [TPS_INTEL] = {"ZE_AFFINITY_MASK", tps_intel_view, tps_intel_plan, not_intel}};
   enum tps_vendor vendor = visibility->placement->vendor;
   visibility->variable = vendors[vendor].variable;
-  if (visibility->mode == TPS_CPU_ONLY)
-    return;
+  visibility->is_seen = false;
+  tps_text_init(&visibility->cause);
+  bool wanted = visibility->mode != TPS_CPU_ONLY;
   if (vendor == TPS_VENDOR_UNKNOWN) {
-    tps_note(visibility->messages,
-             "the placement names no vendor: device variables are left alone, CPUs are bound");
+    if (wanted)
+      tps_note(visibility->messages,
+               "the placement names no vendor: device variables are left alone, CPUs are bound");
     return;
   }
   if (visibility->mode == TPS_ROTATE)
@@ -120,7 +175,19 @@ void tps_visibility_plan(struct tps_visibility *visibility) {
                                    "that exchange device numbers can fail with it");
   struct tps_view view;
   tps_view_init(&view, visibility->placement, visibility->seat->host);
-  bool planned = vendors[vendor].plan(visibility, &view);
+  bool usable = vendors[vendor].view(visibility, &view);
+  if (visibility->must_exist)
+    hide_absent(&view);
+  bool planned = usable && wanted && vendors[vendor].plan(visibility, &view);
+  if (planned) {
+    visibility->is_seen = true;
+    visibility->seen = visibility->seat->device;
+  } else if (usable) {
+    find_inherited(visibility, &view);
+  }
+  tell_cause(visibility);
+  tps_text_free(&visibility->cause);
+  visibility->seen.uuid = NULL; /* it may be the view's */
   tps_view_free(&view);
   if (planned)
     clear(visibility->environment, vendors[vendor].others);

@@ -228,6 +228,7 @@ def test_ranks_that_never_come_are_waited_for_with_patience(
     connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict: bool
 ) -> None:
     monkeypatch.setattr("toposeat.launch.home._PATIENCE_S", 0.3)
+    monkeypatch.setattr("toposeat.launch.home._STRICT_PATIENCE_S", 0.3)
     with home_of(tmp_path, ranks=2, strict=strict) as home:
         peer = connect(home).hello()
         peer.send(SEATED, 1, REPORT)

@@ -44,6 +44,37 @@ def placement_text(
     return "\n".join([*lines, COLUMNS, *seats]) + "\n"
 
 
+def node_tree(
+    root: Path,
+    *,
+    nics: Mapping[str, tuple[str, str]] | None = None,
+    interfaces: Mapping[str, str] | None = None,
+    devices: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """A made /sys, and the environment in which toposeat-exec looks there.
+
+    Args:
+        root: a folder that it is made in.
+        nics: state and rate of the only port, by name of the adapter: ("4: ACTIVE", "200 Gb/sec").
+        interfaces: operstate by name; a node without any tells nothing of them.
+        devices: CPUs of PCI devices by bus id; the four of these tests by default.
+    """
+    for name, (state, rate) in (nics or {}).items():
+        port = root / f"sys/class/infiniband/{name}/ports/1"
+        port.mkdir(parents=True)
+        (port / "state").write_text(f"{state}\n")
+        (port / "rate").write_text(f"{rate}\n")
+        (port / "link_layer").write_text("InfiniBand\n")
+    for name, state in {"lo": "unknown", **(interfaces or {})}.items():
+        (root / f"sys/class/net/{name}").mkdir(parents=True)
+        (root / f"sys/class/net/{name}/operstate").write_text(f"{state}\n")
+    for pci, cpus in (devices or dict.fromkeys(PCI, "0")).items():
+        (root / f"sys/bus/pci/devices/{pci}").mkdir(parents=True)
+        (root / f"sys/bus/pci/devices/{pci}/local_cpulist").write_text(f"{cpus}\n")
+        (root / f"sys/bus/pci/devices/{pci}/numa_node").write_text("-1\n")
+    return {"TOPOSEAT_SYSROOT": str(root)}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What one start of toposeat-exec did."""

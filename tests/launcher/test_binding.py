@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.support import Exec, placement_text, seat_line
+from tests.launcher.support import PCI, UUID, Exec, Outcome, node_tree, placement_text, seat_line
 
 CPUS = sorted(os.sched_getaffinity(0))
 STATUS = ("grep", "Cpus_allowed_list", "/proc/self/status")
@@ -77,7 +77,7 @@ def test_cpu_only_takes_the_cpus_of_the_device_that_the_program_counts(launcher:
         env = {"PMI_RANK": str(rank), "PMI_SIZE": "2", "MPI_LOCALRANKID": str(rank)}
         done = launcher.run("-m", place, "--visibility", "cpu-only", *STATUS, env=env)
         assert allowed(done.stdout) == str(cpu)
-        assert f"this rank will use device {rank}, not {1 - rank}" in done.warnings[0]
+        assert f"this rank will use device {PCI[rank]}, not {PCI[1 - rank]}" in done.warnings[0]
 
 
 @needs_two_cpus
@@ -154,6 +154,16 @@ def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) ->
 
 # ---- NIC ----
 
+
+@pytest.fixture
+def nics(tmp_path: Path) -> dict[str, str]:
+    """The environment of a node that has the NICs of these tests."""
+    active = ("4: ACTIVE", "200 Gb/sec (4X HDR)")
+    names = ("mlx5_3", "hfi1_0", "rdmap197s0")
+    interfaces = {f"hsn{number}": "up" for number in (0, 1, 3, 10)}
+    return node_tree(tmp_path / "tree", nics=dict.fromkeys(names, active), interfaces=interfaces)
+
+
 CRAY = {"MPICH_OFI_NIC_POLICY": "USER", "I_MPI_MULTIRAIL": "1"}
 NIC_VARIABLES = {
     *("UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY", "MPICH_OFI_NIC_MAPPING"),
@@ -176,27 +186,30 @@ NIC_VARIABLES = {
     ],
 )
 def test_libraries_are_pointed_at_the_nic(
-    launcher: Exec, nic: str, expected: dict[str, str]
+    launcher: Exec, nics: dict[str, str], nic: str, expected: dict[str, str]
 ) -> None:
-    found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)])).variables
+    found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=nics).variables
     assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
 
 
-def test_cray_mpich_gets_the_table_of_the_node(launcher: Exec) -> None:
+def test_cray_mpich_gets_the_table_of_the_node(launcher: Exec, nics: dict[str, str]) -> None:
     """Adapter, colon, local ranks; of the rank's own host alone."""
-    nics = ["cxi1", "cxi0", "cxi1", "cxi0"]
-    seats = [seat_line(i, i, host=os.uname().nodename, nic=nic) for i, nic in enumerate(nics)]
+    used = ["cxi1", "cxi0", "cxi1", "cxi0"]
+    seats = [seat_line(i, i, host=os.uname().nodename, nic=nic) for i, nic in enumerate(used)]
     seats += [seat_line(4, 0, host="elsewhere", local_rank=0, nic="cxi3")]
     text = placement_text(seats, hosts=(os.uname().nodename, "elsewhere"))
     for rank in (0, 3):
-        found = launcher.variables(text, rank=rank).variables
+        found = launcher.variables(text, rank=rank, env=nics).variables
         assert found["MPICH_OFI_NIC_POLICY"] == "USER"
         assert found["MPICH_OFI_NIC_MAPPING"] == "0:1,3; 1:0,2"
 
 
 @pytest.mark.parametrize("name", ["MPICH_OFI_NIC_POLICY", "MPICH_OFI_NUM_NICS"])
-def test_a_wish_about_cray_mpich_stays_whole(launcher: Exec, name: str) -> None:
-    found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi0")]), env={name: "GPU"})
+def test_a_wish_about_cray_mpich_stays_whole(
+    launcher: Exec, nics: dict[str, str], name: str
+) -> None:
+    wish = {name: "GPU", **nics}
+    found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi0")]), env=wish)
     assert found.variables[name] == "GPU"
     assert "MPICH_OFI_NIC_MAPPING" not in found.variables
 
@@ -204,12 +217,14 @@ def test_a_wish_about_cray_mpich_stays_whole(launcher: Exec, name: str) -> None:
 @pytest.mark.skipif(
     not Path("/sys/devices/system/node/node0/cpulist").exists(), reason="no NUMA nodes here"
 )
-def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(launcher: Exec) -> None:
+def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(
+    launcher: Exec, nics: dict[str, str]
+) -> None:
     cpu = Path("/sys/devices/system/node/node0/cpulist").read_text().strip().split("-")[0]
     if not cpu.isdigit() or int(cpu) not in CPUS:
         pytest.skip("the first CPU of node 0 is not for this process")
     text = placement_text([seat_line(0, 0, nic="cxi0", cpus=cpu), seat_line(1, 1)])
-    found = launcher.variables(text).variables
+    found = launcher.variables(text, env=nics).variables
     assert found["MPICH_OFI_NIC_POLICY"] == "NUMA"
     assert "MPICH_OFI_NIC_MAPPING" not in found
 
@@ -239,21 +254,111 @@ def test_adapters_are_counted_only_where_none_is_down(
     assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
 
 
-def test_what_the_user_set_stays(launcher: Exec) -> None:
+ACTIVE, FAST, SLOW = "4: ACTIVE", "400 Gb/sec (4X NDR)", "100 Gb/sec (1X NDR)"
+
+
+@pytest.mark.parametrize(
+    ("nic", "cause"),
+    [
+        ("mlx5_9", "NIC mlx5_9 is not on this node"),
+        ("mlx5_1", "port 1 of NIC mlx5_1 is down"),
+        ("mlx5_2:1", "NIC mlx5_2 runs at 100 Gb/s, others of this node at 400 Gb/s"),
+        ("ens3", "NIC ens3 is down"),
+        ("cxi0", "NIC hsn0 is down"),
+    ],
+)
+def test_a_nic_that_is_no_use_is_never_named(
+    launcher: Exec, tmp_path: Path, nic: str, cause: str
+) -> None:
+    nics = {"mlx5_0": (ACTIVE, FAST), "mlx5_1": ("1: DOWN", SLOW), "mlx5_2": (ACTIVE, SLOW)}
+    env = node_tree(tmp_path / "tree", nics=nics, interfaces={"ens3": "down", "hsn0": "down"})
+    done = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=env)
+    assert not NIC_VARIABLES & set(done.variables)
+    assert [line.partition("rank 0: ")[2] for line in done.warnings] == [f"{cause}: it is left out"]
+    place = launcher.place(placement_text([seat_line(0, 0, nic="mlx5_0")]))
+    alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", **env}
+    assert launcher.run("-m", place, "--strict", "true", env=alone).stderr == ""
+
+
+def test_of_a_node_that_tells_nothing_of_its_nics_nothing_is_doubted(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    text = placement_text([seat_line(0, 0, nic="mlx5_7")])
+    done = launcher.variables(text, env={"TOPOSEAT_SYSROOT": str(tmp_path)})
+    assert done.variables["UCX_NET_DEVICES"] == "mlx5_7:1"
+
+
+# ---- the seat follows the device ----
+
+
+def bound(launcher: Exec, text: str, *options: str, **variables: str) -> tuple[str, Outcome]:
+    env = {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0", **variables}
+    done = launcher.run("-m", launcher.place(text), *options, *STATUS, env=env)
+    return allowed(done.stdout), done
+
+
+@needs_two_cpus
+@pytest.mark.parametrize("listed", ["1", UUID[1], "1,3", f"{UUID[1]},{UUID[3]}"])
+@pytest.mark.parametrize("mode", ["permute", "mask", "rotate", "cpu-only"])
+def test_cpus_are_those_of_the_device_that_an_inherited_list_leaves(
+    launcher: Exec, mode: str, listed: str
+) -> None:
+    """As `srun --gpus-per-task=1` does: placed on device 0, given device 1."""
+    first, second = map(str, CPUS[:2])
+    text = placement_text([seat_line(0, 0, cpus=first), seat_line(1, 1, cpus=second)])
+    order = {"CUDA_VISIBLE_DEVICES": listed, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert bound(launcher, text, "--visibility", mode, **order)[0] == second
+
+
+@needs_two_cpus
+def test_a_device_that_nobody_is_placed_on_has_the_cpus_that_the_kernel_tells(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    first, second = map(str, CPUS[:2])
+    text = placement_text([seat_line(0, 0, cpus=first), seat_line(1, 1, cpus=first)])
+    order = {"CUDA_VISIBLE_DEVICES": "3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    tree = node_tree(tmp_path / "tree", devices={PCI[3]: second})
+    cpus, done = bound(launcher, text, **order, **tree)
+    assert cpus == second
+    assert f"will use device {PCI[3]}, not {PCI[0]}, and gets the CPUs" in done.stderr
+    cpus, done = bound(launcher, text, **order, TOPOSEAT_SYSROOT=str(tmp_path))
+    assert "which CPUs are near it is not known" in done.stderr
+    assert cpus not in (first, second)
+
+
+@needs_two_cpus
+def test_the_own_device_alone_is_the_seat_but_for_its_peers(launcher: Exec) -> None:
+    first, second = map(str, CPUS[:2])
+    text = placement_text([seat_line(0, 0, cpus=first), seat_line(1, 1, cpus=second)])
+    order = {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    cpus, done = bound(launcher, text, **order)
+    assert cpus == first
+    assert "this rank has its own device all the same" in done.warnings[0]
+
+
+@needs_two_cpus
+def test_slices_that_the_placement_does_not_know_leave_cpus_alone(launcher: Exec) -> None:
+    text = placement_text([seat_line(0, 0, cpus=str(CPUS[0])), seat_line(1, 1)])
+    cpus, done = bound(launcher, text, CUDA_VISIBLE_DEVICES="MIG-11111111-2222")
+    assert cpus not in map(str, CPUS[:2])
+    assert "is none of the devices in the placement" in done.warnings[0]
+
+
+def test_what_the_user_set_stays(launcher: Exec, nics: dict[str, str]) -> None:
     text = placement_text([seat_line(0, 0, nic="mlx5_3")])
-    done = launcher.variables(text, env={"UCX_NET_DEVICES": "mlx5_0:1"})
+    done = launcher.variables(text, env={"UCX_NET_DEVICES": "mlx5_0:1", **nics})
     assert done.variables["UCX_NET_DEVICES"] == "mlx5_0:1"
     assert "was set before and stays" in done.stderr
     assert done.warnings == []
 
 
-def test_the_report_tells_what_is(launcher: Exec) -> None:
+def test_the_report_tells_what_is(launcher: Exec, nics: dict[str, str]) -> None:
     folder = launcher.folder / "reports"
     folder.mkdir()
     text = placement_text([seat_line(0, 2, cpus=str(CPUS[0]), nic="mlx5_3")])
     done = launcher.run(
         *("-m", launcher.place(text), "--report", folder, "sh", "-c", "echo $$"),
-        env={"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"},
+        env={"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", **nics},
     )
     report = done.report(folder)
     expected = {

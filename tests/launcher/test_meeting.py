@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.support import Exec, Outcome, placement_text, seat_line
+from tests.launcher.support import Exec, Outcome, node_tree, placement_text, seat_line
 from toposeat.launch.home import Decision, Home
 from toposeat.launch.refusal import refusal_lines
 
@@ -28,11 +28,13 @@ def job(rank: int, local_rank: int | None = None, **variables: str) -> dict[str,
 def start(
     launcher: Exec, words: Sequence[str | Path], ranks: Sequence[Mapping[str, str]]
 ) -> list[subprocess.Popen[bytes]]:
-    path = {"PATH": os.environ["PATH"]}
+    tree = launcher.folder / "tree"
+    base = {"PATH": os.environ["PATH"]}
+    base |= {"TOPOSEAT_SYSROOT": str(tree)} if tree.exists() else node_tree(tree)
     return [
         subprocess.Popen(
             [str(launcher.program), *map(str, words)],
-            env={**path, **own},
+            env={**base, **own},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -170,6 +172,7 @@ def test_home_that_ends_leaves_the_decision_to_the_node(launcher: Exec, tmp_path
 def test_words_that_lead_nowhere_are_no_home(launcher: Exec, words: str) -> None:
     text = placement_text([seat_line(0, 2)])
     alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"}
+    alone |= node_tree(launcher.folder / "tree")
     done = launcher.run("-m", launcher.place(text), "--home", words, "env", "-0", env=alone)
     assert done.variables["CUDA_VISIBLE_DEVICES"] == "2,0,1,3"
     assert done.stderr.count("cannot be reached") == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.support import Exec, placement_text, seat_line
+from tests.launcher.support import Exec, node_tree, placement_text, seat_line
 
 
 def test_without_a_placement_it_sets_variables_and_becomes_the_program(launcher: Exec) -> None:
@@ -147,7 +147,10 @@ def test_a_dry_run_shows_what_would_be_done_and_does_nothing(
         "--",
         "touch",
         tmp_path / "ran",
-        env={"ROCR_VISIBLE_DEVICES": "0"},
+        env={
+            "ROCR_VISIBLE_DEVICES": "0",
+            **node_tree(tmp_path / "tree", nics={"mlx5_3": ("4: ACTIVE", "200 Gb/sec")}),
+        },
     )
     assert not (tmp_path / "ran").exists()
     assert done.stdout.splitlines()[1:] == [

@@ -92,7 +92,9 @@ def placed_command(
     environment = os.environ if environment is None else environment
     binding, notes = _binding_arguments(line, placement, environment)
     ordering = () if orders_ranks else _ordering_arguments(line)
-    own = line.changed((*binding, *ordering))
+    # srun waits for tasks that wait for one that has ended; a later option of the user wins
+    ending = options.strict and line.kind is LauncherKind.SRUN
+    own = line.changed((*(("--kill-on-bad-exit=1",) if ending else ()), *binding, *ordering))
     return PlacedCommand(
         argv=tuple(wrap_with_exec(own, exec_words(line.kind, placement_path, options))),
         notes=notes,

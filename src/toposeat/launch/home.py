@@ -46,6 +46,7 @@ _STALLED_S = 30.0
 _GATHERING_S = 0.3
 # Ranks that never connect: their nodes cannot reach this host, or the job is smaller than its plan.
 _PATIENCE_S = 20.0
+_STRICT_PATIENCE_S = 8.0
 _MAX_ADDRESSES = 6
 _RESOLVING_S = 1.0
 _SIOCGIFADDR = 0x8915
@@ -392,7 +393,7 @@ class Home:
             first = self._decide_at is None or self._decide_at > now + _GATHERING_S
             self._decide_at = now + _GATHERING_S if first else self._decide_at
         else:
-            self._decide_at = now + _PATIENCE_S
+            self._decide_at = now + (_STRICT_PATIENCE_S if self._strict else _PATIENCE_S)
 
     def _decide(self) -> None:
         self._decide_at = None

@@ -46,6 +46,14 @@ def first_value(report: Mapping[str, tuple[str, ...]], key: str) -> str | None:
     return values[0] if values else None
 
 
+def left_out(report: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """What of its seat a rank goes without, and why: `cpus`, `memory`, `nic` or `peers`."""
+    begin = "left_out_"
+    return {
+        key.removeprefix(begin): found[0] for key, found in report.items() if key.startswith(begin)
+    }
+
+
 def read_reports(folder: Path) -> ReportFolder:
     """Read the reports in `folder`; damaged files are named and left out."""
     seats: dict[int, Mapping[str, tuple[str, ...]]] = {}

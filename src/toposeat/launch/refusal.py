@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Verdicts
-from toposeat.launch.rank_report import parse_seat_report
+from toposeat.launch.rank_report import left_out, parse_seat_report
 from toposeat.model.cpu_list import format_cpu_list
 
 _MAX_CAUSES = 8
@@ -23,10 +23,10 @@ def refusal_lines(verdicts: Verdicts, ranks: int) -> list[str]:
         causes["was not heard: its node cannot reach this host"] = missing
     lines = [f"Not started: {_heading(verdicts, ranks)}"]
     ordered = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1]))
-    lines += [f"  {_ranks(own)}: {cause}" for cause, own in ordered[:_MAX_CAUSES]]
+    lines += [f"  {ranks_in_words(own)}: {cause}" for cause, own in ordered[:_MAX_CAUSES]]
     if len(ordered) > _MAX_CAUSES:
         left = {rank for _, own in ordered[_MAX_CAUSES:] for rank in own}
-        lines.append(f"  {_ranks(sorted(left))}: {len(ordered) - _MAX_CAUSES} causes more")
+        lines.append(f"  {ranks_in_words(sorted(left))}: {len(ordered) - _MAX_CAUSES} causes more")
     return lines
 
 
@@ -50,8 +50,9 @@ def _causes(verdicts: Verdicts) -> dict[str, list[int]]:
     causes: dict[str, list[int]] = {}
     for rank in sorted(verdicts.unseated):
         report = parse_seat_report(verdicts.reports[rank]) or {}
-        found = report.get("refusal", ()) or report.get("warning", ()) or ("gave no cause",)
-        causes.setdefault(found[0], []).append(rank)  # the others follow from it
+        found = (*report.get("refusal", ()), *report.get("warning", ()), *left_out(report).values())
+        cause = found[0] if found else "gave no cause"
+        causes.setdefault(cause, []).append(rank)  # the others follow from it
     for text in verdicts.nameless:
         report = parse_seat_report(text) or {}
         for cause in report.get("refusal", ("gave no cause",)):
@@ -59,7 +60,8 @@ def _causes(verdicts: Verdicts) -> dict[str, list[int]]:
     return causes
 
 
-def _ranks(ranks: list[int]) -> str:
+def ranks_in_words(ranks: list[int]) -> str:
+    """Ranks for people: `ranks 0-3,8`."""
     if not ranks:
         return "processes without a rank"
     return f"rank{'' if len(ranks) == 1 else 's'} {format_cpu_list(ranks)}"

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from toposeat.errors import MissingProgramError
+from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
 from toposeat.launch.home import Decision, Home, Verdicts
@@ -21,9 +21,9 @@ from toposeat.launch.hosts.words import needs_shared_files
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
-from toposeat.launch.rank_report import read_reports
+from toposeat.launch.rank_report import left_out, read_reports
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise
-from toposeat.launch.refusal import refusal_error, refusal_lines
+from toposeat.launch.refusal import ranks_in_words, refusal_error, refusal_lines
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import write_atomically
 from toposeat.model.input_file import read_input
@@ -88,7 +88,8 @@ def run_placed(
         InputError: the placement cannot be realised by this line, on these hosts.
         MissingProgramError: the launcher, or a program started without one, does not exist.
         UnavailableError: toposeat-exec is not installed.
-        ToposeatError: a rank of a job of several nodes could not be seated, so that none started.
+        ToposeatError: a rank of a job of several nodes could not be seated, so that none started;
+            or this host cannot listen for its ranks.
     """
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
@@ -113,8 +114,14 @@ def run_placed(
         )
         seats_path = _write(realised.files, folder) or Path(placement_path)
         if folder is not None and _is_remote(line, realised.seating):
-            home = _home(folder, realised.seating, seats_path, strict=strict, tell=tell)
-            stack.enter_context(home)
+            home = _home(folder, realised, seats_path, strict=strict, tell=tell)
+            try:
+                stack.enter_context(home)
+            except OSError as error:
+                raise ToposeatError(
+                    f"cannot listen for the ranks of other nodes: {error.strerror or error}",
+                    hint="run it where sockets can be opened",
+                ) from error
         options = replace(
             options,
             report_dir=folder if verify else None,
@@ -137,8 +144,8 @@ def run_placed(
                 raise refusal_error(home.verdicts, placement.ranks)
         seats, notes = (
             ((), ())
-            if options.report_dir is None
-            else _verify_folder(realised, options.report_dir, remote=home is not None)
+            if folder is None
+            else _verify_folder(realised, folder, verify=verify, remote=home is not None)
         )
     return RunRecord(
         command=tuple(argv),
@@ -206,15 +213,22 @@ def _other_hosts(placement: Placement) -> list[str]:
 
 def _home(
     folder: Path,
-    placement: Placement,
+    realised: Realisation,
     path: Path,
     *,
     strict: bool,
     tell: Callable[..., None] | None,
 ) -> Home:
+    placement = realised.seating
+
     def on_stop(verdicts: Verdicts) -> None:
+        own = replace(
+            verdicts,
+            reports={_rank_of(realised, slot): text for slot, text in verdicts.reports.items()},
+            unseated=frozenset(_rank_of(realised, slot) for slot in verdicts.unseated),
+        )
         if tell is not None:
-            tell(*refusal_lines(verdicts, placement.ranks))
+            tell(*refusal_lines(own, placement.ranks))
 
     return Home(
         folder,
@@ -227,22 +241,31 @@ def _home(
 
 
 def _verify_folder(
-    realised: Realisation, folder: Path, *, remote: bool
+    realised: Realisation, folder: Path, *, verify: bool, remote: bool
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
     reports = read_reports(folder)
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
     remarks = dict.fromkeys(
         note for own in reports.ranks.values() for note in own.seat.get("note", ())
     )
-    seats = verify_seats(realised.seating, reports, remote=remote)
-    if realised.rank_of_slot is not None:  # processes report under the numbers of their slots
-        own = zip(seats, realised.rank_of_slot, strict=True)
-        seats = tuple(sorted((replace(seat, rank=rank) for seat, rank in own), key=_rank))
-    return seats, (*notes, *remarks)
+    missing: dict[str, list[int]] = {}
+    for slot, own in reports.ranks.items():
+        for cause in left_out(own.seat).values():
+            missing.setdefault(cause, []).append(_rank_of(realised, slot))
+    said = (f"{ranks_in_words(sorted(ranks))}: {cause}" for cause, ranks in missing.items())
+    seats = verify_seats(realised.seating, reports, remote=remote) if verify else ()
+    seats = tuple(replace(seat, rank=_rank_of(realised, seat.rank)) for seat in seats)
+    return tuple(sorted(seats, key=_rank)), (*notes, *said, *remarks)
 
 
 def _rank(seat: RealisedSeat) -> int:
     return seat.rank
+
+
+def _rank_of(realised: Realisation, slot: int) -> int:
+    """The rank of the process that reports under the number of its slot."""
+    ranks = realised.rank_of_slot
+    return slot if ranks is None or slot >= len(ranks) else ranks[slot]
 
 
 def _recorded(variables: Mapping[str, str]) -> dict[str, str]:

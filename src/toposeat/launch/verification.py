@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toposeat.launch.nic_words import other_nics
-from toposeat.launch.rank_report import RankReports, ReportFolder, first_value
+from toposeat.launch.rank_report import RankReports, ReportFolder, first_value, left_out
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.run_record import RealisedSeat, Verdict
@@ -70,6 +70,7 @@ def _verify_rank(
         _compare_memory(nearby, own, final, findings)
         _compare_nic(nearby, own, findings)
         _compare_device(seat, own, findings)
+        findings.remarks += left_out(own.seat).values()
         findings.mismatches += [each for each in _warnings(own) if each not in findings.mismatches]
     return RealisedSeat(
         rank=seat.rank,
@@ -123,7 +124,7 @@ def _compare_cpus(
     final: Mapping[str, tuple[str, ...]],
     findings: _Findings,
 ) -> None:
-    if nearby is None or nearby.cpus is None:
+    if nearby is None or nearby.cpus is None or "cpus" in left_out(own.seat):
         return
     at_start, at_end = own.value("cpus"), first_value(final, "cpus")
     got = at_end or at_start
@@ -146,7 +147,7 @@ def _compare_memory(
     final: Mapping[str, tuple[str, ...]],
     findings: _Findings,
 ) -> None:
-    if nearby is None or nearby.memory_node is None:
+    if nearby is None or nearby.memory_node is None or "memory" in left_out(own.seat):
         return
     got = first_value(final, "memory_policy") or own.value("memory_policy")
     if got is None:
@@ -158,7 +159,7 @@ def _compare_memory(
 
 
 def _compare_nic(nearby: Seat | None, own: RankReports, findings: _Findings) -> None:
-    if nearby is None or nearby.nic is None:
+    if nearby is None or nearby.nic is None or "nic" in left_out(own.seat):
         return
     variables = dict(text.split("=", 1) for text in own.seat.get("nic", ()) if "=" in text)
     local_rank = _optional_int(own.value("local_rank"))
