@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,48 @@ def test_torchrun_keeps_node_ranks() -> None:
     assert "n2) node=1 devices=2,0,1,3 ;;" in text
     assert "--rdzv-backend=static --master-addr=n1" in text
     assert "--nproc-per-node=2" in text
+
+
+def with_nics(place: Placement, *nics: str | None) -> Placement:
+    seats = zip(place.seats, nics, strict=True)
+    return replace(place, seats=tuple(replace(seat, nic=nic) for seat, nic in seats))
+
+
+@pytest.mark.parametrize("launcher", ["openmpi", "openmpi4", "mpich", "slurm", "flux", "script"])
+def test_nics_are_named_by_the_script(launcher: str, tmp_path: Path) -> None:
+    """Run by the shell, for each local rank; what the user set stays."""
+    here = os.uname().nodename.partition(".")[0]
+    place = placement([here] * 3, [0, 1, 2], [None] * 3)
+    export = export_placement(with_nics(place, "mlx5_2", "bond0", None), launcher)
+    assert "./seat.sh" in export.command
+    script = tmp_path / "seat.sh"
+    script.write_text(file_of(export, "seat.sh"))
+
+    def found(local: int, **variables: str) -> list[str]:
+        show = 'echo "${UCX_NET_DEVICES-none} ${PSM3_NIC-none}"'
+        line = ["sh", str(script), "sh", "-c", show]
+        env = {"PATH": os.environ["PATH"], "LOCAL_RANK": str(local), **variables}
+        done = subprocess.run(line, env=env, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert [found(i) for i in range(3)] == [["mlx5_2:1", "mlx5_2"], ["bond0"] * 2, ["none"] * 2]
+    assert found(0, UCX_NET_DEVICES="mlx5_7:1") == ["mlx5_7:1", "mlx5_2"]
+
+
+def test_nics_of_slingshot_are_in_the_table_of_cray_mpich() -> None:
+    """As sites document it: adapter, colon, local ranks; one table for all hosts."""
+    place = with_nics(BLOCKS, "cxi1", "cxi0", "cxi1", "cxi0")
+    told = {"MPICH_OFI_NIC_POLICY": "USER", "MPICH_OFI_NIC_MAPPING": "0:1; 1:0"}
+    for launcher in ("cray", "pals", "aprun", "slurm"):
+        assert told.items() <= export_placement(place, launcher).environment.items()
+    pals = export_placement(place, "pals")
+    assert "MPICH_OFI_NIC_MAPPING='0:1; 1:0' " in pals.line
+    assert "./seat.sh" not in pals.command
+    assert "--env=MPICH_OFI_NIC_MAPPING=0:1; 1:0" in export_placement(place, "flux").command
+    assert value_of(export_placement(place, "intel"), "I_MPI_MULTIRAIL") == "1"
+    for nics in (("cxi1", "cxi0", "cxi0", "cxi1"), ("cxi1", "cxi0", "cxi1", None)):
+        other = export_placement(with_nics(BLOCKS, *nics), "cray")
+        assert "MPICH_OFI_NIC_POLICY" not in other.environment
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,31 @@ from collections.abc import Iterable, Mapping
 from toposeat.model.placement import Seat
 
 _SLINGSHOT = re.compile(r"(?:cxi|hsn|hsi)([0-9])", re.ASCII)
-_MAPPING = "MPICH_OFI_NIC_MAPPING"
+_POLICY, _MAPPING = "MPICH_OFI_NIC_POLICY", "MPICH_OFI_NIC_MAPPING"
 _BY_NUMBER = "MPIR_CVAR_CH4_OFI_PREF_NIC"
-_BY_NAME = ("UCX_NET_DEVICES", "PSM3_NIC")
+_BY_NAME = UCX, PSM3 = "UCX_NET_DEVICES", "PSM3_NIC"
+_WITHOUT_NAME = re.compile(r"cxi|hsn|hsi|hfi|rdmap|efa")  # to UCX, which drives none of them
+_ETHERNET = re.compile(r"eth|en|bond")
 
 
 def slingshot_number(nic: str) -> int | None:
     """The number of a Slingshot adapter (`cxi0`) or of its interface (`hsn0`); None for others."""
     match = _SLINGSHOT.fullmatch(nic)
     return None if match is None else int(match[1])
+
+
+def ucx_name(nic: str) -> str | None:
+    """What UCX calls a NIC, with a port unless it is an Ethernet interface; None: nothing."""
+    if _WITHOUT_NAME.match(nic):
+        return None
+    return nic if ":" in nic or _ETHERNET.match(nic) else f"{nic}:1"
+
+
+def cray_environment(hosts: Iterable[Iterable[Seat]]) -> dict[str, str]:
+    """Cray MPICH's variables for the seats of all hosts; empty where one table does not serve."""
+    tables = {cray_mapping(seats) for seats in hosts}
+    table = tables.pop() if len(tables) == 1 else None
+    return {} if table is None else {_POLICY: "USER", _MAPPING: table}
 
 
 def cray_mapping(seats: Iterable[Seat]) -> str | None:

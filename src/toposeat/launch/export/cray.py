@@ -48,6 +48,6 @@ def _export(job: Job, launcher: str, words: list[str], own: HostWords, *, is_bou
         launcher=launcher,
         files=(*own.files, *scripts),
         command=(*words, *program),
-        environment={**own.environment, **variables},
+        environment={**own.environment, **variables, **job.nic_environment()},
         notes=job.device_notes,
     )

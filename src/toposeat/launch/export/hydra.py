@@ -43,6 +43,8 @@ def intel(job: Job) -> Export:
         words += ["-genv", "I_MPI_PIN_DOMAIN", f"[{masks}]"]
     elif by_script:
         words += NO_BINDING[LauncherKind.INTEL]
+    if job.nic_environment():  # Slingshot: it pins ranks to the nearest NICs, by its own choice
+        words += ["-genv", "I_MPI_MULTIRAIL", "1"]
     return _with_devices(
         job, "intel", words, own.files, [*job.device_notes], cpus_by_script=by_script
     )

@@ -10,6 +10,7 @@ from functools import cached_property
 from toposeat.errors import UsageError
 from toposeat.launch.hosts.rank_hosts import RankHosts, in_natural_order
 from toposeat.launch.launch_file import LaunchFile
+from toposeat.launch.nic_words import cray_environment, ucx_name
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import ANY_HOST
@@ -104,6 +105,15 @@ class Job:
     def has_cpus(self) -> bool:
         """Whether some rank is bound at all."""
         return any(seat.cpus is not None for seat in self.placement.seats)
+
+    @property
+    def names_nics(self) -> bool:
+        """Whether some rank has a NIC that a library takes by name, which no launcher can say."""
+        return any(seat.nic and ucx_name(seat.nic) for seat in self.placement.seats)
+
+    def nic_environment(self) -> dict[str, str]:
+        """Variables of the whole job that assign NICs to its ranks: those of Cray MPICH."""
+        return cray_environment(self.seats_of_host.values())
 
     def own_devices_alike(self) -> tuple[str, ...] | None:
         """The device of each local rank where it is the same on all hosts; else None."""

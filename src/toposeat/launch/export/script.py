@@ -1,4 +1,4 @@
-"""A shell script that seats one rank: devices and CPUs by host and local rank, then the program."""
+"""A shell script that seats one rank: devices, CPUs and NIC by host and local rank."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from toposeat.launch.export.job import Export, Job
 from toposeat.launch.launch_file import LaunchFile
+from toposeat.launch.nic_words import PSM3, UCX, ucx_name
 from toposeat.model.topology import ANY_HOST
 
 NAME = "seat.sh"
@@ -21,6 +22,8 @@ _CPU_LINES = (
     f'echo "{NAME}: warning: cannot bind local rank $local on $host to CPUs $cpus" >&2',
     "fi",
 )
+# What the user has set stays. PSM3 wants the name without the port.
+_NIC_LINE = f'[ -z "$nic" ] || export {UCX}="${{{UCX}:-$nic}}" {PSM3}="${{{PSM3}:-${{nic%%:*}}}}"'
 _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
@@ -29,11 +32,11 @@ def program_of(
 ) -> tuple[tuple[str, ...], tuple[LaunchFile, ...], Mapping[str, str]]:
     """The program, the script in front of it where it is needed, and variables where it is not.
 
-    The script is needed to bind CPUs (`cpus`), and for devices unless one list serves all ranks and
-    the launcher keeps variables (`by_variables`).
+    The script is needed to bind CPUs (`cpus`), to name NICs, and for devices unless one list serves
+    all ranks and the launcher keeps variables (`by_variables`).
     """
     variables = job.device_variables() if by_variables else {}
-    if cpus or (job.device_lists() and not variables):
+    if cpus or job.names_nics or (job.device_lists() and not variables):
         return (f"./{NAME}", job.program), (seat_script(job, cpus=cpus),), {}
     return (job.program,), (), variables
 
@@ -49,7 +52,7 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchF
         "host=$(hostname)",
         "host=${host%%.*}",
         f"local={local}",
-        "cpus= devices=",
+        "cpus= devices= nic=",
         "case $host:$local in",
         *_cases(job, cpus=cpus, devices=devices),
         # A launch helper never takes the job down: such a rank runs as if this were not there.
@@ -62,6 +65,8 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchF
         lines += _device_lines(job)
     if cpus and job.has_cpus:
         lines += _CPU_LINES
+    if job.names_nics:
+        lines.append(_NIC_LINE)
     lines.append('exec "$@"')
     return LaunchFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
 
@@ -90,6 +95,8 @@ def _cases(job: Job, *, cpus: bool, devices: bool) -> list[str]:
         for seat in seats:
             words = [f"cpus={seat.cpus}"] if cpus and seat.cpus is not None else []
             words += [f"devices={lists[host][seat.local_rank]}"] if lists else []
+            nic = ucx_name(seat.nic) if seat.nic else None
+            words += [f"nic={shlex.quote(nic)}"] if nic else []
             lines.append(f"{name}:{seat.local_rank}) {' '.join(words) or ':'} ;;")
     return lines
 

@@ -40,14 +40,14 @@ def slurm(job: Job) -> Export:
             " --gres-flags=allow-task-sharing, or peers cannot be reached"
         )
     program: tuple[str, ...] = (job.program,)
-    if cpus_by_script or (job.device_lists() and masked is None):
+    if cpus_by_script or job.names_nics or (job.device_lists() and masked is None):
         files.append(seat_script(job, cpus=cpus_by_script, devices=masked is None))
         program = (f"./{NAME}", job.program)
     return Export(
         launcher="slurm",
         files=tuple(files),
         command=(*words, *program),
-        environment=own.environment,
+        environment={**own.environment, **job.nic_environment()},
         notes=tuple(notes),
     )
 
@@ -69,10 +69,12 @@ def flux(job: Job) -> Export:
         words += ["-o", "gpu-affinity=map:" + ";".join(own)]
     elif job.device_lists():
         words += ["-o", "gpu-affinity=off"]
-    is_set = own is not None and not cpus_by_script  # without variables and without a script
+    needs_script = cpus_by_script or job.names_nics
+    is_set = own is not None and not needs_script  # without variables and without a script
     program, scripts, variables = (
         ((job.program,), (), {}) if is_set else program_of(job, cpus=cpus_by_script)
     )
+    variables = {**variables, **job.nic_environment()}
     words += [f"--env={name}={value}" for name, value in variables.items()]
     return Export(
         launcher="flux",
