@@ -38,8 +38,6 @@ _MEANING = {
     "on_put": "a one-sided message to the target",
     "on_get": "a one-sided message from the target",
     "on_exchange": "a one-sided message to the target and one back; with `MPI_NO_OP` only back",
-    "on_spawn": "time; the spawned processes get the number of a new world",
-    "on_spawn_multiple": "as `MPI_Comm_spawn`; the first command names the world",
     "on_connection": "time; the processes of the other side get the number of a new world",
     "on_join": "time; the process of the other side gets the number of a new world",
     "handle_gone": "time; the handle is removed, because MPI reuses it",
@@ -81,6 +79,8 @@ def _meaning(name: str, action: str, variants: str) -> str:
         return "nothing"
     if name == "Pcontrol":
         return "nothing; it marks phases (`--phases pcontrol`)"
+    if name.startswith("Comm_spawn"):
+        return "time; the spawned processes are recorded, as a world of their own"
     if action == "byhand":
         return "the record begins or ends"
     if action == "-":

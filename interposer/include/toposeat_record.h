@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #define TPS_RECORD_MAGIC "TPSREC\r\n"
-#define TPS_RECORD_VERSION 2u
+#define TPS_RECORD_VERSION 3u
 #define TPS_BYTE_ORDER_MARK 0x01020304u
 #define TPS_RECORD_SUFFIX ".tpsrec"
 /* An empty file `rank-RANK-PID.errno-NUMBER` is of a rank that could not keep a record. */
@@ -197,14 +197,17 @@ enum tps_world_origin {
   TPS_WORLD_JOINED = 4     /* MPI_Comm_join */
 };
 
-/* Processes outside MPI_COMM_WORLD. Ranks that made the connection together have the same key. */
+/*
+ * Processes outside MPI_COMM_WORLD. Ranks that made the connection together have the same key, and
+ * so have those that spawned a world and those of that world, which call the others their parent.
+ */
 struct tps_world {
-  uint64_t key; /* 0: not to be recognised by other ranks */
+  uint64_t key; /* 0: not to be recognised by other ranks; 1: a parent that gave none */
   uint32_t origin;
-  uint32_t size; /* how many of its processes are known */
-  char name[48]; /* the file that was spawned, without its folder */
+  uint32_t size;  /* how many of its processes are known */
+  char name[256]; /* the files that were spawned, without their folders */
 };
-static_assert(sizeof(struct tps_world) == 64, "world layout");
+static_assert(sizeof(struct tps_world) == 272, "world layout");
 
 /* One device whose buffers the rank handed to MPI. */
 struct tps_device {

@@ -48,8 +48,6 @@ void tps__on_request_gone(abi_handle request);
 
 /* ---- worlds beside MPI_COMM_WORLD: the processes at the other side of a new communicator ---- */
 
-void tps__on_spawn(const char *command, int root, tps_word comm, abi_handle made);
-void tps__on_spawn_multiple(char *const *commands, int root, tps_word comm, abi_handle made);
 void tps__on_connection(tps_word comm, abi_handle made);
 void tps__on_join(abi_handle made);
 

@@ -114,6 +114,8 @@ void tps__world_parent(void) {
   int size = 0;
   if (tps__world_model() && tps__mpi.Comm_get_parent != NULL &&
       tps__mpi.Comm_get_parent(&parent) == 0 && parent != tps__comm_null() &&
-      tps__remote_group(parent, &group, &size))
-    tps__world_add(group, size, TPS_WORLD_PARENT, 1, NULL);
+      tps__remote_group(parent, &group, &size)) {
+    uint64_t key = tps__spawned_key();
+    tps__world_add(group, size, TPS_WORLD_PARENT, key != 0 ? key : 1, NULL);
+  }
 }

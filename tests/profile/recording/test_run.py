@@ -131,7 +131,7 @@ def test_what_to_record_reaches_the_ranks(
     mpi: MpiToolchain, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The application sees the wishes as environment variables; without wishes, none."""
-    show = ("sh", "-c", "env | grep ^TOPOSEAT_PROFILE_ | grep -vE '_(DIR|RUN|HOME)=' | sort")
+    show = ("sh", "-c", "env | grep ^TOPOSEAT_PROFILE_ | grep -vE '_(DIR|RUN|HOME|EXEC)=' | sort")
     for recording, expected in (
         (Recording(timed=False, phases=0.25), "PHASES=0.25 TIME=0"),
         (Recording(phases=PHASES_BY_MARK), "PHASES=pcontrol"),

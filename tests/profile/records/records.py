@@ -11,7 +11,7 @@ import numpy as np
 HEADER = struct.Struct("<8s5I5i21Q4I9QiI64s64s16s128s")
 SIZES = {
     **{"slots": 576, "events": 48, "communicators": 64, "runs": 16, "devices": 56},
-    **{"phases": 200, "worlds": 64},
+    **{"phases": 200, "worlds": 272},
 }
 CAPACITIES = {
     "slots": 256,
@@ -86,7 +86,7 @@ def write_record(
     image = _Image(len(phases))
     runs = [run for _, members in communicators for run in members]
     values: list[object] = [
-        *(b"TPSREC\r\n", 2, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
+        *(b"TPSREC\r\n", 3, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
         *(value for section in image.sections.values() for value in section),
         *(len(communicators), len(runs), 0, 0),
         *(4000, 0, 1000, 10_000, 4000, 3_010_000, 0, 0, 0),
@@ -112,7 +112,7 @@ def write_record(
     for place, (ordinal, pci, length, uses) in enumerate(devices):
         image.put("devices", place, struct.pack("<2QiI32s", uses, length, ordinal, 1, pci))
     for place, (key, origin, members, name) in enumerate(worlds):
-        image.put("worlds", place, struct.pack("<Q2I48s", key, origin, members, name))
+        image.put("worlds", place, struct.pack("<Q2I256s", key, origin, members, name))
     _put_phases(image, phases, {(0, 0, 0): (1500, 42)} if time is None else time)
     suffix = "" if thread == -1 else f"-t{thread}"
     path = folder / f"rank-{rank}-{pid}{suffix}.tpsrec"

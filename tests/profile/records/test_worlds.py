@@ -12,7 +12,7 @@ from toposeat.model.traffic import TrafficKind
 from toposeat.profile import read_records
 
 OUTSIDE = 0x7FFFFFFF
-SPAWNED, CONNECTED, JOINED = 1, 3, 4
+SPAWNED, PARENT, CONNECTED, JOINED = 1, 2, 3, 4
 
 
 def test_ranks_agree_by_the_key(tmp_path: Path) -> None:
@@ -45,11 +45,28 @@ def test_a_spawned_world_that_left_records(tmp_path: Path) -> None:
         peers = [(0, 0, 1 - rank, 9, 1)]
         write_record(tmp_path, rank, 2, pid=7, world=b"job-2", flags=1, pairs=peers)
     first, second = read_records(tmp_path).worlds
-    assert (first.name, first.ranks, first.parent) == ("job-2", 2, 0)
+    assert (first.name, first.ranks, first.parent) == ("spawned: ./a", 2, 0)
     assert [(f.bytes, f.messages) for f in first.flows] == [(24, 3)]
     assert sum(table.bytes.sum() for table in first.tables.values()) == 18
     assert (second.name, second.ranks, second.parent) == ("spawned: ./b", 3, 0)
     assert [(f.bytes, f.messages) for f in second.flows] == [(5, 1)]
+
+
+def test_spawned_worlds_know_the_key_of_their_call(tmp_path: Path) -> None:
+    """Two of one size and one name of the job, the second of which spawned a third."""
+    met = [(11, SPAWNED, 1, b"./a"), (13, SPAWNED, 1, b"./b")]
+    pairs = [(0, 0, OUTSIDE - 1, 8, 3), (0, 0, OUTSIDE - 2, 5, 1)]
+    write_record(tmp_path, 0, 1, pairs=pairs, worlds=met)
+    for pid, key, more in ((7, 13, [(17, SPAWNED, 1, b"./c")]), (8, 11, []), (9, 17, [])):
+        own = [(key, PARENT, 1, b""), *more]
+        write_record(tmp_path, 0, 1, pid=pid, world=b"job", flags=1, worlds=own)
+    worlds = read_records(tmp_path).worlds
+    assert [(w.id, w.name, w.parent) for w in worlds] == [
+        (1, "spawned: ./b", 0),
+        (2, "spawned: ./a", 0),
+        (3, "spawned: ./c", 1),
+    ]
+    assert [[f.bytes for f in w.flows] for w in worlds] == [[5], [24], []]
 
 
 def test_worlds_that_nobody_talked_to_are_there(tmp_path: Path) -> None:

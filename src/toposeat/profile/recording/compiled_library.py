@@ -63,6 +63,7 @@ int main(void) {
   printf("#define ABI_WORD(handle) ((uintptr_t)%s(handle))\n", is_wide ? "" : "(uint32_t)");
   handle("COMM_WORLD", &(MPI_Comm){MPI_COMM_WORLD});
   handle("COMM_NULL", &(MPI_Comm){MPI_COMM_NULL});
+  handle("INFO_NULL", &(MPI_Info){MPI_INFO_NULL});
 #ifdef MPI_NO_OP
   handle("NO_OP", &(MPI_Op){MPI_NO_OP});
 #else

@@ -28,6 +28,7 @@ from toposeat.profile.records.record import SUFFIX
 from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
+EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # puts the recorder into what ranks spawn
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
@@ -48,7 +49,8 @@ class Recording:
 
     def variables(self, folder: Path) -> dict[str, str]:
         """The environment of the ranks."""
-        made = {DIRECTORY_VARIABLE: str(folder)}
+        launcher = native_path("bin/toposeat-exec")
+        made = {DIRECTORY_VARIABLE: str(folder), EXEC_VARIABLE: str(launcher)}
         if not self.timed:
             made[TIME_VARIABLE] = "0"
         if self.phases is not None:

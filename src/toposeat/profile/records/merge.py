@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]  # records merged, of all
 _NAME = re.compile(rf"rank-(\d{{1,9}})-(\d{{1,19}}){re.escape(SUFFIX)}", re.ASCII)
 
 _LISTED = 8  # how many ranks a sentence names
-_World = tuple[str, int]  # the launcher's name of the job, number of ranks
+_World = tuple[str, int, int]  # the launcher's name of the job, number of ranks, spawn key
 
 
 class _Merger:
@@ -59,7 +59,7 @@ class _Merger:
 
     def _sort_in(self, record: RankRecord) -> None:
         worlds = self.spawned if record.has(Flag.SPAWNED) else self.own
-        key = (record.world, record.world_size)
+        key = (record.world, record.world_size, record.spawn_key)
         if key not in worlds:
             worlds[key] = WorldSum(record)
         self.repeated += not worlds[key].add(record)
@@ -79,7 +79,7 @@ class _Merger:
             )
         if self.repeated:
             yield f"{self.repeated} ranks left a second record: several MPI runs; the first is used"
-        if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n in self.own):
+        if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n, _ in self.own):
             yield (
                 "every process was a job of one rank: do launcher and program belong to"
                 " different MPIs?"

@@ -166,6 +166,12 @@ class RankRecord:
         return self.info.rank
 
     @property
+    def spawn_key(self) -> int:
+        """Of the call that spawned its world, as those who made the call know it; 0: not known."""
+        known = (w.key for w in self.worlds if w.origin is WorldOrigin.PARENT)
+        return next((key for key in known if key > 1), 0)
+
+    @property
     def timed(self) -> bool:
         """Whether clocks were read around MPI calls."""
         return not self.has(Flag.UNTIMED)

@@ -17,7 +17,7 @@ MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file 
 MAX_THREADS = 64
 
 MAGIC = b"TPSREC\r\n"
-VERSION = 2
+VERSION = 3
 BYTE_ORDER = 0x01020304
 PEER_OUTSIDE = 0x7FFFFFFF  # minus the number of the peer's world
 NO_COMMUNICATOR_CODE = 0xFFFFFFFF
@@ -157,7 +157,7 @@ RUN = np.dtype([("first", "<i4"), ("stride", "<i4"), ("count", "<i4"), ("reserve
 DEVICE = np.dtype(
     [("uses", "<u8"), ("bytes", "<u8"), ("ordinal", "<i4"), ("used", "<u4"), ("pci", "S32")]
 )
-WORLD = np.dtype([("key", "<u8"), ("origin", "<u4"), ("size", "<u4"), ("name", "S48")])
+WORLD = np.dtype([("key", "<u8"), ("origin", "<u4"), ("size", "<u4"), ("name", "S256")])
 TIME = np.dtype([("ticks", "<u8"), ("calls", "<u8")])
 PHASE = np.dtype(
     [

@@ -82,6 +82,7 @@ class WorldSum:
 
     def __init__(self, first: RankRecord) -> None:
         self.name, self.size = first.world, first.world_size
+        self.spawn_key = first.spawn_key
         self.library, self.abi = first.library, first.abi
         self.phase_mode = first.phase_mode
         self.timed = True
@@ -124,6 +125,10 @@ class WorldSum:
         self.lost["bytes"] += record.lost_bytes
         self.lost["events"] += record.lost_events
         return True
+
+    def spawned(self, child: WorldSum) -> MetWorld | None:
+        """`child` as the ranks that spawned it met it; None: these ranks did not."""
+        return self.others.get((child.spawn_key, WorldOrigin.SPAWNED)) if child.spawn_key else None
 
     @property
     def in_phases(self) -> bool:

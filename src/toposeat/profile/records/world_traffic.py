@@ -162,17 +162,19 @@ def _phase_tables(
 def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tuple[World, ...]:
     """Worlds that left records, each with what the job exchanged with it, and then all others."""
     met = list(world.others.values())
-    flows_of = _matches(met, spawned)
+    flows_of = _matches(world, spawned)
     made = []
     for number, child in enumerate(spawned, 1):
         own = flows_of.get(number - 1)
         parts = _expand(child)
+        parent = 0 if own is not None else _parent(spawned, child)
+        known = own if parent in (0, None) else spawned[parent - 1].spawned(child)
         made.append(
             World(
                 id=number,
-                name=child.name,
+                name=child.name if known is None or not known.command else known.name,
                 ranks=child.size,
-                parent=None if own is None else 0,
+                parent=parent,
                 tables=_join(tables_of(child.pairs), *(e.tables for e in parts.values())),
                 flows=() if own is None else tuple(own.flows),
             )
@@ -206,14 +208,27 @@ def _without_records(number: int, met: MetWorld) -> World:
     )
 
 
-def _matches(met: Sequence[MetWorld], spawned: Sequence[WorldSum]) -> dict[int, MetWorld]:
-    """By place in `spawned`: the met world that it must be, as the only one of its size."""
-    if len(spawned) == 1 and len(met) == 1 and met[0].origin is None:
-        return {0: met[0]}
-    found = {}
-    for place, child in enumerate(spawned):
+def _parent(spawned: Sequence[WorldSum], child: WorldSum) -> int | None:
+    """The number of the spawned world that spawned another one."""
+    return next((n for n, each in enumerate(spawned, 1) if each.spawned(child)), None)
+
+
+def _matches(world: WorldSum, spawned: Sequence[WorldSum]) -> dict[int, MetWorld]:
+    """By place in `spawned`: the met world that it is.
+
+    A world that was not given a key, as it was started without the recorder in front, is the only
+    one of its size.
+    """
+    by_key = ((place, world.spawned(child)) for place, child in enumerate(spawned))
+    found = {place: own for place, own in by_key if own is not None}
+    taken = {id(own) for own in found.values()}
+    met = [m for m in world.others.values() if id(m) not in taken]
+    left = {place: child for place, child in enumerate(spawned) if not child.spawn_key}
+    if len(left) == 1 and len(met) == 1 and met[0].origin is None:
+        return found | dict.fromkeys(left, met[0])
+    for place, child in left.items():
         same = [m for m in met if m.origin is WorldOrigin.SPAWNED and m.size == child.size]
-        if len(same) == 1 and sum(other.size == child.size for other in spawned) == 1:
+        if len(same) == 1 and sum(other.size == child.size for other in left.values()) == 1:
             found[place] = same[0]
     return found
 

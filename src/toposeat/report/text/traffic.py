@@ -62,7 +62,7 @@ def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
     parts += _time(traffic)
     parts += _table(PHASE_HEADER, phase_rows(traffic), right=(1, 2, 3, 4, 5))
     parts += _devices(traffic)
-    parts += _table(WORLD_HEADER, world_rows(traffic), right=(1, 3, 4, 5))
+    parts += _table(WORLD_HEADER, world_rows(traffic), right=(1, 3, 4, 5), fold=(0,))
     if traffic.report:
         parts += ["", "Doubts", *sentences(traffic.report)]
     return lay_out(parts, style)
@@ -127,15 +127,21 @@ def _histogram(traffic: Traffic, style: TextStyle) -> list[RenderableType]:
 
 
 def _table(
-    header: tuple[str, ...], rows: list[tuple[str, ...]], *, right: Iterable[int]
+    header: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    *,
+    right: Iterable[int],
+    fold: Iterable[int] = (),
 ) -> list[RenderableType]:
     """A table with what has content: no rows, no table; columns that are empty throughout go."""
     if not rows:
         return []
     kept = [at for at in range(len(header)) if any(row[at] for row in rows)]
-    numbers = [new for new, old in enumerate(kept) if old in set(right)]
+    numbers, folded = (
+        [new for new, old in enumerate(kept) if old in set(chosen)] for chosen in (right, fold)
+    )
     shown = [tuple(row[at] for at in kept) for row in rows]
-    return ["", columns(tuple(header[at] for at in kept), shown, right=numbers)]
+    return ["", columns(tuple(header[at] for at in kept), shown, right=numbers, fold=folded)]
 
 
 def _time(traffic: Traffic) -> list[RenderableType]:

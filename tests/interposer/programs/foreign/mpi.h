@@ -13,6 +13,7 @@ typedef struct {
 
 #define MPI_SUCCESS 0
 #define MPI_COMM_NULL 70L
+#define MPI_INFO_NULL 71L
 #define MPI_COMM_WORLD 71L
 #define MPI_GROUP_WORLD 81L
 #define MPI_INT 94L
