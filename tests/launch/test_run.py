@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,16 @@ def test_a_placement_for_another_host_is_refused_before_anything_starts(
     record, out, _ = run(capfd, mpi, line(mpi, 2, probe), placed, other_machine=True)
     assert record.exit_code == 0
     assert {row["list"] for row in told(out)} == {"3,2,0,1"}
+
+
+def test_strict_stops_a_job_of_one_node(
+    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    less = replace(mpi, env={**mpi.env, "CUDA_VISIBLE_DEVICES": "0"})
+    record, out, err = run(capfd, less, line(mpi, 2, probe), place(2), strict=True)
+    assert record.exit_code != 0
+    assert "rank=" not in out
+    assert "not started: --strict" in err
 
 
 SCRIPT = """

@@ -21,7 +21,7 @@ from toposeat.launch.hosts.words import needs_shared_files
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
-from toposeat.launch.rank_report import left_out, read_reports
+from toposeat.launch.rank_report import ReportFolder, left_out, read_reports
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise
 from toposeat.launch.refusal import ranks_in_words, refusal_error, refusal_lines
 from toposeat.launch.verification import verify as verify_seats
@@ -248,14 +248,20 @@ def _verify_folder(
     remarks = dict.fromkeys(
         note for own in reports.ranks.values() for note in own.seat.get("note", ())
     )
+    if not verify:  # else it is among the differences of each seat
+        return (), (*notes, *_left_out(realised, reports), *remarks)
+    seats = verify_seats(realised.seating, reports, remote=remote)
+    seats = tuple(replace(seat, rank=_rank_of(realised, seat.rank)) for seat in seats)
+    return tuple(sorted(seats, key=_rank)), (*notes, *remarks)
+
+
+def _left_out(realised: Realisation, reports: ReportFolder) -> list[str]:
+    """What nodes lack of the placement, each once, with the ranks that go without."""
     missing: dict[str, list[int]] = {}
     for slot, own in reports.ranks.items():
         for cause in left_out(own.seat).values():
             missing.setdefault(cause, []).append(_rank_of(realised, slot))
-    said = (f"{ranks_in_words(sorted(ranks))}: {cause}" for cause, ranks in missing.items())
-    seats = verify_seats(realised.seating, reports, remote=remote) if verify else ()
-    seats = tuple(replace(seat, rank=_rank_of(realised, seat.rank)) for seat in seats)
-    return tuple(sorted(seats, key=_rank)), (*notes, *said, *remarks)
+    return [f"{ranks_in_words(sorted(ranks))}: {cause}" for cause, ranks in missing.items()]
 
 
 def _rank(seat: RealisedSeat) -> int:
