@@ -27,7 +27,7 @@ const char tps_help_text[] =
     "      --local-rank-env NAME   read the local rank from this variable\n"
     "      --report DIR            write what this rank really got into a file of DIR\n"
     "      --probe LIB             libtoposeat_probe.so, if not beside this program\n"
-    "      --preload LIB           put LIB in front of LD_PRELOAD\n"
+    "      --preload LIB           put LIB in front of LD_PRELOAD; may be repeated\n"
     "      --home WORDS            wait until every rank of the job is known to have its seat: "
     "what\n"
     "                              'toposeat run' adds for jobs of several nodes\n"
@@ -117,6 +117,15 @@ static bool add_assignment(struct tps_options *options, const char *value, char 
   return true;
 }
 
+static bool add_preload(struct tps_options *options, const char *value, char *error, size_t size) {
+  if (*value == '\0') {
+    snprintf(error, size, "--preload needs a value");
+    return false;
+  }
+  options->preloads[options->preload_count++] = value;
+  return true;
+}
+
 /* Sets one option that takes a value; `name` is spelled out. */
 static bool set_value(struct tps_options *options, const char *name, const char *value, char *error,
                       size_t error_size) {
@@ -126,7 +135,6 @@ static bool set_value(struct tps_options *options, const char *name, const char 
   } plain[] = {{"--placement", &options->placement},
                {"--report", &options->report_folder},
                {"--probe", &options->probe},
-               {"--preload", &options->preload},
                {"--records", &options->records},
                {"--collect", &options->collect},
                {"--local-rank-env", &options->local_rank_env},
@@ -141,6 +149,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
       return true;
     }
   }
+  if (strcmp(name, "--preload") == 0)
+    return add_preload(options, value, error, error_size);
   if (strcmp(name, "--visibility") == 0)
     return set_mode(options, value, error, error_size);
   if (strcmp(name, "--ids") == 0)
@@ -180,6 +190,7 @@ enum tps_parsed tps_options_parse(struct tps_options *options, int argc, char **
                                   size_t error_size) {
   memset(options, 0, sizeof *options);
   options->assignments = (const char **)tps_allocate((size_t)argc, sizeof *options->assignments);
+  options->preloads = (const char **)tps_allocate((size_t)argc, sizeof *options->preloads);
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; at++) {
     const char *argument = argv[at];

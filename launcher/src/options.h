@@ -17,13 +17,14 @@ struct tps_options {
   enum tps_memory memory;     /* --memory-policy */
   const char *report_folder;  /* --report */
   const char *probe;          /* --probe */
-  const char *preload;        /* --preload */
   const char *local_rank_env; /* --local-rank-env */
   const char *home;           /* --home */
   const char *records;        /* --records: RUN:FOLDER */
   const char *collect;        /* --collect: RUN:HOME; nothing is started */
   const char **assignments;   /* -E, each KEY=VALUE */
   size_t assignment_count;
+  const char **preloads; /* --preload, each a library; the first given comes first */
+  size_t preload_count;
   unsigned long parent; /* --end-with; 0: nobody */
   bool strict;
   bool dry_run;

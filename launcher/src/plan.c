@@ -160,8 +160,8 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
   *plan = (struct tps_plan){.mode = options->mode};
   plan->binding.policy = TPS_MEMORY_NONE;
   plan_assignments(&plan->environment, options);
-  if (options->preload != NULL)
-    tps_preload_add(&plan->environment, options->preload, messages);
+  for (size_t i = options->preload_count; i-- > 0;) /* each goes in front of those before it */
+    tps_preload_add(&plan->environment, options->preloads[i], messages);
   if (options->placement != NULL || options->report_folder != NULL)
     tps_identity_detect(&plan->identity, options->local_rank_env, messages);
   if (options->placement != NULL && options->home != NULL && !options->dry_run)

@@ -104,8 +104,8 @@ static bool facts_of_openmpi(void) {
 }
 
 static bool facts_of_mpich(void) {
-  int *const *unweighted = find_data("MPI_UNWEIGHTED");
-  int *const *empty = find_data("MPI_WEIGHTS_EMPTY");
+  int *const *unweighted = (int *const *)find_data("MPI_UNWEIGHTED");
+  int *const *empty = (int *const *)find_data("MPI_WEIGHTS_EMPTY");
   if (unweighted == NULL || empty == NULL)
     return false;
   tpr__abi = (struct tpr_abi){.handle_bytes = sizeof(int),

@@ -58,7 +58,8 @@ enum tpr_answer tpr__edges_map(struct tpr_order *order, const struct tpr_triples
   int all = -1;
   enum tpr_answer answer = TPR_FAILED;
   tpr_word type = tpr__abi.type_int;
-  if (!tpr__order_agree(order, counts != NULL && begin != NULL))
+  bool room = counts != NULL && begin != NULL;
+  if (!tpr__order_agree(order, room) || !room)
     goto done;
   if (tpr__mpi.Gather(&own->count, 1, type, counts, 1, type, 0, order->comm) != TPR_SUCCESS)
     goto done;
@@ -66,7 +67,8 @@ enum tpr_answer tpr__edges_map(struct tpr_order *order, const struct tpr_triples
     all = offsets(order->size, counts, begin);
     numbers = all >= 0 ? malloc(sizeof *numbers * ((size_t)all + 1)) : NULL;
   }
-  if (!tpr__order_agree(order, !root || numbers != NULL))
+  room = !root || numbers != NULL;
+  if (!tpr__order_agree(order, room) || !room)
     goto done;
   if (tpr__mpi.Gatherv(own->numbers, own->count * NUMBERS, type, numbers, counts, begin, type, 0,
                        order->comm) == TPR_SUCCESS &&
@@ -128,7 +130,7 @@ bool tpr__edges_exchange(const struct tpr_order *order, tpr_word permuted,
   role->room = malloc(sizeof *role->room * room);
   good = good && numbers != NULL && role->room != NULL;
   role->weighted = own->weighted;
-  if (tpr__order_agree(order, good)) {
+  if (tpr__order_agree(order, good) && good) {
     good = tpr__mpi.Sendrecv(numbers, (mine[0] + mine[1]) * factor, type, to, 1, role->room,
                              (theirs[0] + theirs[1]) * factor, type, from, 1, permuted,
                              &status) == TPR_SUCCESS;

@@ -128,6 +128,7 @@ Blocks with_least_movement(const Nodes &nodes, const Blocks &blocks) {
   for (std::size_t role = 0; role < blocks.size(); ++role)
     ++shared[std::uint64_t{blocks[role]} * count + nodes.of_process[role]];
   std::vector<std::tuple<std::int64_t, std::uint64_t, std::uint64_t>> pairs;
+  pairs.reserve(shared.size());
   for (const auto &[pair, roles] : shared)
     pairs.emplace_back(-roles, pair / count, pair % count);
   std::ranges::sort(pairs);

@@ -123,6 +123,17 @@ def test_a_preloaded_library_comes_before_inherited_ones(
     assert sorted(done.stderr.split()) == ["first", "second"]
 
 
+def test_several_libraries_are_preloaded_in_the_order_given(
+    launcher: Exec, libraries: list[Path]
+) -> None:
+    first, second = libraries
+    done = launcher.run(
+        *("-E", "LD_PRELOAD=", "--preload", first, f"--preload={second}"),
+        *("sh", "-c", "echo $LD_PRELOAD"),
+    )
+    assert done.stdout == f"{first}:{second}\n"
+
+
 def test_a_library_that_cannot_be_preloaded_is_named_and_the_program_runs(
     launcher: Exec, libraries: list[Path], tmp_path: Path
 ) -> None:

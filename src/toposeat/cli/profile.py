@@ -33,8 +33,8 @@ class ProfileCommand(Command):
     name = "profile"
     wraps = True
     usage = (
-        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--partial] [--json] --"
-        " LAUNCH...\n"
+        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial] [--json]"
+        " -- LAUNCH...\n"
         "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]"
     )
 
@@ -73,6 +73,12 @@ class ProfileCommand(Command):
             "number of seconds into windows of that length",
         )
         parser.add_argument(
+            "--reorder",
+            action="store_true",
+            help="record the program as `toposeat run --reorder` starts it: communicators are "
+            "those of the reordered ranks",
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="print the exact command, run nothing"
         )
 
@@ -80,12 +86,17 @@ class ProfileCommand(Command):
         """Run the application under the interposer, merge, save, summarise."""
         from toposeat import pipeline, profile  # noqa: PLC0415
         from toposeat.cli.progress import progress_bar  # noqa: PLC0415
+        from toposeat.launch import reordering  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
 
         if args.merge:
             return self._merge(args)
         launch = require_launch(args, self.name)
-        recording = profile.Recording(timed=not args.no_time, phases=args.phases)
+        recording = profile.Recording(
+            timed=not args.no_time,
+            phases=args.phases,
+            reorder=reordering(args.reorder),
+        )
         if args.dry_run:
             print_command(profile.profile_line(launch, recording=recording))
             return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from toposeat.cli.command import (
@@ -17,6 +18,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.errors import InputError
 
 
 class RunCommand(Command):
@@ -56,6 +58,12 @@ class RunCommand(Command):
             "--no-verify", action="store_true", help="do not check what each rank got"
         )
         parser.add_argument(
+            "--reorder",
+            action="store_true",
+            help="let MPI_Cart_create and the other topologies that the program makes with "
+            "reorder = 1 reorder ranks by node; without a placement nothing else is changed",
+        )
+        parser.add_argument(
             "--dry-run",
             action="store_true",
             help="print the launcher's files and the exact command, run nothing",
@@ -67,7 +75,7 @@ class RunCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, verify, record."""
-        from toposeat import launch, pipeline, report  # noqa: PLC0415
+        from toposeat import launch, report  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
         from toposeat.model.result_file import save_run  # noqa: PLC0415
@@ -75,22 +83,27 @@ class RunCommand(Command):
         command = require_launch(args, self.name)
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
-        path = args.placement or pipeline.tuned_placement_path(command)
-        placement = load_placement(path)
-        visibility, why = launch.visibility_of(placement, args.visibility)
-        if why:
-            tell(why)
-        record = launch.run_placed(
-            command,
-            placement,
-            path,
-            visibility=visibility,
-            strict=args.strict,
-            verify=not args.no_verify,
-            dry_run=args.dry_run,
-            other_machine=args.other_machine,
-            tell=tell,
-        )
+        reorder = launch.reordering(args.reorder)
+        path = _placement_path(args, command, needed=not reorder)
+        if path is None:
+            record = launch.run_reordered(command, reorder, dry_run=args.dry_run)
+        else:
+            placement = load_placement(path)
+            visibility, why = launch.visibility_of(placement, args.visibility)
+            if why:
+                tell(why)
+            record = launch.run_placed(
+                command,
+                placement,
+                path,
+                visibility=visibility,
+                strict=args.strict,
+                verify=not args.no_verify,
+                dry_run=args.dry_run,
+                other_machine=args.other_machine,
+                reorder=reorder,
+                tell=tell,
+            )
         if args.dry_run:
             for name, text in record.launch_files.items():
                 write_result(f"==> {name} <==\n{text}\n")
@@ -104,3 +117,19 @@ class RunCommand(Command):
         else:
             show(sys.stderr, report.render_run_text, record)
         return record.exit_code
+
+
+def _placement_path(
+    args: argparse.Namespace, command: Sequence[str], *, needed: bool
+) -> Path | None:
+    """The placement that was named or tuned; None where there is none and none is needed."""
+    if args.placement is not None:
+        return Path(args.placement)
+    from toposeat import pipeline  # noqa: PLC0415
+
+    try:
+        return pipeline.tuned_placement_path(command)
+    except InputError:
+        if needed:
+            raise
+    return None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
     from toposeat.launch.launchers import LauncherKind, identify_launcher
     from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
+    from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
     from toposeat.launch.stack import (
         conflict,

@@ -12,6 +12,7 @@ from toposeat.installed import native_path
 from toposeat.launch.launch_line import LaunchLine, wrap_with_exec
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.option_tables import OPENMPI
+from toposeat.launch.reorder import reorder_words
 from toposeat.model.placement import Placement
 
 VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
@@ -22,7 +23,8 @@ class ExecOptions:
     """What toposeat-exec is told, beside the placement.
 
     `report_dir` is where every rank leaves its report, None for no reports. With `home`, the words
-    for `--home`, they send it there instead.
+    for `--home`, they send it there instead. `reorder` is how MPI reorders ranks, empty for not at
+    all.
     """
 
     visibility: str = "permute"
@@ -32,6 +34,7 @@ class ExecOptions:
     home: str | None = None
     ids: str = "auto"
     memory_policy: str = "preferred"
+    reorder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +122,7 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
         words += ["--report", str(options.report_dir.absolute())]
     if options.report_dir is not None:
         words += ["--probe", str(native_path("lib/libtoposeat_probe.so"))]
+    words += reorder_words(options.reorder)
     if options.strict:
         words.append("--strict")
     if options.dry_run:

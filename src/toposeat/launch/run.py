@@ -57,6 +57,7 @@ def run_placed(
     ids: str = "auto",
     memory_policy: str = "preferred",
     other_machine: bool = False,
+    reorder: str = "",
     environment: Mapping[str, str] | None = None,
     stdout: IO[bytes] | None = None,
     tell: Callable[..., None] | None = None,
@@ -76,6 +77,7 @@ def run_placed(
         ids: how devices are named in lists: auto, integer or uuid.
         memory_policy: preferred, bind or none.
         other_machine: run a placement that was made for other hosts.
+        reorder: how MPI reorders ranks (`reordering`), empty for not at all.
         environment: of the job; this process's own by default.
         stdout: where the job's standard output goes; this process's own by default.
         tell: called with the lines that say why a job is refused, before its launcher has its say.
@@ -95,7 +97,11 @@ def run_placed(
     line = parse_launch_line(argv)
     _check_exists(line, variables)
     options = ExecOptions(
-        visibility=visibility, strict=strict, ids=ids, memory_policy=memory_policy
+        visibility=visibility,
+        strict=strict,
+        ids=ids,
+        memory_policy=memory_policy,
+        reorder=reorder,
     )
     started = datetime.now(UTC)
     clock = time.perf_counter()

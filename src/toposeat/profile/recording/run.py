@@ -14,7 +14,13 @@ from pathlib import Path
 
 from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.installed import native_path
-from toposeat.launch import LaunchLine, parse_launch_line, run_child, wrap_with_exec
+from toposeat.launch import (
+    LaunchLine,
+    parse_launch_line,
+    reorder_words,
+    run_child,
+    wrap_with_exec,
+)
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
@@ -46,6 +52,7 @@ class Recording:
 
     timed: bool = True  # False: no clock is read; cheaper by a few nanoseconds per call
     phases: str | float | None = None  # PHASES_BY_MARK, or the seconds of a time window
+    reorder: str = ""  # how MPI reorders ranks (launch.reordering), empty for not at all
 
     def variables(self, folder: Path) -> dict[str, str]:
         """The environment of the ranks."""
@@ -114,6 +121,8 @@ def profile_run(
         run = _Run(line=line, environment=env, gathered=gathered, exit_code=exit_code)
         traffic = with_pattern(_complete(run, partial=partial, progress=progress))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
+    if recording is not None and recording.reorder:
+        metadata["reorder"] = recording.reorder
     return replace(traffic, metadata=metadata), exit_code
 
 
@@ -158,8 +167,10 @@ def _under_interposer(
     line: LaunchLine, library: Path, recording: Recording | None, gathered: Gathering
 ) -> list[str]:
     launcher = str(native_path("bin/toposeat-exec"))
-    options = ["--preload", str(library)]
-    for name, value in (recording or Recording()).variables(gathered.folder).items():
+    recording = recording or Recording()
+    # In front: what the reordering library asks MPI itself is not the application's traffic.
+    options = [*reorder_words(recording.reorder), "--preload", str(library)]
+    for name, value in recording.variables(gathered.folder).items():
         options += ["-E", f"{name}={value}"]
     return wrap_with_exec(line, [launcher, *options, *gathered.exec_words])
 

@@ -25,7 +25,7 @@ def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
     parts: list[RenderableType] = [
         labelled("Run", clean(shlex.join(record.command))),
-        labelled("Placed by", f"{clean(record.placement)}, visibility {clean(record.visibility)}"),
+        *([_placed_by(record)] if record.placement else []),
         labelled("Where", f"{clean(record.host)}, {clean(record.started_at)}"),
         labelled(
             "Measured",
@@ -37,6 +37,11 @@ def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
         parts += sentences(_differences(record))
     parts += sentences(record.notes)
     return lay_out(parts, style)
+
+
+def _placed_by(record: RunRecord) -> RenderableType:
+    text = f"{clean(record.placement)}, visibility {clean(record.visibility)}"
+    return labelled("Placed by", text)
 
 
 def verification_words(record: RunRecord) -> str:

@@ -1,0 +1,85 @@
+"""Ranks that MPI reorders where the application lets it: libtoposeat_reorder.so in every rank."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from toposeat.installed import native_path
+from toposeat.launch.child import run_child
+from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
+from toposeat.model.run_record import RunRecord
+
+VARIABLE = "TOPOSEAT_REORDER"
+_NO = ("", "0")
+_LIBRARY = "lib/libtoposeat_reorder.so"
+
+
+def reordering(asked: bool, environment: Mapping[str, str] | None = None) -> str:
+    """How ranks are reordered: the library's own word for it, empty for not at all.
+
+    Args:
+        asked: by an option; otherwise the variable decides.
+        environment: this process's own by default.
+    """
+    value = (os.environ if environment is None else environment).get(VARIABLE, "")
+    if value in _NO:
+        return "1" if asked else ""
+    return value
+
+
+def reorder_words(how: str) -> list[str]:
+    """The options of toposeat-exec for `reordering`'s answer.
+
+    Raises:
+        UnavailableError: the library is not installed.
+    """
+    if not how:
+        return []
+    return ["--preload", str(native_path(_LIBRARY)), "-E", f"{VARIABLE}={how}"]
+
+
+def reordered_line(line: LaunchLine, how: str) -> list[str]:
+    """The command of `line`, reordered and otherwise as the launcher starts it."""
+    return wrap_with_exec(line, [str(native_path("bin/toposeat-exec")), *reorder_words(how)])
+
+
+def run_reordered(
+    argv: Sequence[str],
+    how: str,
+    *,
+    dry_run: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """Start `argv` without a placement, its ranks reordered, and wait for it.
+
+    Args:
+        argv: the launch line as the user would type it.
+        how: what `reordering` answered.
+        dry_run: start nothing; `launched` of the record holds the exact line.
+        environment: of the job; this process's own by default.
+
+    Raises:
+        UsageError: the line cannot be taken apart.
+        MissingProgramError: the launcher does not exist.
+        UnavailableError: a part is not installed.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    launched = reordered_line(parse_launch_line(argv), how)
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+    code = 0 if dry_run else run_child(launched, variables)
+    return RunRecord(
+        command=tuple(argv),
+        launched=tuple(launched),
+        placement="",
+        visibility="",
+        host=socket.gethostname(),
+        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        wall_s=time.perf_counter() - clock,
+        exit_code=code,
+        notes=("no placement: ranks are where the launcher put them",),
+    )
