@@ -16,6 +16,10 @@
 
 enum { LINE_END = ';' }; /* in the variable, which has one line */
 
+static int folder_at = -1; /* locked until this process ends */
+static char folder_path[PATH_MAX];
+static char file_path[PATH_MAX];
+
 /* A lock on the folder until this process ends: without one `toposeat` sweeps it away. */
 static bool lock_folder(const char *folder) {
   const int at = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -23,11 +27,24 @@ static bool lock_folder(const char *folder) {
     return false;
   struct stat status;
   const bool ours = fstat(at, &status) == 0 && status.st_uid == geteuid();
-  if (ours) /* `toposeat emulate` itself locks it on its own node */
+  if (ours) { /* `toposeat emulate` itself locks it on its own node */
     (void)flock(at, LOCK_SH | LOCK_NB);
-  else
+    folder_at = at;
+  } else {
     (void)close(at);
+  }
   return ours;
+}
+
+/* The last process of a node takes the folder along. */
+__attribute__((destructor)) static void remove_folder(void) {
+  char state[PATH_MAX + sizeof ".state"];
+  if (folder_at < 0 || flock(folder_at, LOCK_EX | LOCK_NB) != 0)
+    return;
+  (void)snprintf(state, sizeof state, "%s.state", file_path);
+  (void)unlink(state);
+  (void)unlink(file_path);
+  (void)rmdir(folder_path);
 }
 
 static bool write_text(const char *path, const char *text) {
@@ -57,6 +74,9 @@ static bool make_folder(const char *folder, const char *name, const char *text) 
                     write_text(file, text) && lock_folder(fresh) && rename(fresh, folder) == 0;
   if (!made) {
     const int cause = errno;
+    if (folder_at >= 0)
+      (void)close(folder_at);
+    folder_at = -1;
     (void)unlink(file);
     (void)rmdir(fresh);
     errno = cause;
@@ -66,16 +86,13 @@ static bool make_folder(const char *folder, const char *name, const char *text) 
 
 void emu_unpack_machine(const char *path) {
   const char *text = getenv("TOPOSEAT_EMULATED_TEXT");
-  char folder[PATH_MAX];
-  if (!text || !*text || snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder)
+  const char *slash = strrchr(path, '/');
+  if (!text || !*text || !slash || slash == path || strlen(path) >= sizeof file_path)
     return;
-  char *slash = strrchr(folder, '/');
-  if (!slash || slash == folder || !strchr(folder + 1, '/'))
-    return;
-  *slash = '\0';
-  const bool there = access(path, R_OK) == 0;
-  if (!there && !make_folder(folder, slash + 1, text))
+  (void)snprintf(file_path, sizeof file_path, "%s", path);
+  (void)snprintf(folder_path, sizeof folder_path, "%.*s", (int)(slash - path), path);
+  if (access(path, R_OK) != 0 && !make_folder(folder_path, slash + 1, text))
     emu_say("%s: cannot make it from TOPOSEAT_EMULATED_TEXT: %s", path, strerror(errno));
-  else if (!lock_folder(folder))
-    emu_say("%s belongs to another user", folder);
+  else if (folder_at < 0 && !lock_folder(folder_path))
+    emu_say("%s belongs to another user", folder_path);
 }
