@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 void tps_messages_init(struct tps_messages *messages) {
+  messages->speaker = "toposeat-exec";
   messages->rank[0] = '\0';
   messages->speaks = true;
   messages->silent = false;
@@ -20,7 +21,7 @@ void tps_messages_init(struct tps_messages *messages) {
 static void print(const struct tps_messages *messages, const char *level, const char *message) {
   struct tps_text line;
   tps_text_init(&line);
-  tps_text_add(&line, "toposeat-exec: %s: %s", level, messages->rank);
+  tps_text_add(&line, "%s: %s: %s", messages->speaker, level, messages->rank);
   tps_text_add_escaped(&line, message);
   tps_text_add(&line, "\n");
   ssize_t written = write(STDERR_FILENO, line.data, line.length);

@@ -6,6 +6,7 @@
 #include "text.h"
 
 struct tps_messages {
+  const char *speaker;   /* in front of every line: "toposeat-exec" */
   char rank[32];         /* "rank 3: ", or empty while the rank is not known */
   bool speaks;           /* prints notices: one rank of each node does */
   bool silent;           /* prints nothing but errors: home says it once for the job */

@@ -69,8 +69,10 @@ static bool load_placement(struct tps_plan *plan, const struct tps_options *opti
                     ? tps_placement_load(&plan->placement, options->placement, error, sizeof error)
                     : tps_placement_read(&plan->placement, tps_copy_string(sent->data),
                                          sent->length, options->placement, error, sizeof error);
-  if (!loaded)
+  if (!loaded) {
+    messages->silent |= plan->identity.local_rank > 0; /* the same for all ranks of a node */
     tps_refuse(messages, "; started without placement", "%s", error);
+  }
   return loaded;
 }
 
