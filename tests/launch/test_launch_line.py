@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.errors import MissingProgramError, ToposeatError, UsageError
+from toposeat.errors import InputError, MissingProgramError, ToposeatError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine, parse_launch_line, wrap_with_exec
 from toposeat.launch.option_tables import FLUX_RUN, INTEL, MPICH, OPENMPI, SRUN, OptionTable
 
@@ -83,10 +83,12 @@ def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> N
         ("ompirun -n eight app", "positive integer, not 'eight'"),
         ("ompirun -n 0 app", "positive integer, not '0'"),
         ("ompirun -n -4 app", "positive integer, not '-4'"),
-        ("ompirun -n 2 a : -n 3 b", "several programs"),
-        ("ompirun --app file", "several programs"),
-        ("hydra -n 2 a : -n 3 b", "several programs"),
-        ("hydra -configfile f", "several programs"),
+        ("ompirun -n 2 a : -n 3", "no program behind ':'"),
+        ("ompirun -n 2 a : -n three b", "positive integer, not 'three'"),
+        ("ompirun --app /no/such/file", "no such file"),
+        ("ompirun --app", "needs an argument"),
+        ("ompirun --app /dev/stdin -n 1 a", "the line names a as well"),
+        ("hydra -n 2 : -n 3 b", "no program after hydra"),
         ("srun -n 2 --multi-prog conf", "several programs"),
         ("srun -n 2 a : -n 1 b", "several programs"),
         ("flux run --cc 1-4 app", "several jobs"),
@@ -97,10 +99,55 @@ def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> N
     ],
 )
 def test_what_cannot_be_taken_apart_is_refused_with_a_hint(text: str, cause: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises((UsageError, InputError)) as caught:
         parse(text)
     assert cause in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("launcher", ["ompirun", "hydra", "impi"])
+def test_several_programs_have_their_ranks_in_order(launcher: str) -> None:
+    text = f"{launcher} -n 2 ./a -n 9 : -n 3 -wdir /tmp ./b x : -n 1 ./c"
+    line = parse(text)
+    assert line.argv == tuple(text.split())
+    assert line.programs == (("./a", "-n", "9"), ("./b", "x"), ("./c",))
+    assert (line.ranks, line.program_ranks) == (6, (range(2), range(2, 5), range(5, 6)))
+    assert (
+        wrap_with_exec(line, ["EXEC", "-o"])
+        == (
+            f"{launcher} -n 2 EXEC -o -- ./a -n 9 : -n 3 -wdir /tmp EXEC -o -- ./b x"
+            " : -n 1 EXEC -o -- ./c"
+        ).split()
+    )
+    added = f"{launcher} --first {text.partition(' ')[2]}".split()
+    assert line.changed(["--first"]).argv == tuple(added)
+
+
+def test_the_number_of_ranks_is_known_only_if_all_programs_say_theirs() -> None:
+    line = parse("ompirun -n 2 a : b")
+    assert (line.ranks, line.program_ranks) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("option", "launcher"),
+    [
+        ("--app", "ompirun"),
+        ("--app=", "ompirun"),
+        ("-configfile", "hydra"),
+        ("-configfile", "impi"),
+    ],
+)
+def test_programs_of_a_file_are_written_out(option: str, launcher: str, tmp_path: Path) -> None:
+    file = tmp_path / "programs"
+    file.write_text("# two\n-n 2 ./a 'one word' :\n\n-n 1 ./b\n")
+    words = [f"{option}{file}"] if option.endswith("=") else [option, str(file)]
+    line = parse([launcher, "-v", *words])
+    assert line.argv == (launcher, "-v", "-n", "2", "./a", "one word", ":", "-n", "1", "./b")
+    assert line.ranks == 3
+    for content, cause in (("", "names no program"), ("-n 1 'a", "programs:1: No closing")):
+        file.write_text(content)
+        with pytest.raises(InputError, match=cause):
+            parse([launcher, *words])
 
 
 @pytest.mark.parametrize(

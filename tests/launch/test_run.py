@@ -80,6 +80,20 @@ def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
     assert "toposeat-exec" not in done.stderr
 
 
+def test_every_program_of_a_line_is_seated(
+    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = [*line(mpi, 1, probe), ":", "-n", "3", str(probe)]
+    record, out, _ = run(capfd, mpi, argv, place(4), visibility="mask")
+    assert record.exit_code == 0
+    assert [(row["rank"], row["size"], row["list"]) for row in told(out)] == [
+        (str(rank), "4", str(3 - rank)) for rank in range(4)
+    ]
+    assert [word for word in record.launched if word.endswith("/toposeat-exec")][1:]
+    with pytest.raises(UsageError, match="starts 3 ranks"):
+        run(capfd, mpi, [*line(mpi, 1, probe), ":", "-n", "2", str(probe)], place(4))
+
+
 def test_four_ranks_are_in_order_whatever_the_launcher_does_by_itself(
     mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:

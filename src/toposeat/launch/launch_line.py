@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
-from toposeat.errors import UsageError
+from toposeat.errors import InputError, UsageError
 from toposeat.launch import option_tables
 from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.option_tables import OptionTable
-from toposeat.model.input_file import beginning
+from toposeat.model.input_file import beginning, read_input
 
 _TABLES = {
     LauncherKind.OPENMPI: option_tables.OPENMPI,
@@ -39,12 +41,24 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FurtherProgram:
+    """A program after the first one, with the `:` and the options in front of it."""
+
+    launcher: tuple[str, ...]
+    program: tuple[str, ...]
+    ranks: int | None
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchLine:
     """A command taken apart.
 
-    `launcher + program` is the command as it was given. `ranks` is None where the line leaves the
-    number to the launcher (host files, `-N`). For torchrun `ranks` counts all nodes. `options` are
-    the user's, `added` the words in front of them that are not.
+    `launcher + program`, and further programs behind it, is the command as it was given; programs
+    of a file are written out. `ranks` is of all programs, None where the line leaves the number to
+    the launcher (host files, `-N`). For torchrun `ranks` counts all nodes. `options` are the
+    user's for the whole line and the first program, `added` the words in front of them that are
+    not.
     """
 
     kind: LauncherKind
@@ -53,6 +67,21 @@ class LaunchLine:
     ranks: int | None
     options: tuple[Option, ...] = ()
     added: tuple[str, ...] = ()
+    further: tuple[FurtherProgram, ...] = ()
+
+    @property
+    def programs(self) -> tuple[tuple[str, ...], ...]:
+        """Every program with its arguments, in the order of ranks."""
+        return (self.program, *(each.program for each in self.further))
+
+    @property
+    def program_ranks(self) -> tuple[range, ...] | None:
+        """The ranks of every program; None if the line does not say."""
+        if self.ranks is None:
+            return None
+        counts = [each.ranks or 0 for each in self.further]
+        ends = [self.ranks - sum(counts[at:]) for at in range(len(counts) + 1)]
+        return tuple(map(range, (0, *ends), ends))
 
     @property
     def table(self) -> OptionTable | None:
@@ -83,7 +112,8 @@ class LaunchLine:
     @property
     def argv(self) -> tuple[str, ...]:
         """The command as it was given."""
-        return self.launcher + self.program
+        behind = (word for each in self.further for word in (*each.launcher, *each.program))
+        return (*self.launcher, *self.program, *behind)
 
     @property
     def binding_options(self) -> tuple[str, ...]:
@@ -112,7 +142,9 @@ def parse_launch_line(
         identify: tells the launcher's family from its first word; replaceable for tests.
 
     Raises:
-        UsageError: no program, several programs, or an option that is not known.
+        UsageError: no program, several programs that this launcher says in other words than `:`,
+            or an option that is not known.
+        InputError: a file of programs cannot be read.
         MissingProgramError: `mpirun` or `mpiexec` is asked for and does not exist.
     """
     if not argv:
@@ -125,14 +157,15 @@ def parse_launch_line(
 
 
 def wrap_with_exec(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
-    """The command of `line` with toposeat-exec put in front of the program.
+    """The command of `line` with toposeat-exec put in front of every program.
 
     Args:
         line: the command, taken apart.
         exec_args: path of toposeat-exec and its options, without the closing `--`.
     """
     if line.kind is not LauncherKind.TORCHRUN:
-        return [*line.launcher, *exec_args, "--", *line.program]
+        behind = ([*e.launcher, *exec_args, "--", *e.program] for e in line.further)
+        return [*line.launcher, *exec_args, "--", *line.program, *chain.from_iterable(behind)]
     launcher, program = _torchrun_without_python(line)
     return [*launcher, "--no-python", *exec_args, "--", *program]
 
@@ -168,6 +201,39 @@ def _options_start(kind: LauncherKind, words: tuple[str, ...]) -> int:
 
 def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine:
     table = _TABLES[kind]
+    options, position = _read_options(kind, words, start)
+    if kind is LauncherKind.RSH:
+        options += _rsh_words(words[position:], options)
+        position = start + sum(len(option.words) for option in options)
+    file = next((option for option in options if option.name in table.program_files), None)
+    if file is not None:
+        kept = (word for option in options if option is not file for word in option.words)
+        behind = _programs_of_file(words[0], file, words[position:])
+        return _parse(kind, (*words[:start], *kept, *behind), start)
+    program, *others = _at_colons(words[position:]) if table.colon else [words[position:]]
+    if not program:
+        raise UsageError(
+            f"no program after {words[0]} and its options",
+            hint=f"for example: {words[0]} -n 8 ./app",
+        )
+    _refuse_many_programs(kind, table, options, program)
+    further = tuple(_further(kind, words[0], each) for each in others)
+    counts = [_ranks(kind, table, options), *(each.ranks for each in further)]
+    return LaunchLine(
+        kind=kind,
+        launcher=words[:position],
+        program=program,
+        ranks=None if None in counts else sum(filter(None, counts)),
+        options=tuple(options),
+        further=further,
+    )
+
+
+def _read_options(
+    kind: LauncherKind, words: tuple[str, ...], start: int
+) -> tuple[list[Option], int]:
+    """The options from `start` on, and where the program begins."""
+    table = _TABLES[kind]
     options: list[Option] = []
     position = start
     while position < len(words):
@@ -180,23 +246,60 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
         option, used = _read_option(kind, table, words, position)
         options.append(replace(option, words=words[position : position + used]))
         position += used
-    if kind is LauncherKind.RSH:
-        options += _rsh_words(words[position:], options)
-        position = start + sum(len(option.words) for option in options)
-    program = words[position:]
+    return options, position
+
+
+def _at_colons(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    ends = [at for at, word in enumerate(words) if word == ":"]
+    return [
+        words[a:b] for a, b in zip([0, *(e + 1 for e in ends)], [*ends, len(words)], strict=True)
+    ]
+
+
+def _further(kind: LauncherKind, launcher: str, words: tuple[str, ...]) -> FurtherProgram:
+    """What stands behind a colon."""
+    options, position = _read_options(kind, (launcher, *words), 1)
+    program = words[position - 1 :]
     if not program:
         raise UsageError(
-            f"no program after {words[0]} and its options",
-            hint=f"for example: {words[0]} -n 8 ./app",
+            f"no program behind ':' in the line of {launcher}",
+            hint=f"for example: {launcher} -n 2 ./a : -n 2 ./b",
         )
-    _refuse_many_programs(kind, table, options, program)
-    return LaunchLine(
-        kind=kind,
-        launcher=words[:position],
+    _refuse_many_programs(kind, _TABLES[kind], options, program)
+    return FurtherProgram(
+        launcher=(":", *words[: position - 1]),
         program=program,
-        ranks=_ranks(kind, table, options),
+        ranks=_ranks(kind, _TABLES[kind], options),
         options=tuple(options),
     )
+
+
+def _programs_of_file(launcher: str, option: Option, program: tuple[str, ...]) -> list[str]:
+    """The words of a file that has a program with its options in each line, joined by colons.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: there is a program in the line as well, or none in the file.
+    """
+    name = option.values[-1]
+    if program:
+        raise UsageError(
+            f"{launcher} starts the programs of {name}, and the line names {program[0]} as well",
+            hint=f"leave {program[0]} or the file out",
+        )
+    path = Path(name)
+    words: list[str] = []
+    for number, text in enumerate(read_input(path).decode(errors="replace").splitlines(), 1):
+        try:
+            own = shlex.split(text, comments=True)
+        except ValueError as error:
+            raise InputError(str(error), path=path, line=number, hint="close the quote") from error
+        if own and own[-1] == ":":
+            own.pop()
+        words += [":", *own] if words and own else own
+    if not words:
+        raise InputError("it names no program", path=path, hint="write one in each line: -n 2 ./a")
+    return words
 
 
 def _rsh_words(words: tuple[str, ...], options: Sequence[Option]) -> list[Option]:
@@ -224,9 +327,9 @@ def _read_option(
     body = word.lstrip("-")
     name, equals, value = body.partition("=")
     if is_long or table.single_dash_long or len(body) == 1:
-        if equals and table.equals and name in table.arity:
+        if equals and table.equals and (name in table.arity or name in table.program_files):
             return Option(name, (value,)), 1
-        if body in table.arity:
+        if body in table.arity or body in table.program_files:
             return _take_values(table, words, position, body)
         if body in table.many:
             return Option(body, ()), 1
@@ -242,7 +345,7 @@ def _read_option(
 def _take_values(
     table: OptionTable, words: tuple[str, ...], position: int, name: str
 ) -> tuple[Option, int]:
-    count = table.arity[name]
+    count = table.arity.get(name, 1)
     values = words[position + 1 : position + 1 + count]
     if len(values) < count:
         raise UsageError(
@@ -302,7 +405,7 @@ def _refuse_many_programs(
             )
     if kind is not LauncherKind.TORCHRUN and ":" in program:
         raise UsageError(
-            "the launch line starts several programs (':'), which is not supported",
+            f"the line starts several programs (':'), which is not supported for {kind.value}",
             hint="start one program per launch line, or put toposeat-exec in front of each by hand",
         )
 

@@ -90,6 +90,16 @@ class Misfit:
                 self._conflict(option, f"the plan has {_per_host(plan)} ranks on each host")
             elif option.name in table.ordering and not _restates(option, plan):
                 self._conflict(option, "the placement says which rank goes where")
+        placing = table.hosts | table.host_files | table.nodes | table.per_host | table.ordering
+        for each in self._line.further:
+            own = [option for option in each.options if option.name in placing]
+            if own:
+                said = shlex.join(word for option in own for word in option.words)
+                self.add(
+                    f"{each.program[0]} behind ':' has {said}, and the placement says which rank"
+                    " goes where",
+                    f"leave {said} out",
+                )
 
     def distribution(self, words: HostWords) -> None:
         """`-m` of srun, where the words for this plan are others."""

@@ -25,6 +25,8 @@ class OptionTable:
         per_host: options whose argument is the number of ranks of every host.
         ordering: other options that say which rank goes to which host.
         many: options that make the line start more than one program, with what they do.
+        colon: `:` stands between programs, each with options of its own in front.
+        program_files: options whose argument is a file with such a program in each line.
         attached: one-letter options may carry their value (`-n8`).
         single_dash_long: `-mca` means `--mca`.
         ends_options: `--` ends the launcher's options.
@@ -40,6 +42,8 @@ class OptionTable:
     per_host: frozenset[str] = frozenset()
     ordering: frozenset[str] = frozenset()
     many: Mapping[str, str] = field(default_factory=dict)
+    colon: bool = False
+    program_files: frozenset[str] = frozenset()
     attached: bool = False
     single_dash_long: bool = True
     ends_options: bool = True
@@ -94,10 +98,8 @@ OPENMPI = OptionTable(
             *("npersocket", "bynode", "byslot", "bycore", "cpus-per-proc", "cpus-per-rank"),
         }
     ),
-    many={
-        "app": "reads several programs from a file",
-        "appfile": "reads several programs from a file",
-    },
+    colon=True,
+    program_files=frozenset({"app", "appfile"}),
 )
 
 _HYDRA_ARITY = _arities(
@@ -121,7 +123,7 @@ _HYDRA_BINDING = frozenset({"bind-to", "binding", "membind"})
 _HYDRA_HOSTS = frozenset({"host", "hosts"})
 _HYDRA_FILES = frozenset({"f", "hostfile", "machinefile", "machine"})
 _HYDRA_PER_HOST = frozenset({"ppn", "perhost"})
-_HYDRA_MANY = {"configfile": "reads several programs from a file"}
+_HYDRA_PROGRAMS = frozenset({"configfile"})
 
 MPICH = OptionTable(
     arity=_HYDRA_ARITY,
@@ -131,7 +133,8 @@ MPICH = OptionTable(
     host_files=_HYDRA_FILES,
     per_host=_HYDRA_PER_HOST,
     ordering=frozenset({"rankmap"}),
-    many=_HYDRA_MANY,
+    colon=True,
+    program_files=_HYDRA_PROGRAMS,
     ends_options=False,
 )
 
@@ -157,7 +160,8 @@ INTEL = OptionTable(
     host_files=_HYDRA_FILES,
     per_host=_HYDRA_PER_HOST,
     ordering=frozenset({"rankmap", "rr", "grr", "hosts-group"}),
-    many=_HYDRA_MANY,
+    colon=True,
+    program_files=_HYDRA_PROGRAMS,
     ends_options=False,
 )
 

@@ -176,5 +176,5 @@ def _seats_file(seating: Placement) -> tuple[LaunchFile, ...]:
 def _count(line: LaunchLine, words: HostWords, plan: RankHosts) -> tuple[str, ...]:
     """The number of ranks, where neither the line nor these words say it."""
     table = line.table
-    stated = line.ranks is not None or "-n" in words.options
+    stated = line.ranks is not None or line.further or "-n" in words.options
     return () if stated or table is None or "n" not in table.ranks else ("-n", str(plan.ranks))

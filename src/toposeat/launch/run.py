@@ -175,10 +175,12 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
     A program named without a path may be found on the compute nodes only.
     """
     words = [("launcher", line.launcher[0])] if line.launcher else []
-    program = line.program[0]
-    elsewhere = any(option.name in _DIRECTORY_OPTIONS for option in line.options)
-    if not line.launcher or ("/" in program and not (elsewhere and not program.startswith("/"))):
-        words.append(("program", program))
+    options = (*line.options, *(option for each in line.further for option in each.options))
+    elsewhere = any(option.name in _DIRECTORY_OPTIONS for option in options)
+    for program, *_ in line.programs:
+        is_here = "/" in program and not (elsewhere and not program.startswith("/"))
+        if is_here or not line.launcher:
+            words.append(("program", program))
     for what, word in words:
         if shutil.which(word, path=variables.get("PATH")) is None:
             raise MissingProgramError(

@@ -159,12 +159,13 @@ def _tuned_folder(command: Sequence[str]) -> Path:
     folders are two applications.
     """
     line = launch.parse_launch_line(command)
-    files = [_program_file(word, first=not at) for at, word in enumerate(line.program)]
+    words = [(word, not at) for program in line.programs for at, word in enumerate(program)]
+    files = [_program_file(word, first=first) for word, first in words]
     key = {
         "host": os.uname().nodename,
         "ranks": line.ranks or [os.environ.get(name) for name in _RANK_VARIABLES],
         "program": [
-            str(path) if path else word for path, word in zip(files, line.program, strict=True)
+            str(path) if path else word for path, (word, _) in zip(files, words, strict=True)
         ],
         "modified": [path.stat().st_mtime_ns if path else 0 for path in files],
     }

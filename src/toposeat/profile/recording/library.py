@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
@@ -84,6 +84,21 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
     env = os.environ if environment is None else environment
     if ABI_VARIABLE in env:
         return _abi_from_variable(env[ABI_VARIABLE])
+    chosen = {
+        words[0]: _abi_of_program(replace(line, program=words, further=()), env)
+        for words in line.programs
+    }
+    if len(set(chosen.values())) > 1:
+        said = ", ".join(f"{Path(name).name} ({abi})" for name, abi in chosen.items())
+        raise ToposeatError(
+            f"the programs of the line have MPIs of several ABIs: {said}",
+            hint=f"build them with one MPI, or set {ABI_VARIABLE} to {_ABIS}",
+        )
+    return next(iter(chosen.values()))
+
+
+def _abi_of_program(line: LaunchLine, env: Mapping[str, str]) -> str:
+    """The ABI for a line with one program."""
     name = Path(line.program[0]).name
     mpi = _mpi_of(line, env)
     by_launcher = _ABI_OF_LAUNCHER.get(line.kind)

@@ -123,7 +123,21 @@ def profile_run(
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder
+    if line.further:
+        metadata["programs"] = _programs_in_words(line)
     return replace(traffic, metadata=metadata), exit_code
+
+
+def _programs_in_words(line: LaunchLine) -> str:
+    """Every program with its ranks, as far as the line says which they are."""
+    ranges = line.program_ranks
+    names = [Path(words[0]).name for words in line.programs]
+    if ranges is None:
+        return " : ".join(names)
+    return " : ".join(
+        f"ranks {own[0]}-{own[-1]} {name}" if len(own) > 1 else f"rank {own[0]} {name}"
+        for own, name in zip(ranges, names, strict=True)
+    )
 
 
 def merge_records(

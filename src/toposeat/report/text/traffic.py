@@ -47,6 +47,8 @@ _HEAT_CELLS = 64
 def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
     """Pairs, bytes, message sizes and share of the time."""
     parts: list[RenderableType] = [labelled("Traffic", traffic_sentence(traffic))]
+    if traffic.metadata.get("programs"):
+        parts.append(labelled("Programs", clean(traffic.metadata["programs"])))
     if traffic.metadata.get("pattern"):
         parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
     if traffic.rank_info or not traffic.timed:  # there is no run behind a pattern

@@ -1,0 +1,70 @@
+"""Several programs in one launch line are one job, with one profile."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.interposed import compile_text
+from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain, find_mpi
+from toposeat.errors import ToposeatError
+from toposeat.launch import parse_launch_line
+from toposeat.model.traffic import TrafficKind
+from toposeat.profile import profile_run
+from toposeat.profile.recording.library import choose_abi
+from toposeat.report import render_traffic_text
+
+pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
+
+# Sends BYTES to the next rank.
+SOURCE = """
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  static char out[1000], in[1000];
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Sendrecv(out, atoi(argv[1]), MPI_BYTE, (rank + 1) % size, 0, in, 1000, MPI_BYTE,
+               (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return argc != 2;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["colons", "file"])
+def test_one_profile_of_two_programs(
+    mpi: MpiToolchain, how: str, build_dir: Path, tmp_path: Path
+) -> None:
+    first = compile_text(mpi, "sender", SOURCE, build_dir)
+    second = tmp_path / "other"
+    shutil.copy(first, second)
+    lines = [["-n", "2", str(first), "10"], ["-n", "1", str(second), "700"]]
+    behind = [*lines[0], ":", *lines[1]]
+    if how == "file":
+        file = tmp_path / "programs"
+        file.write_text("".join(" ".join(words) + "\n" for words in lines))
+        behind = ["--app" if mpi.family == "openmpi" else "-configfile", str(file)]
+    traffic, code = profile_run([str(mpi.mpirun), *mpi.run_flags, *behind], environment=mpi.env)
+    assert code == 0
+    sent = traffic.table(kind=TrafficKind.POINT_TO_POINT).dense_bytes(3)
+    assert sent.tolist() == [[0, 10, 0], [0, 0, 10], [700, 0, 0]]
+    said = f"ranks 0-1 {first.name} : rank 2 other"
+    assert traffic.metadata["programs"] == said
+    assert said in " ".join(render_traffic_text(traffic).split())
+
+
+def test_programs_of_two_mpis_are_refused(mpi: MpiToolchain, build_dir: Path) -> None:
+    """One library is preloaded into all of them."""
+    other_name = next(name for name in FEW_MPI_NAMES if name != mpi.name)
+    other = find_mpi(other_name)
+    if isinstance(other, str):
+        pytest.skip(other)
+    programs = [compile_text(each, "sender", SOURCE, build_dir) for each in (mpi, other)]
+    words = [str(mpi.mpirun), "-n", "1", str(programs[0]), ":", "-n", "1", str(programs[1])]
+    with pytest.raises(ToposeatError, match="MPIs of several ABIs"):
+        choose_abi(parse_launch_line(words), mpi.env)
