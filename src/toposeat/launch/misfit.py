@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from toposeat.errors import InputError
 from toposeat.launch.allocation import Allocation
-from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
+from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts, in_natural_order
 from toposeat.launch.launch_line import LaunchLine, Option
 from toposeat.launch.launchers import LauncherKind
 from toposeat.model.hostlist import compress_hostlist
@@ -168,7 +168,7 @@ def oversubscribes(line: LaunchLine, environment: Mapping[str, str]) -> bool:
 
 
 def _few(hosts: Sequence[str]) -> str:
-    return _few_of(compress_hostlist(hosts))
+    return _few_of(compress_hostlist(in_natural_order(hosts)))
 
 
 def _few_of(text: str) -> str:

