@@ -115,7 +115,11 @@ class RunCommand(Command):
         if args.json:
             print_json(report.run_json(record))
         else:
-            show(sys.stderr, report.render_run_text, record)
+            show(
+                sys.stderr,
+                report.render_run_text if args.verbose else report.render_verdict,
+                record,
+            )
         return record.exit_code
 
 

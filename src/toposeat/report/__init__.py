@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         render_placement_text,
     )
     from toposeat.report.text.network import render_network_text
-    from toposeat.report.text.run import render_run_text
+    from toposeat.report.text.run import render_run_text, render_verdict
     from toposeat.report.text.scale import render_scale_comparison_text, render_scale_text
     from toposeat.report.text.topology import render_topology_text
     from toposeat.report.text.traffic import render_traffic_text

@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report import samples
-from toposeat.report import TextStyle, render_run_text
+from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.report import TextStyle, render_run_text, render_verdict
 
 RUN = """\
 Run       mpirun -n 3 './my app'
@@ -40,3 +41,64 @@ def test_run_without_reports() -> None:
     assert "61.3 s, 5 runs" in text
     assert "- stopped early" in text
     assert "rank" not in text
+
+
+def seat(rank: int, verdict: Verdict, *differences: str) -> RealisedSeat:
+    return RealisedSeat(
+        rank=rank, host=f"n{rank // 4}", verdict=verdict, differences=tuple(differences)
+    )
+
+
+def record(seats: list[RealisedSeat], *notes: str) -> RunRecord:
+    return replace(samples.run_record(), seats=tuple(seats), notes=notes)
+
+
+def test_a_run_as_planned_is_said_in_one_line() -> None:
+    text = render_verdict(record([seat(rank, Verdict.AS_PLACED) for rank in range(16)]))
+    assert text.splitlines()[0] == "16 ranks as planned on 4 nodes"
+    assert len(text.splitlines()) == 2
+
+
+def test_when_all_is_wrong_twelve_lines_say_it() -> None:
+    """Devices differ from rank to rank: the cause is one. Each rank has a cause of its own too."""
+    words = [
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "pi",
+        "rho",
+    ]
+    seats = [
+        seat(
+            rank,
+            Verdict.MISMATCH,
+            f"used device 0000:{rank:02x}:00.0, placed on 0000:{rank + 1:02x}:00.0",
+            f"runs on CPUs {rank}, is placed on {rank + 32}",
+            f"its library says {words[rank]}",
+        )
+        for rank in range(16)
+    ]
+    lines = render_verdict(record(seats)).splitlines()
+    assert lines[0] == "16 of 16 ranks on 4 nodes not as planned"
+    assert lines[1].startswith("- ranks 0-15: used device 0000:00:00.0, placed on 0000:01:00.0")
+    assert "- ranks 0-15: runs on CPUs 0, is placed on 32" in lines[2]
+    assert "9 causes more" in lines[-2]
+    assert len(lines) == 12
+
+
+def test_what_was_not_checked_is_not_called_planned() -> None:
+    seats = [seat(rank, Verdict.NOT_CHECKED, "not checked: device (why)") for rank in range(4)]
+    lines = render_verdict(record(seats)).splitlines()
+    assert lines[0] == "4 ranks on 1 node, not all of the plan checked"
+    assert lines[1] == "- ranks 0-3: not checked: device (why)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 
@@ -13,11 +14,45 @@ from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
+_MOST = 9  # causes that are told after a run
+_NAMES = re.compile(r"\S*\d[^\s,;)]*")
 _STYLE_OF_VERDICT = {
     Verdict.AS_PLACED: "green",
     Verdict.MISMATCH: "bold red",
     Verdict.NOT_CHECKED: "yellow",
 }
+
+
+def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
+    """The verdict, then only what differs from the plan: a dozen lines at most, and one of time.
+
+    A cause is said once for all ranks that have it, also where it names a device of each.
+    """
+    parts: list[RenderableType] = [Text(_verdict(record))]
+    told = [*_differences(record, alike=True), *record.notes]
+    parts += sentences(told[:_MOST])
+    if len(told) > _MOST:
+        parts += sentences([f"{len(told) - _MOST} causes more: run with -o FILE, then report FILE"])
+    parts.append(Text(f"Took {format_seconds(record.wall_s)}, exit code {record.exit_code}"))
+    return lay_out(parts, style)
+
+
+def _verdict(record: RunRecord) -> str:
+    """`16 ranks as planned on 4 nodes`."""
+    if not record.seats:
+        return "No rank was asked what it got"
+    counts = Counter(seat.verdict for seat in record.seats)
+    hosts = len({seat.host for seat in record.seats if seat.host})
+    where = f" on {plural(hosts, 'node')}" if hosts else ""
+    ranks = len(record.seats)
+    wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    if wrong:
+        rest = f", {unknown} not checked" if unknown else ""
+        return f"{wrong} of {plural(ranks, 'rank')}{where} not as planned{rest}"
+    if unknown == ranks:
+        return f"{plural(ranks, 'rank')}{where}, not all of the plan checked"
+    rest = f", not all of the plan checked for {unknown}" if unknown else ""
+    return f"{plural(ranks, 'rank')} as planned{where}{rest}"
 
 
 def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
@@ -53,17 +88,31 @@ def verification_words(record: RunRecord) -> str:
     return "Verification: " + ", ".join(parts)
 
 
-def _differences(record: RunRecord) -> list[str]:
-    """What differs, each once, with the ranks it holds for."""
+def _differences(record: RunRecord, *, alike: bool = False) -> list[str]:
+    """What differs, each once, with the ranks it holds for.
+
+    With `alike`, sentences that differ in devices, CPUs and other names with digits only are one,
+    shown as that of the first rank; what most ranks have comes first.
+    """
     ranks_of: dict[str, list[int]] = {}
+    first: dict[str, str] = {}
     for seat in record.seats:
         for difference in seat.differences:
-            ranks_of.setdefault(difference, []).append(seat.rank)
+            cause = _NAMES.sub("#", difference) if alike else difference
+            ranks_of.setdefault(cause, []).append(seat.rank)
+            first.setdefault(cause, difference)
     said = []
-    for difference, ranks in ranks_of.items():
+    for cause, ranks in sorted(ranks_of.items(), key=_commonest) if alike else ranks_of.items():
         who = "rank" if len(ranks) == 1 else "ranks"
-        said.append(f"{who} {format_cpu_list(sorted(ranks)).replace(',', ', ')}: {difference}")
+        own = {d for seat in record.seats for d in seat.differences if _NAMES.sub("#", d) == cause}
+        example = f" (rank {ranks[0]}; the others alike)" if alike and len(own) > 1 else ""
+        shown = format_cpu_list(sorted(ranks)).replace(",", ", ")
+        said.append(f"{who} {shown}: {first[cause]}{example}")
     return said
+
+
+def _commonest(cause: tuple[str, list[int]]) -> tuple[int, int]:
+    return -len(cause[1]), cause[1][0]
 
 
 def _seats(record: RunRecord) -> RenderableType:
