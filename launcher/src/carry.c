@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, STALLED_MS = 20000, TELLING_MS = 500 };
+enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, PATIENCE_MS = 120000, TELLING_MS = 500 };
 #define RECORD ".tpsrec"
 #define STARTED ".host"
 #define LEFT ".left"
@@ -94,7 +94,7 @@ struct entry {
   char name[NAME_BYTES];
   long rank;
   long pid;
-  const char *rest; /* of the name, after the process */
+  size_t rest_at; /* where the name goes on after the process */
 };
 
 struct listing {
@@ -102,13 +102,35 @@ struct listing {
   size_t count;
 };
 
+static const char *rest_of(const struct entry *entry) { return entry->name + entry->rest_at; }
+
+static bool is_kind(const struct entry *entry, const char *suffix) {
+  return strcmp(rest_of(entry), suffix) == 0;
+}
+
+/* Reads a number of a file's name and moves on behind it. */
+static bool take_number(const char **at, long *number) {
+  char *end;
+  if (**at < '0' || **at > '9')
+    return false;
+  *number = strtol(*at, &end, 10);
+  *at = end;
+  return *number <= INT_MAX;
+}
+
 static bool parse(struct entry *entry, const char *name) {
-  int used = 0;
-  if (strlen(name) >= NAME_BYTES || name[0] != 'r' ||
-      sscanf(name, "rank-%9ld-%9ld%n", &entry->rank, &entry->pid, &used) != 2)
+  static const char begin[] = "rank-";
+  if (strlen(name) >= NAME_BYTES || strncmp(name, begin, sizeof begin - 1) != 0)
+    return false;
+  const char *at = name + sizeof begin - 1;
+  if (!take_number(&at, &entry->rank) || *at != '-')
+    return false;
+  at += 1;
+  if (!take_number(&at, &entry->pid))
     return false;
   memcpy(entry->name, name, strlen(name) + 1);
-  return used > 0 && entry->rank >= 0 && entry->pid > 0;
+  entry->rest_at = (size_t)(at - name);
+  return true;
 }
 
 static bool list_folder(struct listing *listing, const char *folder) {
@@ -131,19 +153,13 @@ static bool list_folder(struct listing *listing, const char *folder) {
     listing->entries[listing->count++] = entry;
   }
   closedir(directory);
-  for (size_t i = 0; i < listing->count; i++) { /* the array moves no more */
-    struct entry *entry = &listing->entries[i];
-    entry->rest = entry->name + strlen("rank-");
-    entry->rest += strcspn(entry->rest, "-") + 1;
-    entry->rest += strspn(entry->rest, "0123456789");
-  }
   return true;
 }
 
 static bool has_left(const struct listing *listing, const struct entry *one) {
   for (size_t i = 0; i < listing->count; i++) {
     const struct entry *entry = &listing->entries[i];
-    if (entry->rank == one->rank && entry->pid == one->pid && strcmp(entry->rest, LEFT) == 0)
+    if (entry->rank == one->rank && entry->pid == one->pid && is_kind(entry, LEFT))
       return true;
   }
   return false;
@@ -155,7 +171,7 @@ static bool is_alive(long pid) { return kill((pid_t)pid, 0) == 0 || errno != ESR
 static bool has_begun(const struct listing *listing, long rank) {
   for (size_t i = 0; i < listing->count; i++) {
     const struct entry *entry = &listing->entries[i];
-    if (entry->rank == rank && strcmp(entry->rest, STARTED) != 0)
+    if (entry->rank == rank && !is_kind(entry, STARTED))
       return true;
   }
   return false;
@@ -164,9 +180,9 @@ static bool has_begun(const struct listing *listing, long rank) {
 /* Whether more may be counted: the process lives and has not left. A rank may be a script at its
    start, and another process later. */
 static bool is_busy(const struct listing *listing, const struct entry *entry) {
-  if (strcmp(entry->rest, STARTED) == 0)
+  if (is_kind(entry, STARTED))
     return !has_begun(listing, entry->rank) && is_alive(entry->pid);
-  return strcmp(entry->rest, RECORD) == 0 && !has_left(listing, entry) && is_alive(entry->pid);
+  return is_kind(entry, RECORD) && !has_left(listing, entry) && is_alive(entry->pid);
 }
 
 /* ---- marks ---- */
@@ -288,7 +304,7 @@ static bool send_numbers(int peer, uint64_t first, uint64_t second) {
   unsigned char numbers[16];
   put(numbers, first);
   put(numbers + 8, second);
-  return tps_send_bytes(peer, numbers, sizeof numbers, tps_now_ms() + STALLED_MS);
+  return tps_send_bytes(peer, numbers, sizeof numbers, tps_now_ms() + PATIENCE_MS);
 }
 
 /* A file that was cut meanwhile is filled up with zeros: the length was announced. */
@@ -304,7 +320,7 @@ static bool send_extent(int peer, int file, const struct extent *extent) {
       memset(buffer, 0, wanted);
       got = (ssize_t)wanted;
     }
-    sent = tps_send_bytes(peer, buffer, (size_t)got, tps_now_ms() + STALLED_MS);
+    sent = tps_send_bytes(peer, buffer, (size_t)got, tps_now_ms() + PATIENCE_MS);
     done += (uint64_t)got;
   }
   free(buffer);
@@ -314,7 +330,7 @@ static bool send_extent(int peer, int file, const struct extent *extent) {
 static bool send_part(int peer, const struct part *part) {
   char name[NAME_BYTES] = "";
   memcpy(name, part->entry->name, strlen(part->entry->name));
-  bool sent = tps_send_bytes(peer, name, sizeof name, tps_now_ms() + STALLED_MS) &&
+  bool sent = tps_send_bytes(peer, name, sizeof name, tps_now_ms() + PATIENCE_MS) &&
               send_numbers(peer, part->size, part->extent_count);
   for (size_t i = 0; sent && i < part->extent_count; i++)
     sent = send_extent(peer, part->file, &part->extents[i]);
@@ -369,8 +385,7 @@ static bool carry(const struct listing *listing, const char *folder, const char 
   for (size_t i = 0; sent && i < listing->count; i++) {
     struct part *part = &parts[count];
     part->entry = &listing->entries[i];
-    bool wanted = only_starts ? strcmp(part->entry->rest, STARTED) == 0
-                              : strcmp(part->entry->rest, LEFT) != 0;
+    bool wanted = only_starts ? is_kind(part->entry, STARTED) : !is_kind(part->entry, LEFT);
     if (!wanted || !open_part(part, folder)) /* or gone already */
       continue;
     sent = find_extents(part);
@@ -378,7 +393,7 @@ static bool carry(const struct listing *listing, const char *folder, const char 
     part->file = -1;
     count += 1;
   }
-  int patience_ms = only_starts ? TELLING_MS : STALLED_MS;
+  int patience_ms = only_starts ? TELLING_MS : PATIENCE_MS;
   sent = sent && (count == 0 || send_parts(parts, count, folder, words, patience_ms));
   for (size_t i = 0; parts != NULL && i < count; i++)
     free(parts[i].extents);
@@ -391,7 +406,7 @@ static void remove_entries(const struct listing *listing, const char *folder, bo
   for (size_t i = 0; i < listing->count; i++) {
     const struct entry *entry = &listing->entries[i];
     /* Who has not left may live on where this process cannot see it: in another container. */
-    bool kept = !all && strstr(entry->rest, RECORD) != NULL && !has_left(listing, entry);
+    bool kept = !all && strstr(rest_of(entry), RECORD) != NULL && !has_left(listing, entry);
     if (!kept && join(path, sizeof path, folder, entry->name))
       unlink(path);
   }

@@ -156,27 +156,50 @@ static const char *split(const char *words, uint16_t *port, const char **token,
   return *colon == ':' && *token_length > 0 && *token_length <= MAX_TOKEN ? colon + 1 : NULL;
 }
 
-int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms) {
+struct home_words {
   uint16_t port;
   const char *token;
   size_t token_length;
-  const char *next = split(words, &port, &token, &token_length);
-  while (next != NULL && *next != '\0') {
+  const char *addresses;
+};
+
+/* Tries every address once. `*is_busy`: something took the connection and did not greet in time. */
+static int connect_once(const struct home_words *home, char address[MAX_ADDRESS], long patience_ms,
+                        long deadline_ms, bool *is_busy) {
+  *is_busy = false;
+  for (const char *next = home->addresses; *next != '\0';) {
     size_t length = strcspn(next, ",");
-    char one[MAX_ADDRESS];
     long now = tps_now_ms();
-    long until = deadline_ms - now > ADDRESS_MS ? now + ADDRESS_MS : deadline_ms;
-    snprintf(one, sizeof one, "%.*s", (int)(length < MAX_ADDRESS ? length : 0), next);
-    int peer = connect_to(one, port, until);
-    if (peer >= 0 && is_home(peer, token, token_length, until)) {
+    long until = deadline_ms - now > patience_ms ? now + patience_ms : deadline_ms;
+    snprintf(address, MAX_ADDRESS, "%.*s", (int)(length < MAX_ADDRESS ? length : 0), next);
+    int peer = connect_to(address, home->port, until);
+    if (peer >= 0 && is_home(peer, home->token, home->token_length, until))
+      return peer;
+    if (peer >= 0) {
+      *is_busy = *is_busy || tps_now_ms() >= until;
+      close(peer);
+    }
+    next += length + (next[length] == ',');
+  }
+  return -1;
+}
+
+int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms) {
+  struct home_words home;
+  char one[MAX_ADDRESS];
+  bool is_busy = true;
+  home.addresses = split(words, &home.port, &home.token, &home.token_length);
+  if (home.addresses == NULL)
+    return -1;
+  /* Home greets late while hundreds of nodes send to it: each time it is given longer. */
+  for (long patience_ms = ADDRESS_MS; is_busy && tps_now_ms() < deadline_ms; patience_ms *= 2) {
+    int peer = connect_once(&home, one, patience_ms, deadline_ms, &is_busy);
+    if (peer >= 0) {
       if (address != NULL)
-        snprintf(address, address_size, "%u:%.*s:%s", (unsigned)port, (int)token_length, token,
-                 one);
+        snprintf(address, address_size, "%u:%.*s:%s", (unsigned)home.port, (int)home.token_length,
+                 home.token, one);
       return peer;
     }
-    if (peer >= 0)
-      close(peer);
-    next += length + (next[length] == ',');
   }
   return -1;
 }

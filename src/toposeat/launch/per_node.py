@@ -46,7 +46,7 @@ def per_node_line(
         words = _kept(line, _OPENMPI)
         words += ["--map-by", "ppr:1:node", "--bind-to", "none"]
     elif line.kind in (LauncherKind.MPICH, LauncherKind.INTEL):
-        words = [*_kept(line, _HYDRA, dash="-"), "-ppn", "1"]
+        words = [*_kept(line, _HYDRA), "-ppn", "1"]
     elif line.kind is LauncherKind.SRUN:
         nodes = next((environment[name] for name in _NODES_OF_JOB if environment.get(name)), None)
         if nodes is None:
@@ -59,12 +59,9 @@ def per_node_line(
     return PerNodeLine(argv=(line.launcher[0], *words, *command), environment=kept)
 
 
-def _kept(line: LaunchLine, names: str, dash: str = "--") -> list[str]:
-    words = []
-    for option in line.options:
-        if option.name in names.split() and not _places_ranks(option):
-            words += [f"{'-' if len(option.name) == 1 else dash}{option.name}", *option.values]
-    return words
+def _kept(line: LaunchLine, names: str) -> list[str]:
+    kept = (o for o in line.options if o.name in names.split() and not _places_ranks(o))
+    return [word for option in kept for word in option.words]
 
 
 def _places_ranks(option: Option) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 import subprocess
 import sys
 import textwrap
@@ -24,6 +26,7 @@ from toposeat.model.traffic import (
 )
 from toposeat.profile import (
     PHASES_BY_MARK,
+    MissingRecordsError,
     NothingRecordedError,
     Recording,
     profile_line,
@@ -256,6 +259,33 @@ def test_a_program_without_mpi_calls(mpi: MpiToolchain, build_dir: Path) -> None
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
     with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call$"):
         profile_run(line, environment=mpi.env)
+    with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call$"):
+        profile_run([str(program)], environment={**mpi.env, "TOPOSEAT_MPI_ABI": mpi.abi})
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_rank_that_loses_its_record_is_named(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
+) -> None:
+    text = (
+        "#include <mpi.h>\n#include <stdlib.h>\nint main(int argc, char **argv) {\n"
+        "  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
+        '  if (rank == 1 && system("rm $TOPOSEAT_PROFILE_DIR/rank-1-*.tpsrec") != 0) return 4;\n'
+        "  MPI_Barrier(MPI_COMM_WORLD);\n  return MPI_Finalize();\n}\n"
+    )
+    line = launch(mpi, 3, compile_text(mpi, "loser", text, build_dir))
+    cause = f"1 of 3 ranks have no record: rank 1 on {socket.gethostname()} \\(it made no MPI call"
+    with pytest.raises(MissingRecordsError, match=cause) as caught:
+        profile_run(line, environment=mpi.env)
+    kept = Path(caught.value.hint.partition("--merge ")[2].split()[0])
+    assert len(list(kept.glob("*.tpsrec"))) == 2
+    shutil.rmtree(kept)
+    with pytest.raises(MissingRecordsError, match=cause) as caught:
+        profile_run(line, environment=mpi.env, directory=tmp_path / "kept")
+    assert str(tmp_path / "kept") in caught.value.hint
+    traffic, code = profile_run(line, environment=mpi.env, partial=True)
+    assert (code, len(traffic.rank_info)) == (0, 2)
+    assert "1 of 3 ranks have no record" in traffic.report[0]
 
 
 @pytest.fixture

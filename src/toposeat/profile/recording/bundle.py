@@ -27,14 +27,20 @@ def unpack_bundles(folder: Path) -> None:
     """Replace every bundle in `folder` by the files in it; a later one of a node overwrites.
 
     Raises:
-        InputError: a bundle is not what it should be; it stays.
+        InputError: a bundle is not what it should be, or there is no room; it stays.
     """
-    for bundle in sorted(
-        folder.glob(f"*{BUNDLE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns
-    ):
-        with bundle.open("rb") as source:
-            while head := source.read(_ENTRY.size):
-                _unpack_file(source, head, bundle)
+    bundles = sorted(folder.glob(f"*{BUNDLE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+    for bundle in bundles:
+        try:
+            with bundle.open("rb") as source:
+                while head := source.read(_ENTRY.size):
+                    _unpack_file(source, head, bundle)
+        except OSError as error:
+            raise InputError(
+                f"the records in it cannot be written: {error.strerror or error}",
+                hint="make room there, or name a folder elsewhere: --keep-records DIR",
+                path=bundle,
+            ) from error
         bundle.unlink()
 
 

@@ -15,7 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from toposeat.errors import InputError
 from toposeat.installed import native_path
+from toposeat.launch.allocation import allocation_of
 from toposeat.launch.home import Home
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
@@ -25,7 +27,7 @@ from toposeat.profile.recording.bundle import unpack_bundles
 RUN_VARIABLE = "TOPOSEAT_PROFILE_RUN"
 HOME_VARIABLE = "TOPOSEAT_PROFILE_HOME"
 _COLLECTING_S = 120.0
-_ONE_PROCESS = (LauncherKind.NONE, LauncherKind.TORCHRUN)  # these start nothing on other nodes
+ON_THIS_HOST = (LauncherKind.NONE, LauncherKind.TORCHRUN)  # where these start processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +86,9 @@ class Gathering:
 
 
 @contextmanager
-def gathering(folder: Path, line: LaunchLine) -> Iterator[Gathering]:
+def gathering(
+    folder: Path, line: LaunchLine, environment: Mapping[str, str]
+) -> Iterator[Gathering]:
     """Make `folder` the one where the records of a run arrive, as long as the block."""
     run = secrets.token_hex(8)
     mark = folder / f".run-{run}"
@@ -92,9 +96,19 @@ def gathering(folder: Path, line: LaunchLine) -> Iterator[Gathering]:
     with ExitStack() as stack:
         stack.callback(mark.unlink, missing_ok=True)
         words = ""
-        if line.kind not in _ONE_PROCESS:
+        if line.kind not in ON_THIS_HOST:
             try:
-                words = stack.enter_context(Home(folder)).words
+                hosts = _hosts(line, environment)
+                words = stack.enter_context(Home(folder, hosts=hosts)).words
             except OSError:  # then they come where the folder is seen
                 words = ""
         yield Gathering(folder=folder, run=run, home=words)
+
+
+def _hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the ranks will run, as far as known: it decides which address is home's first."""
+    try:
+        allocation = allocation_of(line, environment)
+    except InputError:  # the launcher will say what it thinks of it
+        return ()
+    return () if allocation is None else allocation.hosts

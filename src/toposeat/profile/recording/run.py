@@ -25,7 +25,7 @@ from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
-from toposeat.profile.recording.gathering import Gathering, gathering
+from toposeat.profile.recording.gathering import ON_THIS_HOST, Gathering, gathering
 from toposeat.profile.recording.library import choose_library
 from toposeat.profile.recording.linkage import inspect_linkage
 from toposeat.profile.records.merge import Progress, read_records
@@ -110,7 +110,7 @@ def profile_run(
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
     library = choose_library(line, env)
-    with _record_folder(directory) as folder, gathering(folder, line) as gathered:
+    with _record_folder(directory) as folder, gathering(folder, line, env) as gathered:
         exit_code = run_child(_under_interposer(line, library, recording, gathered), env)
         if not folder.is_dir():
             raise NothingRecordedError(
@@ -118,7 +118,13 @@ def profile_run(
                 hint="give a folder that no other program empties: --keep-records DIR",
                 exit_code=exit_code,
             )
-        run = _Run(line=line, environment=env, gathered=gathered, exit_code=exit_code)
+        run = _Run(
+            line=line,
+            environment=env,
+            gathered=gathered,
+            is_temporary=directory is None,
+            exit_code=exit_code,
+        )
         traffic = with_pattern(_complete(run, partial=partial, progress=progress))
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     if recording is not None and recording.reorder:
@@ -196,6 +202,7 @@ class _Run:
     line: LaunchLine
     environment: Mapping[str, str]
     gathered: Gathering
+    is_temporary: bool  # the folder of the records
     exit_code: int
 
     @property
@@ -212,7 +219,8 @@ class _Run:
 def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic:
     """The merged records, those included that have to be fetched; exit codes survive all errors."""
     noted = sum(1 for _ in run.folder.glob(f"*{HOST_SUFFIX}"))
-    elsewhere = run.line.ranks is None or noted < run.line.ranks
+    elsewhere = run.line.kind not in ON_THIS_HOST
+    elsewhere &= run.line.ranks is None or noted < run.line.ranks
     try:
         run.gathered.unpack()
         traffic = _read(run.folder, progress)
@@ -245,7 +253,7 @@ def _saying(traffic: Traffic, missing: str) -> Traffic:
 
 
 def _missing_records(run: _Run, missing: str) -> MissingRecordsError:
-    kept = keep_records(run.folder) if run.folder.parent == MEMORY_FOLDER else run.folder
+    kept = keep_records(run.folder) if run.is_temporary else run.folder
     return MissingRecordsError(
         missing,
         hint=f"the other ranks' records are kept: toposeat profile --merge {shlex.quote(str(kept))}"

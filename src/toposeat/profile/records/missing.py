@@ -44,7 +44,11 @@ def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> s
     groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for rank in sorted(missing):
         host = host_of.get(rank, "")
-        unknown = "it made no MPI call" if host else "nothing came from its node"
+        unknown = (
+            "it made no MPI call, or its record was removed"
+            if host
+            else "nothing came from its node"
+        )
         groups[host, cause_of.get(rank, why or unknown)].append(rank)
     parts = [_group(ranks, host, cause) for (host, cause), ranks in groups.items()]
     more = f"; ... ({len(parts)} such groups)" if len(parts) > _LISTED else ""

@@ -1,0 +1,56 @@
+"""The line that starts one process on every node of a job (tests/cluster runs them)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from toposeat.launch.launch_line import parse_launch_line
+from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.per_node import per_node_line
+
+IN_JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "4", "SLURM_HOSTFILE": "order"}
+
+
+def line_of(
+    kind: LauncherKind, text: str, environment: Mapping[str, str] | None = None
+) -> str | None:
+    line = parse_launch_line(text.split(), identify=lambda _: kind)
+    found = per_node_line(line, ["./one"], environment or {})
+    return None if found is None else " ".join(found.argv)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (
+            LauncherKind.OPENMPI,
+            "mpirun -np 8 -H a:4,b:4 --map-by core --mca rmaps_x y --mca plm_rsh_agent ssh ./app",
+            "mpirun -H a:4,b:4 --mca plm_rsh_agent ssh --map-by ppr:1:node --bind-to none ./one",
+        ),
+        (
+            LauncherKind.MPICH,
+            "mpiexec -n 8 -f hosts -ppn 4 -bind-to core -launcher ssh -rankmap (vector,0) ./app",
+            "mpiexec -f hosts -launcher ssh -ppn 1 ./one",
+        ),
+    ],
+)
+def test_hosts_are_kept_and_places_are_not(kind: LauncherKind, text: str, expected: str) -> None:
+    assert line_of(kind, text) == expected
+
+
+def test_srun_needs_an_allocation_that_lasts() -> None:
+    text = "srun -N2 -n 8 --cpu-bind=cores -m arbitrary --mpi=pmix ./app"
+    assert line_of(LauncherKind.SRUN, text) is None
+    expected = "srun --overlap --mpi=none --cpu-bind=none -N 4 -n 4 --ntasks-per-node=1 ./one"
+    assert line_of(LauncherKind.SRUN, text, IN_JOB) == expected
+    line = parse_launch_line(text.split(), identify=lambda _: LauncherKind.SRUN)
+    found = per_node_line(line, ["./one"], IN_JOB)
+    assert found is not None
+    assert "SLURM_HOSTFILE" not in found.environment
+
+
+def test_launchers_without_a_known_way() -> None:
+    assert line_of(LauncherKind.NONE, "./app") is None
+    assert line_of(LauncherKind.FLUX, "flux run -n 4 ./app") is None

@@ -1,0 +1,76 @@
+"""Bundles of records: what is in them arrives, and what they may not do."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError
+from toposeat.profile.recording.bundle import unpack_bundles
+
+Extents = list[tuple[int, bytes]]
+
+
+def packed(name: str, size: int, extents: Extents) -> bytes:
+    """One file as `launcher/src/carry.h` describes it."""
+    parts = [struct.pack(">64sQQ", name.encode(), size, len(extents))]
+    parts += [struct.pack(">QQ", offset, len(data)) + data for offset, data in extents]
+    return b"".join(parts)
+
+
+def test_files_and_holes(tmp_path: Path) -> None:
+    record = packed("rank-3-77.tpsrec", 1 << 30, [(0, b"head"), ((1 << 30) - 4, b"tail")])
+    (tmp_path / "node-a.tpsnode").write_bytes(record + packed("rank-3-77.host", 2, [(0, b"n1")]))
+    (tmp_path / "node-b.tpsnode").write_bytes(packed("rank-4-5-t12.tpsrec", 0, []))
+    unpack_bundles(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"rank-3-77.tpsrec", "rank-3-77.host", "rank-4-5-t12.tpsrec"}
+    made = tmp_path / "rank-3-77.tpsrec"
+    assert made.stat().st_size == 1 << 30
+    assert made.stat().st_blocks * 512 < 1 << 20
+    with made.open("rb") as file:
+        assert file.read(6) == b"head\0\0"
+        file.seek(-6, 2)
+        assert file.read() == b"\0\0tail"
+    assert (tmp_path / "rank-3-77.host").read_text() == "n1"
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        (packed("../rank-0-1.tpsrec", 0, []), "holds a file '../rank-0-1.tpsrec'"),
+        (packed("rank-0-1.sh", 0, []), "holds a file 'rank-0-1.sh'"),
+        (packed("", 0, []), "holds a file ''"),
+        (packed("rank-0-1.tpsrec", 1 << 41, []), "of 2199023255552 bytes"),
+        (packed("rank-0-1.tpsrec", 3, [(0, b"four")]), "beyond the end"),
+        (packed("rank-0-1.tpsrec", 8, [(1 << 63, b"four")]), "beyond the end"),
+        (packed("rank-0-1.tpsrec", 4, [(0, b"four")])[:-1], "cut off"),
+        (packed("rank-0-1.tpsrec", 4, [(0, b"four")])[:90], "cut off"),
+        (b"x", "cut off"),
+    ],
+)
+def test_what_a_bundle_may_not_do(tmp_path: Path, content: bytes, cause: str) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    (folder / "node.tpsnode").write_bytes(content)
+    with pytest.raises(InputError, match=cause):
+        unpack_bundles(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+def test_damaged_bundles_are_read_or_refused(tmp_path: Path) -> None:
+    good = packed("rank-0-1.tpsrec", 4096, [(0, b"four"), (100, b"more")])
+    draw = random.Random(3)
+    for _ in range(500):
+        damaged = bytearray(good)
+        for _ in range(draw.randint(1, 3)):
+            damaged[draw.randrange(len(damaged))] = draw.choice([0, 1, 255, draw.randrange(256)])
+        (tmp_path / "node.tpsnode").write_bytes(damaged)
+        try:
+            unpack_bundles(tmp_path)
+        except InputError:
+            continue
+        assert all(path.name.startswith(("rank-", "node")) for path in tmp_path.iterdir())

@@ -1,0 +1,48 @@
+"""Which ranks have no record, on which hosts, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profile.records.records import write_record
+from toposeat.errors import ToposeatError
+from toposeat.profile import merge_records
+from toposeat.profile.records.merge import read_records
+from toposeat.profile.records.missing import missing_ranks
+
+
+def test_ranks_are_grouped_by_host_and_cause(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 9)
+    for rank, host in ((1, "n1"), (2, "n1"), (3, "n1"), (5, "n2"), (6, "n2")):
+        (tmp_path / f"rank-{rank}-1.host").write_text(host)
+    (tmp_path / "rank-3-1.errno-28").touch()
+    (tmp_path / "rank-6-1.tpsrec").write_bytes(b"TPSREC\r\n")
+    traffic = read_records(tmp_path)
+    none = "it made no MPI call, or its record was removed"
+    assert missing_ranks(traffic, [tmp_path]) == (
+        f"8 of 9 ranks have no record: ranks 1-2 on n1 ({none}); rank 3 on n1 (No space left on"
+        f" device); ranks 4, 7-8 (nothing came from its node); rank 5 on n2 ({none});"
+        " ... (5 such groups)"
+    )
+    why = "the job's allocation has ended with it"
+    assert f"ranks 4, 7-8 ({why})" in missing_ranks(traffic, [tmp_path], why)
+
+
+def test_names_of_hosts_that_are_none(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 2)
+    (tmp_path / "rank-1-1.host").write_bytes(b"\x1b[2J\n")
+    assert "rank 1 (nothing came" in missing_ranks(read_records(tmp_path), [tmp_path])
+
+
+def test_merging_needs_all_ranks_or_partial(tmp_path: Path) -> None:
+    write_record(tmp_path, 0, 2)
+    with pytest.raises(ToposeatError, match="1 of 2 ranks have no record: rank 1"):
+        merge_records(tmp_path)
+    said = merge_records(tmp_path, partial=True).report
+    assert [line for line in said if "record" in line] == [
+        "1 of 2 ranks have no record: rank 1 (nothing came from its node)"
+    ]
+    write_record(tmp_path, 1, 2)
+    assert not any("record" in line for line in merge_records(tmp_path).report)
