@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "nic.h"
 
+#include "system_tree.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const tps_nic_variables[] = {"UCX_NET_DEVICES",
                                          "PSM3_NIC",
@@ -31,27 +32,23 @@ static bool starts_with(const char *text, const char *start) {
 static bool is_ethernet(const char *nic) {
   char path[128];
   snprintf(path, sizeof path, "/sys/class/infiniband/%.64s", nic);
-  if (access(path, F_OK) == 0)
+  if (tps_system_exists(path))
     return false;
   snprintf(path, sizeof path, "/sys/class/net/%.64s", nic);
-  return access(path, F_OK) == 0 || starts_with(nic, "eth") || starts_with(nic, "en") ||
+  return tps_system_exists(path) || starts_with(nic, "eth") || starts_with(nic, "en") ||
          starts_with(nic, "bond");
 }
 
 /* ---- Slingshot: libraries count adapters ---- */
 
-enum { MAX_ADAPTERS = 10 }; /* of a node: beyond, cxi10 sorts before cxi2 */
+enum { MAX_ADAPTERS = 10 }; /* one digit: cxi10 sorts before cxi2 */
 
 /* The number of a Slingshot adapter (cxi0) or of its interface (hsn0, hsi0); -1: neither. */
 static int slingshot_number(const char *nic) {
   static const char *const names[] = {"cxi", "hsn", "hsi"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    char rest;
-    int number;
-    if (starts_with(nic, names[i]) && nic[3] >= '0' && nic[3] <= '9' &&
-        sscanf(nic + 3, "%2d%c", &number, &rest) == 1 && number < MAX_ADAPTERS)
-      return number;
-  }
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (starts_with(nic, names[i]) && nic[3] >= '0' && nic[3] <= '9' && nic[4] == '\0')
+      return nic[3] - '0';
   return -1;
 }
 
@@ -84,14 +81,11 @@ static bool add_mapping(struct tps_text *text, const struct tps_placement *place
 enum link { LINK_UNTOLD, LINK_UP, LINK_DOWN };
 
 static enum link link_of(int number) {
-  char path[64], state[8] = "";
+  char path[64], state[32];
   snprintf(path, sizeof path, "/sys/class/net/hsn%d/operstate", number);
-  FILE *file = fopen(path, "re");
-  if (file == NULL)
+  if (!tps_system_read(path, state, sizeof state))
     return LINK_UNTOLD;
-  bool is_up = fgets(state, sizeof state, file) != NULL && strcmp(state, "up\n") == 0;
-  fclose(file);
-  return is_up ? LINK_UP : LINK_DOWN;
+  return strcmp(state, "up") == 0 ? LINK_UP : LINK_DOWN;
 }
 
 /* How many adapters in a row are up, from the first: libraries may leave out those that are not. */

@@ -51,27 +51,59 @@ static struct port read_port(const char *device, long number) {
   return port;
 }
 
-/* The rate of the fastest active port of the node that is of the same kind. */
-static double fastest_like(const struct port *own) {
+enum { MAX_RATES = 16 };
+
+struct rates {
+  double rate[MAX_RATES], carried[MAX_RATES];
+  size_t count;
+};
+
+static void add_rate(struct rates *rates, double rate) {
+  size_t i = 0;
+  while (i < rates->count && rates->rate[i] != rate)
+    i++;
+  if (i == MAX_RATES)
+    return;
+  if (i == rates->count)
+    rates->rate[rates->count++] = rate;
+  rates->carried[i] += rate;
+}
+
+/* The rate that carries most in all, of equal ones the faster: one NIC that is faster, as for
+   storage, makes no other slow. The same in toposeat.model.nic_roles. */
+static double usual_of(const struct rates *rates) {
+  double usual = 0, most = 0;
+  for (size_t i = 0; i < rates->count; i++) {
+    bool is_tie = rates->carried[i] >= most && rates->carried[i] <= most;
+    if (rates->carried[i] > most || (is_tie && rates->rate[i] > usual)) {
+      most = rates->carried[i];
+      usual = rates->rate[i];
+    }
+  }
+  return usual;
+}
+
+/* The usual rate of the node's active ports of the same kind. */
+static double usual_like(const struct port *own) {
   struct tps_text folder;
   tps_text_init(&folder);
   tps_system_path(&folder, VERBS);
   DIR *entries = opendir(folder.data);
   tps_text_free(&folder);
-  double fastest = 0;
+  struct rates rates = {0};
   const struct dirent *entry;
   while (entries != NULL && (entry = readdir(entries)) != NULL) {
     for (long number = 1; entry->d_name[0] != '.' && number <= MAX_PORTS; number++) {
       struct port port = read_port(entry->d_name, number);
       if (!port.told)
         break;
-      if (port.active && strcmp(port.layer, own->layer) == 0 && port.rate > fastest)
-        fastest = port.rate;
+      if (port.active && port.rate > 0 && strcmp(port.layer, own->layer) == 0)
+        add_rate(&rates, port.rate);
     }
   }
   if (entries != NULL)
     closedir(entries);
-  return fastest;
+  return usual_of(&rates);
 }
 
 static bool is_usable_port(const char *device, long number, struct tps_text *cause) {
@@ -80,10 +112,10 @@ static bool is_usable_port(const char *device, long number, struct tps_text *cau
     tps_text_add(cause, "port %ld of NIC %s is down", number, device);
     return false;
   }
-  double fastest = fastest_like(&port);
-  if (port.told && port.rate > 0 && port.rate < SAME_RATE * fastest) {
+  double usual = usual_like(&port);
+  if (port.told && port.rate > 0 && port.rate < SAME_RATE * usual) {
     tps_text_add(cause, "NIC %s runs at %g Gb/s, others of this node at %g Gb/s", device, port.rate,
-                 fastest);
+                 usual);
     return false;
   }
   return true;

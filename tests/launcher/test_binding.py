@@ -180,7 +180,7 @@ NIC_VARIABLES = {
         ("lo", {"UCX_NET_DEVICES": "lo", "PSM3_NIC": "lo"}),
         ("hfi1_0", {}),
         ("rdmap197s0", {}),
-        ("cxi0", {**CRAY, "MPICH_OFI_NIC_MAPPING": "0:0"}),
+        ("cxi0", {**CRAY, "MPICH_OFI_NIC_MAPPING": "0:0", "MPIR_CVAR_CH4_OFI_PREF_NIC": "0"}),
         ("hsn3", {**CRAY, "MPICH_OFI_NIC_MAPPING": "3:0"}),
         ("cxi10", {}),  # sorts before cxi2
     ],
@@ -237,20 +237,11 @@ def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(
     ],
 )
 def test_adapters_are_counted_only_where_none_is_down(
-    launcher: Exec, exec_program: Path, states: tuple[str, str], expected: dict[str, str]
+    launcher: Exec, tmp_path: Path, states: tuple[str, str], expected: dict[str, str]
 ) -> None:
-    """On a /sys/class/net of its own, in a namespace."""
-    net = launcher.folder / "net"
-    for number, state in enumerate(states):
-        (net / f"hsn{number}").mkdir(parents=True)
-        (net / f"hsn{number}/operstate").write_text(f"{state}\n")
-    place = launcher.place(placement_text([seat_line(0, 0, nic="cxi1")]))
-    mount = f"mount --bind {net} /sys/class/net && exec {exec_program} -m {place} env -0"
-    line = ["unshare", "--mount", "sh", "-c", mount]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"needs root and a mount namespace: {done.stderr.strip()}")
-    found = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
+    interfaces = {f"hsn{number}": state for number, state in enumerate(states)}
+    env = node_tree(tmp_path / "tree", interfaces=interfaces)
+    found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi1")]), env=env).variables
     assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
 
 
@@ -278,6 +269,15 @@ def test_a_nic_that_is_no_use_is_never_named(
     place = launcher.place(placement_text([seat_line(0, 0, nic="mlx5_0")]))
     alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", **env}
     assert launcher.run("-m", place, "--strict", "true", env=alone).stderr == ""
+
+
+def test_one_faster_nic_makes_no_other_slow(launcher: Exec, tmp_path: Path) -> None:
+    """As the choice of NICs has it: eight of 100 Gb/s carry more than one of 400."""
+    nics = {f"mlx5_{i}": (ACTIVE, SLOW) for i in range(8)} | {"mlx5_8": (ACTIVE, FAST)}
+    text = placement_text([seat_line(0, 0, nic="mlx5_3")])
+    done = launcher.variables(text, env=node_tree(tmp_path / "tree", nics=nics))
+    assert done.variables["UCX_NET_DEVICES"] == "mlx5_3:1"
+    assert done.warnings == []
 
 
 def test_of_a_node_that_tells_nothing_of_its_nics_nothing_is_doubted(

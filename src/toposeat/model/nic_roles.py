@@ -48,6 +48,8 @@ def _parts(name: str) -> list[tuple[str, str]]:
 
 def nics_left_out(topology: Topology) -> dict[str, LeftOut]:
     """NICs that are down, slower than their siblings or of another network, by id."""
+    if not topology.nics:
+        return {}
     ids = {nic.id for nic in topology.nics}
     beside = {r.target for r in topology.routes if r.target in ids and r.path_class in _BESIDE}
     by_host: dict[str, list[Nic]] = {}
