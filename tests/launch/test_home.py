@@ -258,6 +258,21 @@ def test_it_ends_at_once_whatever_is_connected(connect: Connect, tmp_path: Path)
     assert not list(tmp_path.glob(".*"))
 
 
+def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{min(port + 40, 65535)}")
+        with Home(tmp_path) as home:
+            assert port <= int(home.words.partition(":")[0]) <= port + 40
+        monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{port}")
+        with pytest.raises(OSError, match="in use"), Home(tmp_path):
+            pass
+    for wrong in ("60001", "2-1", "1-70000", "a-b"):
+        monkeypatch.setenv("TOPOSEAT_PORTS", wrong)
+        with pytest.raises(ToposeatError, match=f"TOPOSEAT_PORTS is '{wrong}'"), Home(tmp_path):
+            pass
+
+
 def test_addresses_are_numbers_that_can_be_bound() -> None:
     found = own_addresses(["localhost", "no-such-host.invalid"])
     assert found

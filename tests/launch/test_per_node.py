@@ -31,8 +31,13 @@ def line_of(
         ),
         (
             LauncherKind.MPICH,
-            "mpiexec -n 8 -f hosts -ppn 4 -bind-to core -launcher ssh -rankmap (vector,0) ./app",
-            "mpiexec -f hosts -launcher ssh -ppn 1 ./one",
+            "mpiexec -n 8 -hosts a:4,b:4 -ppn 4 -bind-to core -launcher ssh -rankmap (v,0) ./app",
+            "mpiexec -hosts a:4,b:4 -launcher ssh -ppn 1 -n 2 ./one",
+        ),
+        (
+            LauncherKind.INTEL,
+            "mpiexec -n 8 -f /no/such/file ./app",
+            "mpiexec -f /no/such/file -ppn 1 ./one",
         ),
     ],
 )

@@ -30,7 +30,12 @@ from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Self
 
+from toposeat.errors import InputError
+
 VERSION = 1
+PORTS_VARIABLE = "TOPOSEAT_PORTS"  # FROM-TO: ports of this host that the nodes can connect to
+_PORTS = re.compile(r"(\d{1,5})-(\d{1,5})", re.ASCII)
+_LAST_PORT = 65535
 _HEADER = struct.Struct(">IIQ")
 _UNKNOWN_RANK = 0xFFFFFFFF
 _BUNDLE_NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -128,6 +133,7 @@ class Home:
 
     Raises:
         OSError: on entry, where this host can open no socket.
+        InputError: on entry, where the ports that it may use are not numbers.
     """
 
     def __init__(
@@ -534,20 +540,51 @@ def _global_six() -> list[str]:
     return found
 
 
+def _open_ports() -> range:
+    """The ports that may be used, 0 for any.
+
+    Raises:
+        InputError: the variable holds something else.
+    """
+    text = os.environ.get(PORTS_VARIABLE, "")
+    match = _PORTS.fullmatch(text or "0-0")
+    ports = range(int(match[1]), int(match[2]) + 1) if match else range(0)
+    if not ports or ports[-1] > _LAST_PORT:
+        raise InputError(
+            f"{PORTS_VARIABLE} is {text!r}", hint="two port numbers, for example 60001-60100"
+        )
+    return ports
+
+
 def _listening_socket() -> socket.socket:
-    """A socket at a free port that hears both kinds of addresses where there are both."""
-    listener = None
+    """A socket at a port that is free and open, for both kinds of addresses where there are both.
+
+    Raises:
+        OSError: there is none.
+        InputError: the ports are not numbers.
+    """
+    cause = OSError("no port")
+    for port in _open_ports():
+        for family, any_address in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):
+            try:
+                return _listening_at(family, any_address, port)
+            except OSError as error:
+                cause = error
+    raise cause
+
+
+def _listening_at(family: socket.AddressFamily, any_address: str, port: int) -> socket.socket:
+    """The nodes of the job may be in any network, so at every address."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
-        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.bind(("::", 0))
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind((any_address, port))
+        listener.listen(4096)
+        listener.setblocking(False)
     except OSError:
-        if listener is not None:
-            listener.close()
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.bind(("0.0.0.0", 0))  # the nodes of the job may be in any network
-    listener.listen(4096)
-    listener.setblocking(False)
+        listener.close()
+        raise
     return listener
 
 

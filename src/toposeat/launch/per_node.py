@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from toposeat.errors import InputError
+from toposeat.launch.allocation import allocation_of
 from toposeat.launch.launch_line import LaunchLine, Option
 from toposeat.launch.launchers import LauncherKind
 
@@ -46,7 +48,7 @@ def per_node_line(
         words = _kept(line, _OPENMPI)
         words += ["--map-by", "ppr:1:node", "--bind-to", "none"]
     elif line.kind in (LauncherKind.MPICH, LauncherKind.INTEL):
-        words = [*_kept(line, _HYDRA), "-ppn", "1"]
+        words = [*_kept(line, _HYDRA), "-ppn", "1", *_hydra_count(line, environment)]
     elif line.kind is LauncherKind.SRUN:
         nodes = next((environment[name] for name in _NODES_OF_JOB if environment.get(name)), None)
         if nodes is None:
@@ -57,6 +59,15 @@ def per_node_line(
         return None
     kept = {name: value for name, value in environment.items() if name not in _PLACING}
     return PerNodeLine(argv=(line.launcher[0], *words, *command), environment=kept)
+
+
+def _hydra_count(line: LaunchLine, environment: Mapping[str, str]) -> list[str]:
+    """MPICH alone starts one process for each host it was given if no number is said."""
+    try:
+        allocation = allocation_of(line, environment)
+    except InputError:
+        return []
+    return [] if allocation is None else ["-n", str(len(allocation.hosts))]
 
 
 def _kept(line: LaunchLine, names: str) -> list[str]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+import secrets
+import socket
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from toposeat.errors import InputError
+from toposeat.installed import native_path
+from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.bundle import unpack_bundles
 
 Extents = list[tuple[int, bytes]]
@@ -59,6 +64,39 @@ def test_what_a_bundle_may_not_do(tmp_path: Path, content: bytes, cause: str) ->
     with pytest.raises(InputError, match=cause):
         unpack_bundles(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+def test_a_home_that_is_busy_greets_late(tmp_path: Path) -> None:
+    """Whoever took a connection and did not greet in time is asked again, with more patience."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    run = secrets.token_hex(8)
+    left = MEMORY_FOLDER / f"toposeat-records-{boot}-{run}"
+    left.mkdir(mode=0o700)
+    (left / "rank-0-1.host").write_text("n1")
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        words = f"{run}:{busy.getsockname()[1]}:token:127.0.0.1"
+        line = [native_path("bin/toposeat-exec"), "--collect", words]
+        with subprocess.Popen(line) as collecting:
+            silent, _ = busy.accept()
+            greeting, _ = busy.accept()
+            hello = greeting.recv(16 + len("token"), socket.MSG_WAITALL)
+            assert hello.endswith(b"token")
+            greeting.sendall(struct.pack(">IIQ", 2, 1, 0))
+            kind, name_length, length = struct.unpack(">IIQ", _exactly(greeting, 16))
+            bundle = _exactly(greeting, length)[name_length:]
+            greeting.sendall(struct.pack(">IIQ", 10, 1, 0))
+            assert collecting.wait(30) == 0
+        silent.close()
+        greeting.close()
+    assert kind == 9
+    assert not left.exists()
+    (tmp_path / "node.tpsnode").write_bytes(bundle)
+    unpack_bundles(tmp_path)
+    assert (tmp_path / "rank-0-1.host").read_text() == "n1"
+
+
+def _exactly(peer: socket.socket, length: int) -> bytes:
+    return peer.recv(length, socket.MSG_WAITALL)
 
 
 def test_damaged_bundles_are_read_or_refused(tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ _HOME_HINT = (
     "run it inside an allocation (salloc, sbatch), or name a folder that the nodes share:"
     " --keep-records DIR; what ranks left is in /dev/shm/toposeat-records-* of their nodes"
 )
+_NO_WAY_HINT = (
+    "if its nodes cannot connect to this host, name ports that are open (TOPOSEAT_PORTS=FROM-TO),"
+    " or a folder that they share: --keep-records DIR"
+)
 _SEE_ABOVE = "lines that start with 'toposeat:' above, if there are any, give another reason"
 
 
@@ -311,7 +315,7 @@ def _nothing_recorded(run: _Run, why: str) -> NothingRecordedError:
         hint = "an MPI of another family than the launcher's, or a static one, cannot be recorded"
     elif why:
         message = f"no record came home from the nodes of the job: {why}"
-        hint = _HOME_HINT
+        hint = _NO_WAY_HINT
     else:
         message = f"no rank recorded anything: {name} made no MPI call"
         hint = _SEE_ABOVE
