@@ -15,6 +15,7 @@
 
 enum {
   HEADER_BYTES = 16,
+  SHORT_BYTES = 2048,
   MAX_ADDRESS = 64,
   MAX_TOKEN = 128,
   /* An address that drops packets must not use up the time of those behind it. */
@@ -87,19 +88,22 @@ static uint64_t get(const unsigned char *at, int bytes) {
   return value;
 }
 
-static bool send_header(int peer, uint32_t kind, uint32_t number, uint64_t length,
-                        long deadline_ms) {
-  unsigned char header[HEADER_BYTES];
-  put(header, kind, 4);
-  put(header + 4, number, 4);
-  put(header + 8, length, 8);
-  return tps_send_bytes(peer, header, sizeof header, deadline_ms);
+static void put_header(unsigned char *at, uint32_t kind, uint32_t number, uint64_t length) {
+  put(at, kind, 4);
+  put(at + 4, number, 4);
+  put(at + 8, length, 8);
 }
 
+/* What is short goes at once with its header: every packet wakes the other side up. */
 bool tps_send_frame(int peer, uint32_t kind, uint32_t number, const void *bytes, size_t length,
                     long deadline_ms) {
-  return send_header(peer, kind, number, length, deadline_ms) &&
-         tps_send_bytes(peer, bytes, length, deadline_ms);
+  unsigned char frame[HEADER_BYTES + SHORT_BYTES];
+  put_header(frame, kind, number, length);
+  size_t with_header = length <= SHORT_BYTES ? length : 0;
+  if (with_header > 0)
+    memcpy(frame + HEADER_BYTES, bytes, with_header);
+  return tps_send_bytes(peer, frame, HEADER_BYTES + with_header, deadline_ms) &&
+         (with_header == length || tps_send_bytes(peer, bytes, length, deadline_ms));
 }
 
 bool tps_receive_header(int peer, struct tps_frame *frame, long deadline_ms) {
@@ -212,8 +216,10 @@ int tps_bundle_open(const char *words, const char *name, uint64_t length, long d
       name_length <= TPS_MAX_BUNDLE_NAME ? tps_home_connect(words, NULL, 0, deadline_ms) : -1;
   if (peer < 0)
     return -1;
-  if (send_header(peer, TPS_BUNDLE, (uint32_t)name_length, name_length + length, deadline_ms) &&
-      tps_send_bytes(peer, name, name_length, deadline_ms))
+  unsigned char begin[HEADER_BYTES + TPS_MAX_BUNDLE_NAME + 1];
+  put_header(begin, TPS_BUNDLE, (uint32_t)name_length, name_length + length);
+  snprintf((char *)begin + HEADER_BYTES, TPS_MAX_BUNDLE_NAME + 1, "%s", name);
+  if (tps_send_bytes(peer, begin, HEADER_BYTES + name_length, deadline_ms))
     return peer;
   close(peer);
   return -1;

@@ -52,7 +52,7 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
   visibility.locals = locals;
   visibility.local_count = locals == NULL ? 0 : plan->meeting->neighbour_count;
   tps_visibility_plan(&visibility);
-  free(locals);
+  free((void *)locals);
   plan->mode = visibility.mode;
   plan->variable = visibility.variable;
   if (!is_emulated())

@@ -5,6 +5,7 @@
 
    It must never harm the program: no threads, no output, nothing loaded, nothing initialised. */
 #include "home.h"
+#include "probe_mpi.h"
 #include "report.h"
 
 #include <dlfcn.h>
@@ -113,53 +114,7 @@ static bool report_cuda(struct tps_report *report) {
   return used;
 }
 
-/* ---- the report ---- */
-
-/* Of the processes a rank may start, those count that are the rank itself, use MPI or use a GPU. */
-static bool is_rank_itself(void) {
-  const char *pid = getenv("TOPOSEAT_PID");
-  return pid != NULL && strtol(pid, NULL, 10) == (long)getpid();
-}
-
-static void write_report(const char *folder, const char *rank, const char *when, bool always) {
-  unsigned long number;
-  struct tps_report report;
-  tps_report_init(&report, "# toposeat/probe/1");
-  tps_report_add(&report, "rank", rank);
-  tps_report_add(&report, "when", when);
-  tps_report_add_process(&report);
-  bool uses_gpu = report_cuda(&report);
-  if ((always || uses_gpu || is_rank_itself()) && tps_parse_number(rank, 0x7fffffff, &number)) {
-    char name[80];
-    snprintf(name, sizeof name, "rank-%lu-%ld.probe", number, (long)getpid());
-    const char *home = getenv("TOPOSEAT_HOME");
-    if (home != NULL)
-      written = tps_home_deliver(home, name, report.text.data, report.text.length, HOME_MS);
-    if (folder != NULL && !written)
-      written = tps_report_write(&report, folder, name);
-    written |= home != NULL; /* once more at exit would only cost time */
-  }
-  tps_report_free(&report);
-}
-
-static void give_up(void) { longjmp(without_memory, 1); }
-
-static void report_once(const char *when, bool always) {
-  const char *folder = getenv("TOPOSEAT_REPORT_DIR");
-  const char *rank = getenv("TOPOSEAT_RANK");
-  if (written || (folder == NULL && getenv("TOPOSEAT_HOME") == NULL) || rank == NULL ||
-      getpid() != loaded_in)
-    return;
-  tps_out_of_memory = give_up;
-  if (setjmp(without_memory) == 0)
-    write_report(folder, rank, when, always);
-}
-
-__attribute__((constructor)) static void remember_process(void) { loaded_in = getpid(); }
-
-__attribute__((destructor)) static void report_at_exit(void) { report_once("exit", false); }
-
-/* ---- MPI_Finalize ---- */
+/* ---- the MPI library ---- */
 
 struct search {
   const char *symbol;
@@ -176,6 +131,68 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
     search->found = dlsym(library, search->symbol);
   return search->found != NULL;
 }
+
+static void report_mpi(struct tps_report *report) {
+  static const char name[] = "PMPI_Get_library_version";
+  struct search search = {.symbol = name, .found = dlsym(RTLD_NEXT, name)};
+  if (search.found == NULL)
+    dl_iterate_phdr(search_object, &search);
+  int (*library_version)(char *, int *);
+  memcpy((void *)&library_version, (const void *)&search.found, sizeof library_version);
+  tps_probe_add_mpi(report, library_version);
+}
+
+/* ---- the report ---- */
+
+/* Of the processes a rank may start, those count that are the rank itself, use MPI or use a GPU. */
+static bool is_rank_itself(void) {
+  const char *pid = getenv("TOPOSEAT_PID");
+  return pid != NULL && strtol(pid, NULL, 10) == (long)getpid();
+}
+
+static void write_report(const char *folder, const char *rank, const char *when,
+                         bool before_finalize) {
+  unsigned long number;
+  struct tps_report report;
+  tps_report_init(&report, "# toposeat/probe/1");
+  tps_report_add(&report, "rank", rank);
+  tps_report_add(&report, "when", when);
+  tps_report_add_process(&report);
+  if (before_finalize)
+    report_mpi(&report);
+  bool uses_gpu = report_cuda(&report);
+  if ((before_finalize || uses_gpu || is_rank_itself()) &&
+      tps_parse_number(rank, 0x7fffffff, &number)) {
+    char name[80];
+    snprintf(name, sizeof name, "rank-%lu-%ld.probe", number, (long)getpid());
+    const char *home = getenv("TOPOSEAT_HOME");
+    if (home != NULL)
+      written = tps_home_deliver(home, name, report.text.data, report.text.length, HOME_MS);
+    if (folder != NULL && !written)
+      written = tps_report_write(&report, folder, name);
+    written |= home != NULL; /* once more at exit would only cost time */
+  }
+  tps_report_free(&report);
+}
+
+static void give_up(void) { longjmp(without_memory, 1); }
+
+static void report_once(const char *when, bool before_finalize) {
+  const char *folder = getenv("TOPOSEAT_REPORT_DIR");
+  const char *rank = getenv("TOPOSEAT_RANK");
+  if (written || (folder == NULL && getenv("TOPOSEAT_HOME") == NULL) || rank == NULL ||
+      getpid() != loaded_in)
+    return;
+  tps_out_of_memory = give_up;
+  if (setjmp(without_memory) == 0)
+    write_report(folder, rank, when, before_finalize);
+}
+
+__attribute__((constructor)) static void remember_process(void) { loaded_in = getpid(); }
+
+__attribute__((destructor)) static void report_at_exit(void) { report_once("exit", false); }
+
+/* ---- MPI_Finalize ---- */
 
 /* The function behind ours. Behind it in the usual order of search; else, for an MPI library that
    was loaded privately (an extension module of Python), among what the caller depends on; else in

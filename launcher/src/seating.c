@@ -92,7 +92,7 @@ const struct tps_seat **tps_seating_locals(const struct tps_placement *placement
                  seats[one->local_rank] == NULL &&
                  strcmp(placement->seats[one->rank].host, seat->host) == 0;
     if (!known) {
-      free(seats);
+      free((void *)seats);
       return NULL;
     }
     seats[one->local_rank] = &placement->seats[one->rank];
@@ -109,7 +109,7 @@ static bool check_local_rank(const struct tps_placement *placement, const struct
     return true;
   const struct tps_seat **locals = tps_seating_locals(placement, seat, meeting);
   bool numbered = locals != NULL;
-  free(locals);
+  free((void *)locals);
   if (numbered && mode != TPS_CPU_ONLY)
     return true;
   bool matters = mode == TPS_PERMUTE || mode == TPS_CPU_ONLY;

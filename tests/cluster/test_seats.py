@@ -14,7 +14,10 @@ import pytest
 
 from tests.launcher.support import PCI, node_tree, placement_text, seat_line
 from tests.support.cluster import LOGIN, Cluster, toposeat
-from tests.support.mpi import MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain, find_mpi
+from toposeat.installed import native_path
+from toposeat.launch import read_reports, verify
+from toposeat.model.placement_file import load_placement
 
 ACTIVE = {"mlx5_0": ("4: ACTIVE", "200 Gb/sec (4X HDR)")}
 Nodes = Callable[..., None]
@@ -154,6 +157,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> None:
     assert "error: no rank was started: 4 of 16 ranks cannot be seated as placed" in lines
 
 
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 def test_all_ranks_are_seated_under_every_mpirun(
     cluster: Cluster, nodes: Nodes, place: Path, mpi: MpiToolchain
 ) -> None:
@@ -165,3 +169,38 @@ def test_all_ranks_are_seated_under_every_mpirun(
     assert {row["list"] for row in ranks.values()} == {"3,2,1,0"}
     assert {row["nic"] for row in ranks.values()} == {"mlx5_0:1"}
     assert all(row["cpus"] == str(rank % 2) for rank, row in ranks.items())
+
+
+@pytest.mark.parametrize("arbitrary", [False, True])
+def test_ranks_of_a_node_that_mpich_does_not_take_for_neighbours_are_a_mismatch(
+    cluster: Cluster, tmp_path: Path, arbitrary: bool
+) -> None:
+    """Slurm's pmi2 tells MPICH a wrong map where ranks are placed by -m arbitrary."""
+    mpi = find_mpi("wheel-mpich")
+    if isinstance(mpi, str):
+        pytest.skip(mpi)
+    base = cluster.share / tmp_path.name
+    base.mkdir()
+    (base / "app.c").write_text(
+        "#include <mpi.h>\n"
+        "int main(int n, char **v) { return MPI_Init(&n, &v) || MPI_Finalize(); }\n"
+    )
+    compiler = [str(mpi.mpicc), "-o", str(base / "app"), str(base / "app.c")]
+    subprocess.run(compiler, env=dict(mpi.env), check=True, capture_output=True)
+    hosts = [cluster.nodes[rank // 4] for rank in range(16)]
+    (base / "hosts").write_text("\n".join(hosts) + "\n")
+    seats = [seat_line(i, 0, host=host, local_rank=i % 4) for i, host in enumerate(hosts)]
+    (base / "app.place").write_text(placement_text(seats, hosts=cluster.nodes))
+    reports = base / "reports"
+    reports.mkdir()
+    line: list[str | Path] = ["srun", "--mpi=pmi2", "-n16"]
+    line += ["-m", "arbitrary"] if arbitrary else ["-N4", "--ntasks-per-node=4"]
+    line += [native_path("bin/toposeat-exec"), "-m", base / "app.place", "--visibility", "mask"]
+    line += ["--report", reports, "--probe", native_path("lib/libtoposeat_probe.so"), base / "app"]
+    environment = {**mpi.env, "SLURM_HOSTFILE": str(base / "hosts")} if arbitrary else mpi.env
+    done = cluster.on(LOGIN, line, environment=environment)
+    assert done.returncode == 0, done.stderr
+    found = verify(load_placement(base / "app.place"), read_reports(reports))
+    said = [each for seat in found for each in seat.differences if each.startswith("MPICH")]
+    assert len(said) == (16 if arbitrary else 0)
+    assert all("shares memory with 0 of the 3 other ranks of its node" in each for each in said)

@@ -45,6 +45,40 @@ PROBE = {
 }
 
 
+def mpich(folder: Path, segments: dict[int, tuple[str, ...]], **probe: str) -> list[RealisedSeat]:
+    """The verdicts on two ranks of one node that had these segments of shared memory."""
+    for rank, own in segments.items():
+        seat = {**SEAT, "rank": str(rank), "nearby_rank": str(rank)}
+        write(folder / f"rank-{rank}.seat", "report", seat)
+        values = {**PROBE, "rank": str(rank), "cuda_devices": PCI[rank], "mpi": "MPICH Version: 5"}
+        more = [("mpich_segment", segment) for segment in own]
+        write(folder / f"rank-{rank}-77.probe", "probe", {**values, **probe}, *more)
+    return list(verify(placement(), read_reports(folder)))
+
+
+@pytest.mark.parametrize("segments", [("0:1",), ("0:9", "0:1")])
+def test_neighbours_that_share_memory_are_as_placed(
+    tmp_path: Path, segments: tuple[str, ...]
+) -> None:
+    found = mpich(tmp_path, {0: segments, 1: ("0:1", "0:7")})
+    assert [each.verdict for each in found] == [Verdict.AS_PLACED] * 2
+
+
+@pytest.mark.parametrize("other", [(), ("0:2",)])
+def test_neighbours_that_share_none_are_a_mismatch(tmp_path: Path, other: tuple[str, ...]) -> None:
+    found = mpich(tmp_path, {0: ("0:1",), 1: other})
+    assert [each.verdict for each in found] == [Verdict.MISMATCH] * 2
+    assert found[0].differences[0].startswith("MPICH shares memory with 0 of the 1 other ranks")
+
+
+@pytest.mark.parametrize("probe", [{"mpi": "Open MPI v5.0.11"}, {"when": "exit"}])
+def test_where_nothing_shows_neighbours_nothing_is_said(
+    tmp_path: Path, probe: dict[str, str]
+) -> None:
+    found = mpich(tmp_path, {0: (), 1: ()}, **probe)
+    assert [each.verdict for each in found] == [Verdict.AS_PLACED] * 2
+
+
 def write(path: Path, schema: str, values: dict[str, str], *more: tuple[str, str]) -> None:
     rows = [*values.items(), *more]
     path.write_text(f"# toposeat/{schema}/1\n" + "".join(f"{k}\t{v}\n" for k, v in rows))

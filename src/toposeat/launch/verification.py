@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toposeat.launch.neighbours import count_neighbours
 from toposeat.launch.nic_words import other_nics
 from toposeat.launch.rank_report import RankReports, ReportFolder, first_value, left_out
 from toposeat.model.cpu_list import parse_cpu_list
@@ -30,7 +31,11 @@ def verify(
     placed. `MISMATCH` names what differs. Anything else is `NOT_CHECKED`; `differences` then says
     what is not known and why.
     """
-    return tuple(_verify_rank(placement, seat, reports, remote) for seat in placement.seats)
+    neighbours = count_neighbours(placement, reports)
+    return tuple(
+        _verify_rank(placement, seat, reports, remote, neighbours.get(seat.rank))
+        for seat in placement.seats
+    )
 
 
 @dataclass
@@ -54,7 +59,11 @@ class _Findings:
 
 
 def _verify_rank(
-    placement: Placement, seat: Seat, reports: ReportFolder, remote: bool
+    placement: Placement,
+    seat: Seat,
+    reports: ReportFolder,
+    remote: bool,
+    neighbours: tuple[int, int] | None,
 ) -> RealisedSeat:
     own = reports.ranks.get(seat.rank)
     if own is None:
@@ -70,6 +79,7 @@ def _verify_rank(
         _compare_memory(nearby, own, final, findings)
         _compare_nic(nearby, own, findings)
         _compare_device(seat, own, findings)
+        _compare_neighbours(neighbours, findings)
         findings.remarks += left_out(own.seat).values()
         findings.mismatches += [each for each in _warnings(own) if each not in findings.mismatches]
     return RealisedSeat(
@@ -186,6 +196,14 @@ def _compare_device(seat: Seat, own: RankReports, findings: _Findings) -> None:
         )
     else:
         findings.unknown.append(f"device ({_why_no_device(own)})")
+
+
+def _compare_neighbours(neighbours: tuple[int, int] | None, findings: _Findings) -> None:
+    if neighbours is not None and neighbours[0] < neighbours[1]:
+        findings.mismatches.append(
+            "MPICH shares memory with {} of the {} other ranks of its node: its launcher told it a"
+            " wrong map of the job".format(*neighbours)
+        )
 
 
 def _why_no_device(own: RankReports) -> str:
