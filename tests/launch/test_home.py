@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.errors import ToposeatError
-from toposeat.launch.home import Decision, Home, Verdicts, own_addresses
+from toposeat.launch.home import Decision, Home, Verdicts, _srun_ports, own_addresses
 from toposeat.launch.refusal import refusal_error, refusal_lines
 
 HELLO, WELCOME, SEATS, PLACEMENT, SEATED, UNSEATED, GO, STOP, BUNDLE, KEPT = range(1, 11)
@@ -271,6 +271,25 @@ def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("TOPOSEAT_PORTS", wrong)
         with pytest.raises(ToposeatError, match=f"TOPOSEAT_PORTS is '{wrong}'"), Home(tmp_path):
             pass
+
+
+def test_slurm_says_which_ports_its_firewall_lets_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    scontrol = tmp_path / "scontrol"
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        scontrol.write_text(f"#!/bin/sh\necho 'SrunPortRange           = {port}-{port}'\n")
+        scontrol.chmod(0o755)
+        _srun_ports.cache_clear()
+        with pytest.raises(OSError, match="in use"), Home(tmp_path):
+            pass
+    scontrol.write_text("#!/bin/sh\necho 'SrunPortRange           = 0-0'\n")
+    _srun_ports.cache_clear()
+    with Home(tmp_path) as home:
+        assert home.words
+    _srun_ports.cache_clear()
 
 
 def test_addresses_are_numbers_that_can_be_bound() -> None:

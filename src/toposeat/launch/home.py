@@ -18,8 +18,10 @@ import os
 import re
 import secrets
 import selectors
+import shutil
 import socket
 import struct
+import subprocess
 import threading
 import time
 from collections import deque
@@ -27,6 +29,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -541,12 +544,12 @@ def _global_six() -> list[str]:
 
 
 def _open_ports() -> range:
-    """The ports that may be used, 0 for any.
+    """The ports that may be used, 0 for any: as the variable says, else as Slurm does.
 
     Raises:
         InputError: the variable holds something else.
     """
-    text = os.environ.get(PORTS_VARIABLE, "")
+    text = os.environ.get(PORTS_VARIABLE, "") or _srun_ports()
     match = _PORTS.fullmatch(text or "0-0")
     ports = range(int(match[1]), int(match[2]) + 1) if match else range(0)
     if not ports or ports[-1] > _LAST_PORT:
@@ -554,6 +557,22 @@ def _open_ports() -> range:
             f"{PORTS_VARIABLE} is {text!r}", hint="two port numbers, for example 60001-60100"
         )
     return ports
+
+
+@cache
+def _srun_ports() -> str:
+    """The ports of a site whose firewall lets nodes reach srun on some only, "" for any."""
+    program = shutil.which("scontrol")
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, "show", "config"], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r"^SrunPortRange\s*=\s*(\d+-\d+)\s*$", done.stdout, re.MULTILINE)
+    return found[1] if found is not None else ""
 
 
 def _listening_socket() -> socket.socket:

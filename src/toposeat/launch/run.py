@@ -119,7 +119,8 @@ def run_placed(
             other_machine=other_machine,
         )
         seats_path = _write(realised.files, folder) or Path(placement_path)
-        if folder is not None and _is_remote(line, realised.seating):
+        remote = _is_remote(line, realised.seating)
+        if folder is not None and remote and line.kind is not LauncherKind.TORCHRUN:
             home = _home(folder, realised, seats_path, strict=strict, tell=tell)
             try:
                 stack.enter_context(home)
@@ -151,7 +152,7 @@ def run_placed(
         seats, notes = (
             ((), ())
             if folder is None
-            else _verify_folder(realised, folder, verify=verify, remote=home is not None)
+            else _verify_folder(realised, folder, verify=verify, remote=remote)
         )
     return RunRecord(
         command=tuple(argv),
@@ -208,7 +209,10 @@ def _assignments(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_remote(line: LaunchLine, placement: Placement) -> bool:
-    """Whether ranks may start on other hosts: then they are asked before any of them starts."""
+    """Whether ranks may be on other hosts: then they are asked before any of them starts.
+
+    But not those of torchrun, which is started on every host by itself.
+    """
     return line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) or bool(_other_hosts(placement))
 
 
