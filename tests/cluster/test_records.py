@@ -32,6 +32,23 @@ int main(int argc, char **argv) {
   return MPI_Finalize();
 }
 """
+# The ranks of tb2 are killed, the others end without MPI_Finalize, which would wait for them.
+ONE_NODE_DIES = """
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  char host[64] = "";
+  MPI_Init(&argc, &argv);
+  MPI_Barrier(MPI_COMM_WORLD);
+  gethostname(host, sizeof host - 1);
+  if (strcmp(host, "tb2") == 0)
+    kill(getpid(), SIGKILL);
+  exit(0);
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -159,6 +176,19 @@ def test_an_allocation_that_ended_with_the_job_is_said(
     assert not done.path.exists()
     for node in cluster.nodes:
         cluster.on(node, ["sh", "-c", "rm -r /dev/shm/toposeat-records-*"])
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_node_whose_ranks_died_is_named(cluster: Cluster, mpi: MpiToolchain) -> None:
+    """The other nodes' records come home, without MPI_Finalize and without waiting."""
+    program = compile_text(mpi, "one-node-dies", ONE_NODE_DIES, cluster.share)
+    line = [word for word in launch(cluster, mpi, "srun") if word != "-K"]
+    done = profile(cluster, mpi, LOGIN, [*line, program], "--partial")
+    missing = "2 of 8 ranks have no record: ranks 2-3 on tb2 (the job's allocation has ended with"
+    assert missing in done.said
+    assert done.hosts() == sorted(["tb1", "tb3", "tb4"] * 2)
+    cluster.on("tb2", ["sh", "-c", "rm -r /dev/shm/toposeat-records-*"])
+    assert left_on_nodes(cluster) == ""
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
