@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toposeat._core import scotch_available
     from toposeat.mapping.binding import seat_ranks
     from toposeat.mapping.cluster import shape_of_network
+    from toposeat.mapping.joined import join_hosts
     from toposeat.mapping.mapper import map_traffic
     from toposeat.mapping.problem import problem_of
     from toposeat.mapping.robust import Untold

@@ -103,18 +103,18 @@ class _Plan:
 
     @staticmethod
     def of(network: Network, node: Topology) -> _Plan:
-        routes = _ways_out(node)
+        routes = ways_out(node)
         adapters = list(dict.fromkeys(route.target for route in routes if route is not None))
         plain = all(len(h.ports) == 1 and not h.ports[0].name for h in network.hosts)
         whole = network.rates.whole_host
         most = max(len(host.ports) for host in network.hosts)
         ports = (1 if whole else max(1, len(adapters))) if plain else most
         assumed: list[str] = []
-        own = _adapter_rates(node, adapters, whole=whole)
+        own = adapter_rates(node, adapters, whole=whole)
         attached, rates = [], []
         for host in network.hosts:
             attached.append([host.ports[p % len(host.ports)].switch for p in range(ports)])
-            rates.append(_port_rates(network, host, ports, own, shared=not plain))
+            rates.append(port_rates(network, host, ports, own, shared=not plain))
         unstated = any(port.bytes_per_s is None for host in network.hosts for port in host.ports)
         if unstated and not network.rates.bandwidths_bytes_per_s:
             what = "host" if whole else "adapter port"
@@ -124,7 +124,7 @@ class _Plan:
                 if own
                 else f"assumed: 25 GB/s per {what}, which the source does not state"
             )
-        links, guessed = _link_rates(network, rates)
+        links, guessed = link_rates(network, rates)
         if guessed:
             assumed.append(
                 "assumed: uplinks of a switch carry all that is below it"
@@ -143,7 +143,7 @@ class _Plan:
         )
 
 
-def _ways_out(node: Topology) -> tuple[Route | None, ...]:
+def ways_out(node: Topology) -> tuple[Route | None, ...]:
     """For each device the route to its adapter."""
     chosen = choose_nics(node).nic_of_device
     return tuple(
@@ -152,7 +152,7 @@ def _ways_out(node: Topology) -> tuple[Route | None, ...]:
     )
 
 
-def _adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> list[float]:
+def adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> list[float]:
     """Bytes per second of each adapter, or with `whole` their sum; empty if one is not stated."""
     found = {nic.id: nic.bytes_per_s for nic in node.nics}
     rates = [rate.value for nic in adapters if (rate := found[nic]) is not None]
@@ -161,7 +161,7 @@ def _adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> l
     return [sum(rates)] if whole else rates
 
 
-def _port_rates(
+def port_rates(
     network: Network, host: NetworkHost, ports: int, own: Sequence[float], *, shared: bool
 ) -> list[float]:
     """Bytes per second of each port; with `shared`, a listed port is divided among its users."""
@@ -176,7 +176,7 @@ def _port_rates(
     return rates
 
 
-def _link_rates(network: Network, port_rates: list[list[float]]) -> tuple[list[float], bool]:
+def link_rates(network: Network, port_rates: list[list[float]]) -> tuple[list[float], bool]:
     """Bytes per second of each link, and whether some are assumed."""
     given = network.rates.bandwidths_bytes_per_s[1:]
     below = _carried(network, port_rates)

@@ -120,7 +120,8 @@ def vertex_words(topology: Topology, vertex: str) -> str:
             return f"{host}NIC {clean(nic.name) or nic.index}"
     for component in topology.components:
         if component.id == vertex:
-            host = clean(component.host) if len(topology.hosts) > 1 else ""
+            shown = len(topology.hosts) > 1 and component.host != ANY_HOST
+            host = clean(component.host) if shown else ""
             return f"{host} {component_words(component)}".strip()
     return clean(vertex)
 

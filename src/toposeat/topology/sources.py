@@ -12,6 +12,7 @@ from toposeat.model.shape_text import is_shape
 from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.told import is_whole, makes_machine
+from toposeat.topology.visible import without_devices
 
 
 def read_topology(source: str | Path) -> Topology:
@@ -139,13 +140,8 @@ def _without_displays(machine: Topology) -> Topology:
     displays = {d.id: d.name for d in machine.devices if "DGX DISPLAY" in d.name.upper()}
     if len(displays) in (0, len(machine.devices)):
         return machine
-    kept = tuple(d for d in machine.devices if d.id not in displays)
     return replace(
-        machine,
-        devices=kept,
-        links=tuple(x for x in machine.links if not displays.keys() & {*x.ends}),
-        pairs=tuple(p for p in machine.pairs if not displays.keys() & {p.source, p.target}),
-        routes=tuple(r for r in machine.routes if not displays.keys() & {r.source, r.target}),
+        without_devices(machine, displays.keys()),
         report=(
             *machine.report,
             *(
