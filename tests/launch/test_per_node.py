@@ -59,3 +59,40 @@ def test_srun_needs_an_allocation_that_lasts() -> None:
 def test_launchers_without_a_known_way() -> None:
     assert line_of(LauncherKind.NONE, "./app") is None
     assert line_of(LauncherKind.FLUX, "flux run -n 4 ./app") is None
+
+
+def step_of(text: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """The line of `srun` with the devices of the job."""
+    line = parse_launch_line(text.split(), identify=lambda _: LauncherKind.SRUN)
+    found = per_node_line(line, ["./one"], environment or {}, as_job=True)
+    return None if found is None else " ".join(found.argv)
+
+
+@pytest.mark.parametrize(
+    ("job", "step"),
+    [
+        ("srun -N4 -n16 ./app", "srun -N4 --mpi=none"),
+        (
+            "srun -p a --exclusive=user -N 2 -c 8 -m cyclic ./app",
+            "srun -p a --exclusive=user -N 2 --mpi=none",
+        ),
+        (
+            "srun -N2 --gres=gpu:2 --cpu-bind=cores ./app",
+            "srun -N2 --mpi=none --gres=gpu:2",
+        ),
+        ("srun -N2 -n8 --gpus-per-task=1 ./app", "srun -N2 --mpi=none --gpus-per-node=4"),
+        ("srun -w n[1-2] -N2 -o out -K ./app", "srun -w n[1-2] -N2 --mpi=none"),
+    ],
+)
+def test_srun_asks_for_an_allocation_like_that_of_the_job(job: str, step: str) -> None:
+    assert step_of(job) == f"{step} --ntasks-per-node=1 ./one"
+
+
+def test_srun_has_to_say_on_how_many_nodes() -> None:
+    assert step_of("srun -n16 ./app") is None
+
+
+def test_devices_of_the_job_inside_its_allocation() -> None:
+    found = step_of("srun -N2 -n8 -p gpu --gpus-per-node=2 ./app", IN_JOB)
+    words = "srun --overlap --mpi=none -N 4 -n 4 --gpus-per-node=2 --ntasks-per-node=1 ./one"
+    assert found == words

@@ -9,6 +9,7 @@ from pathlib import Path
 from toposeat.cli.command import (
     Command,
     add_force_option,
+    add_network_options,
     add_solver_options,
     add_stack_option,
     add_topology_option,
@@ -23,7 +24,7 @@ from toposeat.cli.page import page_text
 
 
 class TuneCommand(Command):
-    """Discover this machine, profile the command and find its placement, in one step."""
+    """Discover the machine of a job, profile its command and find its placement, in one step."""
 
     name = "tune"
     wraps = True
@@ -32,6 +33,7 @@ class TuneCommand(Command):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
         add_topology_option(parser, required=False)
+        add_network_options(parser)
         parser.add_argument(
             "--again", action="store_true", help="profile again even if a profile is cached"
         )
@@ -53,7 +55,7 @@ class TuneCommand(Command):
             check_writable(args.html, overwrite=args.force)
         tuned = pipeline.tune(
             command,
-            source=args.topology or "this",
+            source=pipeline.MachineSource(topology=args.topology, node=args.node, hosts=args.hosts),
             profile_again=args.again,
             options_for=lambda machine: map_options(
                 args, constraints=constraints_of(args, machine)
@@ -84,8 +86,7 @@ class TuneCommand(Command):
             show(
                 sys.stdout, report.render_mapping_text, tuned.result, tuned.topology, tuned.traffic
             )
-        tell(
-            *wrote,
-            f"Next: toposeat run -- {pipeline.shell_line(command)}",
-        )
+        refusal = pipeline.why_not_realised(command, tuned.placement)
+        next_line = f"Next: toposeat run -- {pipeline.shell_line(command)}"
+        tell(*wrote, *(refusal or [next_line]))
         return tuned.exit_code

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
+    from toposeat.launch.allocation import Allocation, allocation_of
     from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
+    from toposeat.launch.asking import node_answers
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import EXPORTERS, Export, export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from toposeat.launch.launch_file import LaunchFile
     from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
     from toposeat.launch.launchers import LauncherKind, identify_launcher
+    from toposeat.launch.misfit import oversubscribes
     from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
+    from toposeat.launch.realise import refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
     from toposeat.launch.stack import (

@@ -22,6 +22,15 @@ f hosts host hostfile machine machinefile launcher launcher-exec bootstrap boots
 bootstrap-exec-args rmk iface localhost disable-x enable-x tree-width path env genv
 """
 _SRUN = "jobid M clusters"
+# What decides about the devices that a step sees.
+_SRUN_DEVICES = "G export gpus gpus-per-node gres task-prolog tres-per-node"
+# Outside of an allocation the line's own words are needed to get one like the job's.
+_SRUN_ALLOCATION = """
+A account B C cluster-constraint clusters comment constraint contiguous core-spec D chdir exclude
+exclusive F I immediate jobid L licenses M mcs-label mem mincpus N
+network nice nodefile nodelist nodes oversubscribe p partition prefer priority q qos reservation S
+s switches t time time-min tmp use-min-nodes w wckey x
+"""
 _NODES_OF_JOB = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES")
 # Where the job's ranks go is not where these processes go.
 _PLACING = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
@@ -36,9 +45,20 @@ class PerNodeLine:
 
 
 def per_node_line(
-    line: LaunchLine, command: Sequence[str], environment: Mapping[str, str]
+    line: LaunchLine,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    as_job: bool = False,
 ) -> PerNodeLine | None:
     """The line that starts `command` once on every node where `line` starts its ranks.
+
+    Args:
+        line: the job's.
+        command: what to start.
+        environment: of the job.
+        as_job: with the devices that the job would see. Outside of an allocation srun asks for one
+            as the job would, if the line says on how many nodes; it may be given others.
 
     Returns:
         None where there is no such line: without a launcher; for srun outside of an allocation,
@@ -51,10 +71,16 @@ def per_node_line(
         words = [*_kept(line, _HYDRA), "-ppn", "1", *_hydra_count(line, environment)]
     elif line.kind is LauncherKind.SRUN:
         nodes = next((environment[name] for name in _NODES_OF_JOB if environment.get(name)), None)
-        if nodes is None:
+        if nodes is not None:
+            words = [*_kept(line, _SRUN), "--overlap", "--mpi=none"]
+            words += [*(() if as_job else ("--cpu-bind=none",)), "-N", nodes, "-n", nodes]
+        elif as_job and line.has({"N", "nodes"}):
+            words = [*_kept(line, _SRUN_ALLOCATION), "--mpi=none"]
+        else:
             return None
-        words = [*_kept(line, _SRUN), "--overlap", "--mpi=none", "--cpu-bind=none"]
-        words += ["-N", nodes, "-n", nodes, "--ntasks-per-node=1"]
+        if as_job:
+            words += [*_kept(line, _SRUN_DEVICES), *_gpus_of_tasks(line)]
+        words += ["--ntasks-per-node=1"]
     else:
         return None
     kept = {name: value for name, value in environment.items() if name not in _PLACING}
@@ -71,8 +97,18 @@ def _hydra_count(line: LaunchLine, environment: Mapping[str, str]) -> list[str]:
 
 
 def _kept(line: LaunchLine, names: str) -> list[str]:
+    """Options in their own words: srun takes some values only behind a "="."""
     kept = (o for o in line.options if o.name in names.split() and not _places_ranks(o))
     return [word for option in kept for word in option.words]
+
+
+def _gpus_of_tasks(line: LaunchLine) -> list[str]:
+    """What `--gpus-per-task` gives a node of the job."""
+    numbers = [line.value({"gpus-per-task"}), line.value({"N", "nodes"})]
+    if line.ranks is None or not all(each is not None and each.isdigit() for each in numbers):
+        return []
+    gpus, nodes = (int(each or 0) for each in numbers)
+    return [f"--gpus-per-node={gpus * -(-line.ranks // max(1, nodes))}"]
 
 
 def _places_ranks(option: Option) -> bool:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toposeat.errors import UsageError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch.allocation import Allocation, allocation_of
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
 from toposeat.launch.hosts.words import Launch, words_for
@@ -104,6 +104,17 @@ def realise(
         notes=words.notes,
         rank_of_slot=words.rank_of_slot,
     )
+
+
+def refusal_of(
+    line: LaunchLine, placement: Placement, environment: Mapping[str, str]
+) -> ToposeatError | None:
+    """Why `realise` refuses a placement; None where it does not."""
+    try:
+        realise(line, placement, environment)
+    except ToposeatError as error:
+        return error
+    return None
 
 
 def _on_any_host(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains
+    from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
     from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
     from toposeat.pipeline.placing import map_traffic, placement_of
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
@@ -31,6 +32,6 @@ if TYPE_CHECKING:
         map_on_path,
         path_of_stack,
     )
-    from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path
+    from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path, why_not_realised
 else:
     __getattr__ = door(__name__, __file__)

@@ -7,10 +7,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toposeat import launch, mapping, profile, topology
+from toposeat import launch, mapping, profile
 from toposeat.errors import ApplicationError, InputError
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
@@ -22,6 +22,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
+from toposeat.pipeline.job_machine import MachineSource, machine_of_job
 from toposeat.pipeline.placing import placement_of
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
 from toposeat.topology.topology_file import save_topology
@@ -56,7 +57,7 @@ class Tuned:
 def tune(
     command: Sequence[str],
     *,
-    source: str,
+    source: MachineSource,
     profile_again: bool,
     options_for: Callable[[Topology], MapOptions],
     progress: Progress,
@@ -64,20 +65,25 @@ def tune(
 ) -> Tuned:
     """Discover (or read) the machine, profile the command once, map, and keep the results.
 
-    The profile is cached by command and rank count, the placement also by machine.
-    `options_for` says how to map onto the machine; `stack` names the MPI, None: the command tells.
+    The machine is that of the job: all nodes that the command may use (`machine_of_job`). The
+    profile is cached by command and rank count. `options_for` says how to map onto the machine;
+    `stack` names the MPI, None: the command tells.
 
     Raises:
         ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
     """
-    machine = topology.read_topology(source)
-    progress(f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})")
+    line = launch.parse_launch_line(command)
+    _check_cache(_tuned_folder(command).parent)
+    found = machine_of_job(line, source, os.environ, progress)
+    machine, ranks = found.topology, line.ranks
+    for words in found.words:
+        progress(words)
     options = options_for(machine)
-    ranks = launch.parse_launch_line(command).ranks
+    if found.devices is not None and options.constraints.devices is None:
+        options = replace(options, constraints=replace(options.constraints, devices=found.devices))
     if ranks is not None:  # refused before the application runs, not after
         mapping.problem_of(machine, ranks, options.constraints)
     folder = _tuned_folder(command)
-    _check_cache(folder.parent)
     profile_path = folder / PROFILE_NAME
     exit_code = 0
     if profile_path.exists() and not profile_again:
@@ -132,6 +138,15 @@ def tuned_placement_path(command: Sequence[str]) -> Path:
         )
     private_folder(path.parent, _RESULTS)
     return path
+
+
+def why_not_realised(command: Sequence[str], placement: Placement) -> list[str]:
+    """What to say where this line cannot start the placement; nothing where it can."""
+    refusal = launch.refusal_of(launch.parse_launch_line(command), placement, os.environ)
+    if refusal is None:
+        return []
+    cause = refusal.message.removeprefix("nothing was started, ")
+    return [f"Warning: {cause}", *([f"hint:  {refusal.hint}"] if refusal.hint else [])]
 
 
 def _check_cache(folder: Path) -> None:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         allocated,
         hosts_of,
         is_network,
+        network_of_hosts,
         read_network,
     )
     from toposeat.topology.readings import readings_of
     from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
     from toposeat.topology.untold import knowledge_of, untold_pairs
+    from toposeat.topology.visible import visible_part
 else:
     __getattr__ = door(__name__, __file__)

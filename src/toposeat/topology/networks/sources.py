@@ -14,7 +14,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list, short_name
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
-from toposeat.topology.networks.builder import few
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
 from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
 from toposeat.topology.readers.file_text import read_file
 
@@ -85,6 +85,40 @@ def read_network(source: str | Path) -> Network:
 
         return replace(slurm_yaml.parse(file, wanted), rates=rates)
     return replace(parse_network(file, prefix), rates=rates)
+
+
+def network_of_hosts(
+    source: str | None, hosts: Sequence[str], *, in_slurm: bool, environment: Mapping[str, str]
+) -> Network:
+    """The network above the hosts of a job, in their order.
+
+    Args:
+        source: what the user named; None takes what Slurm shows, else one switch above all.
+        hosts: of the job.
+        in_slurm: whether Slurm gave them.
+        environment: with the variables of the job.
+
+    Raises:
+        ToposeatError: whatever reading a named source raises, or it has other hosts.
+    """
+    from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415
+
+    if source is not None and _options_of(source.strip())[0] != JOB:
+        return allocated(read_network(source), hosts)
+    rates = NetworkRates() if source is None else _rates(_options_of(source.strip())[1])
+    if in_slurm or source is not None:
+        try:
+            return replace(job_network(hosts, environment), rates=rates)
+        except (UnavailableError, InputError) as error:
+            if source is not None:
+                raise
+            why = error.message
+    else:
+        why = "no source is named with -t"
+    builder = NetworkBuilder()
+    builder.hang([HostPath(host, ("switch",)) for host in hosts])
+    builder.report.append(f"assumed: one switch joins all hosts ({why})")
+    return builder.build(name=f"{len(hosts)}-hosts", origin="assumed network")
 
 
 def _prefix_of(text: str) -> tuple[str | None, str]:

