@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toposeat.errors import InputError, MissingProgramError, ToposeatError, UsageError
-from toposeat.launch import LauncherKind, LaunchLine, parse_launch_line, wrap_with_exec
+from toposeat.launch import (
+    LauncherKind,
+    LaunchLine,
+    parse_launch_line,
+    wrap_with_exec,
+    wrapped_tasks,
+)
 from toposeat.launch.option_tables import FLUX_RUN, INTEL, MPICH, OPENMPI, SRUN, OptionTable
 
 KINDS = {
@@ -89,7 +95,8 @@ def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> N
         ("ompirun --app", "needs an argument"),
         ("ompirun --app /dev/stdin -n 1 a", "the line names a as well"),
         ("hydra -n 2 : -n 3 b", "no program after hydra"),
-        ("srun -n 2 --multi-prog conf", "several programs"),
+        ("srun -n 2 --multi-prog /no/such/file", "no such file"),
+        ("srun -n 2 --multi-prog /dev/null", "a device, not a file"),
         ("srun -n 2 a : -n 1 b", "several programs"),
         ("flux run --cc 1-4 app", "several jobs"),
         ("flux submit -n 8 app", "does not start ranks itself"),
@@ -121,6 +128,25 @@ def test_several_programs_have_their_ranks_in_order(launcher: str) -> None:
     )
     added = f"{launcher} --first {text.partition(' ')[2]}".split()
     assert line.changed(["--first"]).argv == tuple(added)
+
+
+def test_programs_by_task_are_wrapped_in_a_file_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    file.write_text("# three\n0-1,4 ./a 'one word' %t\n\n 2\tb \\\n  x\n* /bin/c\n")
+    line = parse(["srun", "-n", "6", "--multi-prog", str(file), "ignored"])
+    assert line.argv == ("srun", "-n", "6", "--multi-prog", str(file), "ignored")
+    assert [words[0] for words in line.programs] == ["./a", "b", "/bin/c"]
+    exec_args = ["/EXEC", "-E", "A=b c"]
+    assert wrap_with_exec(line, exec_args, "/f/own") == [*line.launcher, "/f/own", "ignored"]
+    assert wrapped_tasks(line, exec_args) == (
+        "0-1,4 /EXEC -E 'A=b c' -- ./a 'one word' %t\n"
+        "2 /EXEC -E 'A=b c' -- b x\n"
+        "* /EXEC -E 'A=b c' -- /bin/c\n"
+    )
+    assert wrapped_tasks(parse("srun -n 6 a"), exec_args) is None
+    file.write_text("0 ./a\nb ./b\n")
+    with pytest.raises(InputError, match="conf:2: it does not say tasks"):
+        parse(["srun", "-n", "6", "--multi-prog", str(file)])
 
 
 def test_the_number_of_ranks_is_known_only_if_all_programs_say_theirs() -> None:

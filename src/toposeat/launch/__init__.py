@@ -19,7 +19,13 @@ if TYPE_CHECKING:
         require_installations,
     )
     from toposeat.launch.launch_file import LaunchFile
-    from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
+    from toposeat.launch.launch_line import (
+        TASK_FILE,
+        LaunchLine,
+        parse_launch_line,
+        wrap_with_exec,
+        wrapped_tasks,
+    )
     from toposeat.launch.launchers import LauncherKind, identify_launcher
     from toposeat.launch.misfit import oversubscribes
     from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports

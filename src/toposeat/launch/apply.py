@@ -9,7 +9,8 @@ from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
-from toposeat.launch.launch_line import LaunchLine, wrap_with_exec
+from toposeat.launch.launch_file import LaunchFile
+from toposeat.launch.launch_line import TASK_FILE, LaunchLine, wrap_with_exec, wrapped_tasks
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.option_tables import OPENMPI
 from toposeat.launch.reorder import reorder_words
@@ -43,6 +44,7 @@ class PlacedCommand:
 
     argv: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    files: tuple[LaunchFile, ...] = ()
 
 
 # Arguments that switch the launcher's own CPU binding off, and variables that switch it on.
@@ -75,6 +77,7 @@ def placed_command(
     *,
     environment: Mapping[str, str] | None = None,
     orders_ranks: bool = False,
+    folder: str = "",
 ) -> PlacedCommand:
     """The command of `line` with every rank seated by `placement`.
 
@@ -85,6 +88,7 @@ def placed_command(
         options: how the placement is applied.
         environment: of the run; this process's own by default.
         orders_ranks: the line says already which rank goes where.
+        folder: where the command's files will lie, with a slash at its end; "" for names alone.
 
     Raises:
         UsageError: the line starts another number of ranks than were placed, or the visibility mode
@@ -98,9 +102,12 @@ def placed_command(
     # srun waits for tasks that wait for one that has ended; a later option of the user wins
     ending = options.strict and line.kind is LauncherKind.SRUN
     own = line.changed((*(("--kill-on-bad-exit=1",) if ending else ()), *binding, *ordering))
+    words = exec_words(line.kind, placement_path, options)
+    tasks = wrapped_tasks(own, words)
     return PlacedCommand(
-        argv=tuple(wrap_with_exec(own, exec_words(line.kind, placement_path, options))),
+        argv=tuple(wrap_with_exec(own, words, folder + TASK_FILE)),
         notes=notes,
+        files=() if tasks is None else (LaunchFile(name=TASK_FILE, text=tasks),),
     )
 
 

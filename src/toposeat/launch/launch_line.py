@@ -14,7 +14,10 @@ from toposeat.errors import InputError, UsageError
 from toposeat.launch import option_tables
 from toposeat.launch.launchers import LauncherKind, identify_launcher
 from toposeat.launch.option_tables import OptionTable
+from toposeat.launch.task_programs import TaskProgram, format_task_programs, read_task_programs
 from toposeat.model.input_file import beginning, read_input
+
+TASK_FILE = "programs.conf"
 
 _TABLES = {
     LauncherKind.OPENMPI: option_tables.OPENMPI,
@@ -55,10 +58,10 @@ class LaunchLine:
     """A command taken apart.
 
     `launcher + program`, and further programs behind it, is the command as it was given; programs
-    of a file are written out. `ranks` is of all programs, None where the line leaves the number to
-    the launcher (host files, `-N`). For torchrun `ranks` counts all nodes. `options` are the
-    user's for the whole line and the first program, `added` the words in front of them that are
-    not.
+    of a file are written out, but those of srun: there `program` is the file, `tasks` its lines.
+    `ranks` is of all programs, None where the line leaves the number to the launcher (host files,
+    `-N`). For torchrun it counts all nodes. `options` are the user's for the whole line and the
+    first program, `added` the words in front of them that are not.
     """
 
     kind: LauncherKind
@@ -68,10 +71,13 @@ class LaunchLine:
     options: tuple[Option, ...] = ()
     added: tuple[str, ...] = ()
     further: tuple[FurtherProgram, ...] = ()
+    tasks: tuple[TaskProgram, ...] = ()
 
     @property
     def programs(self) -> tuple[tuple[str, ...], ...]:
-        """Every program with its arguments, in the order of ranks."""
+        """Every program with its arguments."""
+        if self.tasks:
+            return tuple(each.words for each in self.tasks)
         return (self.program, *(each.program for each in self.further))
 
     @property
@@ -156,18 +162,28 @@ def parse_launch_line(
     return _parse(kind, words, _options_start(kind, words))
 
 
-def wrap_with_exec(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
+def wrap_with_exec(
+    line: LaunchLine, exec_args: Sequence[str], task_file: str = TASK_FILE
+) -> list[str]:
     """The command of `line` with toposeat-exec put in front of every program.
 
     Args:
         line: the command, taken apart.
         exec_args: path of toposeat-exec and its options, without the closing `--`.
+        task_file: where `wrapped_tasks` will lie.
     """
+    if line.tasks:
+        return [*line.launcher, task_file, *line.program[1:]]
     if line.kind is not LauncherKind.TORCHRUN:
         behind = ([*e.launcher, *exec_args, "--", *e.program] for e in line.further)
         return [*line.launcher, *exec_args, "--", *line.program, *chain.from_iterable(behind)]
     launcher, program = _torchrun_without_python(line)
     return [*launcher, "--no-python", *exec_args, "--", *program]
+
+
+def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
+    """The file of programs by task with toposeat-exec in front of each; None if there is none."""
+    return format_task_programs(line.tasks, [*exec_args, "--"]) if line.tasks else None
 
 
 def _is_torch_module(words: tuple[str, ...]) -> bool:
@@ -217,6 +233,7 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
             hint=f"for example: {words[0]} -n 8 ./app",
         )
     _refuse_many_programs(kind, table, options, program)
+    by_task = kind is LauncherKind.SRUN and any(o.name == "multi-prog" for o in options)
     further = tuple(_further(kind, words[0], each) for each in others)
     counts = [_ranks(kind, table, options), *(each.ranks for each in further)]
     return LaunchLine(
@@ -226,6 +243,7 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
         ranks=None if None in counts else sum(filter(None, counts)),
         options=tuple(options),
         further=further,
+        tasks=read_task_programs(Path(program[0])) if by_task else (),
     )
 
 

@@ -172,10 +172,10 @@ SRUN = OptionTable(
             0: """
             async compress consolidate-segments contiguous disable-status E exact exclusive
             external-launcher get-user-env H h help hold I immediate interactive K k
-            kill-on-bad-exit l label nice no-allocate no-kill O overcommit overlap oversubscribe
-            preserve-env propagate pty Q quiet reboot resv-ports s send-libs spread-job
-            spread-segments stepmgr test-only u unbuffered usage use-min-nodes V v verbose version
-            whole X x11 Z
+            kill-on-bad-exit l label multi-prog nice no-allocate no-kill O overcommit overlap
+            oversubscribe preserve-env propagate pty Q quiet reboot resv-ports s send-libs
+            spread-job spread-segments stepmgr test-only u unbuffered usage use-min-nodes V v
+            verbose version whole X x11 Z
             """,
             1: """
             A accel-bind account acctg-freq B b bb bbf bcast bcast-exclude begin C c chdir
@@ -200,7 +200,6 @@ SRUN = OptionTable(
     nodes=frozenset({"N", "nodes"}),
     per_host=frozenset({"ntasks-per-node"}),
     ordering=frozenset({"m", "distribution", "r", "relative"}),
-    many={"multi-prog": "reads several programs from a file"},
     attached=True,
     single_dash_long=False,
 )

@@ -93,6 +93,12 @@ def realise(
         misfit.add(error.message, error.hint)
     misfit.distribution(words)
     misfit.refuse()
+    if words.rank_of_slot is not None and line.tasks:
+        misfit.add(
+            "this MPI numbers ranks by slot, and --multi-prog says programs by slot",
+            "start one program that acts by its rank",
+        )
+        misfit.refuse()
     if words.rank_of_slot is not None:
         seating = _by_slot(seating, words.rank_of_slot)
     return Realisation(

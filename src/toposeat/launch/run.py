@@ -141,7 +141,9 @@ def run_placed(
             options,
             environment=variables,
             orders_ranks=realised.orders_ranks,
+            folder="" if folder is None else f"{folder}/",
         )
+        _write(command.files, folder)
         variables |= realised.environment
         code = 0 if dry_run else run_child(command.argv, variables, stdout=stdout)
         wall_s = time.perf_counter() - clock
@@ -166,7 +168,7 @@ def run_placed(
         environment=_recorded(variables),
         seats=seats,
         notes=(*realised.notes, *command.notes, *notes),
-        launch_files={file.name: file.text for file in realised.files},
+        launch_files={file.name: file.text for file in (*realised.files, *command.files)},
     )
 
 

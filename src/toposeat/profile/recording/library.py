@@ -85,7 +85,7 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
     if ABI_VARIABLE in env:
         return _abi_from_variable(env[ABI_VARIABLE])
     chosen = {
-        words[0]: _abi_of_program(replace(line, program=words, further=()), env)
+        words[0]: _abi_of_program(replace(line, program=words, further=(), tasks=()), env)
         for words in line.programs
     }
     if len(set(chosen.values())) > 1:

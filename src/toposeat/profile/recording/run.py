@@ -15,12 +15,15 @@ from pathlib import Path
 from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import (
+    TASK_FILE,
     LaunchLine,
     parse_launch_line,
     reorder_words,
     run_child,
     wrap_with_exec,
+    wrapped_tasks,
 )
+from toposeat.model.files import write_atomically
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
@@ -115,7 +118,11 @@ def profile_run(
     line = parse_launch_line(argv)
     library = choose_library(line, env)
     with _record_folder(directory) as folder, gathering(folder, line, env) as gathered:
-        exit_code = run_child(_under_interposer(line, library, recording, gathered), env)
+        words = _exec_words(library, recording, gathered)
+        tasks = wrapped_tasks(line, words)
+        if tasks is not None:
+            write_atomically(folder / TASK_FILE, tasks, overwrite=False)
+        exit_code = run_child(wrap_with_exec(line, words, str(folder / TASK_FILE)), env)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
@@ -133,13 +140,15 @@ def profile_run(
     metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder
-    if line.further:
+    if line.further or line.tasks:
         metadata["programs"] = _programs_in_words(line)
     return replace(traffic, metadata=metadata), exit_code
 
 
 def _programs_in_words(line: LaunchLine) -> str:
     """Every program with its ranks, as far as the line says which they are."""
+    if line.tasks:
+        return " : ".join(f"ranks {each.tasks} {Path(each.program).name}" for each in line.tasks)
     ranges = line.program_ranks
     names = [Path(words[0]).name for words in line.programs]
     if ranges is None:
@@ -182,21 +191,20 @@ def profile_line(
     line = parse_launch_line(argv)
     library = choose_library(line, environment)
     folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
-    return _under_interposer(
-        line, library, recording, Gathering(folder=folder, run="XXXXXXXX", home="XXXXXXXX")
-    )
+    gathered = Gathering(folder=folder, run="XXXXXXXX", home="XXXXXXXX")
+    words = _exec_words(library, recording, gathered)
+    return wrap_with_exec(line, words, str(folder / TASK_FILE))
 
 
-def _under_interposer(
-    line: LaunchLine, library: Path, recording: Recording | None, gathered: Gathering
-) -> list[str]:
-    launcher = str(native_path("bin/toposeat-exec"))
+def _exec_words(library: Path, recording: Recording | None, gathered: Gathering) -> list[str]:
+    """Path of toposeat-exec and its options."""
     recording = recording or Recording()
+    words = [str(native_path("bin/toposeat-exec"))]
     # In front: what the reordering library asks MPI itself is not the application's traffic.
-    options = [*reorder_words(recording.reorder), "--preload", str(library)]
+    words += [*reorder_words(recording.reorder), "--preload", str(library)]
     for name, value in recording.variables(gathered.folder).items():
-        options += ["-E", f"{name}={value}"]
-    return wrap_with_exec(line, [launcher, *options, *gathered.exec_words])
+        words += ["-E", f"{name}={value}"]
+    return [*words, *gathered.exec_words]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
