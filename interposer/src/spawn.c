@@ -103,12 +103,12 @@ struct lines {
 
 static void make_lines(struct lines *made, const abi_handle *infos, uint64_t key) {
   size_t count = made->count > 0 ? (size_t)made->count : 0;
-  char **commands = calloc(count, sizeof *commands);
-  char ***arguments = calloc(count, sizeof *arguments);
+  char **commands = (char **)calloc(count, sizeof *commands);
+  char ***arguments = (char ***)calloc(count, sizeof *arguments);
   made->lines = calloc(count, sizeof *made->lines);
   if (commands == NULL || arguments == NULL || made->lines == NULL) {
-    free(commands);
-    free(arguments);
+    free((void *)commands);
+    free((void *)arguments);
     return;
   }
   for (size_t i = 0; i < count; ++i) {
