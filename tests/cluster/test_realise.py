@@ -25,9 +25,6 @@ NODES = ("tb1", "tb2", "tb3", "tb4")
 SCATTERED = (3, 0, 2, 2, 1, 0, 3, 1, 0, 3, 1, 2, 2, 1, 0, 3)
 PLANE = (0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3)
 CYCLIC = (0, 1, 2, 3) * 4
-# The first job of Open MPI 4.1.4 on a node under srun --mpi=pmix may crash, also without toposeat:
-# its ranks make their folder in /tmp at the same time.
-WITHOUT_SHARED_MEMORY = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
 DEVICES = ((2, 0, 3, 1), (1, 3, 2, 0), (0, 2, 1, 3), (3, 1, 0, 2))  # by node and local rank
 
 
@@ -65,6 +62,17 @@ def program(cluster: Cluster) -> Callable[[MpiToolchain], Path]:
     return compiled
 
 
+@pytest.fixture(scope="module")
+def pmix(cluster: Cluster, program: Callable[[MpiToolchain], Path]) -> MpiToolchain:
+    """Open MPI 4.1.4 under srun, whose first jobs on a node may crash, also without toposeat."""
+    mpi = toolchain("debian-openmpi")
+    line = ["srun", "--mpi=pmix", "-N4", "--ntasks-per-node=4", program(mpi)]
+    for _ in range(6):
+        if cluster.on(LOGIN, line, environment=mpi.env).returncode == 0:
+            return mpi
+    pytest.skip("Open MPI 4.1.4 under srun --mpi=pmix crashes by itself here")
+
+
 def run(
     cluster: Cluster,
     mpi: MpiToolchain,
@@ -82,7 +90,6 @@ def run(
     environment = {
         **mpi.env,
         **emulated,
-        **WITHOUT_SHARED_MEMORY,
         "PATH": mpi.env["PATH"],
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
     }
@@ -126,12 +133,14 @@ def test_over_ssh_every_rank_is_on_its_host_and_device(
 
 @pytest.mark.parametrize("visibility", ["permute", "mask"])
 def test_under_srun_every_rank_is_on_its_host_and_device(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path], visibility: str
+    cluster: Cluster,
+    program: Callable[[MpiToolchain], Path],
+    pmix: MpiToolchain,
+    visibility: str,
 ) -> None:
-    mpi = toolchain("debian-openmpi")
     placement = plan(SCATTERED)
-    line = ["srun", "--mpi=pmix", "-n", "16", program(mpi)]
-    done = run(cluster, mpi, placement, line, options=["--visibility", visibility])
+    line = ["srun", "--mpi=pmix", "-n", "16", program(pmix)]
+    done = run(cluster, pmix, placement, line, options=["--visibility", visibility])
     assert done.returncode == 0, done.stderr
     assert told(done.stdout) == wanted(placement)
 
@@ -151,17 +160,16 @@ def test_inside_a_job_every_rank_is_on_its_host_and_device(
 
 
 def test_a_batch_script_places_as_the_plan_says(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path]
+    cluster: Cluster, program: Callable[[MpiToolchain], Path], pmix: MpiToolchain
 ) -> None:
-    mpi = toolchain("debian-openmpi")
     placement = plan(SCATTERED)
     path, out = cluster.share / "job.place", cluster.share / "batch.out"
     save_placement(placement, path, overwrite=True)
     script = cluster.share / "job.sh"
     script.write_text(
-        f"#!/bin/sh\ncd /tmp\n{toposeat()} run -p {path} -- srun --mpi=pmix {program(mpi)}\n"
+        f"#!/bin/sh\ncd /tmp\n{toposeat()} run -p {path} -- srun --mpi=pmix {program(pmix)}\n"
     )
-    environment = {**mpi.env, **cluster.emulated("polaris-4"), **WITHOUT_SHARED_MEMORY}
+    environment = {**pmix.env, **cluster.emulated("polaris-4")}
     words = ["sbatch", "--wait", "-N4", "--ntasks-per-node=4", "-o", out, script]
     done = cluster.on(LOGIN, words, environment=environment)
     assert done.returncode == 0, out.read_text()
