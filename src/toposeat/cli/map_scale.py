@@ -17,7 +17,7 @@ _PARTS = 1000  # of the progress bar
 
 def map_onto_shape(args: argparse.Namespace) -> int:
     """Map, show, save; the arguments are those of `toposeat map`."""
-    from toposeat import mapping, profile, report  # noqa: PLC0415
+    from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
     from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
     from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
@@ -37,6 +37,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
     if args.output is not None:
         metadata = {
             "topology": shape.text,
+            **pipeline.nominal_ids(shape.node),
             "traffic": args.traffic,
             "objective": result.objective,
             "solver": result.solver,

@@ -75,7 +75,7 @@ class RunCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, verify, record."""
-        from toposeat import launch, report  # noqa: PLC0415
+        from toposeat import launch, pipeline, report  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
         from toposeat.model.result_file import save_run  # noqa: PLC0415
@@ -89,6 +89,7 @@ class RunCommand(Command):
             record = launch.run_reordered(command, reorder, dry_run=args.dry_run)
         else:
             placement = load_placement(path)
+            own = placement if args.other_machine else pipeline.with_own_ids(placement)
             visibility, why = launch.visibility_of(placement, args.visibility)
             if why:
                 tell(why)
@@ -102,6 +103,7 @@ class RunCommand(Command):
                 dry_run=args.dry_run,
                 other_machine=args.other_machine,
                 reorder=reorder,
+                rewritten=None if own is placement else own,
                 tell=tell,
             )
         if args.dry_run:

@@ -69,7 +69,7 @@ def realise(
     if renamed is None:
         misfit.refuse()
         anywhere = _with_hosts(placement, dict.fromkeys(plan.hosts, ANY_HOST))
-        return Realisation(line=line, seating=anywhere, files=_seats_file(anywhere))
+        return Realisation(line=line, seating=anywhere)
     plan = RankHosts(tuple(renamed[host] for host in plan.host_of_rank))
     misfit.counts(plan, allocation, environment)
     seating = _numbered(_with_hosts(placement, renamed))
@@ -79,7 +79,7 @@ def realise(
         if allocation is None and short_name(plan.hosts[0]) != short_name(here):
             misfit.elsewhere(here)
         misfit.refuse()
-        return Realisation(line=line, seating=seating, files=_changed(placement, seating))
+        return Realisation(line=line, seating=seating)
     misfit.orders(plan)
     words = HostWords()
     launch = Launch(line=line, allocation=allocation, environment=environment, folder=folder)
@@ -105,7 +105,7 @@ def realise(
         line=line.changed((*_count(line, words, plan), *words.options), words.replaces),
         seating=seating,
         orders_ranks=bool(words.options),
-        files=(*words.files, *_changed(placement, seating)),
+        files=words.files,
         environment=words.environment,
         notes=words.notes,
         rank_of_slot=words.rank_of_slot,
@@ -134,9 +134,7 @@ def _on_any_host(
     if line.kind is LauncherKind.SRUN and allocation is not None and len(allocation.hosts) > 1:
         added = ("-N", "1") if not line.has({"N", "nodes"}) else ()
     seating = _numbered(placement)
-    return Realisation(
-        line=line.changed(added), seating=seating, files=_changed(placement, seating)
-    )
+    return Realisation(line=line.changed(added), seating=seating)
 
 
 def _renamed(
@@ -182,12 +180,9 @@ def _by_slot(placement: Placement, rank_of_slot: Sequence[int]) -> Placement:
     return replace(placement, seats=tuple(seats))
 
 
-def _changed(placement: Placement, seating: Placement) -> tuple[LaunchFile, ...]:
-    return () if seating is placement else _seats_file(seating)
-
-
-def _seats_file(seating: Placement) -> tuple[LaunchFile, ...]:
-    return (LaunchFile(name=SEATS_NAME, text=format_placement(seating)),)
+def seats_file(seating: Placement) -> LaunchFile:
+    """The placement that toposeat-exec reads, where it is not the user's own."""
+    return LaunchFile(name=SEATS_NAME, text=format_placement(seating))
 
 
 def _count(line: LaunchLine, words: HostWords, plan: RankHosts) -> tuple[str, ...]:

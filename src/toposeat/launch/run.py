@@ -22,7 +22,7 @@ from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.rank_report import ReportFolder, left_out, read_reports
-from toposeat.launch.realise import SEATS_NAME, Realisation, realise
+from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
 from toposeat.launch.refusal import ranks_in_words, refusal_error, refusal_lines
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import write_atomically
@@ -60,6 +60,7 @@ def run_placed(
     reorder: str = "",
     environment: Mapping[str, str] | None = None,
     stdout: IO[bytes] | None = None,
+    rewritten: Placement | None = None,
     tell: Callable[..., None] | None = None,
 ) -> RunRecord:
     """Start `argv` with every rank seated by `placement` and wait for it.
@@ -80,6 +81,7 @@ def run_placed(
         reorder: how MPI reorders ranks (`reordering`), empty for not at all.
         environment: of the job; this process's own by default.
         stdout: where the job's standard output goes; this process's own by default.
+        rewritten: the placement with the ids of this machine, where the file has others.
         tell: called with the lines that say why a job is refused, before its launcher has its say.
 
     Returns:
@@ -113,12 +115,15 @@ def run_placed(
             folder = stack.enter_context(job_folder("run", parent=shared))
         realised = realise(
             line,
-            placement,
+            rewritten or placement,
             variables,
             folder="" if folder is None else f"{folder}/",
             other_machine=other_machine,
         )
-        seats_path = _write(realised.files, folder) or Path(placement_path)
+        files = realised.files
+        if realised.seating is not placement:
+            files = (*files, seats_file(realised.seating))
+        seats_path = _write(files, folder) or Path(placement_path)
         remote = _is_remote(line, realised.seating)
         if folder is not None and remote and line.kind is not LauncherKind.TORCHRUN:
             home = _home(folder, realised, seats_path, strict=strict, tell=tell)
@@ -168,7 +173,7 @@ def run_placed(
         environment=_recorded(variables),
         seats=seats,
         notes=(*realised.notes, *command.notes, *notes),
-        launch_files={file.name: file.text for file in (*realised.files, *command.files)},
+        launch_files={file.name: file.text for file in (*files, *command.files)},
     )
 
 

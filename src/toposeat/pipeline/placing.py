@@ -12,6 +12,7 @@ from toposeat.model.nic_roles import nics_left_out
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.pipeline.own_ids import nominal_ids
 
 if TYPE_CHECKING:
     from toposeat.model.placement import Placement
@@ -52,6 +53,7 @@ def placement_of(
     """
     metadata = {
         "topology": machine.name,
+        **nominal_ids(machine),
         "traffic": traffic_name or traffic.origin,
         "objective": result.objective,
         "solver": result.solver,
