@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import secrets
+import shutil
 import socket
 import struct
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from toposeat.installed import native_path
 from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.bundle import unpack_bundles
 
+_SECONDS = 20.0  # after which a test has failed, whoever it waits for
 Extents = list[tuple[int, bytes]]
 
 
@@ -66,26 +69,33 @@ def test_what_a_bundle_may_not_do(tmp_path: Path, content: bytes, cause: str) ->
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
 
 
-def test_a_home_that_is_busy_greets_late(tmp_path: Path) -> None:
-    """Whoever took a connection and did not greet in time is asked again, with more patience."""
+@pytest.fixture
+def left() -> Iterator[Path]:
+    """A folder of this node in which a rank of another run has left something."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    run = secrets.token_hex(8)
-    left = MEMORY_FOLDER / f"toposeat-records-{boot}-{run}"
-    left.mkdir(mode=0o700)
-    (left / "rank-0-1.host").write_text("n1")
+    folder = MEMORY_FOLDER / f"toposeat-records-{boot}-{secrets.token_hex(8)}"
+    folder.mkdir(mode=0o700)
+    (folder / "rank-0-1.host").write_text("n1")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_home_that_is_busy_greets_late(left: Path, tmp_path: Path) -> None:
+    """Whoever took a connection and did not greet in time is asked again, with more patience."""
     with socket.create_server(("127.0.0.1", 0)) as busy:
-        words = f"{run}:{busy.getsockname()[1]}:token:127.0.0.1"
+        busy.settimeout(_SECONDS)
+        words = f"{left.name.rpartition('-')[2]}:{busy.getsockname()[1]}:token:127.0.0.1"
         line = [native_path("bin/toposeat-exec"), "--collect", words]
         with subprocess.Popen(line) as collecting:
             silent, _ = busy.accept()
             greeting, _ = busy.accept()
-            hello = greeting.recv(16 + len("token"), socket.MSG_WAITALL)
-            assert hello.endswith(b"token")
+            greeting.settimeout(_SECONDS)
+            assert _exactly(greeting, 16 + len("token")).endswith(b"token")
             greeting.sendall(struct.pack(">IIQ", 2, 1, 0))
             kind, name_length, length = struct.unpack(">IIQ", _exactly(greeting, 16))
             bundle = _exactly(greeting, length)[name_length:]
             greeting.sendall(struct.pack(">IIQ", 10, 1, 0))
-            assert collecting.wait(30) == 0
+            assert collecting.wait(_SECONDS) == 0
         silent.close()
         greeting.close()
     assert kind == 9
@@ -96,7 +106,12 @@ def test_a_home_that_is_busy_greets_late(tmp_path: Path) -> None:
 
 
 def _exactly(peer: socket.socket, length: int) -> bytes:
-    return peer.recv(length, socket.MSG_WAITALL)
+    data = b""
+    while len(data) < length:
+        part = peer.recv(length - len(data))
+        assert part, "the connection was closed"
+        data += part
+    return data
 
 
 def test_damaged_bundles_are_read_or_refused(tmp_path: Path) -> None:
