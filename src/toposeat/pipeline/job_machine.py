@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toposeat import launch, mapping, topology
-from toposeat.errors import InputError, UsageError
+from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
@@ -55,8 +55,10 @@ def machine_of_job(
     allocation = launch.allocation_of(line, environment)
     is_network = source.topology is not None and topology.is_network(source.topology)
     is_plain = not is_network and source.node is None and source.hosts is None
-    if is_plain and (source.topology is not None or _stays_here(line, allocation)):
-        return _one(topology.read_topology(source.topology or "this"))
+    if is_plain and source.topology is not None:
+        return _one(topology.read_topology(source.topology))
+    if is_plain and _is_here(line, allocation):
+        return _one(_this(line))
     if source.topology is not None and not is_network:
         raise UsageError("--node and --hosts need a network", hint="name the network with -t")
     named = _named_hosts(source, allocation, environment)
@@ -89,8 +91,28 @@ def _one(machine: Topology) -> JobMachine:
     return JobMachine(topology=machine, words=(words,))
 
 
-def _stays_here(line: LaunchLine, allocation: launch.Allocation | None) -> bool:
-    """Whether the job runs on this node, as far as its line and environment say."""
+def _this(line: LaunchLine) -> Topology:
+    try:
+        return topology.read_topology("this")
+    except UnavailableError as error:
+        if line.kind is not LauncherKind.SRUN:
+            raise
+        raise UnavailableError(
+            error.message,
+            hint="to ask the nodes of the job, say on how many it runs: srun -N NODES",
+        ) from error
+
+
+def runs_here(line: LaunchLine, environment: Mapping[str, str]) -> bool:
+    """Whether the job runs on this node, as far as its line and environment say.
+
+    Raises:
+        InputError: a host list or host file that cannot be read.
+    """
+    return _is_here(line, launch.allocation_of(line, environment))
+
+
+def _is_here(line: LaunchLine, allocation: launch.Allocation | None) -> bool:
     if allocation is None:
         return line.kind is not LauncherKind.SRUN or not line.has({"N", "nodes"})
     return [short_name(each) for each in allocation.hosts] == [short_name(socket.gethostname())]

@@ -22,7 +22,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
-from toposeat.pipeline.job_machine import MachineSource, machine_of_job
+from toposeat.pipeline.job_machine import MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
 from toposeat.topology.topology_file import save_topology
@@ -168,6 +168,7 @@ def _check_cache(folder: Path) -> None:
 def _tuned_folder(command: Sequence[str]) -> Path:
     """One folder per machine, program with arguments, and rank count.
 
+    A job that runs elsewhere has one wherever it is started: on a login node, in its allocation.
     The launcher's own options stay out of the key: `mpirun --bind-to none -n 8 ./app` is the same
     job as `mpirun -n 8 ./app`. Programs and scripts in the line count with their place and time of
     modification, so that a rebuilt application is profiled again, and two `python app.py` in two
@@ -177,7 +178,7 @@ def _tuned_folder(command: Sequence[str]) -> Path:
     words = [(word, not at) for program in line.programs for at, word in enumerate(program)]
     files = [_program_file(word, first=first) for word, first in words]
     key = {
-        "host": os.uname().nodename,
+        "host": os.uname().nodename if runs_here(line, os.environ) else "of the job",
         "ranks": line.ranks or [os.environ.get(name) for name in _RANK_VARIABLES],
         "program": [
             str(path) if path else word for path, (word, _) in zip(files, words, strict=True)

@@ -9,7 +9,7 @@ import pytest
 
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.model.network import Network, NetworkKind
-from toposeat.topology import hosts_of, is_network, read_network
+from toposeat.topology import hosts_of, is_network, network_of_hosts, read_network
 
 
 def read(tmp_path: Path, text: str, name: str = "topology.conf", options: str = "") -> Network:
@@ -269,3 +269,32 @@ def test_what_is_a_network(tmp_path: Path) -> None:
     assert not is_network(str(other))
     with pytest.raises(InputError, match="no network that is known"):
         read_network(f"ib:{other}")
+
+
+def test_the_network_of_a_job_that_nobody_describes_is_one_switch() -> None:
+    network = network_of_hosts(None, ["n2", "n1"], in_slurm=False, environment={})
+    assert network.host_names == ("n2", "n1")
+    assert len(network.switches) == 1
+    assert network.report == ("assumed: one switch joins all hosts (no source is named with -t)",)
+
+
+def test_the_network_of_the_hosts_that_slurm_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(
+        "#!/bin/sh\necho SwitchName=a Nodes=n[1-2]\necho SwitchName=b Nodes=n[3-4]\n"
+        "echo SwitchName=top Switches=a,b\n"
+    )
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert is_network("slurm-job,bandwidth=25:50")
+    network = network_of_hosts(
+        "slurm-job,bandwidth=25:50", ["n3", "n1"], in_slurm=False, environment={}
+    )
+    assert network.host_names == ("n3", "n1")
+    assert network.rates.bandwidths_bytes_per_s == (25e9, 50e9)
+    unknown = network_of_hosts(None, ["m1", "m2"], in_slurm=True, environment={})
+    assert "scontrol shows no switch above m1" in unknown.report[0]
+    with pytest.raises(InputError, match="shows no switch above m1"):
+        network_of_hosts("slurm-job", ["m1"], in_slurm=True, environment={})

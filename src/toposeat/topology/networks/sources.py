@@ -35,7 +35,7 @@ def is_network(source: str) -> bool:
     """
     text = source.strip()
     prefix, rest = _prefix_of(text)
-    if text == JOB or prefix is not None:
+    if prefix is not None or _options_of(rest)[0] == JOB:
         return True
     path = Path(_options_of(rest)[0])
     # A pipe can be read once only, and then by whoever reads the machine.
