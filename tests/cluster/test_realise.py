@@ -62,15 +62,28 @@ def program(cluster: Cluster) -> Callable[[MpiToolchain], Path]:
     return compiled
 
 
+_SEGMENTATION_FAULT = 139
+
+
 @pytest.fixture(scope="module")
-def pmix(cluster: Cluster, program: Callable[[MpiToolchain], Path]) -> MpiToolchain:
-    """Open MPI 4.1.4 under srun, whose first jobs on a node may crash, also without toposeat."""
-    mpi = toolchain("debian-openmpi")
-    line = ["srun", "--mpi=pmix", "-N4", "--ntasks-per-node=4", program(mpi)]
-    for _ in range(6):
-        if cluster.on(LOGIN, line, environment=mpi.env).returncode == 0:
-            return mpi
-    pytest.skip("Open MPI 4.1.4 under srun --mpi=pmix crashes by itself here")
+def pmix() -> MpiToolchain:
+    """Open MPI 4.1.4 under srun."""
+    return toolchain("debian-openmpi")
+
+
+def until_no_crash(
+    start: Callable[[], subprocess.CompletedProcess[str]],
+) -> subprocess.CompletedProcess[str]:
+    """Again where MPI_Init of Open MPI 4.1.4 crashed under srun --mpi=pmix: one job in eight does.
+
+    Measured without toposeat. A rank in the wrong place does not end by this signal.
+    """
+    done = start()
+    for _ in range(4):
+        if done.returncode != _SEGMENTATION_FAULT:
+            break
+        done = start()
+    return done
 
 
 def run(
@@ -140,7 +153,8 @@ def test_under_srun_every_rank_is_on_its_host_and_device(
 ) -> None:
     placement = plan(SCATTERED)
     line = ["srun", "--mpi=pmix", "-n", "16", program(pmix)]
-    done = run(cluster, pmix, placement, line, options=["--visibility", visibility])
+    options = ["--visibility", visibility]
+    done = until_no_crash(lambda: run(cluster, pmix, placement, line, options=options))
     assert done.returncode == 0, done.stderr
     assert told(done.stdout) == wanted(placement)
 
@@ -171,7 +185,7 @@ def test_a_batch_script_places_as_the_plan_says(
     )
     environment = {**pmix.env, **cluster.emulated("polaris-4")}
     words = ["sbatch", "--wait", "-N4", "--ntasks-per-node=4", "-o", out, script]
-    done = cluster.on(LOGIN, words, environment=environment)
+    done = until_no_crash(lambda: cluster.on(LOGIN, words, environment=environment))
     assert done.returncode == 0, out.read_text()
     assert told(out.read_text()) == wanted(placement)
 
