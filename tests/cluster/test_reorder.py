@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,14 @@ import pytest
 from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from toposeat.model.result_file import parse_run
+from toposeat.model.run_record import Verdict
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "exchange.c"
 RANKS_PER_NODE = 4
 BYTES = 256 * 1024
 TIMES = 32  # at least 100 MiB between nodes
+_EMULATION = ("TOPOSEAT_EMULATED_MACHINE", "TOPOSEAT_EMULATOR_QUIET", "LD_LIBRARY_PATH")
 
 pytestmark = pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 
@@ -44,12 +47,13 @@ class Outcome:
         )
 
 
-def _launch(cluster: Cluster, mpi: MpiToolchain) -> list[str | Path]:
+def _launch(cluster: Cluster, mpi: MpiToolchain, *, emulated: bool) -> list[str | Path]:
     ranks = RANKS_PER_NODE * len(cluster.nodes)
     if mpi.family == "openmpi":
         hosts = ",".join(f"{node}:{RANKS_PER_NODE}" for node in cluster.nodes)
         by_node = f"ppr:{RANKS_PER_NODE}:node:oversubscribe"
-        return [mpi.mpirun, "-n", str(ranks), "--host", hosts, "--map-by", by_node]
+        carried = [word for name in _EMULATION if emulated for word in ("-x", name)]
+        return [mpi.mpirun, "-n", str(ranks), "--host", hosts, "--map-by", by_node, *carried]
     hosts = ",".join(cluster.nodes)
     return [mpi.mpirun, "-n", str(ranks), "-hosts", hosts, "-ppn", str(RANKS_PER_NODE)]
 
@@ -61,12 +65,16 @@ def _start(
     *,
     reorder: bool,
     times: int = 0,
+    placement: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Outcome:
     program = compile_c(mpi, PROGRAM, cluster.share)
-    words = [*_launch(cluster, mpi), program, str(BYTES), str(times), *topology]
+    launch = _launch(cluster, mpi, emulated=environment is not None)
+    words = [*launch, program, str(BYTES), str(times), *topology]
     if reorder:
-        words = [toposeat(), "run", "--reorder", "--", *words]
-    done = cluster.on(LOGIN, words, environment=mpi.env)
+        placed = ["-p", placement, "-f", "-o", cluster.share / "run.json"] if placement else []
+        words = [toposeat(), "run", "--reorder", *placed, "--", *words]
+    done = cluster.on(LOGIN, words, environment=environment or mpi.env)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert len(rows) == RANKS_PER_NODE * len(cluster.nodes), done.stdout
@@ -79,30 +87,71 @@ def _start(
     )
 
 
-def _check_bytes(
-    cluster: Cluster, mpi: MpiToolchain, topology: Sequence[str], *, reorder: bool
-) -> Outcome:
-    """What the ports of the nodes carried, an empty run subtracted, is what the places predict."""
+def _plain_and_reordered(
+    cluster: Cluster, mpi: MpiToolchain, topology: Sequence[str]
+) -> tuple[Outcome, Outcome]:
+    """A run without reordering and without messages, and one with both.
+
+    What the ports of the nodes carried in the second, less the first, is what the places predict.
+    """
+    outcomes = []
     carried = []
-    for times in (0, TIMES):
+    for reorder, times in ((False, 0), (True, TIMES)):
         before = sum(cluster.bytes_sent().values())
-        outcome = _start(cluster, mpi, topology, reorder=reorder, times=times)
+        outcomes.append(_start(cluster, mpi, topology, reorder=reorder, times=times))
         carried.append(sum(cluster.bytes_sent().values()) - before)
-    predicted = outcome.between_nodes * BYTES * TIMES
+    plain, reordered = outcomes
+    predicted = reordered.between_nodes * BYTES * TIMES
     assert predicted >= 100 * 2**20
     assert carried[1] - carried[0] == pytest.approx(predicted, rel=0.03)
-    return outcome
+    return plain, reordered
 
 
 def test_a_4x4_grid_is_tiled(cluster: Cluster, mpi: MpiToolchain) -> None:
-    grid = ["grid", "4", "4"]
-    plain = _check_bytes(cluster, mpi, grid, reorder=False)
+    plain, tiled = _plain_and_reordered(cluster, mpi, ["grid", "4", "4"])
     assert (plain.between_nodes, plain.links) == (24, 48)
     assert plain.new_rank == list(range(16))
-    tiled = _check_bytes(cluster, mpi, grid, reorder=True)
     assert (tiled.between_nodes, tiled.links) == (16, 48)
     assert tiled.new_rank == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]
     assert "16 of 48 neighbour links between nodes, 24 in the order of old ranks" in tiled.said
+
+
+def _placement(cluster: Cluster, pci: Sequence[str]) -> Path:
+    """Ranks in blocks, the devices of each node in reverse."""
+    listed = ",".join(f"{i}={each}=-" for i, each in enumerate(pci))
+    lines = ["# toposeat/placement/1", "# vendor: nvidia"]
+    lines += [f"# devices {node}: {listed}" for node in cluster.nodes]
+    lines.append("rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic")
+    for rank in range(RANKS_PER_NODE * len(cluster.nodes)):
+        local = rank % RANKS_PER_NODE
+        device = RANKS_PER_NODE - 1 - local
+        cells = (rank, cluster.nodes[rank // RANKS_PER_NODE], local, pci[device], "-", device)
+        lines.append("\t".join([*map(str, cells), "-", "-", "-"]))
+    path = cluster.share / "reversed.place"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_placed_job_is_tiled_in_its_seats(cluster: Cluster, mpi: MpiToolchain) -> None:
+    emulated = cluster.emulated("polaris-4")
+    machine = cluster.on(LOGIN, ["cat", emulated["TOPOSEAT_EMULATED_MACHINE"]]).stdout
+    pci = re.findall(r"^device \d+ (\S+)", machine, flags=re.MULTILINE)
+    libraries = f"{mpi.env.get('LD_LIBRARY_PATH', '')}:{emulated['LD_LIBRARY_PATH']}"
+    both = {**emulated, **mpi.env, "LD_LIBRARY_PATH": libraries}
+    tiled = _start(
+        cluster,
+        mpi,
+        ["grid", "4", "4"],
+        reorder=True,
+        placement=_placement(cluster, pci),
+        environment=both,
+    )
+    assert tiled.new_rank == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]
+    record = cluster.share / "run.json"
+    seats = parse_run(record.read_text(), record).seats
+    assert [seat.host for seat in seats] == [node for node in cluster.nodes for _ in range(4)]
+    assert {seat.visible_devices for seat in seats} == {"3,2,1,0"}
+    assert Verdict.MISMATCH not in {seat.verdict for seat in seats}
 
 
 def test_a_4x2x2_grid_stays(cluster: Cluster, mpi: MpiToolchain) -> None:
@@ -112,9 +161,7 @@ def test_a_4x2x2_grid_stays(cluster: Cluster, mpi: MpiToolchain) -> None:
 
 
 def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster: Cluster, mpi: MpiToolchain) -> None:
-    graph = ["graph", "3", "11"]
-    plain = _start(cluster, mpi, graph, reorder=False)
-    gained = _check_bytes(cluster, mpi, graph, reorder=True)
+    plain, gained = _plain_and_reordered(cluster, mpi, ["graph", "3", "11"])
     assert gained.targets == plain.targets  # of each role, wherever it is
     said = re.search(r"(\d+) of (\d+) edges between nodes, (\d+) in the order", gained.said)
     assert said is not None, gained.said

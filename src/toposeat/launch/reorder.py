@@ -81,5 +81,4 @@ def run_reordered(
         started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         wall_s=time.perf_counter() - clock,
         exit_code=code,
-        notes=("no placement: ranks are where the launcher put them",),
     )

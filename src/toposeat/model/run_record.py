@@ -38,7 +38,7 @@ class RunRecord:
 
     command: tuple[str, ...]
     launched: tuple[str, ...]  # the exact line that was started
-    placement: str  # path of the placement file
+    placement: str  # path of the placement file; empty where the launcher alone placed ranks
     visibility: str
     host: str
     started_at: str  # ISO 8601, UTC

@@ -39,6 +39,8 @@ def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
 
 def _verdict(record: RunRecord) -> str:
     """`16 ranks as planned on 4 nodes`."""
+    if not record.placement:
+        return "No placement: ranks are where the launcher put them"
     if not record.seats:
         return "No rank was asked what it got"
     counts = Counter(seat.verdict for seat in record.seats)
@@ -60,7 +62,7 @@ def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
     parts: list[RenderableType] = [
         labelled("Run", clean(shlex.join(record.command))),
-        *([_placed_by(record)] if record.placement else []),
+        labelled("Placed by", _placed_by(record)),
         labelled("Where", f"{clean(record.host)}, {clean(record.started_at)}"),
         labelled(
             "Measured",
@@ -74,9 +76,10 @@ def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     return lay_out(parts, style)
 
 
-def _placed_by(record: RunRecord) -> RenderableType:
-    text = f"{clean(record.placement)}, visibility {clean(record.visibility)}"
-    return labelled("Placed by", text)
+def _placed_by(record: RunRecord) -> str:
+    if not record.placement:
+        return "the launcher"
+    return f"{clean(record.placement)}, visibility {clean(record.visibility)}"
 
 
 def verification_words(record: RunRecord) -> str:
