@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from toposeat import mapping, profile, topology
+from toposeat import mapping, pipeline, profile, topology
 from toposeat.errors import InputError
 from toposeat.model.network import Network
 from toposeat.model.topology import PathClass, Topology
+from toposeat.report.words import range_words
 from toposeat.topology.topology_file import parse_topology, topology_text
 from toposeat.topology.visible import without_devices
 
@@ -96,6 +97,19 @@ def test_rates_that_nobody_states_are_premises(network: MakeNetwork) -> None:
     assert not told & {"uplinks of a switch", "rate of a network port"}
 
 
+def test_what_settles_a_doubt_is_said(network: MakeNetwork) -> None:
+    traffic = profile.read_traffic("stencil2d:4x4")
+    machine = mapping.join_hosts(network("bandwidth=25"), [node()] * 4)
+    premises = pipeline.map_traffic(machine, traffic).premises
+    said = range_words(premises)
+    assert said is not None
+    assert "uplinks of a switch" in said
+    assert "-t NETWORK,bandwidth=PORT:UPLINK" in said
+    told = mapping.join_hosts(network("bandwidth=25:25"), [node()] * 4)
+    said = range_words(pipeline.map_traffic(told, traffic).premises) or ""
+    assert "bandwidth=" not in said
+
+
 def test_it_survives_its_file(network: MakeNetwork) -> None:
     machine = mapping.join_hosts(network(), [node(4), node(2), node(4), node(3)])
     again = parse_topology(topology_text(machine), "machine.json")
@@ -117,4 +131,4 @@ def test_too_many_devices_are_refused(network: MakeNetwork) -> None:
     hosts = tuple(f"n{i}" for i in range(66))
     with pytest.raises(InputError, match="264 devices are too many") as refused:
         mapping.join_hosts(network(hosts=hosts), [node()] * 66)
-    assert "map -t" in str(refused.value.hint)
+    assert "toposeat map app.prof -t NETWORK --node SRC" in str(refused.value.hint)

@@ -20,7 +20,7 @@ from toposeat.mapping.cluster import (
     ways_out,
 )
 from toposeat.model.hostlist import compress_hostlist
-from toposeat.model.network import Network, NetworkLink
+from toposeat.model.network import PORT_PREMISE, UPLINK_PREMISE, Network, NetworkLink
 from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import (
@@ -40,7 +40,7 @@ _MOST_NAME = 60
 _GB = 1e9
 
 _PORT = Premise(
-    what="rate of a network port",
+    what=PORT_PREMISE,
     low=12.5,
     nominal=PORT_BYTES_PER_S / _GB,
     high=50.0,
@@ -48,7 +48,7 @@ _PORT = Premise(
     source="adapters of 100 Gb/s carry 12.5, those of 400 Gb/s carry 50.",
 )
 _UPLINKS = Premise(
-    what="uplinks of a switch",
+    what=UPLINK_PREMISE,
     low=0.25,
     nominal=1.0,
     high=1.0,
@@ -74,8 +74,8 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
     if devices > MOST_DEVICES:
         raise InputError(
             f"{devices} devices are too many to list pair by pair (at most {MOST_DEVICES})",
-            hint="name fewer hosts with --hosts; a large machine of equal hosts: toposeat map -t"
-            " NETWORK --node SRC",
+            hint="name fewer hosts with --hosts; equal hosts as a large machine: toposeat profile"
+            " -o app.prof -- LAUNCH, then toposeat map app.prof -t NETWORK --node SRC -o app.place",
         )
     named = zip(network.host_names, nodes, strict=True)
     hosts = [_in_host(node, name) for name, node in named]

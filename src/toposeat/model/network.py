@@ -14,6 +14,8 @@ from enum import StrEnum
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
 
+PORT_PREMISE = "rate of a network port"
+UPLINK_PREMISE = "uplinks of a switch"
 MAX_HOSTS = 1 << 17
 MAX_SWITCHES = 1 << 17
 _BANDWIDTH_RANGE = (1e-3, 1e30)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat.model.network import PORT_PREMISE, UPLINK_PREMISE
 from toposeat.model.placement import Placement
 from toposeat.model.premise import Premise, Premises
 from toposeat.model.quantity import Quantity, Source
@@ -349,7 +350,18 @@ def range_words(premises: Premises | None) -> str | None:
     if premises.gain_range == (0.0, 0.0):
         saves = "another order may gain or lose"
     depends = f", depending on {'; '.join(what)}" if what else ""
-    return f"{saves}{depends}. `toposeat measure` settles it."
+    return f"{saves}{depends}. {_settling(premises)}"
+
+
+def _settling(premises: Premises) -> str:
+    """What a user can do about a doubt."""
+    of_network = [each.what in (PORT_PREMISE, UPLINK_PREMISE) for each in premises.deciding]
+    rates = "the network's rates in GB/s: -t NETWORK,bandwidth=PORT:UPLINK"
+    if not any(of_network):
+        return "`toposeat measure` settles it."
+    if all(of_network) and not premises.untold_pairs:
+        return f"State {rates}."
+    return f"`toposeat measure` settles it, and {rates}."
 
 
 def gain_range_words(premises: Premises) -> str:
