@@ -50,7 +50,8 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
                                       .must_exist = plan->meeting != NULL && !is_emulated()};
   const struct tps_seat **locals = tps_seating_locals(&plan->placement, plan->seat, plan->meeting);
   visibility.locals = locals;
-  visibility.local_count = locals == NULL ? 0 : plan->meeting->neighbour_count;
+  visibility.local_count =
+      locals == NULL || plan->meeting == NULL ? 0 : plan->meeting->neighbour_count;
   tps_visibility_plan(&visibility);
   free((void *)locals);
   plan->mode = visibility.mode;
@@ -86,7 +87,7 @@ static long count_here(const struct tps_text *text, const void *context) {
     return -1;
   long count = 0;
   for (size_t i = 0; i < placement.seat_count; i++)
-    count += tps_identity_is_host(identity, placement.seats[i].host);
+    count += tps_seating_is_here(&placement, identity, placement.seats[i].host);
   tps_placement_free(&placement);
   return count;
 }

@@ -9,6 +9,18 @@
 
 enum { RENDEZVOUS_MS = 10000 };
 
+bool tps_seating_is_here(const struct tps_placement *placement, const struct tps_identity *identity,
+                         const char *host) {
+  struct tps_identity own = *identity;
+  own.node = NULL;
+  if (tps_identity_is_host(&own, host) || !tps_identity_is_host(identity, host))
+    return tps_identity_is_host(&own, host);
+  for (size_t i = 0; i < placement->seat_count; i++)
+    if (tps_identity_is_host(&own, placement->seats[i].host))
+      return false;
+  return true;
+}
+
 /* The rank of a job whose launcher tells only local ranks: that of the seat with this local rank on
    this node, if the placement has just one such. */
 static void complete_rank(const struct tps_placement *placement, struct tps_identity *identity) {
@@ -16,7 +28,7 @@ static void complete_rank(const struct tps_placement *placement, struct tps_iden
   for (size_t i = 0; i < placement->seat_count; i++) {
     const struct tps_seat *seat = &placement->seats[i];
     if ((long)seat->local_rank != identity->local_rank ||
-        !tps_identity_is_host(identity, seat->host))
+        !tps_seating_is_here(placement, identity, seat->host))
       continue;
     if (found >= 0)
       return;
@@ -141,7 +153,7 @@ const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
   if (!check_job(placement, identity, messages))
     return NULL;
   const struct tps_seat *seat = &placement->seats[identity->rank];
-  if (!tps_identity_is_host(identity, seat->host)) {
+  if (!tps_seating_is_here(placement, identity, seat->host)) {
     tps_refuse(messages, "; started without placement (map ranks to nodes as the placement does)",
                "runs on host %s and is placed on host %s", identity->host, seat->host);
     return NULL;

@@ -16,6 +16,11 @@ const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
                                         const struct tps_meeting *meeting,
                                         struct tps_messages *messages);
 
+/* Whether this node is the placement's `host`: by its own name where the placement has that for any
+   rank, else by what the launcher calls it, which may be the name of another node. */
+bool tps_seating_is_here(const struct tps_placement *placement, const struct tps_identity *identity,
+                         const char *host);
+
 /* Whose device each local rank of the node of `seat` is to have, as the launcher numbers local
    ranks; NULL where the placement tells that, or where it cannot be known. The caller frees it;
    there are `meeting->neighbour_count`. */

@@ -58,6 +58,13 @@ def test_the_launchers_name_of_the_node_counts(launcher: Exec) -> None:
     assert LIST not in launcher.variables(text, env={"SLURMD_NODENAME": "n7"}).variables
 
 
+def test_the_nodes_own_name_decides_where_the_launcher_calls_it_by_anothers(launcher: Exec) -> None:
+    # Hydra's proxies that srun starts take their names from the host file, in another order.
+    done = launcher.variables(TWO_HOSTS, env={**hydra(0, 3, 0), "PMI_HOSTNAME": "elsewhere"})
+    assert LIST not in done.variables
+    assert "is placed on host elsewhere" in done.warnings[0]
+
+
 @pytest.mark.parametrize("size", ["1", "3", "16"])
 def test_a_job_of_another_size_runs_unplaced(launcher: Exec, size: str) -> None:
     text = placement_text([seat_line(0, 2), seat_line(1, 0)])
