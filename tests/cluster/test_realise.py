@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, Cluster, toposeat, until_no_crash
 from tests.support.interposed import compile_c
 from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat import topology
@@ -62,28 +62,10 @@ def program(cluster: Cluster) -> Callable[[MpiToolchain], Path]:
     return compiled
 
 
-_SEGMENTATION_FAULT = 139
-
-
 @pytest.fixture(scope="module")
 def pmix() -> MpiToolchain:
     """Open MPI 4.1.4 under srun."""
     return toolchain("debian-openmpi")
-
-
-def until_no_crash(
-    start: Callable[[], subprocess.CompletedProcess[str]],
-) -> subprocess.CompletedProcess[str]:
-    """Again where MPI_Init of Open MPI 4.1.4 crashed under srun --mpi=pmix: one job in eight does.
-
-    Measured without toposeat. A rank in the wrong place does not end by this signal.
-    """
-    done = start()
-    for _ in range(4):
-        if done.returncode != _SEGMENTATION_FAULT:
-            break
-        done = start()
-    return done
 
 
 def run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
 from tests.support.interposed import PROGRAMS, compile_c, compile_text
 from tests.support.mpi import MpiToolchain
 from toposeat.model.traffic import Traffic
@@ -86,7 +86,8 @@ def profile(
     path = cluster.share / "app.prof"
     path.unlink(missing_ok=True)
     words = [toposeat(), "profile", *options, "-o", path, "--", *line]
-    done = cluster.on(node, words, environment=mpi.env, cwd=OWN)
+    environment = {**mpi.env, **UNSHARED}
+    done = until_no_crash(lambda: cluster.on(node, words, environment=environment, cwd=OWN))
     return Profiled(done.returncode, done.stderr, path)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
 from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain
 from toposeat.model.placement import Placement
@@ -71,7 +71,7 @@ class Job:
     def toposeat(self, verb: str, *options: str) -> tuple[int, str, str]:
         """Exit code, result and remarks."""
         words = [*self.inside, toposeat(), verb, *options, "--", *self.line]
-        done = self.cluster.on(LOGIN, words, environment=self.environment)
+        done = until_no_crash(lambda: self.cluster.on(LOGIN, words, environment=self.environment))
         return done.returncode, done.stdout, done.stderr
 
     def tune(self) -> tuple[dict[str, Any], str]:
@@ -106,6 +106,7 @@ def environment(cluster: Cluster, mpi: MpiToolchain) -> Iterator[dict[str, str]]
     libraries = (emulated["LD_LIBRARY_PATH"], mpi.env.get("LD_LIBRARY_PATH"))
     yield {
         **mpi.env,
+        **UNSHARED,
         **{name: value for name, value in emulated.items() if name not in os.environ},
         "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
         "TOPOSEAT_CACHE_DIR": str(cache),

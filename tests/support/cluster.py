@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,10 @@ from toposeat.installed import native_path
 
 VARIABLE = "TOPOSEAT_TEST_CLUSTER"
 LOGIN = "tb0"
+# Under `srun --mpi=pmix` of Slurm 22.05, MPI_Init of Open MPI 5.0.11 crashes in one job of two to
+# ten, without toposeat too; less often so.
+UNSHARED = {"OMPI_MCA_btl": "self,tcp"}
+_SEGMENTATION_FAULT = 139
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 120.0  # no command of a test takes so long
 
@@ -113,6 +117,21 @@ class Cluster:
     def _environment(self, environment: Mapping[str, str] | None) -> dict[str, str]:
         base = os.environ if environment is None else environment
         return {**base, "BED": str(self.share), "BED_SHARE": str(self.share)}
+
+
+def until_no_crash(
+    start: Callable[[], subprocess.CompletedProcess[str]],
+) -> subprocess.CompletedProcess[str]:
+    """Again where MPI_Init of Open MPI crashed under srun --mpi=pmix, as one job in eight does.
+
+    Measured without toposeat. A rank in the wrong place does not end so.
+    """
+    done = start()
+    for _ in range(5):
+        if done.returncode != _SEGMENTATION_FAULT and "ompi_mpi_init" not in done.stderr:
+            break
+        done = start()
+    return done
 
 
 def toposeat() -> str:
