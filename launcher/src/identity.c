@@ -212,6 +212,28 @@ static bool same_host(const char *first, const char *second) {
   return short_first == short_second && strncasecmp(first, second, short_first) == 0;
 }
 
+bool tps_identity_job(struct tps_text *job) {
+  /* Each group used whole. */
+  static const char *const variables[][2] = {
+      {"PMIX_NAMESPACE", NULL},
+      {"PMI_JOBID", NULL},
+      {"PALS_APID", NULL},
+      {"FLUX_JOB_ID", NULL},
+      {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+      {"PBS_JOBID", NULL},
+      {"LSB_JOBID", NULL},
+  };
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    const char *first = tps_getenv(variables[i][0]);
+    const char *second = variables[i][1] == NULL ? "" : tps_getenv(variables[i][1]);
+    if (first == NULL || second == NULL)
+      continue;
+    tps_text_add(job, "%s=%s %s", variables[i][0], first, second);
+    return true;
+  }
+  return false;
+}
+
 bool tps_identity_is_host(const struct tps_identity *identity, const char *name) {
   return strcmp(name, "*") == 0 || same_host(identity->host, name) ||
          (identity->node != NULL && same_host(identity->node, name));

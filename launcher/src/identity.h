@@ -26,6 +26,9 @@ void tps_identity_detect(struct tps_identity *identity, const char *local_rank_e
    calls it. */
 bool tps_identity_is_host(const struct tps_identity *identity, const char *name);
 
+/* Adds what tells this job from others on the node; false if nothing does. */
+bool tps_identity_job(struct tps_text *job);
+
 /* The n-th number of Slurm's repeated list "2(x3),1", -1 if it has none. */
 long tps_slurm_list_at(const char *list, unsigned long position);
 

@@ -184,7 +184,7 @@ static void ask_home(struct tps_meeting *meeting, const char *home, const char *
     meeting->has_seats = frame.number == 1;
   } else {
     close_home(meeting);
-    meeting->has_seats = read_own_file(&meeting->seats, placement_path);
+    meeting->has_seats = placement_path != NULL && read_own_file(&meeting->seats, placement_path);
   }
 }
 
@@ -464,6 +464,9 @@ void tps_meeting_leave(struct tps_meeting *meeting) {
     close(meeting->listener);
   if (meeting->leader >= 0)
     close(meeting->leader);
-  meeting->listener = meeting->leader = -1;
-  meeting->guest_count = 0;
+  tps_text_free(&meeting->seats);
+  free(meeting->address);
+  free(meeting->neighbours);
+  free(meeting->guests);
+  *meeting = (struct tps_meeting){.leader = -1, .listener = -1, .home = -1};
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "seating.h"
 
-#include "rendezvous.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { RENDEZVOUS_MS = 10000 };
 
 bool tps_seating_is_here(const struct tps_placement *placement, const struct tps_identity *identity,
                          const char *host) {
@@ -76,13 +72,29 @@ static bool count_smaller(const struct tps_meeting *meeting, struct tps_identity
   return true;
 }
 
-static void meet(const struct tps_placement *placement, const struct tps_seat *seat,
-                 struct tps_identity *identity, struct tps_messages *messages) {
-  long expected = (long)tps_placement_count_on(placement, seat->host);
-  if (tps_rendezvous(identity->rank, expected, RENDEZVOUS_MS, &identity->local_rank)) {
-    identity->local_rank_source = "meeting the other ranks of the node";
-    return;
+/* The ranks of a node whose launcher tells no local ranks meet for that alone. */
+static bool meet(long expected, struct tps_identity *identity) {
+  struct tps_identity own = *identity;
+  struct tps_meeting meeting;
+  struct tps_text job;
+  own.local_size = expected;
+  tps_text_init(&job);
+  bool met = false;
+  if (tps_identity_job(&job)) {
+    tps_meeting_join(&meeting, job.data, NULL, &own, NULL, NULL);
+    met = count_smaller(&meeting, identity);
+    tps_meeting_leave(&meeting);
   }
+  tps_text_free(&job);
+  return met;
+}
+
+static void find_local_rank(const struct tps_placement *placement, const struct tps_seat *seat,
+                            struct tps_identity *identity, const struct tps_meeting *meeting,
+                            struct tps_messages *messages) {
+  if (count_smaller(meeting, identity) ||
+      meet((long)tps_placement_count_on(placement, seat->host), identity))
+    return;
   tps_warn(messages,
            "no variable of a launcher states the local rank: taken from the placement (%lu)",
            seat->local_rank);
@@ -158,8 +170,8 @@ const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
                "runs on host %s and is placed on host %s", identity->host, seat->host);
     return NULL;
   }
-  if (identity->local_rank < 0 && !count_smaller(meeting, identity))
-    meet(placement, seat, identity, messages);
+  if (identity->local_rank < 0)
+    find_local_rank(placement, seat, identity, meeting, messages);
   messages->speaks = identity->local_rank == 0;
   long here = (long)tps_placement_count_on(placement, seat->host);
   if (identity->local_size >= 0 && identity->local_size != here)

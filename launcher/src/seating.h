@@ -9,8 +9,8 @@
 #include "placement.h"
 
 /* The seat of this rank, or NULL with a refusal: nothing of the placement may be applied then.
-   Completes the identity (rank from the local rank, local rank from `meeting`, else by rendezvous)
-   where it has gaps. `meeting` is NULL where the ranks of the node have not met. */
+   Completes the identity (rank from the local rank, local rank from `meeting`, else from one
+   for that alone) where it has gaps. `meeting` is NULL where the ranks of the node have not met. */
 const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
                                         struct tps_identity *identity, enum tps_mode mode,
                                         const struct tps_meeting *meeting,
