@@ -12,6 +12,8 @@ from toposeat.model.traffic import (
     CollectiveEvent,
     Communicator,
     DeviceUse,
+    Exchange,
+    GroupLoad,
     MemorySpace,
     PairTable,
     Phase,
@@ -160,6 +162,16 @@ def traffics(draw: st.DrawFn) -> Traffic:
                 algorithm=draw(text),
                 element=draw(st.integers(0, 64)),
             ),
+        ),
+        groups=tuple(
+            GroupLoad(
+                communicator=0,
+                library=draw(text),
+                exchange=draw(st.sampled_from(list(Exchange))),
+                bytes=draw(counts),
+                messages=draw(counts),
+            )
+            for _ in range(draw(st.integers(0, 2)))
         ),
         collective_model=draw(text),
         rank_info=tuple(draw(rank_infos(r)) for r in range(ranks)),

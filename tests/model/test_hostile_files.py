@@ -162,9 +162,9 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         "INSERT INTO histogram VALUES ('point-to-point', 'device', 1, -1)",
         "INSERT INTO report VALUES (x'00')",
         "DROP TABLE meta; CREATE TABLE meta (key, value);"
-        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/2'), ('ranks', 2)",
+        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/3'), ('ranks', 2)",
         "DROP TABLE meta; CREATE TABLE meta (key, value);"
-        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/2'), ('ranks', '2'), (3, 'x')",
+        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/3'), ('ranks', '2'), (3, 'x')",
         "UPDATE meta SET value = 'perhaps' WHERE key = 'timed'",
         "DELETE FROM meta WHERE key = 'timed'",
         "DROP TABLE phase",

@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.model.samples import pair_tables
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import (
+    Communicator,
+    Exchange,
+    GroupLoad,
+    MemorySpace,
+    PairTable,
+    Traffic,
+    TrafficKind,
+)
 
 P2P = TrafficKind.POINT_TO_POINT
 
@@ -51,4 +61,43 @@ def test_ranks_beyond_the_job_are_refused() -> None:
             ranks=2,
             origin="",
             tables={(P2P, MemorySpace.HOST): PairTable.from_pairs([0], [2], [1], [1])},
+        )
+
+
+def test_edges_leave_out_what_a_library_orders_itself() -> None:
+    one = PairTable.from_pairs([0], [1], [8], [1])
+    ring = PairTable.from_pairs([0, 1], [1, 0], [100, 100], [1, 1])
+    load = GroupLoad(communicator=0, library="nccl", exchange=Exchange.RING, bytes=100, messages=1)
+    traffic = Traffic(
+        ranks=2,
+        origin="test",
+        tables={
+            (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): one,
+            (TrafficKind.COLLECTIVE, MemorySpace.DEVICE): ring,
+        },
+        communicators=(Communicator(id=0, ranks=(0, 1)),),
+        groups=(load,),
+    )
+    assert traffic.edge_table().bytes.tolist() == [8]
+    assert replace(traffic, groups=()).edge_table().bytes.sum() == 208
+    assert traffic.mapped_table().bytes.sum() == 208
+
+
+@pytest.mark.parametrize(("number", "phase"), [(1, None), (0, 3)])
+def test_a_group_of_nothing_is_refused(number: int, phase: int | None) -> None:
+    load = GroupLoad(
+        communicator=number,
+        library="nccl",
+        exchange=Exchange.RING,
+        bytes=1,
+        messages=1,
+        phase=phase,
+    )
+    with pytest.raises(ValueError, match="which is not there"):
+        Traffic(
+            ranks=2,
+            origin="test",
+            tables={},
+            communicators=(Communicator(id=0, ranks=(0, 1)),),
+            groups=(load,),
         )

@@ -76,7 +76,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, traffic: Traffic) 
     path = tmp_path_factory.mktemp("profile") / "app.prof"
     save_traffic(traffic, path)
     again = load_traffic(path)
-    for name in ("ranks", "origin", "collectives", "communicators", "collective_model"):
+    for name in ("ranks", "origin", "collectives", "groups", "communicators", "collective_model"):
         assert getattr(again, name) == getattr(traffic, name)
     assert again.rank_info == traffic.rank_info
     assert again.timed == traffic.timed

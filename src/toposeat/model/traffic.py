@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
@@ -25,6 +26,8 @@ __all__ = [
     "Communicator",
     "DeviceChoice",
     "DeviceUse",
+    "Exchange",
+    "GroupLoad",
     "Int64Array",
     "MemorySpace",
     "PairTable",
@@ -72,9 +75,37 @@ class CollectiveEvent:
     element: int = 0  # bytes of one element, where the vector may be cut; 0: not known
 
 
+class Exchange(StrEnum):
+    """How a library that orders a group itself moves the bytes of a collective inside it."""
+
+    RING = "ring"  # cycles over all members, chosen by the library
+    PAIRWISE = "pairwise"  # every member to every other
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupLoad:
+    """What the collectives of one communicator move, where the library orders the members itself.
+
+    NCCL and RCCL do: the cost is that of the *set* of devices, whatever the order of the ranks.
+    `bytes` and `messages` are those over each edge: of the one ring (all-reduce of S bytes on n
+    ranks: 2 (n-1)/n S; all-gather and reduce-scatter of S bytes altogether: (n-1)/n S; broadcast:
+    S), or of each ordered pair of members.
+    """
+
+    communicator: int
+    library: str  # "nccl" or "rccl"
+    exchange: Exchange
+    bytes: int
+    messages: int
+    phase: int | None = None  # index of the phase that it is part of; None: not told
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Phase:
-    """A part of the run: a time window, or what lay between two MPI_Pcontrol marks."""
+    """A part of the run: a time window, what lay between two MPI_Pcontrol marks, a pattern's part.
+
+    The parts of a pattern (of a training step: `tensor`, `pipeline`, ...) have no times: 0 to 0.
+    """
 
     index: int
     label: str
@@ -124,6 +155,9 @@ class Traffic(Shown):
     `tables` is keyed by (kind, memory space); a missing key means none. Collective tables are
     *modelled* edges: `collective_model` names the algorithms that were assumed ("" if none).
     `histograms` has the same keys: int64 arrays of `HISTOGRAM_BUCKETS` message counts.
+
+    With `groups`, the collective tables of device memory are those groups as rings in the order of
+    their ranks, for display only: what they cost is a matter of the sets.
     """
 
     ranks: int
@@ -132,6 +166,7 @@ class Traffic(Shown):
     histograms: Mapping[TableKey, Int64Array] = field(default_factory=dict)
     communicators: tuple[Communicator, ...] = ()
     collectives: tuple[CollectiveEvent, ...] = ()
+    groups: tuple[GroupLoad, ...] = ()
     collective_model: str = ""
     rank_info: tuple[RankInfo, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -152,6 +187,18 @@ class Traffic(Shown):
         for phase in self.phases:
             _check_total(phase.tables)
         self._check_worlds()
+        self._check_groups()
+
+    def _check_groups(self) -> None:
+        known = {communicator.id for communicator in self.communicators}
+        phases = {None, *(phase.index for phase in self.phases)}
+        for group in self.groups:
+            if group.communicator not in known:
+                raise ValueError(
+                    f"a group of communicator {group.communicator}, which is not there"
+                )
+            if group.phase not in phases:
+                raise ValueError(f"a group in phase {group.phase}, which is not there")
 
     def _check_worlds(self) -> None:
         known = {0, *(world.id for world in self.worlds)}
@@ -196,11 +243,26 @@ class Traffic(Shown):
 
     def mapped_table(self) -> PairTable:
         """The pairs a mapper should serve (see `mapped_space`), without a rank's own messages."""
-        table = self.table(space=self.mapped_space)
-        keep = table.source != table.target
-        return PairTable.from_pairs(
-            table.source[keep], table.target[keep], table.bytes[keep], table.messages[keep]
+        return _between_ranks(self.table(space=self.mapped_space))
+
+    def edge_table(self) -> PairTable:
+        """The pairs of `mapped_table` whose cost is that of the two devices, not that of a set."""
+        shown_only = (TrafficKind.COLLECTIVE, MemorySpace.DEVICE)
+        if not self.groups or shown_only not in self.tables:
+            return self.mapped_table()
+        tables = {key: table for key, table in self.tables.items() if key != shown_only}
+        space = self.mapped_space
+        return _between_ranks(
+            PairTable.total(t for (_, s), t in sorted(tables.items()) if space in (None, s))
         )
+
+
+def _between_ranks(table: PairTable) -> PairTable:
+    """A table without a rank's own messages."""
+    keep = table.source != table.target
+    return PairTable.from_pairs(
+        table.source[keep], table.target[keep], table.bytes[keep], table.messages[keep]
+    )
 
 
 def _check_total(tables: Mapping[TableKey, PairTable]) -> None:

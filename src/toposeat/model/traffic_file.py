@@ -19,6 +19,8 @@ from toposeat.model.traffic import (
     CollectiveEvent,
     Communicator,
     DeviceUse,
+    Exchange,
+    GroupLoad,
     Int64Array,
     MemorySpace,
     PairTable,
@@ -148,6 +150,7 @@ def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
         histograms=_read_histograms(database),
         communicators=_read_communicators(database),
         collectives=_read_collectives(database),
+        groups=_read_groups(database),
         collective_model=meta.get("collective_model", ""),
         rank_info=_read_ranks(database),
         metadata={k.removeprefix("user."): v for k, v in meta.items() if k.startswith("user.")},
@@ -204,6 +207,14 @@ def _read_collectives(database: sqlite3.Connection) -> tuple[CollectiveEvent, ..
     for row in _rows(database, "collective"):
         values = dict(zip(COLUMNS["collective"], row, strict=True))
         made.append(CollectiveEvent(**{**values, "space": MemorySpace(values["space"])}))
+    return tuple(made)
+
+
+def _read_groups(database: sqlite3.Connection) -> tuple[GroupLoad, ...]:
+    made = []
+    for row in _rows(database, "group_load"):
+        values = dict(zip(COLUMNS["group_load"], row, strict=True))
+        made.append(GroupLoad(**{**values, "exchange": Exchange(values["exchange"])}))
     return tuple(made)
 
 

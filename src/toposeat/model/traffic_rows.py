@@ -36,6 +36,7 @@ def fill_database(database: sqlite3.Connection, traffic: Traffic) -> None:
         ("communicator", ((c.id, encodable(c.name)) for c in traffic.communicators)),
         ("member", _member_rows(traffic)),
         ("collective", _collective_rows(traffic)),
+        ("group_load", _group_rows(traffic)),
         ("rank", _rank_rows(traffic)),
         ("rank_time", _time_rows(traffic)),
         ("rank_device", _device_rows(traffic)),
@@ -97,6 +98,12 @@ def _collective_rows(traffic: Traffic) -> Iterator[_Row]:
     for e in traffic.collectives:
         what = (e.communicator, e.operation, e.rank, e.root, e.space.value)
         yield (*what, e.bytes, e.calls, encodable(e.algorithm), e.element)
+
+
+def _group_rows(traffic: Traffic) -> Iterator[_Row]:
+    for g in traffic.groups:
+        what = (g.communicator, encodable(g.library), g.exchange.value)
+        yield (*what, g.bytes, g.messages, g.phase)
 
 
 def _rank_rows(traffic: Traffic) -> Iterator[_Row]:

@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable
 
-PROFILE_SCHEMA = "toposeat/profile/2"
+PROFILE_SCHEMA = "toposeat/profile/3"
 DIGEST_KEY = "digest"  # in table `meta`: SHA-256 of the rows of all tables but itself
 SQLITE_MAGIC = b"SQLite format 3\x00"
 _DIGEST_ROWS = 4096  # of one MessagePack array; another number makes another digest
@@ -32,6 +32,9 @@ CREATE TABLE collective (
     communicator INTEGER NOT NULL, operation TEXT NOT NULL, rank INTEGER NOT NULL,
     root INTEGER NOT NULL, space TEXT NOT NULL, bytes INTEGER NOT NULL, calls INTEGER NOT NULL,
     algorithm TEXT NOT NULL, element INTEGER NOT NULL);
+CREATE TABLE group_load (
+    communicator INTEGER NOT NULL, library TEXT NOT NULL, exchange TEXT NOT NULL,
+    bytes INTEGER NOT NULL, messages INTEGER NOT NULL, phase INTEGER);
 CREATE TABLE rank (
     rank INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, finalized INTEGER NOT NULL,
     wall_s REAL NOT NULL, mpi_s REAL NOT NULL, device_pci_bus_id TEXT, device_ordinal INTEGER,
@@ -85,6 +88,10 @@ COLUMNS: dict[str, dict[str, str]] = {
     "collective": {
         "communicator": _NUMBER, "operation": _TEXT, "rank": _RANK, "root": _ROOT, "space": _TEXT,
         "bytes": _COUNT, "calls": _COUNT, "algorithm": _TEXT, "element": _COUNT,
+    },
+    "group_load": {
+        "communicator": _NUMBER, "library": _TEXT, "exchange": _TEXT, **_CELL,
+        "phase": _MAYBE_COUNT,
     },
     "rank": {
         "rank": _RANK, "host": _TEXT, "pid": _COUNT, "finalized": _COUNT, "wall_s": _SECONDS,
