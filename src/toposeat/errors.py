@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 # Line breaks and the sequences that steer a terminal; a name in a file may hold any of them.
@@ -12,6 +14,12 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 def _one_line(text: str) -> str:
     """A text with its control characters as escapes."""
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'map'?` where a known word is near; "" where none is."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 class ToposeatError(Exception):

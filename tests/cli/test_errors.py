@@ -203,9 +203,31 @@ def test_no_gpu_here(capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, ["discover"], 1, "GPU", "-t")
 
 
-def test_verbose_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+def test_traceback_shows_where() -> None:
     with pytest.raises(Exception, match="no-such-machine"):
-        main(["discover", "-v", "-t", "no-such-machine"])
+        main(["discover", "--traceback", "-t", "no-such-machine"])
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["exportt", "ring:8"], "'export'"),
+        (["emulatee"], "'emulate'"),
+        (["map", "ring:8", "-t", "dgx-1v", "--budgt", "1"], "'--budget'"),
+        (["discover", "--formt=svg"], "'--format'"),
+        (["run", "-p", "PLACE", "--", "srunn", "-n", "8", "./app"], "'srun'"),
+    ],
+)
+def test_what_was_meant_is_named(
+    words: list[str], meant: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(place) if word == "PLACE" else word for word in words]
+    assert main(words) in (2, 127)
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_a_verb_that_is_near_none_gets_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, ["frobnicate"], 2, "no verb 'frobnicate'", "discover, measure")
 
 
 def test_placement_from_another_machine(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

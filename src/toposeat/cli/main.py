@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from toposeat.cli.command import (
     EXIT_FAILED,
@@ -19,7 +19,13 @@ from toposeat.cli.command import (
     Command,
     print_error,
 )
-from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError, UsageError
+from toposeat.errors import (
+    ApplicationError,
+    MissingProgramError,
+    ToposeatError,
+    UsageError,
+    did_you_mean,
+)
 from toposeat.installed import VERSION
 
 # Each is a module of this folder with a class of that name: `map.MapCommand`.
@@ -52,8 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     options, launch = _split_launch(words)
-    verbose = "-v" in options or "--verbose" in options
+    traced = "--traceback" in options
     try:
+        _check_verb(next(iter(options), ""))
         args = _parser(next(iter(options), "")).parse_args(options)
         command: Command = args.command()
         if launch is not None and not command.wraps:
@@ -63,19 +70,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.launch = launch
         return command.run(args)
     except ToposeatError as error:
-        if verbose:
+        if traced:
             raise
         print_error(error)
         return exit_code(error)
     except OSError as error:
-        if verbose:
+        if traced:
             raise
         name = "" if error.filename is None else f": {error.filename}"
         cause = f"the operating system refused: {error.strerror or error}{name}"
-        print_error(ToposeatError(cause, hint="-v shows where"))
+        print_error(ToposeatError(cause, hint="--traceback shows where"))
         return EXIT_FAILED
     except MemoryError:
-        if verbose:
+        if traced:
             raise
         print_error(ToposeatError("not enough memory for this", hint=_MEMORY_HINT))
         return EXIT_FAILED
@@ -88,7 +95,7 @@ def entry() -> NoReturn:
     _mend_streams()
     try:
         code = main()
-    except ToposeatError as error:  # with -v
+    except ToposeatError as error:  # with --traceback
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
@@ -113,6 +120,17 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
         return words, None
     at = words.index("--")
     return words[:at], words[at + 1 :]
+
+
+def _check_verb(word: str) -> None:
+    """Refuse a first word that is neither a verb nor an option, naming the verb that is near.
+
+    Raises:
+        UsageError: with all verbs in the hint, where none is near.
+    """
+    if word and not word.startswith("-") and word not in VERBS:
+        near = did_you_mean(word, VERBS)
+        raise UsageError(f"there is no verb {word!r}", hint=near or f"one of {', '.join(VERBS)}")
 
 
 def exit_code(error: ToposeatError) -> int:
@@ -156,7 +174,8 @@ def _parser(
             name, help=text, description=text + ".", usage=command.usage or None
         )
         verb.add_argument("--json", action="store_true", help="the result as JSON on stdout")
-        verb.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of errors")
+        verb.add_argument("-v", "--verbose", action="store_true", help="say more")
+        verb.add_argument("--traceback", action="store_true", help="show tracebacks of errors")
         verb.set_defaults(command=command)
         if name == chosen:
             command().add_arguments(verb)
@@ -170,3 +189,16 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"see: {self.prog} --help")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it; of a verb every unknown option is refused here, with what is near.
+
+        Raises:
+            UsageError: naming the option, and the one that may have been meant.
+        """
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown and " " in self.prog:  # the parser of a verb, which knows its options
+            near = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            hint = near or f"see: {self.prog} --help"
+            raise UsageError(f"unrecognized arguments: {' '.join(unknown)}", hint=hint)
+        return found, unknown

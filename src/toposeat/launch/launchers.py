@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from toposeat.errors import MissingProgramError, UsageError
+from toposeat.errors import MissingProgramError, UsageError, did_you_mean
 
 _VERSION_TIMEOUT_S = 20.0
 
@@ -80,6 +80,9 @@ def identify_launcher(program: str) -> LauncherKind:
             hint=f"add it by hand: {name} OPTIONS toposeat-exec -m PLACEMENT ./app",
         )
     if name not in _AMBIGUOUS_NAMES:
+        near = did_you_mean(name, (*_KIND_OF_NAME, *_AMBIGUOUS_NAMES))
+        if near and shutil.which(program) is None:
+            raise MissingProgramError(f"program {program!r} not found", hint=near)
         return LauncherKind.NONE
     path = shutil.which(program)
     if path is None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from toposeat.model.bench import BenchResult, BenchSource, Gain
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
-from toposeat.report.units import clean, format_bytes, format_seconds, plural
+from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 
 _TIMES = {
     BenchSource.MEASURED: "measured: wall time of the slowest rank, per exchange",
@@ -49,8 +49,8 @@ def bench_verdict(result: BenchResult) -> str:
     if result.source is not BenchSource.MEASURED:
         worst = min(result.rows, key=lambda row: row.placed.mean)
         return (
-            f"{result.source.value} gains from {percent(worst.placed.mean)}"
-            f" ({format_bytes(worst.bytes)}) to {percent(best.placed.mean)}"
+            f"{result.source.value} gains from {gain_words(worst.placed.mean)}"
+            f" ({format_bytes(worst.bytes)}) to {gain_words(best.placed.mean)}"
             f" ({format_bytes(best.bytes)})"
         )
     clear = [row for row in result.rows if not row.is_noise]
@@ -64,6 +64,11 @@ def bench_verdict(result: BenchResult) -> str:
         f" no measurable difference at {len(result.rows) - len(clear)} of"
         f" {plural(len(result.rows), 'size')}"
     )
+
+
+def gain_words(share: float) -> str:
+    """A gain as percent with a sign; what takes twice as long or longer as `12.5x slower`."""
+    return f"{three_digits(1 - share)}x slower" if share <= -1 else percent(share)
 
 
 def percent(share: float) -> str:
@@ -118,7 +123,7 @@ def _table(result: BenchResult) -> RenderableType:
             model = row.predicted_default_s, row.predicted_placed_s
             cells += ["-" if each is None else format_seconds(each) for each in model]
         if has_forecast:
-            cells.append("-" if row.predicted is None else percent(row.predicted))
+            cells.append("-" if row.predicted is None else gain_words(row.predicted))
         rows.append(cells)
     return columns(header, rows, right=range(len(header)))
 
@@ -126,8 +131,8 @@ def _table(result: BenchResult) -> RenderableType:
 def gain_cell(gain: float, *, is_noise: bool) -> Text:
     """A gain as percent, green or red; `?` where it is not told apart from noise."""
     if is_noise:
-        return Text(f"{percent(gain)} ?", style="yellow")
-    return Text(percent(gain), style="green" if gain > 0 else "red" if gain < 0 else "")
+        return Text(f"{gain_words(gain)} ?", style="yellow")
+    return Text(gain_words(gain), style="green" if gain > 0 else "red" if gain < 0 else "")
 
 
 def interval(gain: Gain) -> str:

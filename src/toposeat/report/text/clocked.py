@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from toposeat.model.clocked import ClockedResult
-from toposeat.report.text.bench import gain_cell, interval, percent, spread
+from toposeat.report.text.bench import gain_cell, gain_words, interval, spread
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
@@ -41,8 +41,9 @@ def clocked_verdict(result: ClockedResult) -> str:
         if result.is_noise(order):
             said.append(f"{clean(order.name)}: no measurable difference")
         else:
-            change = "gain" if order.gain.mean > 0 else "loss"
-            said.append(f"{clean(order.name)}: {word} {change} of {percent(order.gain.mean)}")
+            change = "gain of " if order.gain.mean > 0 else "loss of "
+            change = "" if order.gain.mean <= -1 else change
+            said.append(f"{clean(order.name)}: {word} {change}{gain_words(order.gain.mean)}")
     return "; ".join(said)
 
 
@@ -75,7 +76,7 @@ def _table(result: ClockedResult, word: str) -> RenderableType:
             format_seconds(statistics.median(order.seconds)),
             gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
             interval(order.gain),
-            percent(order.predicted),
+            gain_words(order.predicted),
         ]
         for order in result.orders
     ]
