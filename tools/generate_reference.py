@@ -13,7 +13,7 @@ from pathlib import Path
 from calls_page import calls_page
 from collectives_page import collectives_page
 
-from toposeat.cli.main import command_parsers
+from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.model.known_shapes import KNOWN_SHAPES
 from toposeat.report.words import remarks
 from toposeat.topology import catalogue_names, read_topology
@@ -37,7 +37,7 @@ def command_line_page() -> str:
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 127 program not found; `profile`, `run`",
         "and `tune` return the exit code of the application.\n",
     ]
-    for name, parser in command_parsers().items():
+    for name, parser in verbs_of(whole_parser()).items():
         parts += [f"## toposeat {name}\n", f"{parser.description}\n", *_option_rows(parser), ""]
     return "\n".join(parts)
 

@@ -44,6 +44,7 @@ VERBS = (
     "doctor",
     "emulate",
     "demo",
+    "completion",
 )
 
 _MEMORY_HINT = "check that the files are what they should be; `ulimit -v` and cgroups set the limit"
@@ -142,20 +143,22 @@ def exit_code(error: ToposeatError) -> int:
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
 
 
-def command_parsers() -> dict[str, argparse.ArgumentParser]:
-    """Each verb's parser, for the reference page."""
-    found: dict[str, argparse.ArgumentParser] = {}
-    for name in VERBS:
-        _parser(name, found)
-    return found
+def verbs_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parser of each verb of a `whole_parser`."""
+    actions = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(next(actions).choices)
 
 
-def _parser(
-    chosen: str, found: dict[str, argparse.ArgumentParser] | None = None
-) -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with every verb and all its options."""
+    return _parser(None)
+
+
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
     """The parser with the chosen verb; where that is none of ours, with all of them, to list them.
 
-    A verb's module is imported with its parser, so that no verb waits for those of the others.
+    With None all verbs have their options. A verb's module is imported with its parser, so that no
+    verb waits for those of the others.
     """
     parser = _Parser(
         prog="toposeat",
@@ -177,10 +180,8 @@ def _parser(
         verb.add_argument("-v", "--verbose", action="store_true", help="say more")
         verb.add_argument("--traceback", action="store_true", help="show tracebacks of errors")
         verb.set_defaults(command=command)
-        if name == chosen:
+        if chosen in (name, None):
             command().add_arguments(verb)
-        if found is not None:
-            found[name] = verb
     return parser
 
 

@@ -1,0 +1,66 @@
+"""Completions, as a real bash answers with them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.completion import SHELLS
+from toposeat.cli.main import VERBS, main
+
+# What bash would do at the end of the words that are typed so far.
+ASK = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+_shtab_toposeat; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def answers(script: Path, *words: str) -> list[str]:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash")
+    done = subprocess.run(
+        [bash, "-c", ASK, "bash", str(script), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return done.stdout.split()
+
+
+@pytest.fixture
+def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    path = tmp_path / "toposeat.bash"
+    path.write_text(capsys.readouterr().out)
+    return path
+
+
+def test_bash_completes_verbs_and_options(script: Path) -> None:
+    assert set(answers(script, "toposeat", "")) >= set(VERBS)
+    assert answers(script, "toposeat", "comp") == ["compare", "completion"]
+    assert answers(script, "toposeat", "map", "--obj") == ["--objective"]
+    assert set(answers(script, "toposeat", "map", "--objective", "")) == {
+        "time",
+        "congestion",
+        "cost",
+    }
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_gets_every_verb(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert all(verb in text for verb in VERBS)
+
+
+def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "command.com"]) == 2
+    assert "invalid choice" in capsys.readouterr().err
