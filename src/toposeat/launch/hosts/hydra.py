@@ -38,7 +38,7 @@ def mpich(
     """
     order = order or plan.hosts
     options: tuple[str, ...] = ("-f", f"{folder}hostfile")
-    size = plan.dealt_over(order) if plan.per_host is not None else None
+    size = _round(plan, order)
     in_blocks = plan.in_blocks and plan.hosts == tuple(order)
     if not in_blocks:
         if version and version < _RANKMAP_SINCE:
@@ -64,7 +64,7 @@ def intel(plan: RankHosts, folder: str = "", *, order: Sequence[str] = ()) -> Ho
     """
     options: tuple[str, ...] = ("-machinefile", f"{folder}machinefile")
     order = order or plan.hosts
-    size = plan.dealt_over(order) if plan.per_host is not None else None
+    size = _round(plan, order)
     if plan.in_blocks and plan.hosts == tuple(order):
         size = None
     elif size is None:
@@ -78,6 +78,15 @@ def intel(plan: RankHosts, folder: str = "", *, order: Sequence[str] = ()) -> Ho
     return HostWords(
         options=options, replaces=_REPLACED, files=(_hostfile("machinefile", plan, order, size),)
     )
+
+
+def _round(plan: RankHosts, order: Sequence[str]) -> int | None:
+    """Ranks of a host in each round, where all rounds are alike; None in any other order.
+
+    Hydra begins anew with the file when it is used up: a shorter last round cannot be said.
+    """
+    size = plan.dealt_over(order)
+    return size if size and plan.per_host and plan.per_host % size == 0 else None
 
 
 def _hostfile(name: str, plan: RankHosts, order: Sequence[str], size: int | None) -> LaunchFile:
