@@ -67,6 +67,8 @@ def value_of(export: Export, option: str) -> str:
 BLOCKS = placement(
     ["n1", "n1", "n2", "n2"], [2, 0, 2, 0], ["0-3", "4-7", "0-3", "4-7"]
 )  # the same on both hosts
+# Launchers that number ranks node by node: tests/launch/test_export_nodes.py
+BY_NODE = ("torchrun", "torchrun-c10d", "accelerate", "deepspeed", "vllm", "sglang")
 MIXED = placement(["n2", "n1", "n2", "n1"], [0, 1, 3, 2], ["0", "1", "2", "3"])
 
 
@@ -128,6 +130,22 @@ def test_torchrun_keeps_node_ranks() -> None:
     assert "--nproc-per-node=2" in text
 
 
+def test_one_line_of_variables_lists_the_devices_of_the_job_alone() -> None:
+    """The line of issue 17; what the job does not use stays hidden from launchers that take all."""
+    crossed = placement(["n1"] * 4, [3, 1, 2, 0], [None] * 4)
+    export = export_placement(crossed, "env")
+    assert export.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0"
+    assert not export.notes
+    both = export_placement(BLOCKS, "env")
+    assert both.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=2,0"
+    assert any("every node alike" in note for note in both.notes)
+    assert any("bind no CPUs" in note for note in both.notes)
+    amd = placement(["*"] * 2, [1, 0], [None] * 2, vendor="amd")
+    assert export_placement(amd, "env").line == "ROCR_VISIBLE_DEVICES=1,0"
+    intel = placement(["*"] * 2, [1, 3], [None] * 2, vendor="intel")
+    assert export_placement(intel, "env").line.endswith(" ZE_AFFINITY_MASK=1,3")
+
+
 def with_nics(place: Placement, *nics: str | None) -> Placement:
     seats = zip(place.seats, nics, strict=True)
     return replace(place, seats=tuple(replace(seat, nic=nic) for seat, nic in seats))
@@ -174,6 +192,17 @@ def test_nics_of_slingshot_are_in_the_table_of_cray_mpich() -> None:
     ("launcher", "place", "visibility", "words"),
     [
         ("intel", placement(["a", "b", "b", "a"], [0, 0, 1, 1], [None] * 4), "permute", "no words"),
+        # rounds of two and a last one of one rank: Hydra would begin the file anew
+        ("intel", placement(list("aabbab"), [0, 1, 0, 1, 2, 2], [None] * 6), "permute", "no words"),
+        ("env", MIXED, "permute", "different orders"),
+        ("env", placement(["a", "a", "b"], [0, 1, 0], [None] * 3), "permute", "different orders"),
+        ("env", BLOCKS, "mask", "whole node"),
+        (
+            "env",  # the specification of Level Zero: its order is not that of the mask
+            placement(["a", "a"], [1, 0], [None] * 2, vendor="intel"),
+            "permute",
+            "Level Zero's own order",
+        ),
         ("torchrun", MIXED, "permute", "consecutive ranks"),
         ("torchrun", BLOCKS, "mask", "cannot"),
         ("cray", placement(["a", "a", "b"], [0, 1, 2], [None] * 3), "permute", "different numbers"),
@@ -232,7 +261,7 @@ def test_every_launcher_puts_ranks_on_their_hosts(place: Placement) -> None:
         try:
             export = export_placement(place, launcher)
         except UsageError:
-            assert launcher in ("intel", "cray", "pals", "aprun", "torchrun")
+            assert launcher in {"intel", "cray", "pals", "aprun", "env", *BY_NODE}
             continue
         names = {file.name for file in export.files}
         if "rankfile" in names:

@@ -7,8 +7,17 @@ from types import MappingProxyType
 
 from toposeat.errors import UsageError
 from toposeat.launch.apply import VISIBILITIES
-from toposeat.launch.export import cray, hydra, openmpi, script, slurm_flux, torchrun
-from toposeat.launch.export.job import Export, Job
+from toposeat.launch.export import (
+    cray,
+    environment,
+    frameworks,
+    hydra,
+    openmpi,
+    script,
+    slurm_flux,
+    torchrun,
+)
+from toposeat.launch.export.job import DEFAULT_PROGRAM, Export, Job
 from toposeat.model.placement import Placement
 
 EXPORTERS: Mapping[str, tuple[str, Callable[[Job], Export]]] = MappingProxyType(
@@ -24,15 +33,28 @@ EXPORTERS: Mapping[str, tuple[str, Callable[[Job], Export]]] = MappingProxyType(
         "aprun": ("aprun of ALPS, with MPICH_RANK_ORDER", cray.under_aprun),
         "torchrun": (
             "torchrun, static rendezvous: node ranks, device order",
-            torchrun.export,
+            torchrun.static,
         ),
+        "torchrun-c10d": (
+            "torchrun, c10d rendezvous: addresses that sort as planned",
+            torchrun.c10d,
+        ),
+        "accelerate": ("accelerate launch: machine ranks, device order", frameworks.accelerate),
+        "deepspeed": ("DeepSpeed's host file and --include", frameworks.deepspeed),
+        "vllm": ("vllm serve: node ranks, device order", frameworks.vllm),
+        "sglang": ("sglang.launch_server: node ranks, device order", frameworks.sglang),
+        "env": ("one line of device variables for a whole node", environment.export),
         "script": ("a shell script in front of the program, whatever starts it", script.export),
     }
 )
 
 
 def export_placement(
-    placement: Placement, launcher: str, *, visibility: str = "permute", program: str = "./app"
+    placement: Placement,
+    launcher: str,
+    *,
+    visibility: str = "permute",
+    program: str = DEFAULT_PROGRAM,
 ) -> Export:
     """The files and the line that realise a placement with a launcher's own means.
 

@@ -15,12 +15,16 @@ from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import ANY_HOST
 
+DEFAULT_PROGRAM = "./app"
 _VARIABLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Export:
-    """What realises a placement: files, variables of the launcher's environment, and its line."""
+    """What realises a placement: files, variables of the launcher's environment, and its line.
+
+    The command is empty where the variables are all there is to say.
+    """
 
     launcher: str
     command: tuple[str, ...]
@@ -32,7 +36,7 @@ class Export:
     def line(self) -> str:
         """The command as a shell takes it, variables in front."""
         words = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
-        return " ".join([*words, shlex.join(self.command)])
+        return " ".join([*words, *map(shlex.quote, self.command)])
 
 
 @dataclass(frozen=True, kw_only=True)

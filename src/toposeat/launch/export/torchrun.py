@@ -1,74 +1,73 @@
-"""torchrun: one device order per node, node ranks that are kept."""
+"""torchrun: one device order per node, and node ranks that are kept by either rendezvous."""
 
 from __future__ import annotations
 
 import shlex
 
-from toposeat.errors import UsageError
 from toposeat.launch.export.job import Export, Job
-from toposeat.launch.hosts import torchrun
-from toposeat.launch.launch_file import LaunchFile
-
-_NAME = "torchrun.sh"
-_UNBOUND = "torchrun binds no CPUs; for that put seat.sh of --launcher script after --no-python"
+from toposeat.launch.export.node_script import PORT, on_each_node, on_one_node, ranks_per_node
 
 
-def export(job: Job) -> Export:
-    """One line on one host; on several a script that each of them runs.
-
-    The c10d rendezvous sorts nodes by address whatever `--node-rank` says; the static one keeps it.
+def static(job: Job) -> Export:
+    """One line on one host; on several a script with `--node-rank`, which the static one keeps.
 
     Raises:
         UsageError: ranks not in blocks of one size, or a mode that torchrun cannot express.
     """
-    per_node = torchrun.nodes(job.rank_hosts)
-    lists = job.device_lists()
-    if any(len(set(each)) > 1 for each in lists.values()):
-        raise UsageError(
-            f"--visibility {job.visibility} gives ranks of one node different devices, which"
-            " torchrun cannot",
-            hint="leave it out: LOCAL_RANK i takes the i-th device of the list",
-        )
-    notes = (*((_UNBOUND,) if job.has_cpus else ()), *job.device_notes)
-    workers = f"--nproc-per-node={per_node}"
-    if len(job.seats_of_host) == 1:
-        return Export(
-            launcher="torchrun",
-            command=("torchrun", "--standalone", workers, job.program),
-            environment=job.device_variables(),
-            notes=notes,
-        )
-    return Export(
-        launcher="torchrun",
-        files=(_script(job, workers),),
-        command=("sh", _NAME, job.program),
-        notes=("run this line on every host", *notes),
+    return _export(
+        job,
+        "torchrun",
+        ("--node-rank=$node", "--rdzv-backend=static", f"--master-addr={_first(job)}"),
+        (f"--master-port={PORT}",),
     )
 
 
-def _script(job: Job, workers: str) -> LaunchFile:
-    lists = job.device_lists()
-    cases = []
-    for node, host in enumerate(job.hosts):
-        devices = f" devices={lists[host][0]}" if lists else ""
-        cases.append(f"{shlex.quote(host.split('.', 1)[0])}) node={node}{devices} ;;")
-    lines = [
-        "#!/bin/sh",
-        "# sh torchrun.sh PROGRAM ARGS, once on every host of the job. Made by toposeat export.",
-        "host=$(hostname)",
-        "case ${host%%.*} in",
-        *cases,
-        # No seat.sh, which starts a rank all the same: torchrun needs a node rank, and any that is
-        # made up here would collide with another host's or leave all of them waiting for ever.
-        f'*) echo "{_NAME}: host $host is not in the placement" >&2; exit 1 ;;',
-        "esac",
-    ]
-    if lists:
-        order = " CUDA_DEVICE_ORDER=PCI_BUS_ID" if job.placement.vendor == "nvidia" else ""
-        lines.append(f"export {job.variable}=$devices{order}")
-    rendezvous = f"--rdzv-backend=static --master-addr={shlex.quote(job.hosts[0])}"
-    lines += [
-        f"exec torchrun --nnodes={len(job.hosts)} {workers} --node-rank=$node {rendezvous} \\",
-        '  --master-port="${MASTER_PORT:-29500}" "$@"',
-    ]
-    return LaunchFile(name=_NAME, text="\n".join(lines) + "\n", executable=True)
+def c10d(job: Job) -> Export:
+    """The elastic rendezvous, whose order is that of the nodes' addresses as text.
+
+    It ignores `--node-rank` and sorts by `--local-addr`, by default the full host name, so that
+    node10 comes before node2. Only that of node 0 has to be an address, since it becomes
+    MASTER_ADDR; that of every other node is a text behind it.
+
+    Raises:
+        UsageError: as for `static`.
+    """
+    first = _first(job)
+    nodes = len(job.hosts)
+    padded = f'$(printf "%0{len(str(nodes))}d" $node)'
+    return _export(
+        job,
+        "torchrun-c10d",
+        (
+            "--rdzv-backend=c10d",
+            f'--rdzv-id="${{RDZV_ID:-toposeat}}" --rdzv-endpoint={first}:{PORT}',
+        ),
+        ('--local-addr="$address"',),
+        before=(
+            f"address={first}",
+            f'[ "$node" = 0 ] || address="$address~{padded}"  # a sort key, never looked up',
+        ),
+    )
+
+
+def _first(job: Job) -> str:
+    return shlex.quote(job.rank_hosts.hosts[0])
+
+
+def _export(
+    job: Job,
+    launcher: str,
+    rendezvous: tuple[str, ...],
+    rest: tuple[str, ...],
+    *,
+    before: tuple[str, ...] = (),
+) -> Export:
+    workers = f"--nproc-per-node={ranks_per_node(job, launcher)}"
+    if len(job.seats_of_host) == 1:
+        return on_one_node(job, launcher, ("torchrun", "--standalone", workers, job.program))
+    lines = (
+        *before,
+        f"exec torchrun --nnodes={len(job.hosts)} {workers} {' '.join(rendezvous)} \\",
+        f'  {" ".join(rest)} "$@"',
+    )
+    return on_each_node(job, launcher, "\n".join(lines), (job.program,))

@@ -15,15 +15,15 @@ _REPLACED = frozenset(
 )
 
 
-def nodes(plan: RankHosts) -> int:
-    """Ranks of every node, which torchrun numbers node by node.
+def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
+    """Ranks of every node, which torchrun and its like number node by node.
 
     Raises:
         UsageError: ranks not in blocks of one size.
     """
     if not plan.in_blocks or plan.per_host is None:
         raise UsageError(
-            "torchrun gives every node the same number of consecutive ranks",
+            f"{launcher} gives every node the same number of consecutive ranks",
             hint="map with as many ranks per host, in blocks, or start one process per GPU: "
             "--launcher slurm",
         )

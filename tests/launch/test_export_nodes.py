@@ -1,0 +1,201 @@
+"""The order of nodes, as each launcher that numbers ranks node by node documents its rule."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.launch.test_export import BY_NODE, MIXED, file_of, placement
+from toposeat.errors import UsageError
+from toposeat.launch import Export, export_placement
+
+# n10 sorts before n2 as text, and n2 before n10 by number: neither is the order of the plan.
+HOSTS = ["n3", "n10", "n2"]
+PLACE = placement([h for h in HOSTS for _ in "12"], [1, 0, 2, 3, 3, 2], [None] * 6)
+DEVICES = {"n3": "1,0,2,3", "n10": "2,3,0,1", "n2": "3,2,0,1"}
+SERVERS = replace(PLACE, metadata={"traffic": "llm:tp=2,pp=3,layers=8"})
+STUB = """#!/bin/sh
+echo "devices=$CUDA_VISIBLE_DEVICES order=$CUDA_DEVICE_ORDER"
+printf '%s\\n' "$@"
+"""
+
+
+def started(export: Export, folder: Path, *program: str) -> dict[str, list[str]]:
+    """What the launcher is given on each host: its environment, then its arguments."""
+    stubs = folder / "bin"
+    stubs.mkdir()
+    for name in ("torchrun", "accelerate", "vllm", "python3"):
+        (stubs / name).write_text(STUB)
+        (stubs / name).chmod(0o755)
+    (stubs / "hostname").write_text("#!/bin/sh\necho $FAKE_HOST.example.org\n")
+    (stubs / "hostname").chmod(0o755)
+    for file in export.files:
+        (folder / file.name).write_text(file.text)
+    found = {}
+    for host in HOSTS:
+        env = {"PATH": f"{stubs}:{os.environ['PATH']}", "FAKE_HOST": host}
+        words = [*export.command[:2], *(program or export.command[2:])]
+        done = subprocess.run(
+            words, cwd=folder, env=env, capture_output=True, text=True, check=True
+        )
+        found[host] = done.stdout.splitlines()
+    return found
+
+
+def option(words: list[str], name: str) -> str:
+    """The value of `--name=value` or `--name value`."""
+    for at, word in enumerate(words):
+        if word == name:
+            return words[at + 1]
+        if word.startswith(name + "="):
+            return word.partition("=")[2]
+    raise AssertionError(f"no {name} in {words}")
+
+
+def test_static_rendezvous_numbers_nodes_by_node_rank(tmp_path: Path) -> None:
+    found = started(export_placement(PLACE, "torchrun"), tmp_path, "train.py", "--lr", "1 e-3")
+    for node, host in enumerate(HOSTS):
+        words = found[host]
+        assert words[0] == f"devices={DEVICES[host]} order=PCI_BUS_ID"
+        assert int(option(words, "--node-rank")) == node
+        assert option(words, "--rdzv-backend") == "static"
+        assert option(words, "--master-addr") == "n3"
+        assert option(words, "--nnodes") == "3"
+        assert words[-3:] == ["train.py", "--lr", "1 e-3"]
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Numbers by value: how pytorch#191285 would have nodes sorted."""
+    parts = re.findall(r"\d+|\D+", text)
+    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts]
+
+
+def test_c10d_sorts_nodes_by_local_address(tmp_path: Path) -> None:
+    """`sorted(participants)`, by address as text; that of node 0 becomes MASTER_ADDR."""
+    found = started(export_placement(PLACE, "torchrun-c10d"), tmp_path)
+    address = {host: option(words, "--local-addr") for host, words in found.items()}
+    assert sorted(HOSTS, key=address.__getitem__) == HOSTS
+    assert sorted(HOSTS, key=lambda host: natural(address[host])) == HOSTS
+    assert address["n3"] == "n3"
+    for words in found.values():
+        assert option(words, "--rdzv-endpoint") == "n3:29500"
+        assert not any(word.startswith("--node-rank") for word in words)
+
+
+@given(count=st.integers(2, 130), seed=st.randoms())
+@settings(max_examples=20)
+def test_addresses_of_c10d_sort_for_any_number_of_nodes(count: int, seed: object) -> None:
+    """The line of the script, evaluated here for every node."""
+    hosts = [f"node{i}" for i in range(count)]
+    seed.shuffle(hosts)  # type: ignore[attr-defined]
+    text = file_of(
+        export_placement(placement(hosts, [0] * count, [None] * count), "torchrun-c10d"),
+        "torchrun-c10d.sh",
+    )
+    width = int(re.search(r"%0(\d+)d", text)[1])  # type: ignore[index]
+    keys = [hosts[0], *(f"{hosts[0]}~{node:0{width}d}" for node in range(1, count))]
+    assert keys == sorted(keys) == sorted(keys, key=natural)
+
+
+def test_accelerate_numbers_machines(tmp_path: Path) -> None:
+    found = started(export_placement(PLACE, "accelerate"), tmp_path, "train.py")
+    for node, host in enumerate(HOSTS):
+        words = found[host]
+        assert words[0].startswith(f"devices={DEVICES[host]} ")
+        assert int(option(words, "--machine_rank")) == node
+        assert option(words, "--num_processes") == "6"  # of all machines
+        assert option(words, "--num_machines") == "3"
+        assert option(words, "--main_process_ip") == "n3"
+        assert words[-1] == "train.py"
+
+
+def test_vllm_has_one_head(tmp_path: Path) -> None:
+    export = export_placement(SERVERS, "vllm", program="org/model")
+    found = started(export, tmp_path)
+    for node, host in enumerate(HOSTS):
+        words = found[host]
+        assert words[0].startswith(f"devices={DEVICES[host]} ")
+        assert words[1:3] == ["serve", "org/model"]
+        assert option(words, "--tensor-parallel-size") == "2"
+        assert option(words, "--pipeline-parallel-size") == "3"
+        assert int(option(words, "--node-rank")) == node
+        assert option(words, "--master-addr") == "n3"
+        assert ("--headless" in words) == (node > 0)
+
+
+def test_sglang_names_the_first_node(tmp_path: Path) -> None:
+    found = started(export_placement(SERVERS, "sglang", program="org/model"), tmp_path)
+    for node, host in enumerate(HOSTS):
+        words = found[host]
+        assert int(option(words, "--node-rank")) == node
+        assert option(words, "--dist-init-addr") == "n3:29500"
+        assert option(words, "--model-path") == "org/model"
+        assert option(words, "--tp-size") == "2"
+        assert option(words, "--pp-size") == "3"
+
+
+def test_servers_say_which_layout_they_take() -> None:
+    plain = export_placement(placement(["*"] * 4, [3, 1, 2, 0], [None] * 4), "vllm")
+    assert plain.line.endswith(
+        "vllm serve MODEL --tensor-parallel-size 4 --pipeline-parallel-size 1"
+    )
+    assert plain.line.startswith("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0 ")
+    assert any("names no layout" in note for note in plain.notes)
+    assert not export_placement(SERVERS, "vllm").notes[1:]
+    for traffic, words in (
+        ("llm:tp=2,pp=1,dp=3", "one replica"),
+        ("llm:tp=2,pp=3,order=pp-tp", "without order="),
+    ):
+        with pytest.raises(UsageError) as error:
+            export_placement(replace(PLACE, metadata={"traffic": traffic}), "sglang")
+        assert words in (error.value.hint or "")
+
+
+def ranks_of_deepspeed(hostfile: str, include: str) -> list[tuple[str, int]]:
+    """Host and CUDA device of every rank, as DeepSpeed's runner and launcher make them.
+
+    Hosts in the order of the host file, the slots of each in the order of `--include`.
+    """
+    slots = dict(re.findall(r"^(\S+) slots=(\d+)$", hostfile, re.MULTILINE))
+    chosen = {}
+    for spec in include.split("@"):
+        host, _, devices = spec.partition(":")
+        chosen[host] = [int(device) for device in devices.split(",")]
+        assert set(chosen[host]) <= set(range(int(slots[host])))
+    return [(host, device) for host in slots for device in chosen[host]]
+
+
+def test_deepspeed_takes_the_order_of_its_host_file_and_of_include() -> None:
+    export = export_placement(PLACE, "deepspeed", program="train.py")
+    words = list(export.command)
+    found = ranks_of_deepspeed(file_of(export, "hostfile"), option(words, "--include"))
+    assert found == [(seat.host, seat.index) for seat in PLACE.seats]
+    assert option(words, "--master_addr") == "n3"
+    assert file_of(export, ".deepspeed_env") == "CUDA_DEVICE_ORDER=PCI_BUS_ID\n"
+    one = export_placement(placement(["*"] * 2, [3, 1], [None] * 2), "deepspeed")
+    assert one.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID deepspeed --include localhost:3,1 ./app"
+
+
+@pytest.mark.parametrize("launcher", BY_NODE)
+def test_ranks_that_are_not_in_blocks_are_refused(launcher: str) -> None:
+    with pytest.raises(UsageError, match=f"{launcher} gives every node") as error:
+        export_placement(MIXED, launcher)
+    assert error.value.hint
+
+
+def test_a_host_that_is_not_in_the_plan_starts_nothing(tmp_path: Path) -> None:
+    export = export_placement(PLACE, "accelerate")
+    (tmp_path / "accelerate.sh").write_text(file_of(export, "accelerate.sh"))
+    done = subprocess.run(
+        shlex.split(export.line), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "is not in the placement" in done.stderr
