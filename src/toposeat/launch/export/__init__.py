@@ -12,7 +12,9 @@ from toposeat.launch.export import (
     environment,
     frameworks,
     hydra,
+    kubernetes,
     openmpi,
+    ray,
     script,
     slurm_flux,
     torchrun,
@@ -43,6 +45,8 @@ EXPORTERS: Mapping[str, tuple[str, Callable[[Job], Export]]] = MappingProxyType(
         "deepspeed": ("DeepSpeed's host file and --include", frameworks.deepspeed),
         "vllm": ("vllm serve: node ranks, device order", frameworks.vllm),
         "sglang": ("sglang.launch_server: node ranks, device order", frameworks.sglang),
+        "ray": ("bundles of a Ray placement group in rank order", ray.export),
+        "kubernetes": ("pods bound to nodes, with node ranks", kubernetes.export),
         "env": ("one line of device variables for a whole node", environment.export),
         "script": ("a shell script in front of the program, whatever starts it", script.export),
     }
