@@ -24,6 +24,13 @@ def is_large(args: argparse.Namespace) -> bool:
     return is_shape(source) or topology.is_network(source)
 
 
+def has_hosts(args: argparse.Namespace) -> bool:
+    """Whether the machine is a network whose hosts have names."""
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    return args.topology is not None and not is_shape(args.topology)
+
+
 def large_machine(args: argparse.Namespace) -> Shape:
     """A shape alone, or a network with what is inside its hosts.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from datetime import UTC, datetime
 
 from toposeat.cli.command import map_options, print_json, quoted, show, tell
-from toposeat.cli.large_machine import large_machine
+from toposeat.cli.large_machine import has_hosts, large_machine
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
@@ -58,9 +59,12 @@ def map_onto_shape(args: argparse.Namespace) -> int:
     else:
         show(sys.stdout, report.render_scale_text, result, traffic)
     if args.output is not None:
+        place = quoted(args.output)
+        launcher = "srun" if "SLURM_JOB_ID" in os.environ else "mpirun"
         tell(
             f"Wrote {args.output}",
-            f"Next: toposeat run -p {quoted(args.output)} -- mpirun -n {traffic.ranks} ./app",
+            f"Next: toposeat run -p {place} -- {launcher} -n {traffic.ranks} ./app",
+            *([f"Export: toposeat export {place} --launcher torchrun"] if has_hosts(args) else []),
         )
     return 0
 

@@ -92,6 +92,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         words=r"^(?:blocks|switches):[ \t]*(?:#.*)?$",
     ),
 )
+JOB = "slurm-job"  # the source that asks Slurm, and the name of its network
 PREFIXES = tuple(dict.fromkeys(each.prefix for each in NETWORK_FORMATS))
 
 

@@ -10,12 +10,14 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, UnavailableError
 from toposeat.model.network import Network
 from toposeat.topology.networks import slurm_conf
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
+from toposeat.topology.networks.formats import JOB
 from toposeat.topology.readers.file_text import FileText
 
 ORIGIN = "SLURM_TOPOLOGY_ADDR"
@@ -81,7 +83,7 @@ def job_network(hosts: Sequence[str], environment: Mapping[str, str]) -> Network
         known = set(network.host_names)
         missing = [host for host in hosts if host not in known]
         if not missing:
-            return network.restricted_to(hosts)
+            return replace(network.restricted_to(hosts), name=JOB)
         raise InputError(
             f"scontrol shows no switch above {few(missing)}", hint="give the network as a file"
         )
@@ -94,7 +96,7 @@ def job_network(hosts: Sequence[str], environment: Mapping[str, str]) -> Network
     builder = NetworkBuilder()
     pattern = environment.get("SLURM_TOPOLOGY_ADDR_PATTERN")
     builder.hang([_path(builder, address, pattern, None)])
-    return builder.build(name="slurm-job", origin=ORIGIN)
+    return builder.build(name=JOB, origin=ORIGIN)
 
 
 def _scontrol() -> str:

@@ -15,10 +15,9 @@ from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list, short_
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
-from toposeat.topology.networks.formats import PREFIXES, network_format_of, parse_network
+from toposeat.topology.networks.formats import JOB, PREFIXES, network_format_of, parse_network
 from toposeat.topology.readers.file_text import read_file
 
-JOB = "slurm-job"
 NETWORK_HINT = (
     "[slurm:|ib:|topograph:|levels:|addresses:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
     "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
@@ -72,7 +71,8 @@ def read_network(source: str | Path) -> Network:
     if name == JOB:
         from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415
 
-        return replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
+        network = replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
+        return _told_of_taper(network)
     if not name:
         raise UsageError("the network's source is empty", hint=NETWORK_HINT)
     file = read_file(Path(name))
@@ -119,6 +119,14 @@ def network_of_hosts(
     builder.hang([HostPath(host, ("switch",)) for host in hosts])
     builder.report.append(f"assumed: one switch joins all hosts ({why})")
     return builder.build(name=f"{len(hosts)}-hosts", origin="assumed network")
+
+
+def _told_of_taper(network: Network) -> Network:
+    """With a line on the uplinks where nothing says what they carry, as Slurm never does."""
+    if len(network.switches) < 2 or network.rates != NetworkRates():
+        return network
+    say = f"Slurm does not state what uplinks carry: -t {JOB},taper=2 (or bandwidth=) does"
+    return replace(network, report=(*network.report, say))
 
 
 def _prefix_of(text: str) -> tuple[str | None, str]:

@@ -1,0 +1,114 @@
+"""`map LAYOUT -t slurm-job --node KIND --hosts job`: an allocation and a layout, in one command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+from toposeat.launch import export_placement
+from toposeat.model.placement_file import load_placement
+
+# What `scontrol show topology` of Slurm 22.05 prints: on a spine the nodes of all its leaves.
+TREE = [
+    *(f"SwitchName=leaf{i} Level=0 LinkSpeed=1 Nodes=h[{4 * i + 1}-{4 * i + 4}]" for i in range(8)),
+    "SwitchName=spine Level=1 LinkSpeed=1 Nodes=h[1-32] Switches=leaf[0-7]",
+]
+BLOCKS = [
+    "BlockName=b1 BlockIndex=0 Nodes=h[1-16] BlockSize=16",
+    "BlockName=b2 BlockIndex=1 Nodes=h[17-32] BlockSize=16",
+]
+LAYOUT = "llm:tp=8,pp=4,dp=8"
+Answers = Callable[[list[str], str], None]
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Makes this process one of a job, with a `scontrol` that prints these lines."""
+
+    def answers(lines: list[str], nodes: str) -> None:
+        scontrol = tmp_path / "scontrol"
+        printed = "\n".join(f"echo '{line}'" for line in lines)
+        scontrol.write_text(f"#!/bin/sh\n[ \"$1 $2\" = 'show topology' ] || exit 1\n{printed}\n")
+        scontrol.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+        monkeypatch.setenv("SLURM_JOB_NODELIST", nodes)
+
+    return answers
+
+
+def mapped(capsys: pytest.CaptureFixture[str], source: str, *options: str) -> tuple[dict, str]:
+    words = ["map", LAYOUT, "-t", source, "--node", "hgx-h100", "--hosts", "job", "--json"]
+    assert main([*words, *options]) == 0
+    out, err = capsys.readouterr()
+    return json.loads(out), err
+
+
+def test_the_order_of_the_job_is_the_default(
+    slurm: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slurm(TREE, "h[1-32]")
+    place = tmp_path / "job.place"
+    words = ["map", LAYOUT, "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]
+    assert main([*words, "--solver", "default", "-o", str(place)]) == 0
+    out, err = capsys.readouterr()
+    assert "slurm-job of hgx-h100: 256 slots" in out
+    assert "-t slurm-job,taper=2" in out
+    assert f"Next: toposeat run -p {place} -- srun -n 256 ./app" in err
+    assert f"Export: toposeat export {place} --launcher torchrun" in err
+    seats = load_placement(place).seats
+    assert [seat.host for seat in seats] == [f"h{1 + rank // 8}" for rank in range(256)]
+    assert [seat.local_rank for seat in seats] == list(range(8)) * 32
+
+
+def test_tapered_leaves_make_the_order_of_nodes_matter(
+    slurm: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The default is the job's order: by number, or as text, where 40 % and more are to be had."""
+    place = tmp_path / "job.place"
+    text = ",".join(sorted(f"h{i}" for i in range(1, 33)))
+    slurm(TREE, text)
+    found, _ = mapped(capsys, "slurm-job,taper=4", "-o", str(place))
+    default, placed = found["default"]["predicted_s"], found["placed"]["predicted_s"]
+    assert placed < 0.6 * default
+    exported = export_placement(load_placement(place), "torchrun-c10d")
+    assert "--nnodes=32 --nproc-per-node=8" in exported.files[0].text
+    slurm(TREE, "h[1-32]")
+    assert mapped(capsys, "slurm-job,taper=4")[0]["default"]["predicted_s"] < default
+
+
+def test_part_of_a_cluster_of_blocks(slurm: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    slurm(BLOCKS, "h[9-24,30-32]")
+    assert main(["discover", "-t", "slurm-job"]) == 0
+    out = capsys.readouterr().out
+    assert "slurm-job: 19 hosts" in out
+    assert re.search(r"^b1 +8 +h\[9-16\]$", out, re.MULTILINE)
+    assert re.search(r"^b2 +11 +h\[17-24,30-32\]$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lines", "cause"),
+    [
+        ("h[1-33]", TREE, "no switch above h33"),
+        ("h[1-32]", [], "prints nothing"),
+        ("", TREE, "no job"),
+    ],
+)
+def test_what_slurm_does_not_tell(
+    slurm: Answers,
+    nodes: str,
+    lines: list[str],
+    cause: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    slurm(lines, nodes)
+    assert main(["map", LAYOUT, "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]) != 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert cause in err
+    assert "hint:" in err
