@@ -56,3 +56,4 @@ void bind_evaluate(nb::module_ &module); // congestion, flow time
 void bind_mapping(nb::module_ &module);  // solvers
 void bind_scale(nb::module_ &module);    // machines and mapping of large jobs
 void bind_search(nb::module_ &module);   // the search for pairwise cost alone
+void bind_groups(nb::module_ &module);   // rates of collective groups

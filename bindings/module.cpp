@@ -8,4 +8,5 @@ NB_MODULE(_ext, module) {
   bind_mapping(module);
   bind_scale(module);
   bind_search(module);
+  bind_groups(module);
 }

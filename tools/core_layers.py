@@ -19,7 +19,7 @@ LAYERS = (
     ("certificate", "large"),
     ("exact", "search", "scotch"),
     ("bounds", "flow", "division"),
-    ("machines",),
+    ("machines", "groups"),
     ("problem",),
     ("base",),
 )

@@ -15,6 +15,7 @@ from toposeat.model.shown import Shown
 if TYPE_CHECKING:
     from toposeat.errors import ToposeatError
     from toposeat.evaluation.evaluation import evaluate
+    from toposeat.evaluation.group_rate import group_rate
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.map_options import Constraints, MapOptions
     from toposeat.model.placement import Placement
@@ -40,6 +41,7 @@ __all__ = [
     "ToposeatError",
     "Traffic",
     "evaluate",
+    "group_rate",
     "load_placement",
     "map_traffic",
     "placement_of",

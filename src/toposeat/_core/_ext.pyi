@@ -476,3 +476,18 @@ def search_pairwise(flow: Annotated[NDArray[numpy.float64], dict(shape=(None, No
     Raises:
         ValueError: if the matrices are not square, of one size and finite.
     """
+
+class RingRate:
+    """The rate of a group on a set of devices"""
+
+    @property
+    def bytes_per_s(self) -> float: ...
+
+    @property
+    def cut_bytes_per_s(self) -> float: ...
+
+    @property
+    def rings(self) -> list[list[int]]: ...
+
+def ring_rate(members: int, *, capacity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], route_begin: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], uses: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], flow_cap: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], path_class: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], switched: bool, levels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], stop_below: float, most_rings: int, steps: int) -> RingRate:
+    """Search rings over the members of a group"""

@@ -1,0 +1,253 @@
+"""The rate of a collective group as a function of its set of devices.
+
+NCCL and RCCL look for rings over the members of a communicator on one node; the order of the ranks
+plays no part. `core/include/toposeat/groups/ring_rate.hpp` has the equations and the search.
+A group sees the machine without the other devices: two members that no direct link joins go through
+one member that has a link to both (NCCL's NVB), else by the machine's route; never through a device
+outside of the group, unless the hardware forwards (MI250X).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.errors import UsageError
+from toposeat.evaluation import nccl_speeds
+from toposeat.evaluation.network import network_arrays
+from toposeat.model.group_rate import GroupRate
+from toposeat.model.route import PathClass
+from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
+
+_CLASSES = {  # nearest first; a relay through a member (NVB) lies between NVL and C2C
+    PathClass.NVL: 1,
+    PathClass.C2C: 3,
+    PathClass.PIX: 4,
+    PathClass.PXB: 5,
+    PathClass.PHB: 8,
+    PathClass.NODE: 9,
+    PathClass.SYS: 9,
+    PathClass.UNKNOWN: 9,
+}
+_RELAYED, _NO_PATH = 2, 255
+_DIRECT = (LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK)
+_PARTS = (1, 2, 3, 4, 6)  # of a capacity: rates of one ring that are tried
+_MOST_RINGS, _STEPS = 24, 4000
+
+
+def group_rate(topology: Topology, devices: Sequence[int], speeds: str = "exact") -> GroupRate:
+    """The rate of a group of NCCL or RCCL on some devices of one node.
+
+    Args:
+        topology: one node.
+        devices: positions in `topology.devices`, in any order.
+        speeds: `exact` (capacities as the topology has them, any rate of a ring) or `nccl` (NCCL's
+            own table of link speeds and rates, to compare with what it logs).
+
+    Raises:
+        UsageError: other speeds, no device, a device twice or one that is not there.
+        InputError: two devices without a route.
+    """
+    return GroupRates(topology, speeds).of(tuple(devices))
+
+
+class GroupRates:
+    """The rates of the sets of devices of one node, each searched once."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        speeds: str = "exact",
+        *,
+        socket_bytes_per_s: float = nccl_speeds.UNKNOWN_SOCKET,
+    ) -> None:
+        """Compile a node.
+
+        Args:
+            topology: one node.
+            speeds: see `group_rate`.
+            socket_bytes_per_s: NCCL's number for the link between the node's processors, where
+                `speeds` is `nccl`; the topology does not hold the processor.
+        """
+        if speeds not in ("exact", "nccl"):
+            raise UsageError(f"unknown speeds {speeds!r}", hint="use exact or nccl")
+        self._nccl = speeds == "nccl"
+        self._topology = topology
+        self._known: dict[tuple[int, ...], GroupRate] = {}
+        arrays = network_arrays(topology)
+        capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.cap.copy()
+        self._generation = nccl_speeds.generation(topology)
+        if self._nccl:
+            capacity = nccl_speeds.capacities(topology, socket_bytes_per_s)
+            limits, cap = np.full(len(limits), np.inf), np.full(len(cap), np.inf)
+        self._capacity = np.concatenate([capacity.reshape(-1), limits])
+        n = arrays.devices
+        uses: list[list[int]] = [[] for _ in range(n * n)]
+        for pair, link, reverse in zip(
+            arrays.use_pair.tolist(),
+            arrays.use_link.tolist(),
+            arrays.use_reverse.tolist(),
+            strict=True,
+        ):
+            uses[pair] += self._resources(3 * link + reverse, 3 * link + 2)
+        for pair in np.flatnonzero(arrays.limit_of_pair >= 0).tolist():
+            uses[pair] += self._resources(capacity.size + int(arrays.limit_of_pair[pair]))
+        self._routes = _Routes(topology, uses, cap)
+        if not self._nccl:
+            self._routes.share_ports(self._capacity)
+
+    def _resources(self, *numbers: int) -> list[int]:
+        return [number for number in numbers if np.isfinite(self._capacity[number])]
+
+    def of(self, devices: tuple[int, ...]) -> GroupRate:
+        """The rate of a set, given as positions in `topology.devices` in any order.
+
+        Raises:
+            UsageError: no device, a device twice or one that is not there.
+        """
+        members = tuple(sorted(devices))
+        found = self._known.get(members)
+        if found is None:
+            self._check(members)
+            found = self._known[members] = self._search(members)
+        return found
+
+    def _check(self, members: tuple[int, ...]) -> None:
+        present = len(self._topology.devices)
+        if not members or len(set(members)) < len(members):
+            raise UsageError("a group has one device or more, each once")
+        if not 0 <= members[0] <= members[-1] < present:
+            raise UsageError(
+                f"{self._topology.name!r} has devices 0 to {present - 1}",
+                hint="name positions in topology.devices",
+            )
+
+    def _search(self, members: tuple[int, ...]) -> GroupRate:
+        if len(members) == 1:
+            infinite = float("inf")
+            return GroupRate(
+                devices=members, bytes_per_s=infinite, cut_bytes_per_s=infinite, rings=(), load=()
+            )
+        routes = self._routes.within(members, self._capacity)
+        begin = np.cumsum([0, *map(len, routes.uses)])
+        used = np.array([use for each in routes.uses for use in each], np.uint32)
+        own, numbers = np.unique(used, return_inverse=True)
+        found = _core.ring_rate(
+            len(members),
+            capacity=self._capacity[own],
+            route_begin=begin.astype(np.uint32),
+            uses=numbers.reshape(-1).astype(np.uint32),
+            flow_cap=np.array(routes.cap, np.float64),
+            path_class=np.array(routes.path_class, np.uint8),
+            switched=routes.switched,
+            levels=self._levels(self._capacity[own], routes.cap),
+            stop_below=nccl_speeds.STOP_BELOW if self._nccl else 0.0,
+            most_rings=nccl_speeds.MOST_RINGS if self._nccl else _MOST_RINGS,
+            steps=nccl_speeds.STEPS if self._nccl else _STEPS,
+        )
+        rings = tuple(tuple(members[place] for place in ring) for ring in found.rings)
+        return GroupRate(
+            devices=members,
+            bytes_per_s=found.bytes_per_s,
+            cut_bytes_per_s=found.cut_bytes_per_s,
+            rings=rings,
+            load=_load(found.rings, routes.uses, len(members), 3 * len(self._topology.links)),
+        )
+
+    def _levels(self, capacity: NDArray[np.float64], cap: Sequence[float]) -> NDArray[np.float64]:
+        """Rates of one ring, falling: NCCL's table, or simple parts of the capacities in use."""
+        if self._nccl:
+            return nccl_speeds.levels(self._generation)
+        whole = np.unique([*capacity, *(each for each in cap if np.isfinite(each))])
+        levels = np.unique(np.round(whole[:, None] / _PARTS, -3))
+        return np.sort(levels[levels > 0])[::-1].astype(np.float64)
+
+
+def _load(
+    rings: Sequence[Sequence[int]], uses: Sequence[Sequence[int]], members: int, links: int
+) -> tuple[tuple[int, int, float], ...]:
+    """How often a byte of the group passes each direction of a link."""
+    passes: Counter[int] = Counter()
+    for ring in rings:
+        for here, there in zip(ring, (*ring[1:], ring[0]), strict=True):
+            passes.update(u for u in uses[here * members + there] if u < links and u % 3 < 2)
+    return tuple((u // 3, u % 3, count / len(rings)) for u, count in sorted(passes.items()))
+
+
+class _Routes:
+    """The routes between devices: what they use, what one flow gets, how near they are.
+
+    Entries are numbered as ordered pairs of devices, or of the members of a group.
+    """
+
+    def __init__(self, topology: Topology, uses: list[list[int]], cap: NDArray[np.float64]) -> None:
+        """Routes of all devices."""
+        n = len(topology.devices)
+        ids = [device.id for device in topology.devices]
+        place = {device: at for at, device in enumerate(ids)}
+        switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
+        self._n = n
+        self.uses, self.cap = uses, cap.tolist()
+        self.path_class = [_NO_PATH] * (n * n)
+        self._direct = [False] * (n * n)
+        self._switched = [False] * (n * n)
+        self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
+        self._forwards = any(device.forwards for device in topology.devices)
+        self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
+        self.switched = False
+        for (source, target), route in topology.route_of_pair.items():
+            if source not in place or target not in place:
+                continue
+            pair = place[source] * n + place[target]
+            links = [topology.link_of_id[link] for link in route.links]
+            ends = {end for link in links for end in link.ends} - {source, target}
+            self.path_class[pair] = _CLASSES.get(route.path_class, 9)
+            self._passes[pair] = frozenset(place[end] for end in ends if end in place)
+            self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
+            self._switched[pair] = bool(links) and bool(ends) and ends <= switches
+
+    def share_ports(self, capacity: NDArray[np.float64]) -> None:
+        """A cap of device links alone is what their ports carry, for all flows together."""
+        for pair, cap in enumerate(self.cap):
+            if np.isfinite(cap) and (self._direct[pair] or self._switched[pair]):
+                for use in self.uses[pair]:
+                    capacity[use] = min(capacity[use], cap)
+
+    def within(self, members: tuple[int, ...], capacity: NDArray[np.float64]) -> _Routes:
+        """The routes of a group, which sees no other device."""
+        group = _Routes.__new__(_Routes)
+        pairs = [a * self._n + b for a in members for b in members]
+        group.uses = [self.uses[pair] for pair in pairs]
+        group.cap = [self.cap[pair] for pair in pairs]
+        group.path_class = [self.path_class[pair] for pair in pairs]
+        off = [pair for at, pair in enumerate(pairs) if at % (len(members) + 1)]
+        group.switched = all(self._switched[pair] for pair in off)
+        for at, pair in enumerate(pairs):
+            if self._direct[pair] or self.path_class[pair] <= 1 or at % (len(members) + 1) == 0:
+                continue
+            relay = self._relay(pair, members, capacity) if self._relays else None
+            if relay is not None:
+                first, second = pair // self._n * self._n + relay, relay * self._n + pair % self._n
+                group.uses[at] = self.uses[first] + self.uses[second]
+                group.cap[at] = float("inf")
+                group.path_class[at] = _RELAYED
+            elif not (self._forwards or self._passes[pair] <= set(members)):
+                group.path_class[at] = _NO_PATH
+        return group
+
+    def _relay(
+        self, pair: int, members: tuple[int, ...], capacity: NDArray[np.float64]
+    ) -> int | None:
+        """The member with the fastest direct links to both ends, the first of equals."""
+        best, found = 0.0, None
+        for member in members:
+            ways = pair // self._n * self._n + member, member * self._n + pair % self._n
+            if all(self._direct[way] for way in ways):
+                rate = min(capacity[self.uses[way][0]] for way in ways)
+                if rate > best:
+                    best, found = rate, member
+        return found

@@ -1,0 +1,28 @@
+"""What a set of devices is worth to a collective group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupRate:
+    """The rings that a library such as NCCL forms over a set of devices, all at one rate.
+
+    `bytes_per_s` is that of all rings together, infinite for one device; no rings can have more
+    than `cut_bytes_per_s`. `rings` are cycles of positions in `topology.devices`. A collective that
+    moves V bytes over each edge of a ring (see `GroupLoad`) takes V / `bytes_per_s` alone.
+    `load` has an entry for each direction of a link in use: position in `topology.links`, 0 forward
+    or 1 backward, and how often a byte of V passes it.
+    """
+
+    devices: tuple[int, ...]
+    bytes_per_s: float
+    cut_bytes_per_s: float
+    rings: tuple[tuple[int, ...], ...]
+    load: tuple[tuple[int, int, float], ...]
+
+    @property
+    def is_best(self) -> bool:
+        """Whether no rings over these devices can be faster."""
+        return self.bytes_per_s >= self.cut_bytes_per_s * (1 - 1e-9)

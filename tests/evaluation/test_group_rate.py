@@ -1,0 +1,119 @@
+"""The rates of groups: against NCCL's own search, by hand, and against orders of the members."""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import toposeat
+from toposeat.errors import UsageError
+from toposeat.evaluation.group_rate import GroupRates, group_rate
+from toposeat.topology import catalogue_names, read_topology
+
+TABLES = Path(__file__).parents[3] / "shared" / "groups"
+# What NCCL takes for the link between the processors with which its tables were computed.
+SOCKETS = {
+    "dgx-1v": 6e9,
+    "dgx-a100": 16e9,
+    "minsky-4": 32e9,
+    "power9-4": 32e9,
+    "perlmutter-4": 16e9,
+    "a100-pcie-8-bridged": 10e9,
+    "rtx-4-crossed-bridges": 16e9,
+}
+
+
+@cache
+def rates(name: str) -> GroupRates:
+    return GroupRates(read_topology(name))
+
+
+def gb_per_s(name: str, *devices: int) -> float:
+    return rates(name).of(devices).bytes_per_s / 1e9
+
+
+@pytest.mark.parametrize("name", ["hgx-h100", *SOCKETS])
+def test_nccl_finds_the_same(name: str) -> None:
+    table = TABLES / f"{name}.tsv"
+    if not table.exists():
+        pytest.skip("no ../shared/groups here")
+    found = GroupRates(read_topology(name), "nccl", socket_bytes_per_s=SOCKETS.get(name, 22e9))
+    rows = list(csv.DictReader(table.read_text().splitlines(), delimiter="\t"))
+    wrong = []
+    for row in rows:
+        devices = tuple(map(int, row["devices"].split(",")))
+        expected = int(row["channels"]) * float(row["GBps_each"])
+        if abs(found.of(devices).bytes_per_s / 1e9 - expected) > 0.01:
+            wrong.append(devices)
+    assert len(wrong) <= len(rows) * 0.01, wrong
+
+
+def test_a_pair_with_two_links_has_twice_the_rate() -> None:
+    assert gb_per_s("dgx-1v", 0, 3) == pytest.approx(2 * gb_per_s("dgx-1v", 0, 1))
+
+
+def test_a_member_with_links_to_both_relays() -> None:
+    alone, relayed = gb_per_s("dgx-1v", 0, 5), gb_per_s("dgx-1v", 0, 1, 5)
+    assert relayed > 2 * alone
+
+
+def test_a_crossed_bridge_is_worth_more_than_twice() -> None:
+    crossed = gb_per_s("rtx-4-crossed-bridges", 0, 2)
+    assert crossed == pytest.approx(48, rel=0.02)
+    assert gb_per_s("rtx-4-crossed-bridges", 0, 1) == pytest.approx(19.9, rel=0.02)
+
+
+def test_more_members_of_a_mesh_have_more_rings() -> None:
+    found = [gb_per_s("mi300x-8", *range(k)) for k in range(2, 9)]
+    assert found == pytest.approx([48, 96, 144, 192, 192, 288, 336])  # not monotone
+
+
+@pytest.mark.parametrize("name", catalogue_names())
+def test_the_order_of_members_plays_no_part(name: str) -> None:
+    machine = read_topology(name)
+    count = min(len(machine.devices), 8)
+    rng = random.Random(name)
+    members = sorted(rng.sample(range(len(machine.devices)), count))
+    expected = GroupRates(machine).of(tuple(members))
+    for _ in range(3):
+        rng.shuffle(members)
+        again = GroupRates(machine).of(tuple(members))
+        assert again == expected
+    assert 0 < expected.bytes_per_s <= expected.cut_bytes_per_s
+
+
+@pytest.mark.parametrize("name", ["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"])
+def test_rings_pass_every_member_once_and_fit_on_the_links(name: str) -> None:
+    machine = read_topology(name)
+    positions = range(len(machine.devices))
+    for count in (2, 3, 4):
+        for devices in list(combinations(positions, count))[::5]:
+            found = rates(name).of(devices)
+            assert all(sorted(ring) == list(devices) for ring in found.rings)
+            for link, direction, uses in found.load:
+                both = (
+                    machine.links[link].forward_bytes_per_s,
+                    machine.links[link].backward_bytes_per_s,
+                )
+                assert uses * found.bytes_per_s <= both[direction].value * (1 + 1e-6)
+
+
+def test_one_device_has_nothing_to_send() -> None:
+    assert math.isinf(toposeat.group_rate(read_topology("dgx-1v"), [3]).bytes_per_s)
+
+
+@pytest.mark.parametrize("devices", [[], [0, 0], [0, 8], [-1, 2]])
+def test_no_set_of_devices_is_refused(devices: list[int]) -> None:
+    with pytest.raises(UsageError):
+        group_rate(read_topology("dgx-1v"), devices)
+
+
+def test_unknown_speeds_are_refused() -> None:
+    with pytest.raises(UsageError, match="unknown speeds"):
+        group_rate(read_topology("dgx-1v"), [0, 1], "fast")
