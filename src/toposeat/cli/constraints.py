@@ -49,8 +49,8 @@ def constraints_of(args: argparse.Namespace, machine: Topology) -> Constraints:
         UsageError: an option is not of its form, or names a device that the machine has not.
     """
     return Constraints(
-        devices=None if args.devices is None else _devices("--devices", args.devices, machine),
-        exclude=() if args.exclude is None else _devices("--exclude", args.exclude, machine),
+        devices=None if args.devices is None else device_list("--devices", args.devices, machine),
+        exclude=() if args.exclude is None else device_list("--exclude", args.exclude, machine),
         slots=None if args.slots is None else _slots(args.slots, machine),
         pins=_pins(args.pin, machine),
         allowed=_allowed(args.allow, machine),
@@ -68,7 +68,7 @@ def _slots(text: str, machine: Topology) -> int | dict[int, int]:
                 f"--slots: expected a number or LIST=N, got {part!r}",
                 hint="for example --slots 2, or --slots '0-3=2;4-7=1'",
             )
-        for device in _devices("--slots", devices, machine):
+        for device in device_list("--slots", devices, machine):
             if slots.setdefault(device, int(count)) != int(count):
                 raise UsageError(
                     f"--slots: a device of {part!r} is listed twice, with different numbers",
@@ -85,7 +85,7 @@ def _pins(texts: Sequence[str], machine: Topology) -> dict[int, int]:
             raise UsageError(
                 f"--pin: expected RANK=DEVICE, got {text!r}", hint="for example --pin 0=3"
             )
-        found = _devices("--pin", device, machine)
+        found = device_list("--pin", device, machine)
         if len(found) != 1:
             raise UsageError(
                 f"--pin: expected one device, got {device!r}",
@@ -104,7 +104,7 @@ def _allowed(texts: Sequence[str], machine: Topology) -> dict[int, list[int]]:
             raise UsageError(
                 f"--allow: expected RANKS=DEVICES, got {text!r}", hint="for example --allow 0-3=0,1"
             )
-        found = _devices("--allow", devices, machine)
+        found = device_list("--allow", devices, machine)
         for rank in _ranks(ranks):
             if rank in allowed:
                 raise UsageError(
@@ -127,7 +127,7 @@ def _ranks(text: str) -> list[int]:
     return ranks
 
 
-def _devices(option: str, text: str, machine: Topology) -> list[int]:
+def device_list(option: str, text: str, machine: Topology) -> list[int]:
     """Positions of a list such as `0-3,6` or `node07:0-3`."""
     positions: list[int] = []
     for part in text.split(","):

@@ -36,6 +36,7 @@ VERBS = (
     "map",
     "run",
     "compare",
+    "choose",
     "advise",
     "tune",
     "report",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
     from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
     from toposeat.pipeline.bench_smpi import simulate_bench
+    from toposeat.pipeline.choosing import choose_for_traffic
     from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
     from toposeat.pipeline.command_words import program_name, shell_line
     from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo

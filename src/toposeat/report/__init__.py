@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         bench_json,
         clocked_json,
         comparison_json,
+        device_set_json,
         health_json,
         joint_json,
         json_text,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from toposeat.report.text.catalogue import render_catalogue_text
     from toposeat.report.text.clocked import render_clocked_text
     from toposeat.report.text.console import TextStyle, text_style_for
+    from toposeat.report.text.device_set import render_device_set_text
     from toposeat.report.text.health import render_health_text
     from toposeat.report.text.mapping import (
         render_comparison_text,

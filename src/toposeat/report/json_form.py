@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,12 +17,14 @@ from toposeat.installed import VERSION
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
+from toposeat.model.visible_list import visible_line
 from toposeat.report.time_words import gain_share, is_timed, time_parts
 from toposeat.report.words import mpi_share
 
 if TYPE_CHECKING:
     from toposeat.model.bench import BenchResult
     from toposeat.model.clocked import ClockedResult
+    from toposeat.model.device_set import DeviceSet
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.health import Health
     from toposeat.model.knowledge import Knowledge
@@ -193,6 +195,35 @@ def placement_json(placement: Placement) -> Json:
         **_head("toposeat/placement/1"),
         "ranks": placement.ranks,
         **_plain(placement),
+    }
+
+
+def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
+    """Devices to take by index, in the order of local ranks; the rates are predicted."""
+
+    def indices(devices: Iterable[int]) -> list[int | None]:
+        return [topology.devices[device].index for device in devices]
+
+    return {
+        **_head("toposeat/choice/1"),
+        "devices": indices(chosen.devices),
+        "line": visible_line(topology.devices, [topology.devices[d] for d in chosen.devices]),
+        "ring_bytes_per_s": _finite(chosen.bytes_per_s),
+        "lowest": {
+            "devices": indices(chosen.lowest),
+            "ring_bytes_per_s": _finite(chosen.lowest_bytes_per_s),
+        },
+        "left": [
+            {
+                "size": left.size,
+                "groups": [indices(group) for group in left.groups],
+                "ring_bytes_per_s": left.bytes_per_s,
+            }
+            for left in chosen.left
+        ],
+        "predicted_s": None if chosen.placement is None else chosen.placement.placed.predicted_s,
+        "sets": chosen.sets,
+        "sets_tried": chosen.sets_tried,
     }
 
 

@@ -1,0 +1,65 @@
+"""`toposeat choose`: which of the free GPUs a job should take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from toposeat.cli.command import Command, add_topology_option, natural, print_json, show
+from toposeat.cli.constraints import device_list
+from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.model.device_set import DeviceSet
+    from toposeat.model.topology import Topology
+
+
+class ChooseCommand(Command):
+    """Choose which of the free GPUs a job should take, and print the line to copy."""
+
+    name = "choose"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare this verb's options."""
+        parser.add_argument("count", metavar="N", type=natural, help="how many GPUs")
+        add_topology_option(parser, required=False)
+        parser.add_argument(
+            "--free", metavar="LIST", help="the GPUs that are free, e.g. 0,2-5 (default: all)"
+        )
+        parser.add_argument(
+            "--for",
+            dest="traffic",
+            metavar="TRAFFIC",
+            help="what the job's ranks send each other: a profile, matrix or pattern of N ranks "
+            "(default: an all-reduce among all of them)",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Choose and show."""
+        from toposeat import report, topology  # noqa: PLC0415
+
+        machine = topology.read_topology(args.topology or "this")
+        free = None if args.free is None else device_list("--free", args.free, machine)
+        chosen = _chosen(args, machine, free)
+        if args.json:
+            print_json(report.device_set_json(chosen, machine))
+        else:
+            show(sys.stdout, report.render_device_set_text, chosen, machine)
+        return 0
+
+
+def _chosen(args: argparse.Namespace, machine: Topology, free: list[int] | None) -> DeviceSet:
+    if args.traffic is None:
+        from toposeat import mapping  # noqa: PLC0415
+
+        return mapping.choose_devices(machine, args.count, free)
+    from toposeat import pipeline, profile  # noqa: PLC0415
+
+    traffic = profile.read_traffic(args.traffic)
+    if traffic.ranks != args.count:
+        raise UsageError(
+            f"{args.count} GPUs are asked for, the traffic has {traffic.ranks} ranks",
+            hint=f"toposeat choose {traffic.ranks} --for {args.traffic}",
+        )
+    return pipeline.choose_for_traffic(machine, traffic, free)

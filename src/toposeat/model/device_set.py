@@ -1,0 +1,44 @@
+"""Which of a machine's free devices a job should take, and what that leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toposeat.model.evaluation import MappingResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """How the devices that stay free divide into groups of one size.
+
+    `groups` are those of the best division found, as positions in `topology.devices`;
+    `bytes_per_s` is the sum of their ring rates.
+    """
+
+    size: int
+    groups: tuple[tuple[int, ...], ...]
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceSet:
+    """Devices for a job, as positions in `topology.devices`, in the order of its local ranks.
+
+    `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one
+    XX
+    """
+
+    devices: tuple[int, ...]
+    free: tuple[int, ...]
+    bytes_per_s: float
+    lowest: tuple[int, ...]
+    lowest_bytes_per_s: float
+    left: tuple[Left, ...]
+    sets_tried: int
+    sets: int
+    placement: MappingResult | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every set of free devices was looked at."""
+        return self.sets_tried == self.sets

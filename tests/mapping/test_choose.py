@@ -1,0 +1,82 @@
+"""Which of the free devices: against every set, and against what breaks a pair."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+
+from toposeat.errors import ToposeatError, UsageError
+from toposeat.evaluation.group_rate import GroupRates
+from toposeat.mapping import choose_by_placements, choose_devices
+from toposeat.model.topology import Topology
+from toposeat.topology import read_topology
+
+CROSSED = "rtx-4-crossed-bridges"  # bridges 0-2 and 1-3
+
+
+@pytest.fixture(scope="module")
+def crossed() -> Topology:
+    return read_topology(CROSSED)
+
+
+def test_a_pair_is_one_that_a_bridge_joins(crossed: Topology) -> None:
+    chosen = choose_devices(crossed, 2)
+    assert chosen.devices == (0, 2)
+    assert chosen.lowest == (0, 1)
+    assert chosen.bytes_per_s > 2 * chosen.lowest_bytes_per_s
+    assert [left.groups for left in chosen.left] == [((1, 3),)]
+    assert chosen.is_exact
+
+
+def test_one_device_breaks_no_pair(crossed: Topology) -> None:
+    assert choose_devices(crossed, 1, [0, 2, 3]).devices == (3,)
+    assert choose_devices(crossed, 1, [0, 1, 3]).devices == (0,)
+
+
+@pytest.mark.parametrize("name", ["dgx-1v", CROSSED, "a100-pcie-8-bridged", "mi250x-8"])
+def test_no_set_of_free_devices_is_faster(name: str) -> None:
+    machine = read_topology(name)
+    rates, rng = GroupRates(machine), random.Random(2)
+    for _ in range(10):
+        free = sorted(rng.sample(range(len(machine.devices)), rng.randint(2, 4)))
+        count = rng.randint(2, len(free))
+        chosen = choose_devices(machine, count, free)
+        assert set(chosen.devices) <= set(free)
+        best = max(rates.of(each).bytes_per_s for each in combinations(free, count))
+        assert chosen.bytes_per_s == pytest.approx(best)
+
+
+def test_many_sets_are_searched_and_said_to_be(crossed: Topology) -> None:
+    machine = read_topology("k80-16")
+    chosen = choose_devices(machine, 8)
+    assert not chosen.is_exact
+    assert len(set(chosen.devices)) == 8
+    assert chosen.bytes_per_s >= chosen.lowest_bytes_per_s
+
+
+def test_of_equal_placements_the_one_that_leaves_a_pair(crossed: Topology) -> None:
+    chosen = choose_by_placements(crossed, [(1, 0), (3, 1)], [0, 1, 2, 3])
+    assert chosen.devices == (3, 1)  # 0 and 2 stay together
+
+
+@pytest.mark.parametrize(
+    ("count", "free", "error", "message"),
+    [
+        (0, None, UsageError, "0 devices"),
+        (5, None, ToposeatError, "4 are free"),
+        (2, [1], ToposeatError, "1 are free"),
+        (1, [0, 0], UsageError, "each once"),
+        (1, [9], UsageError, "each once"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    crossed: Topology,
+    count: int,
+    free: list[int] | None,
+    error: type[ToposeatError],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        choose_devices(crossed, count, free)
