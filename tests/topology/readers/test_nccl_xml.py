@@ -216,3 +216,25 @@ def test_chip_to_chip_links_lead_to_the_processor() -> None:
 def test_a_chip_to_chip_link_that_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match=r"node\.xml:6: <c2c bw>: expected 0 to"):
         read(GRACE.replace('bw="44712"', 'bw="-1"', 1))
+
+
+def test_nics_take_nccl_numbers() -> None:
+    """The file lists functions by bus id; `dev` is NCCL's own number, as it is of a GPU."""
+    swapped = SAMPLE.replace('"mlx5_0" dev="0"', '"mlx5_0" dev="9"')
+    assert [nic.name for nic in read(SAMPLE).nics] == ["mlx5_0", "mlx5_1"]
+    assert [nic.name for nic in read(swapped).nics] == ["mlx5_1", "mlx5_0"]
+    double = SAMPLE.replace('"mlx5_0" dev="0"', '"mlx5_0" dev="1"')
+    assert [nic.name for nic in read(double).nics] == ["mlx5_0", "mlx5_1"]
+
+
+@pytest.mark.parametrize(
+    ("told", "cpu"),
+    [
+        ("", "x86_64 AuthenticAMD"),
+        (' familyid="25" modelid="1"', "x86_64 AuthenticAMD 25 1"),
+        (' familyid="25&#10;x"', None),
+    ],
+)
+def test_the_processor_is_kept(told: str, cpu: str | None) -> None:
+    text = SAMPLE.replace('vendor="AuthenticAMD"', f'vendor="AuthenticAMD"{told}')
+    assert read(text).metadata.get("cpu") == cpu

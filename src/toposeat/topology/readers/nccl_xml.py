@@ -30,12 +30,15 @@ from toposeat.topology.graph.machine import (
 )
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
+from toposeat.topology.processor import CPU_KEY
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.xml_tree import XmlElement
 
 _SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,4})?) *GT/s", re.ASCII)
 _HIDDEN = re.compile(r"f{4,8}:f{2,4}:f{2}(\.f)?", re.IGNORECASE)  # a switch that a VM does not see
 _MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{1,8})*", re.IGNORECASE | re.ASCII)
+
+_PROCESSOR = re.compile(r"\w{1,20}( \w{1,20}( \d{1,5}( \d{1,5})?)?)?", re.ASCII)
 
 _CLASS_NVSWITCH = 0x068000
 _CLASS_CPU_BRIDGE = 0x068001  # POWER9: NVLinks that end at the CPU
@@ -104,7 +107,7 @@ class _Contents:
     pci: dict[str, PciDevice] = field(default_factory=dict)
     cpus_of_node: dict[int, str] = field(default_factory=dict)
     gpus: list[_Gpu] = field(default_factory=list)
-    adapters: list[NetworkAdapter] = field(default_factory=list)
+    adapters: list[tuple[int, NetworkAdapter]] = field(default_factory=list)  # with NCCL's number
     report: list[str] = field(default_factory=list)
 
 
@@ -124,7 +127,7 @@ def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
     builder = GraphBuilder(
         report=contents.report, tells={FactKind.DEVICE_LINKS} if is_dump else set()
     )
-    adapters = [(each, contents.pci[each.pci_bus_id]) for each in contents.adapters]
+    adapters = [(each, contents.pci[each.pci_bus_id]) for each in _in_order(contents.adapters)]
     endpoints = _add_gpus(builder, contents) + add_nics(builder, adapters)
     machine = Machine(
         pci=contents.pci,
@@ -137,7 +140,21 @@ def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
     _add_chip_links(builder, contents, numa_of)
     _describe(builder, contents)
     amd = contents.gpus[0].vendor is Vendor.AMD
-    return builder.build(name=file.name, origin="RCCL topology XML" if amd else "NCCL topology XML")
+    return builder.build(
+        name=file.name,
+        origin="RCCL topology XML" if amd else "NCCL topology XML",
+        metadata=_processor(root),
+    )
+
+
+def _processor(root: XmlElement) -> dict[str, str]:
+    """What the file says of the processors, where it says the same of all."""
+    told = {
+        " ".join(filter(None, map(cpu.get, ("arch", "vendor", "familyid", "modelid"))))
+        for cpu in root.named("cpu")
+    }
+    words = told.pop() if len(told) == 1 else ""
+    return {CPU_KEY: words} if _PROCESSOR.fullmatch(words) else {}
 
 
 # ---- one pass over the file
@@ -177,13 +194,23 @@ def _read_endpoint(contents: _Contents, element: XmlElement, function: PciDevice
             f"line {gpus[1].line}: {len(gpus)} parts or ranks of GPU {function.pci_bus_id} are"
             " taken as one device"
         )
-    contents.adapters.extend(_adapter(net, function.pci_bus_id) for net in nets)
+    contents.adapters.extend(
+        (_number(net, "dev", -1, 65535), _adapter(net, function.pci_bus_id)) for net in nets
+    )
     if gpus or nets or any(element.named("pci")):
         return
     if function.class_code >> 8 in _ACCELERATORS:
         contents.gpus.append(_Gpu(function, element.line, None))
     elif function.class_code >> 8 in _NETWORK:
-        contents.adapters.append(NetworkAdapter(name="", pci_bus_id=function.pci_bus_id))
+        contents.adapters.append((-1, NetworkAdapter(name="", pci_bus_id=function.pci_bus_id)))
+
+
+def _in_order(adapters: list[tuple[int, NetworkAdapter]]) -> list[NetworkAdapter]:
+    """In the order of NCCL's `dev` where all have one of their own, else that of the file."""
+    numbers = [number for number, _ in adapters]
+    if -1 not in numbers and len(set(numbers)) == len(numbers):
+        adapters = sorted(adapters, key=lambda each: each[0])
+    return [adapter for _, adapter in adapters]
 
 
 def _adapter(net: XmlElement, bus: str) -> NetworkAdapter:
@@ -366,7 +393,7 @@ def _describe(builder: GraphBuilder, contents: _Contents) -> None:
         )
     if not contents.adapters:
         say("no NIC in the file")
-    unnamed = sum(not each.name for each in contents.adapters)
+    unnamed = sum(not each.name for _, each in contents.adapters)
     if unnamed:
         say(f"{unnamed} NICs are known by PCI class alone: they have no name")
     nodes = {gpu.function.numa_node for gpu in contents.gpus}
