@@ -37,9 +37,10 @@ class DiscoverCommand(Command):
         add_output_option(parser, "the topology")
         parser.add_argument(
             "--format",
-            choices=("text", "json", "svg", "png"),
+            choices=("text", "json", "svg", "png", "nccl"),
             default="text",
-            help="default: text; svg and png are pictures, for a file or a pipe",
+            help="default: text; svg and png are pictures, for a file or a pipe; nccl is a file for"
+            " NCCL_TOPO_FILE, which -o then names",
         )
         parser.add_argument(
             "--list", action="store_true", help="list the machines of the catalogue and your own"
@@ -64,6 +65,8 @@ class DiscoverCommand(Command):
         if any(is_shape(source) or topology.is_network(source) for source in args.topology):
             return _show_network(args)
         machine = read_machine(args.topology)
+        if args.format == "nccl" and not args.json:
+            return _write_nccl(args, machine)
         if args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)
             tell(
@@ -73,6 +76,22 @@ class DiscoverCommand(Command):
         if args.json or args.format != "text" or args.output is None:
             _show(machine, "json" if args.json else args.format)
         return 0
+
+
+def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
+    """The topology as NCCL's file, and what it does not hold."""
+    from toposeat import topology  # noqa: PLC0415
+    from toposeat.model.files import write_atomically  # noqa: PLC0415
+
+    text, notes = topology.nccl_xml(machine)
+    if args.output is None:
+        write_result(text)
+    else:
+        write_atomically(args.output, text, overwrite=args.force)
+    tell(*(f"Note: {note}" for note in notes))
+    if args.output is not None:
+        tell(f"Wrote {args.output}", f"Next: export NCCL_TOPO_FILE={quoted(args.output.resolve())}")
+    return 0
 
 
 def _show(machine: Topology, form: str) -> None:
@@ -145,7 +164,7 @@ def _show_network(args: argparse.Namespace) -> int:
     """A network of hosts: levels, hosts, capacities."""
     from toposeat import report, topology  # noqa: PLC0415
 
-    if args.output is not None or args.format in ("svg", "png") or len(args.topology) > 1:
+    if args.output is not None or args.format in ("svg", "png", "nccl") or len(args.topology) > 1:
         raise UsageError(
             "a network of hosts is shown alone, as text or JSON",
             hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",
