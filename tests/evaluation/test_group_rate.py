@@ -13,20 +13,22 @@ import pytest
 
 import toposeat
 from toposeat.errors import UsageError
+from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.group_rate import GroupRates, group_rate
+from toposeat.model.processor import Processor
 from toposeat.topology import catalogue_names, read_topology
 
 TABLES = Path(__file__).parents[3] / "shared" / "groups"
-# What NCCL takes for the link between the processors with which its tables were computed.
-SOCKETS = {
-    "dgx-1v": 6e9,
-    "dgx-a100": 16e9,
-    "minsky-4": 32e9,
-    "power9-4": 32e9,
-    "perlmutter-4": 16e9,
-    "a100-pcie-8-bridged": 10e9,
-    "rtx-4-crossed-bridges": 16e9,
-}
+RECORDED = (
+    "hgx-h100",
+    "dgx-1v",
+    "dgx-a100",
+    "minsky-4",
+    "power9-4",
+    "perlmutter-4",
+    "a100-pcie-8-bridged",
+    "rtx-4-crossed-bridges",
+)
 
 
 @cache
@@ -38,12 +40,12 @@ def gb_per_s(name: str, *devices: int) -> float:
     return rates(name).of(devices).bytes_per_s / 1e9
 
 
-@pytest.mark.parametrize("name", ["hgx-h100", *SOCKETS])
+@pytest.mark.parametrize("name", RECORDED)
 def test_nccl_finds_the_same(name: str) -> None:
     table = TABLES / f"{name}.tsv"
     if not table.exists():
         pytest.skip("no ../shared/groups here")
-    found = GroupRates(read_topology(name), "nccl", socket_bytes_per_s=SOCKETS.get(name, 22e9))
+    found = GroupRates(read_topology(name), "nccl")
     rows = list(csv.DictReader(table.read_text().splitlines(), delimiter="\t"))
     wrong = []
     for row in rows:
@@ -52,6 +54,27 @@ def test_nccl_finds_the_same(name: str) -> None:
         if abs(found.of(devices).bytes_per_s / 1e9 - expected) > 0.01:
             wrong.append(devices)
     assert len(wrong) <= len(rows) * 0.01, wrong
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (("x86_64", "GenuineIntel", "6", "79"), 6),
+        (("x86_64", "GenuineIntel", "6", "85"), 10),
+        (("x86_64", "GenuineIntel", "6", "106"), 10),
+        (("x86_64", "GenuineIntel", "6", "143"), 22),
+        (("x86_64", "GenuineIntel", "6", "207"), 40),
+        (("x86_64", "GenuineIntel"), 22),
+        (("x86_64", "AuthenticAMD", "23", "49"), 16),
+        (("ppc64",), 32),
+        (("arm64",), 6),
+        ((), 22),
+    ],
+)
+def test_the_link_between_processors_has_the_rate_of_their_model(
+    told: tuple[str, ...], expected: float
+) -> None:
+    assert nccl_speeds.socket_bytes_per_s(Processor(told)) == expected * 1e9
 
 
 def test_a_pair_with_two_links_has_twice_the_rate() -> None:

@@ -58,21 +58,8 @@ def group_rate(topology: Topology, devices: Sequence[int], speeds: str = "exact"
 class GroupRates:
     """The rates of the sets of devices of one node, each searched once."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        speeds: str = "exact",
-        *,
-        socket_bytes_per_s: float = nccl_speeds.UNKNOWN_SOCKET,
-    ) -> None:
-        """Compile a node.
-
-        Args:
-            topology: one node.
-            speeds: see `group_rate`.
-            socket_bytes_per_s: NCCL's number for the link between the node's processors, where
-                `speeds` is `nccl`; the topology does not hold the processor.
-        """
+    def __init__(self, topology: Topology, speeds: str = "exact") -> None:
+        """Compile a node; for `speeds` see `group_rate`."""
         if speeds not in ("exact", "nccl"):
             raise UsageError(f"unknown speeds {speeds!r}", hint="use exact or nccl")
         self._nccl = speeds == "nccl"
@@ -82,7 +69,7 @@ class GroupRates:
         capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.cap.copy()
         self._generation = nccl_speeds.generation(topology)
         if self._nccl:
-            capacity = nccl_speeds.capacities(topology, socket_bytes_per_s)
+            capacity = nccl_speeds.capacities(topology)
             limits, cap = np.full(len(limits), np.inf), np.full(len(cap), np.inf)
         self._capacity = np.concatenate([capacity.reshape(-1), limits])
         n = arrays.devices

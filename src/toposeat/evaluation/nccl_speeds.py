@@ -12,43 +12,50 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.processor import Processor, processor_of
 from toposeat.model.topology import ComponentKind, LinkKind, Topology
 
 MOST_RINGS = 16
 STEPS = 1500
 STOP_BELOW = 0.49
-UNKNOWN_SOCKET = 22e9  # bytes/s of a link between Intel processors from Sapphire Rapids on
-POWER_SOCKET = 32e9
 
 _GB = 1e9
-_PRODUCTS = (  # name, compute capability, bytes/s of an NVLink
-    (r"P100", 60, 18 * _GB),
-    (r"V100", 70, 20 * _GB),
-    (r"RTX|A40\b|A10\b|A6000", 86, 12 * _GB),
-    (r"H100|H200|H800|H20\b|GH200", 90, 20.6 * _GB),
-    (r"B[23]00|GB[23]00", 100, 40.1 * _GB),
+_CAPABILITIES = (  # by what the name of a device holds
+    (r"P100", 60),
+    (r"V100", 70),
+    (r"RTX 30|RTX A[456]|A40\b|A10\b|A6000", 86),
+    (r"H[12]00|H800|H20\b", 90),
+    (r"B[123]00", 100),
 )
-_OTHER = (80, 20 * _GB)
+_USUAL = 80  # where the name tells none
+_NVLINK = {  # bytes/s of a lane, from the compute capability on; older ones count as 80
+    100: 40.1 * _GB,
+    90: 20.6 * _GB,
+    87: 20 * _GB,
+    86: 12 * _GB,
+    80: 20 * _GB,
+    70: 20 * _GB,
+    60: 18 * _GB,
+}
 _LEVELS = {  # GB/s of one ring, from the compute capability on
     100: (90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18),
     90: (60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3),
     0: (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
 }
 _PCIE = ((40 * _GB, 48 * _GB), (20 * _GB, 24 * _GB), (10 * _GB, 12 * _GB), (0.0, 6 * _GB))
+_SOCKET = {"ppc64": 32 * _GB, "arm64": 6 * _GB}
+_SOCKET_AMD = 16 * _GB
+_SOCKET_INTEL = ((0xCF, 40 * _GB), (0x8F, 22 * _GB), (0x55, 10 * _GB), (0, 6 * _GB))  # by model
+_SAPPHIRE_RAPIDS = 0x8F
 _ON_DIE = 1e13
 
 
-def _product(topology: Topology) -> tuple[int, float]:
-    name = topology.devices[0].name if topology.devices else ""
-    for pattern, capability, lane in _PRODUCTS:
-        if re.search(pattern, name):
-            return capability, lane
-    return _OTHER
-
-
 def generation(topology: Topology) -> int:
-    """The compute capability of the first device, 90 for 9.0; 80 where the name is not known."""
-    return _product(topology)[0]
+    """The compute capability of the first device, 90 for 9.0; 80 where its name does not tell."""
+    name = topology.devices[0].name if topology.devices else ""
+    if told := re.fullmatch(r"sm_(\d+)", name):
+        return int(told[1])
+    return next((each for pattern, each in _CAPABILITIES if re.search(pattern, name)), _USUAL)
 
 
 def levels(capability: int) -> NDArray[np.float64]:
@@ -57,12 +64,25 @@ def levels(capability: int) -> NDArray[np.float64]:
     return np.array(_LEVELS[first], np.float64) * _GB
 
 
-def capacities(topology: Topology, socket_bytes_per_s: float) -> NDArray[np.float64]:
+def socket_bytes_per_s(processor: Processor | None) -> float:
+    """Rate of a link between processors; one that is not known counts as Sapphire Rapids."""
+    told = processor.told if processor else ()
+    if told and told[0] in _SOCKET:
+        return _SOCKET[told[0]]
+    if "AuthenticAMD" in told:
+        return _SOCKET_AMD
+    model = next((int(each) for each in told[3:] if each.isdecimal()), _SAPPHIRE_RAPIDS)
+    return next(rate for least, rate in _SOCKET_INTEL if model >= least)
+
+
+def capacities(topology: Topology) -> NDArray[np.float64]:
     """NCCL's capacity of each link: (links, 3), forward, backward, both (infinite: no limit).
 
     Links between a processor and a GPU that are NVLinks (POWER) carry both directions in one.
     """
-    lane = _product(topology)[1]
+    capability = generation(topology)
+    lane = _NVLINK[max((c for c in _NVLINK if c <= capability), default=_USUAL)]
+    socket = socket_bytes_per_s(processor_of(topology))
     devices = {device.id for device in topology.devices}
     switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
     rows = []
@@ -77,6 +97,6 @@ def capacities(topology: Topology, socket_bytes_per_s: float) -> NDArray[np.floa
         elif link.kind is LinkKind.PCIE:
             rate = next(speed for least, speed in _PCIE if rate >= least)
         elif link.kind is LinkKind.SMP:
-            rate = socket_bytes_per_s
+            rate = socket
         rows.append((rate, rate, both))
     return np.array(rows, np.float64).reshape(-1, 3)

@@ -15,9 +15,9 @@ from xml.sax.saxutils import quoteattr
 
 from toposeat.errors import UsageError
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.processor import Processor, processor_of
 from toposeat.model.topology import Component, FactKind, Topology, Vendor
 from toposeat.topology.nccl_tree import Cpu, Function, Link, functions_of
-from toposeat.topology.processor import Processor, processor_of
 
 _VERSION = {Vendor.AMD: "2"}  # RCCL refuses another than its own; NCCL's is 1
 _LOST = "rates, latencies and sizes of memory are not in such files: the library has its own"

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from toposeat.model.cpu_list import cpu_list_of_mask, parse_cpu_list
+from toposeat.model.processor import CPU_KEY
 from toposeat.model.topology import Device, FactKind, LinkKind, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology import products
@@ -30,7 +31,6 @@ from toposeat.topology.graph.machine import (
 )
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
-from toposeat.topology.processor import CPU_KEY
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.xml_tree import XmlElement
 
