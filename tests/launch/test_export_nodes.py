@@ -160,28 +160,35 @@ def test_servers_say_which_layout_they_take() -> None:
 
 
 def ranks_of_deepspeed(hostfile: str, include: str) -> list[tuple[str, int]]:
-    """Host and CUDA device of every rank, as DeepSpeed's runner and launcher make them.
+    """Host and CUDA device of every rank, as DeepSpeed 0.19.8 makes them.
 
-    Hosts in the order of the host file, the slots of each in the order of `--include`.
+    Hosts in the order of the host file, the slots of each in ascending order.
     """
     slots = dict(re.findall(r"^(\S+) slots=(\d+)$", hostfile, re.MULTILINE))
     chosen = {}
     for spec in include.split("@"):
         host, _, devices = spec.partition(":")
-        chosen[host] = [int(device) for device in devices.split(",")]
+        chosen[host] = sorted(int(device) for device in devices.split(","))
         assert set(chosen[host]) <= set(range(int(slots[host])))
     return [(host, device) for host in slots for device in chosen[host]]
 
 
-def test_deepspeed_takes_the_order_of_its_host_file_and_of_include() -> None:
-    export = export_placement(PLACE, "deepspeed", program="train.py")
+def test_deepspeed_takes_the_order_of_its_host_file() -> None:
+    place = placement([h for h in HOSTS for _ in "12"], [0, 1, 2, 3, 1, 3], [None] * 6)
+    export = export_placement(place, "deepspeed", program="train.py")
     words = list(export.command)
     found = ranks_of_deepspeed(file_of(export, "hostfile"), option(words, "--include"))
-    assert found == [(seat.host, seat.index) for seat in PLACE.seats]
+    assert found == [(seat.host, seat.index) for seat in place.seats]
     assert option(words, "--master_addr") == "n3"
     assert file_of(export, ".deepspeed_env") == "CUDA_DEVICE_ORDER=PCI_BUS_ID\n"
-    one = export_placement(placement(["*"] * 2, [3, 1], [None] * 2), "deepspeed")
-    assert one.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID deepspeed --include localhost:3,1 ./app"
+    one = export_placement(placement(["*"] * 2, [1, 3], [None] * 2), "deepspeed")
+    assert one.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID deepspeed --include localhost:1,3 ./app"
+
+
+def test_deepspeed_cannot_order_the_devices_of_a_node() -> None:
+    with pytest.raises(UsageError, match="ascending order") as error:
+        export_placement(PLACE, "deepspeed")
+    assert "--launcher torchrun" in (error.value.hint or "")
 
 
 @pytest.mark.parametrize("launcher", BY_NODE)

@@ -1,7 +1,7 @@
 """Lines of the launchers of ML frameworks: accelerate, DeepSpeed, vLLM, SGLang.
 
 All of them number ranks node by node, in the order of a node rank or of a host file, and local rank
-i takes the i-th visible device. The environment lists these, except for DeepSpeed.
+i takes the i-th visible device. The environment lists these, but DeepSpeed sets and sorts them.
 """
 
 from __future__ import annotations
@@ -82,13 +82,15 @@ def sglang(job: Job) -> Export:
 
 
 def deepspeed(job: Job) -> Export:
-    """A host file: ranks follow its lines, and devices the order in `--include`.
+    """A host file: ranks follow its lines, and `--include` chooses the devices of every host.
 
-    On every node DeepSpeed's launcher sets CUDA_VISIBLE_DEVICES to the slots of `--include`,
-    whatever was set before. Other variables reach the nodes by `.deepspeed_env`.
+    On every node DeepSpeed's launcher sets CUDA_VISIBLE_DEVICES to these devices in ascending
+    order, whatever was set before (0.19.8: run; older ones kept the order of `--include`). Other
+    variables reach the nodes by `.deepspeed_env`.
 
     Raises:
-        UsageError: ranks not in blocks of one size, or slices of a GPU, which are no numbers.
+        UsageError: ranks not in blocks of one size, devices in another than ascending order, or
+            slices of a GPU, which are no numbers.
     """
     per_node = ranks_per_node(job, "deepspeed")
     hosts = job.hosts or ("localhost",)
@@ -97,6 +99,12 @@ def deepspeed(job: Job) -> Export:
     if any(not slot.isdigit() for each in slots for slot in each):
         raise UsageError(
             "deepspeed numbers devices, and these are slices of a GPU", hint="--launcher torchrun"
+        )
+    if any(list(map(int, each)) != sorted(map(int, each)) for each in slots):
+        raise UsageError(
+            "deepspeed gives local ranks the devices of a node in ascending order, whatever"
+            " --include and CUDA_VISIBLE_DEVICES say",
+            hint="start the same program with --launcher torchrun, which keeps their order",
         )
     order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if job.placement.vendor == "nvidia" else {}
     if len(hosts) == 1:
