@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
@@ -15,6 +17,9 @@ from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, Mapping
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import Traffic
+
+if TYPE_CHECKING:
+    from toposeat.evaluation.group_time import GroupModel
 
 
 def default_placement(ranks: int, topology: Topology) -> tuple[int, ...]:
@@ -48,6 +53,7 @@ class Evaluator:
         flows: the compiled traffic; flow i is row i of `table`.
         table: bytes and messages of the pairs of ranks that placement serves.
         costs: what a byte (and a message) between devices costs, by the metric asked for.
+        groups: the time model of groups that a library orders itself, on one node; else None.
 
     Raises:
         UsageError: on an unknown metric.
@@ -62,6 +68,11 @@ class Evaluator:
         self.network = self.arrays.network()
         self.flows = compile_traffic(traffic)
         self.costs = pair_costs(topology, metric)
+        self.groups: GroupModel | None = None
+        if traffic.groups and len(topology.hosts) == 1:
+            from toposeat.evaluation.group_time import GroupModel  # noqa: PLC0415
+
+            self.groups = GroupModel(topology, traffic, self.arrays)
 
     def evaluate_default(self) -> Evaluation:
         """Predict what the default placement costs; see `default_placement`."""
@@ -84,6 +95,8 @@ class Evaluator:
         """
         placement = tuple(int(device) for device in device_of_rank)
         check_placement(self._topology, self._ranks, placement)
+        if self.groups is not None:
+            return self._evaluate_groups(self.groups, placement)
         congestion = _core.congestion(self.network, self.flows, placement)
         return Evaluation(
             device_of_rank=placement,
@@ -93,6 +106,23 @@ class Evaluator:
             hop_bytes=congestion.hop_bytes,
             predicted_s=_core.flow_time(self.network, self.flows, placement),
             links=_link_loads(self._topology, congestion),
+        )
+
+    def _evaluate_groups(self, groups: GroupModel, placement: tuple[int, ...]) -> Evaluation:
+        """With the rings that the groups' library forms on these devices."""
+        times, uses, load = groups.evaluate(placement)
+        congestion = groups.congestion(load)
+        links = _used_links(self._topology, load.sum(axis=1), congestion)
+        return Evaluation(
+            device_of_rank=placement,
+            max_congestion_s=max((each.congestion_s for each in links), default=0.0),
+            mean_congestion_s=sum(each.congestion_s for each in links) / max(1, len(links)),
+            cost=self._cost(placement),
+            hop_bytes=float(load.sum()),
+            predicted_s=sum(each.seconds for each in times),
+            links=links,
+            phases=times,
+            groups=uses,
         )
 
     def _cost(self, placement: Sequence[int]) -> float:
@@ -221,6 +251,14 @@ def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int
 
 
 def _link_loads(topology: Topology, congestion: _core.Congestion) -> tuple[LinkLoad, ...]:
+    nbytes = congestion.forward_bytes + congestion.backward_bytes
+    return _used_links(topology, nbytes, congestion.seconds)
+
+
+def _used_links(
+    topology: Topology, nbytes: NDArray[np.float64], seconds: NDArray[np.float64]
+) -> tuple[LinkLoad, ...]:
+    """What each link carries that some route between devices uses, busiest first."""
     devices = {device.id for device in topology.devices}
     used = {
         link
@@ -228,10 +266,9 @@ def _link_loads(topology: Topology, congestion: _core.Congestion) -> tuple[LinkL
         if route.source in devices and route.target in devices
         for link in route.links
     }
-    nbytes = congestion.forward_bytes + congestion.backward_bytes
     loads = [
-        LinkLoad(link=link.id, kind=link.kind, bytes=float(each), congestion_s=float(seconds))
-        for link, each, seconds in zip(topology.links, nbytes, congestion.seconds, strict=True)
+        LinkLoad(link=link.id, kind=link.kind, bytes=float(each), congestion_s=float(time))
+        for link, each, time in zip(topology.links, nbytes, seconds, strict=True)
         if link.id in used
     ]
     return tuple(sorted(loads, key=lambda load: -load.congestion_s))  # stable: ties as in topology

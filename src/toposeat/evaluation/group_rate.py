@@ -103,6 +103,12 @@ class GroupRates:
             found = self._known[members] = self._search(members)
         return found
 
+    def leaving(self, device: int) -> float:
+        """Bytes per second that leave a device over all its links: no group with it has more."""
+        n = len(self._topology.devices)
+        first = {uses[0] for uses in self._routes.uses[device * n : (device + 1) * n] if uses}
+        return float(sum(self._capacity[resource] for resource in first))
+
     def _check(self, members: tuple[int, ...]) -> None:
         present = len(self._topology.devices)
         if not members or len(set(members)) < len(members):

@@ -25,6 +25,23 @@ class LinkLoad:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PhaseTime:
+    """Link time of what runs together, alone."""
+
+    label: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupUse:
+    """The rate that a collective group has on its devices; None for one device."""
+
+    name: str
+    phase: str
+    bytes_per_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation(Shown):
     """Predictions for one placement. Seconds are link time, not application time.
 
@@ -41,6 +58,14 @@ class Evaluation(Shown):
     hop_bytes: float
     predicted_s: float
     links: tuple[LinkLoad, ...]
+    # With groups that a library orders itself: `predicted_s` is the sum of the phases.
+    phases: tuple[PhaseTime, ...] = ()
+    groups: tuple[GroupUse, ...] = ()
+
+    @property
+    def low_s(self) -> float:
+        """The least that it can take: the slowest phase, if all others hide behind it."""
+        return max((phase.seconds for phase in self.phases), default=self.predicted_s)
 
     def value(self, objective: str) -> float:
         """The value that an objective, one of `map_options.OBJECTIVES`, minimises."""

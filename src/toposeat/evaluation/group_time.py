@@ -1,0 +1,169 @@
+"""The time of a traffic with groups on one node: phases one after the other, each by its rings.
+
+A phase takes T = max(max_g V_g / B(S_g), max_l sum_g V_g u_gl / c_l, flows between pairs), where
+the groups g and the pairs of a phase run together (docs/explanation/groups.md). Whether phases
+overlap is not known: their sum is what is minimised, the slowest alone is the low end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.evaluation.group_rate import GroupRates
+from toposeat.evaluation.network import NetworkArrays, message_sizes
+from toposeat.model.evaluation import GroupUse, PhaseTime
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import Exchange, Traffic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Members:
+    """A group's part of a phase: world ranks, how they exchange, bytes over each edge."""
+
+    name: str
+    ranks: tuple[int, ...]
+    exchange: Exchange
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseParts:
+    """What runs together: groups, or messages between pairs of ranks."""
+
+    label: str
+    groups: tuple[Members, ...]
+    flows: _core.RankTraffic | None
+
+
+class GroupModel:
+    """The phases of one traffic on one machine, for any number of placements.
+
+    Attributes:
+        phases: what runs together: families of groups, then the pairs.
+        rates: of the sets of devices.
+    """
+
+    def __init__(self, topology: Topology, traffic: Traffic, arrays: NetworkArrays) -> None:
+        """Compile the groups and pairs of a traffic; the machine is one node."""
+        self._names = [link.id for link in topology.links]
+        self._arrays = arrays
+        self._capacity = arrays.capacity
+        self._network = arrays.network()
+        self.rates = GroupRates(topology)
+        self.phases = tuple(_phases(traffic))
+        self._load: dict[tuple[Exchange, tuple[int, ...]], tuple[float, Floats]] = {}
+
+    def seconds(self, device_of_rank: Sequence[int]) -> tuple[float, ...]:
+        """Seconds of each phase."""
+        return tuple(self._phase(phase, device_of_rank)[0] for phase in self.phases)
+
+    def evaluate(
+        self, device_of_rank: Sequence[int]
+    ) -> tuple[tuple[PhaseTime, ...], tuple[GroupUse, ...], Floats]:
+        """Times of the phases, rates of the groups, and bytes over each link: (links, 2)."""
+        times, uses = [], []
+        total = np.zeros((len(self._names), 2))
+        for phase in self.phases:
+            seconds, load = self._phase(phase, device_of_rank)
+            times.append(PhaseTime(label=phase.label, seconds=seconds))
+            total += load
+            for group in phase.groups:
+                pace, _ = self._of(group, device_of_rank)
+                rate = 1 / pace if pace > 0 else None
+                uses.append(GroupUse(name=group.name, phase=phase.label, bytes_per_s=rate))
+        return tuple(times), tuple(uses), total
+
+    def congestion(self, load: Floats) -> Floats:
+        """Seconds that each link needs for its bytes: (links,)."""
+        one_way: Floats = (load / self._capacity[:, :2]).max(axis=1, initial=0.0)
+        both: Floats = load.sum(axis=1) / self._capacity[:, 2]
+        return np.maximum(one_way, both)
+
+    def _phase(self, phase: PhaseParts, device_of_rank: Sequence[int]) -> tuple[float, Floats]:
+        load, slowest = np.zeros((len(self._names), 2)), 0.0
+        for group in phase.groups:
+            pace, own = self._of(group, device_of_rank)
+            slowest = max(slowest, pace * group.bytes)
+            load += group.bytes * own
+        if phase.flows is not None:
+            placement = tuple(device_of_rank)
+            found = _core.congestion(self._network, phase.flows, placement)
+            load[:, 0] += found.forward_bytes
+            load[:, 1] += found.backward_bytes
+            slowest = max(slowest, _core.flow_time(self._network, phase.flows, placement))
+        return max(slowest, float(self.congestion(load).max(initial=0.0))), load
+
+    def _of(self, group: Members, device_of_rank: Sequence[int]) -> tuple[float, Floats]:
+        """Seconds per byte of a group alone, and how often a byte passes each link: (links, 2)."""
+        devices = tuple(sorted({device_of_rank[rank] for rank in group.ranks}))
+        key = group.exchange, devices
+        if key not in self._load:
+            self._load[key] = self._computed(group.exchange, devices)
+        return self._load[key]
+
+    def _computed(self, exchange: Exchange, devices: tuple[int, ...]) -> tuple[float, Floats]:
+        load = np.zeros((len(self._names), 2))
+        if len(devices) < 2:
+            return 0.0, load
+        if exchange is Exchange.RING:
+            rate = self.rates.of(devices)
+            for link, direction, passes in rate.load:
+                load[link, direction] = passes
+            return (1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf), load
+        members = np.array(devices)
+        pairs = (members[:, None] * self._arrays.devices + members).ravel()
+        used = np.isin(self._arrays.use_pair, pairs)
+        reverse = self._arrays.use_reverse[used].astype(np.intp)
+        np.add.at(load, (self._arrays.use_link[used], reverse), 1.0)
+        between = pairs[members.repeat(len(members)) != np.tile(members, len(members))]
+        slowest = 1 / float(self._arrays.isolated_rate()[between].min())
+        return max(slowest, float(self.congestion(load).max(initial=0.0))), load
+
+
+def _phases(traffic: Traffic) -> list[PhaseParts]:
+    """Disjoint groups of one size run together; the messages between pairs are a phase too."""
+    communicator = {each.id: each for each in traffic.communicators}
+    families: list[tuple[int, set[int], list[Members]]] = []
+    for load in traffic.groups:
+        own = communicator[load.communicator]
+        if len(own.ranks) < 2 or load.bytes == 0:
+            continue
+        name = own.name or f"group {own.id}"
+        group = Members(name=name, ranks=own.ranks, exchange=load.exchange, bytes=load.bytes)
+        for size, taken, family in families:
+            if size == len(own.ranks) and taken.isdisjoint(own.ranks):
+                taken.update(own.ranks)
+                family.append(group)
+                break
+        else:
+            families.append((len(own.ranks), set(own.ranks), [group]))
+    parts = [
+        PhaseParts(label=_label(family), groups=tuple(family), flows=None)
+        for _, _, family in families
+    ]
+    edges = traffic.edge_table()
+    if not len(edges):
+        return parts
+    flows = _core.RankTraffic(
+        ranks=traffic.ranks,
+        source=edges.source.astype(np.uint32),
+        target=edges.target.astype(np.uint32),
+        bytes=edges.bytes.astype(np.float64),
+        messages=edges.messages.astype(np.float64),
+        sizes=message_sizes(traffic),
+    )
+    return [*parts, PhaseParts(label="between pairs", groups=(), flows=flows)]
+
+
+def _label(family: Sequence[Members]) -> str:
+    """`tensor parallel` for groups called `tensor parallel 0`, ...; else their number and size."""
+    names = {group.name.rstrip("0123456789").rstrip() for group in family}
+    plain = names.pop() if len(names) == 1 else ""
+    return plain or f"{len(family)} groups of {len(family[0].ranks)}"
