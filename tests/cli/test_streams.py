@@ -99,7 +99,7 @@ def test_an_ascii_stdout(tmp_path: Path, form: str) -> None:
 
 
 def test_usage_errors_keep_their_code_with_a_traceback(tmp_path: Path) -> None:
-    done = shell("$T discover -v -t nope", tmp_path)
+    done = shell("$T discover --traceback -t nope", tmp_path)
     assert done.returncode == 2
     assert b"Traceback" in done.stderr
     assert b"error: 'nope'" in done.stderr

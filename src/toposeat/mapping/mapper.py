@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 from toposeat import _core
 from toposeat.errors import ToposeatError
@@ -12,15 +13,17 @@ from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
+from toposeat.mapping.sets import SetsAnswer, map_sets
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import MapOptions
+from toposeat.model.premise import Premises
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
 BUDGET_S = 1.0  # where the options name none
 _TOLERANCE = 1e-9  # of values computed in another order
 
-_Answer = _core.MapAnswer | NodesAnswer
+_Answer = _core.MapAnswer | NodesAnswer | SetsAnswer
 
 
 def map_traffic(
@@ -60,6 +63,10 @@ def map_traffic(
     begin = time.perf_counter()
     if options.solver == "multilevel":
         answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
+    elif _by_sets(evaluator, problem, options):
+        answer = map_sets(
+            evaluator, problem, default.device_of_rank, budget_s=budget_s, seed=options.seed
+        )
     else:
         answer = _solved(request)
     asked = Asked(
@@ -70,7 +77,12 @@ def map_traffic(
         untold=untold or Untold(),
         deadline=begin + budget_s,
     )
-    choice = choose(asked, default.device_of_rank, answer.device_of_rank, proved=answer.proved)
+    rows = default.device_of_rank, answer.device_of_rank
+    choice = (
+        choose(asked, *rows, proved=answer.proved)
+        if evaluator.groups is None
+        else _chosen_of_groups(asked, *rows)
+    )
     seconds = time.perf_counter() - begin
     placed, kept = _worth_moving(evaluator, default, choice, options)
     explanation = None
@@ -98,6 +110,41 @@ def map_traffic(
         premises=choice.premises_of(placed.device_of_rank, default.device_of_rank),
         explanation=explanation,
     )
+
+
+def _by_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -> bool:
+    """Whether the sets of groups are searched: for time, one rank per device, no given order."""
+    return (
+        evaluator.groups is not None
+        and options.objective == "time"
+        and not options.is_fixed
+        and max(problem.slots) == 1
+    )
+
+
+def _chosen_of_groups(asked: Asked, default: Sequence[int], answer: Sequence[int]) -> Choice:
+    """The answer, where neither the sum of the phases nor the slowest is above the default's.
+
+    What is assumed of the machine is not varied: how a group's rings change with it is not known.
+    """
+    base, found = (asked.evaluator.evaluate(row) for row in (default, answer))
+    limit = 1 + _TOLERANCE
+    better = found.predicted_s <= base.predicted_s * limit and found.low_s <= base.low_s * limit
+    taken = found if better or asked.options.is_fixed else base
+    low = _saved(base.low_s, taken.low_s)
+    total = _saved(base.predicted_s, taken.predicted_s)
+    return Choice(
+        device_of_rank=taken.device_of_rank,
+        premises=Premises(
+            untold_pairs=asked.untold.pairs, gain_range=(min(low, total), max(low, total))
+        ),
+        everywhere=not asked.evaluator.arrays.premises and not asked.untold.readings,
+        note="" if taken is found else "kept the default: what was found is slower than it",
+    )
+
+
+def _saved(before: float, after: float) -> float:
+    return 1 - after / before if before > 0 else 0.0
 
 
 def _solved(request: _core.MapRequest) -> _core.MapAnswer:
@@ -147,6 +194,7 @@ def _certificate(
 _PROOFS = {  # by solver of the core
     "tree": "every nested grouping of the ranks on this tree was covered",
     "branch and bound": "every placement was covered by branch and bound",
+    "sets": "every division of the ranks into sets of devices was covered",
     "limits": "every placement whose links all stay below the value was ruled out",
     "two blocks": "every division of the ranks between the two halves of the machine was covered",
 }

@@ -31,14 +31,15 @@ class Problem:
         *,
         budget_s: float,
         network: _core.Network | None = None,
+        flows: _core.RankTraffic | None = None,
     ) -> _core.MapRequest:
         """The request to the core, which has no two-level solver.
 
-        `network` replaces the evaluator's machine; it has the same devices.
+        `network` replaces the evaluator's machine, with the same devices, and `flows` its traffic.
         """
         return _core.MapRequest(
             network or evaluator.network,
-            evaluator.flows,
+            flows or evaluator.flows,
             evaluator.costs.per_byte,
             message_cost=evaluator.costs.per_message,
             devices=self.devices,

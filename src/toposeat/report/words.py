@@ -29,6 +29,7 @@ from toposeat.report.units import (
     format_bytes,
     format_change,
     format_percent,
+    format_rate,
     format_seconds,
     plural,
     three_digits,
@@ -458,6 +459,31 @@ def _change_words(name: str, before: float, after: float) -> str:
     if before == after:
         return f"{name} unchanged ({show(before)})"
     return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
+
+
+def phase_words(before: Evaluation, after: Evaluation) -> str:
+    """What each phase takes, and what the whole takes at least if phases hide each other."""
+    times = [
+        f"{clean(old.label)} {format_seconds(old.seconds)}"
+        + ("" if old == new else f" to {format_seconds(new.seconds)}")
+        for old, new in zip(before.phases, after.phases, strict=True)
+    ]
+    both = f"the slowest alone {_change_words('', before.low_s, after.low_s).strip()}"
+    return f"{'; '.join(times)}; link time is their sum" + (f", {both}" if len(times) > 1 else "")
+
+
+_MOST_GROUPS = 4
+
+
+def group_lines(before: Evaluation, after: Evaluation) -> list[str]:
+    """Groups whose devices have another rate than by default, one line each, at most four."""
+    changed = [
+        f"{clean(old.name)}: {format_rate(old.bytes_per_s)} to {format_rate(new.bytes_per_s)}"
+        for old, new in zip(before.groups, after.groups, strict=True)
+        if old.bytes_per_s and new.bytes_per_s and abs(new.bytes_per_s / old.bytes_per_s - 1) > 0.01
+    ]
+    more = len(changed) - _MOST_GROUPS
+    return changed[:_MOST_GROUPS] + ([f"and {more} more"] if more > 0 else [])
 
 
 ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`

@@ -26,7 +26,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
 
-from toposeat.model.traffic import Communicator, TrafficKind
+from toposeat.model.traffic import Communicator, Exchange, GroupLoad, TrafficKind
 from toposeat.profile.importers.message_list import MessageList
 from toposeat.profile.pattern.pattern_text import PatternText
 
@@ -83,7 +83,15 @@ def llm_messages(text: PatternText) -> MessageList:
 
 
 def _add_groups(messages: MessageList, job: _Job) -> None:
-    """The process groups of each kind of parallelism, as the frameworks make them."""
+    """The process groups of each kind of parallelism, as the frameworks make them.
+
+    Tensor and data parallel groups are NCCL's or RCCL's, which order their members themselves.
+    """
+    tp, members_of_data = job.extent["tp"], job.extent["cp"] * job.extent["dp"]
+    loads = {
+        "tensor": _ring_allreduce(tp, job.values, _tensor_allreduces(job)),
+        "data": _ring_allreduce(members_of_data, job.parameters_per_rank, 1),
+    }
     for name, axes in (("tensor", ("tp",)), ("data", ("cp", "dp")), ("pipeline", ("pp",))):
         members: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for coordinates in product(*(range(job.extent[axis]) for axis in _AXES)):
@@ -97,6 +105,17 @@ def _add_groups(messages: MessageList, job: _Job) -> None:
                 messages.communicators.append(
                     Communicator(id=identity, ranks=tuple(group), name=f"{name} parallel {number}")
                 )
+                if name in loads:
+                    size, count = loads[name]
+                    messages.groups.append(
+                        GroupLoad(
+                            communicator=identity,
+                            library="nccl",
+                            exchange=Exchange.RING,
+                            bytes=size * count,
+                            messages=count,
+                        )
+                    )
 
 
 def _take_job(text: PatternText) -> _Job:
@@ -131,10 +150,13 @@ def _take_job(text: PatternText) -> _Job:
 
 
 def _add_tensor(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
-    allreduces = _ALLREDUCES_PER_LAYER * job.layers_per_stage * job.microbatches
     target = job.rank({**place, "tp": (place["tp"] + 1) % job.extent["tp"]})
     pair = (job.rank(place), target)
-    _add_ring_allreduce(messages, pair, job.extent["tp"], job.values, allreduces)
+    _add_ring_allreduce(messages, pair, job.extent["tp"], job.values, _tensor_allreduces(job))
+
+
+def _tensor_allreduces(job: _Job) -> int:
+    return _ALLREDUCES_PER_LAYER * job.layers_per_stage * job.microbatches
 
 
 def _add_data(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
@@ -148,9 +170,12 @@ def _add_data(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
 def _add_ring_allreduce(
     messages: MessageList, pair: tuple[int, int], members: int, values: float, times: int
 ) -> None:
-    size = round(values * _BYTES_PER_VALUE / members)
-    count = 2 * (members - 1) * times
-    messages.add(TrafficKind.COLLECTIVE, *pair, size, count)
+    messages.add(TrafficKind.COLLECTIVE, *pair, *_ring_allreduce(members, values, times))
+
+
+def _ring_allreduce(members: int, values: float, times: int) -> tuple[int, int]:
+    """Bytes of one message over each edge of the ring, and how many there are."""
+    return round(values * _BYTES_PER_VALUE / members), 2 * (members - 1) * times
 
 
 def _add_context(messages: MessageList, job: _Job, place: dict[str, int]) -> None:

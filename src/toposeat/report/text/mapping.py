@@ -20,9 +20,11 @@ from toposeat.report.words import (
     certificate_words,
     device_number,
     format_cost,
+    group_lines,
     is_default_kept,
     moved_ranks,
     moved_words,
+    phase_words,
     placement_rows,
     range_words,
     run_share_words,
@@ -50,6 +52,9 @@ def render_mapping_text(
         labelled("Verdict", verdict_words(result)),
         labelled("Proof", certificate_words(result.certificate, result.metric)),
     ]
+    if result.placed.phases:
+        parts.append(labelled("Phases", phase_words(result.default, result.placed)))
+        parts += [labelled("Groups", line) for line in group_lines(result.default, result.placed)]
     range_of_gain = range_words(result.premises)
     if range_of_gain:
         parts.append(labelled("Range", range_of_gain))

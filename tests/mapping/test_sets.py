@@ -1,0 +1,152 @@
+"""Groups that a library orders itself: against every placement, and where nothing can be gained."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import pytest
+
+from toposeat.errors import UsageError
+from toposeat.evaluation import Evaluator
+from toposeat.mapping import map_traffic
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.topology import Topology, Vendor
+from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
+from toposeat.profile import pattern_traffic
+from toposeat.topology import catalogue_names, read_topology
+
+
+def grouped(ranks: int, groups: list[tuple[Exchange, tuple[int, ...], int]]) -> Traffic:
+    return Traffic(
+        ranks=ranks,
+        origin="test",
+        tables={},
+        communicators=tuple(
+            Communicator(id=at, ranks=members, name=f"group {at}")
+            for at, (_, members, _) in enumerate(groups)
+        ),
+        groups=tuple(
+            GroupLoad(communicator=at, library="nccl", exchange=exchange, bytes=size, messages=1)
+            for at, (exchange, _, size) in enumerate(groups)
+        ),
+    )
+
+
+def mapped(name: str, pattern: str) -> MappingResult:
+    return map_traffic(read_topology(name), pattern_traffic(pattern))
+
+
+def saved(result: MappingResult) -> float:
+    return 1 - result.placed.predicted_s / result.default.predicted_s
+
+
+def machines(most: int) -> list[str]:
+    found = []
+    for name in catalogue_names():
+        machine = read_topology(name)
+        known = all(d.vendor in (Vendor.NVIDIA, Vendor.AMD) for d in machine.devices)
+        if len(machine.hosts) == 1 and known and len(machine.devices) <= most:
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("name", machines(16))
+@pytest.mark.parametrize("axis", ["tp", "dp"])
+def test_a_group_of_all_devices_gains_nothing(name: str, axis: str) -> None:
+    count = len(read_topology(name).devices)
+    sizes = {"tp": 1, "dp": 1, axis: count}
+    result = mapped(name, f"llm:tp={sizes['tp']},pp=1,dp={sizes['dp']}")
+    assert result.device_of_rank == tuple(range(count))
+    assert result.certificate.value == pytest.approx(result.default.predicted_s)
+
+
+def test_tensor_parallel_pairs_get_the_crossed_bridges() -> None:
+    result = mapped("rtx-4-crossed-bridges", "llm:tp=2,pp=2,dp=1")
+    assert {frozenset(result.device_of_rank[at : at + 2]) for at in (0, 2)} == {
+        frozenset((0, 2)),
+        frozenset((1, 3)),
+    }
+    tensor = result.default.phases[0], result.placed.phases[0]
+    assert 1 - tensor[1].seconds / tensor[0].seconds == pytest.approx(0.585, abs=0.01)
+    assert result.placed.groups[0].bytes_per_s == pytest.approx(48e9, rel=0.01)
+
+
+def test_known_boxes() -> None:
+    pairs = mapped("dgx-1v", "llm:tp=2,pp=1,dp=4")
+    before, after = pairs.default.phases[0].seconds, pairs.placed.phases[0].seconds
+    assert after == pytest.approx(before / 2)
+    assert saved(mapped("dgx-1v", "llm:tp=4,pp=1,dp=2")) == 0
+    assert saved(mapped("mi60-8", "llm:tp=4,pp=1,dp=2")) == 0
+    assert saved(mapped("hgx-h100", "llm:tp=2,pp=2,dp=2")) == 0
+
+
+def everything(machine: Topology, traffic: Traffic) -> float:
+    """The least sum of phases that is at the low end no slower than the default, of all orders."""
+    evaluator = Evaluator(machine, traffic)
+    assert evaluator.groups is not None
+    default = evaluator.groups.seconds(range(traffic.ranks))
+    values = (
+        evaluator.groups.seconds(order)
+        for order in permutations(range(len(machine.devices)), traffic.ranks)
+    )
+    return min(sum(each) for each in values if max(each) <= max(default) * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_placement_is_better_than_one_that_is_proved(seed: int) -> None:
+    rng = random.Random(seed)
+    machine = read_topology(rng.choice(["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"]))
+    ranks = min(len(machine.devices), 5)
+    groups = []
+    for _ in range(rng.randint(1, 4)):
+        members = tuple(rng.sample(range(ranks), rng.randint(2, ranks)))
+        groups.append((rng.choice(list(Exchange)), members, rng.randint(1, 100) * 10**6))
+    traffic = grouped(ranks, groups)
+    result = map_traffic(machine, traffic, MapOptions(budget_s=20))
+    assert result.certificate.proved
+    assert result.placed.predicted_s == pytest.approx(everything(machine, traffic))
+
+
+def test_the_order_inside_a_group_costs_nothing() -> None:
+    machine = read_topology("dgx-1v")
+    traffic = grouped(
+        8, [(Exchange.RING, (0, 1, 2, 3), 10**9), (Exchange.RING, (4, 5, 6, 7), 10**9)]
+    )
+    evaluator = Evaluator(machine, traffic)
+    one = evaluator.evaluate((0, 1, 2, 3, 4, 5, 6, 7))
+    other = evaluator.evaluate((3, 0, 1, 2, 7, 6, 4, 5))
+    assert other.predicted_s == one.predicted_s
+    assert other.links == one.links
+
+
+def test_disjoint_groups_run_together_and_others_after_them() -> None:
+    machine = read_topology("hgx-h100")
+    pairs = [(Exchange.RING, (at, at + 1), 10**9) for at in (0, 2, 4, 6)]
+    one = Evaluator(machine, grouped(8, pairs)).evaluate(range(8))
+    two = Evaluator(machine, grouped(8, [*pairs, *pairs])).evaluate(range(8))
+    assert len(one.phases) == 1
+    assert [phase.seconds for phase in two.phases] == [one.predicted_s] * 2
+    assert two.low_s == one.predicted_s
+    assert two.predicted_s == 2 * one.predicted_s
+
+
+def test_constraints_hold() -> None:
+    machine = read_topology("dgx-1v")
+    traffic = pattern_traffic("llm:tp=2,pp=1,dp=2")
+    constraints = Constraints(pins={0: 5}, exclude=[4])
+    found = map_traffic(machine, traffic, MapOptions(constraints=constraints)).device_of_rank
+    assert found[0] == 5
+    assert 4 not in found
+    assert len(set(found)) == 4
+    with pytest.raises(UsageError):
+        map_traffic(machine, traffic, MapOptions(constraints=Constraints(pins={0: 9})))
+
+
+def test_a_pairwise_exchange_is_no_ring() -> None:
+    machine = read_topology("k40-8")
+    members = (0, 1, 2, 3)
+    ring = Evaluator(machine, grouped(4, [(Exchange.RING, members, 10**9)])).evaluate(members)
+    each = Evaluator(machine, grouped(4, [(Exchange.PAIRWISE, members, 10**9)])).evaluate(members)
+    assert each.predicted_s > 2 * ring.predicted_s
