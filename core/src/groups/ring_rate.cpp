@@ -2,144 +2,30 @@
 #include "toposeat/groups/ring_rate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
-#include <span>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
+
+#include "groups/cut_bound.hpp"
 
 namespace toposeat {
 
 namespace {
 
-constexpr double tolerance = 1e-9;          // of rates, as a share
-constexpr std::uint32_t most_bisected = 10; // members; of more only single ones are cut off
+using groups::CutBound;
+using groups::tolerance;
 
 using Ring = std::vector<std::uint32_t>;
 
-std::span<const std::uint32_t> uses_of(const GroupWiring &wiring, std::size_t route) {
-  return {wiring.uses.data() + wiring.route_begin[route],
-          wiring.uses.data() + wiring.route_begin[route + 1]};
-}
-
 double least_capacity(const GroupWiring &wiring, std::size_t route) {
   double least = wiring.flow_cap[route];
-  for (const std::uint32_t use : uses_of(wiring, route))
+  for (const std::uint32_t use : wiring.uses_of(route))
     least = std::min(least, wiring.capacity[use]);
   return least;
 }
-
-/// The resources of a list, each counted once.
-class ResourceSum {
-public:
-  explicit ResourceSum(const GroupWiring &wiring)
-      : wiring_(wiring), last_(wiring.capacity.size(), 0) {}
-
-  void begin() {
-    mark_ += 1;
-    sum_ = 0;
-  }
-  void add(std::uint32_t resource) {
-    if (last_[resource] == mark_)
-      return;
-    last_[resource] = mark_;
-    sum_ += wiring_.capacity[resource];
-  }
-  [[nodiscard]] double sum() const { return sum_; }
-
-private:
-  const GroupWiring &wiring_;
-  std::vector<std::uint32_t> last_;
-  std::uint32_t mark_ = 0;
-  double sum_ = 0;
-};
-
-/// Every cycle crosses every cut once or more in each direction: what crosses is bounded by the
-/// narrowest resources of the routes. One that serves both directions counts half for each.
-class CutBound {
-public:
-  explicit CutBound(const GroupWiring &wiring)
-      : wiring_(wiring), sum_(wiring), halves_(wiring.capacity.size(), 1.0) {
-    const std::uint32_t n = wiring.members;
-    for (std::uint32_t a = 0; a < n; ++a)
-      for (std::uint32_t b = 0; b < a; ++b)
-        for (const std::uint32_t use : uses_of(wiring, a * n + b))
-          if (const auto back = uses_of(wiring, b * n + a);
-              std::find(back.begin(), back.end(), use) != back.end())
-            halves_[use] = 0.5;
-    narrowest_.reserve(wiring.flow_cap.size());
-    for (std::size_t route = 0; route < wiring.flow_cap.size(); ++route) {
-      const auto uses = uses_of(wiring, route);
-      const auto found = std::min_element(uses.begin(), uses.end(), [&](auto x, auto y) {
-        return wiring_.capacity[x] * halves_[x] < wiring_.capacity[y] * halves_[y];
-      });
-      narrowest_.push_back(found == uses.end() ? none : *found);
-    }
-  }
-
-  double least() {
-    const std::uint32_t n = wiring_.members;
-    double least = std::numeric_limits<double>::infinity();
-    std::vector<bool> side(n);
-    if (n <= most_bisected) {
-      for (std::uint32_t mask = 1; mask < 1U << (n - 1); ++mask) {
-        for (std::uint32_t m = 0; m < n; ++m)
-          side[m] = (mask >> m & 1U) != 0;
-        least = std::min(least, across(side));
-      }
-    } else {
-      for (std::uint32_t m = 0; m < n; ++m) {
-        side.assign(n, false);
-        side[m] = true;
-        least = std::min(least, across(side));
-      }
-    }
-    return std::min(least, leaving());
-  }
-
-private:
-  static constexpr std::uint32_t none = 0xffffffff;
-
-  /// What passes a cut: one way, the other way, and half of both together.
-  double across(const std::vector<bool> &side) {
-    sum_.begin();
-    cross(side, true);
-    const double one_way = sum_.sum();
-    cross(side, false);
-    const double both = sum_.sum();
-    sum_.begin();
-    cross(side, false);
-    return std::min({one_way, sum_.sum(), both / 2});
-  }
-
-  void cross(const std::vector<bool> &side, bool from) {
-    const std::uint32_t n = wiring_.members;
-    for (std::uint32_t a = 0; a < n; ++a)
-      for (std::uint32_t b = 0; b < n; ++b)
-        if (side[a] == from && side[b] != from && narrowest_[a * n + b] != none)
-          sum_.add(narrowest_[a * n + b]);
-  }
-
-  /// What leaves a member: the first resources of its routes.
-  double leaving() {
-    const std::uint32_t n = wiring_.members;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::uint32_t a = 0; a < n; ++a) {
-      sum_.begin();
-      for (std::uint32_t b = 0; b < n; ++b)
-        if (const auto uses = uses_of(wiring_, a * n + b); !uses.empty())
-          sum_.add(uses.front());
-      least = std::min(least, sum_.sum());
-    }
-    return least;
-  }
-
-  const GroupWiring &wiring_;
-  ResourceSum sum_;
-  std::vector<double> halves_;           // of each resource: what one direction has of it
-  std::vector<std::uint32_t> narrowest_; // resource of each route
-};
 
 /// Candidates of each member for the next place of a ring: by rate, then hops, then distance.
 std::vector<Ring> orders_of(const GroupWiring &wiring) {
@@ -154,7 +40,7 @@ std::vector<Ring> orders_of(const GroupWiring &wiring) {
       orders[a].push_back((a + step) % n);
     const auto key = [&](std::uint32_t b) {
       const std::size_t route = a * n + b;
-      return std::tuple(-least_capacity(wiring, route), uses_of(wiring, route).size(),
+      return std::tuple(-least_capacity(wiring, route), wiring.uses_of(route).size(),
                         (b + n - a) % n);
     };
     std::sort(orders[a].begin(), orders[a].end(),
@@ -166,14 +52,16 @@ std::vector<Ring> orders_of(const GroupWiring &wiring) {
 /// As many rings of one rate as fit, one after the other, by depth-first search.
 class RingWalk {
 public:
-  RingWalk(const GroupWiring &wiring, const std::vector<Ring> &orders, std::uint32_t most_rings)
-      : wiring_(wiring), orders_(orders), most_(most_rings), taken_(wiring.members) {
+  RingWalk(const GroupWiring &wiring, const std::vector<Ring> &orders)
+      : wiring_(wiring), orders_(orders), taken_(wiring.members) {
     whole_.resize(wiring.members);
     std::iota(whole_.begin(), whole_.end(), 0U);
   }
 
-  /// Rings at `rate` over paths of at most this class; alike or not.
-  std::vector<Ring> find(double rate, std::uint8_t farthest, bool alike, std::int64_t steps) {
+  /// At most so many rings at `rate` over paths of at most this class; alike or not.
+  std::vector<Ring> find(double rate, std::uint8_t farthest, std::uint32_t most, bool alike,
+                         std::int64_t steps) {
+    most_ = most;
     rate_ = rate;
     farthest_ = farthest;
     alike_ = alike;
@@ -247,7 +135,7 @@ private:
     const std::size_t route = a * wiring_.members + b;
     if (wiring_.path_class[route] > farthest_ || wiring_.flow_cap[route] < rate_ * (1 - tolerance))
       return false;
-    const auto uses = uses_of(wiring_, route);
+    const auto uses = wiring_.uses_of(route);
     for (std::size_t u = 0; u < uses.size(); ++u) {
       left_[uses[u]] -= rate_;
       if (left_[uses[u]] < -tolerance * wiring_.capacity[uses[u]]) {
@@ -260,19 +148,19 @@ private:
   }
 
   void give_back(std::uint32_t a, std::uint32_t b) {
-    for (const std::uint32_t use : uses_of(wiring_, a * wiring_.members + b))
+    for (const std::uint32_t use : wiring_.uses_of(a * wiring_.members + b))
       left_[use] += rate_;
   }
 
   const GroupWiring &wiring_;
   const std::vector<Ring> &orders_;
-  std::uint32_t most_;
   std::vector<bool> taken_;
   Ring whole_, path_;
   std::vector<double> left_;
   std::vector<Ring> rings_, best_;
   double rate_ = 0;
   std::uint8_t farthest_ = 0;
+  std::uint32_t most_ = 0;
   bool alike_ = false;
   std::int64_t steps_ = 0;
 };
@@ -300,7 +188,7 @@ RingRate ring_in_order(const GroupWiring &wiring) {
     if (wiring.path_class[route] == GroupWiring::no_path)
       found.bytes_per_s = 0;
     found.bytes_per_s = std::min(found.bytes_per_s, wiring.flow_cap[route]);
-    for (const std::uint32_t use : uses_of(wiring, route))
+    for (const std::uint32_t use : wiring.uses_of(route))
       load[use] += 1;
   }
   for (std::size_t r = 0; r < load.size(); ++r)
@@ -328,32 +216,40 @@ RingRate ring_rate(const GroupWiring &wiring, const RingSearch &search) {
   RingRate best;
   if (wiring.members < 2)
     return best;
-  const double bound = CutBound(wiring).least();
+  CutBound cuts(wiring);
+  const double bound = cuts.least();
   const std::vector<Ring> orders = orders_of(wiring);
   const std::vector<std::uint8_t> classes = classes_of(wiring);
-  RingWalk walk(wiring, orders, search.most_rings);
+  RingWalk walk(wiring, orders);
   double level = 0;
   best.bytes_per_s = 0;
-  const auto is_best = [&] { return best.bytes_per_s >= bound * (1 - tolerance); };
+  const auto gains = [&](double sum) { return sum > best.bytes_per_s * (1 + tolerance); };
   for (const double rate : search.levels) {
-    if (rate > bound * (1 + tolerance))
-      continue;
-    if (is_best() || (level > 0 && (rate <= search.stop_below * level ||
-                                    rate * search.most_rings < best.bytes_per_s)))
+    if (best.bytes_per_s >= bound * (1 - tolerance) ||
+        (level > 0 &&
+         (rate <= search.stop_below * level || rate * search.most_rings < best.bytes_per_s)))
       break;
+    // The levels between are still there to stop below, but hold nothing better.
+    if (!gains(std::floor(bound / rate + tolerance) * rate) ||
+        !gains(cuts.least(rate, GroupWiring::no_path - 1)))
+      continue;
     bool found = false;
-    for (std::size_t c = 0; c < classes.size() && !found && !is_best(); ++c) {
+    for (std::size_t c = 0; c < classes.size() && !found; ++c) {
+      const double fits = std::floor(cuts.least(rate, classes[c]) / rate + tolerance);
+      const auto most = static_cast<std::uint32_t>(std::min<double>(search.most_rings, fits));
       for (const bool alike : {true, false}) {
+        if (most == 0)
+          break;
         auto rings =
-            walk.find(rate, classes[c], alike, alike ? search.steps_of_same : search.steps);
-        const double sum = rate * static_cast<double>(rings.size());
-        found = !rings.empty();
-        if (sum > best.bytes_per_s * (1 + tolerance)) {
+            walk.find(rate, classes[c], most, alike, alike ? search.steps_of_same : search.steps);
+        const auto count = rings.size();
+        found = found || count > 0;
+        if (const double sum = rate * static_cast<double>(count); gains(sum)) {
           best.bytes_per_s = sum;
           best.rings = std::move(rings);
           level = rate;
         }
-        if (is_best())
+        if (count == most)
           break;
       }
     }

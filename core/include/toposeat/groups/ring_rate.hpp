@@ -7,18 +7,21 @@
 //     B(S) = max k s : k cycles over S, each charging s to every resource of its hops' routes
 //     U(S) = min over bipartitions (A, S \ A) of the resources on which what crosses one way meets
 //
-// B(S) is what a search finds, U(S) bounds it: the search ends where both meet. A resource is one
-// direction of a link, or what both directions of it share. Cycles are sought level by level (s
-// falling), with the nearest classes of paths first, by a depth-first search that tries the
-// members in their order, then the previous cycle again, then every next member by rate, hops and
-// distance in the order; where all members hang on switches only the two neighbours. After NCCL's
-// search (graph/search.cc of 2.30: levels, budgets, relaxations); its rule is no proof of the best
-// B(S), and none is claimed here.
-// SPDX-License-Identifier: MIT OR Apache-2.0
+// B(S) is what a search finds, U(S) bounds it: the search ends where both meet, and levels at which
+// U, with whole multiples of s alone, holds no more than was found are left out, which changes no
+// result. A resource is one direction of a link, or what both directions of it share. Cycles are
+// sought level by level (s falling), with the nearest classes of paths first, by a depth-first
+// search that tries the members in their order, then the previous cycle again, then every next
+// member by rate, hops and distance in the order; where all members hang on switches only the two
+// neighbours. After NCCL's search (graph/search.cc of 2.30: levels, budgets, relaxations); its rule
+// is no proof of the best B(S), and none is claimed here. SPDX-License-Identifier: MIT OR
+// Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace toposeat {
@@ -35,6 +38,10 @@ struct GroupWiring {
   bool switched = false;                  ///< all routes are through switches of device links
 
   static constexpr std::uint8_t no_path = 255;
+
+  [[nodiscard]] std::span<const std::uint32_t> uses_of(std::size_t route) const {
+    return {uses.data() + route_begin[route], uses.data() + route_begin[route + 1]};
+  }
 
   /// Throws std::invalid_argument on arrays that do not fit each other.
   void validate() const;
