@@ -18,7 +18,7 @@ from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.network import NetworkArrays, message_sizes
 from toposeat.model.evaluation import GroupUse, PhaseTime
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import Exchange, Traffic
+from toposeat.model.traffic import Exchange, PairTable, Traffic
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class GroupModel:
         self._capacity = arrays.capacity
         self._network = arrays.network()
         self.rates = GroupRates(topology)
-        self.phases = tuple(_phases(traffic))
+        self.phases = phases_of(traffic)
         self._load: dict[tuple[Exchange, tuple[int, ...]], tuple[float, Floats]] = {}
 
     def seconds(self, device_of_rank: Sequence[int]) -> tuple[float, ...]:
@@ -127,7 +127,7 @@ class GroupModel:
         return max(slowest, float(self.congestion(load).max(initial=0.0))), load
 
 
-def _phases(traffic: Traffic) -> list[PhaseParts]:
+def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:
     """Disjoint groups of one size run together; the messages between pairs are a phase too."""
     communicator = {each.id: each for each in traffic.communicators}
     families: list[tuple[int, set[int], list[Members]]] = []
@@ -150,16 +150,41 @@ def _phases(traffic: Traffic) -> list[PhaseParts]:
     ]
     edges = traffic.edge_table()
     if not len(edges):
-        return parts
-    flows = _core.RankTraffic(
+        return tuple(parts)
+    flows = _flows(edges, traffic)
+    return (*parts, PhaseParts(label="between pairs", groups=(), flows=flows))
+
+
+def flows_of(phase: PhaseParts, traffic: Traffic) -> _core.RankTraffic:
+    """A phase as messages between pairs: its groups as rings in the order of their ranks.
+
+    That is what NCCL makes of a group over several nodes: it numbers nodes by first appearance in
+    rank order, and joins each to the next.
+    """
+    if phase.flows is not None:
+        return phase.flows
+    source, target, size = [], [], []
+    for group in phase.groups:
+        ranks = group.ranks
+        if group.exchange is Exchange.RING:
+            pairs = list(zip(ranks, (*ranks[1:], ranks[0]), strict=True))
+        else:
+            pairs = [(a, b) for a in ranks for b in ranks if a != b]
+        source += [a for a, _ in pairs]
+        target += [b for _, b in pairs]
+        size += [group.bytes] * len(pairs)
+    return _flows(PairTable.from_pairs(source, target, size, [1] * len(size)), traffic)
+
+
+def _flows(table: PairTable, traffic: Traffic) -> _core.RankTraffic:
+    return _core.RankTraffic(
         ranks=traffic.ranks,
-        source=edges.source.astype(np.uint32),
-        target=edges.target.astype(np.uint32),
-        bytes=edges.bytes.astype(np.float64),
-        messages=edges.messages.astype(np.float64),
+        source=table.source.astype(np.uint32),
+        target=table.target.astype(np.uint32),
+        bytes=table.bytes.astype(np.float64),
+        messages=table.messages.astype(np.float64),
         sizes=message_sizes(traffic),
     )
-    return [*parts, PhaseParts(label="between pairs", groups=(), flows=flows)]
 
 
 def _label(family: Sequence[Members]) -> str:

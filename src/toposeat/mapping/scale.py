@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
@@ -31,6 +34,7 @@ SCALE_SOLVERS = ("auto", "multilevel", "scotch", "default", "random")
 SCALE_BUDGET_S = 10.0  # where the options name none
 
 
+Slots = NDArray[np.uint32]
 Progress = Callable[[str, float], None]
 
 
@@ -87,8 +91,14 @@ def map_to_shape(
     default = _in_full(answer.default, evaluator.evaluate(evaluator.default))
     placed = _in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank))
     slots, notes = answer.slot_of_rank, [*shape.notes, *answer.notes]
-    kept = answer.kept_default
-    too_little = options.why_keep_default(default.predicted_s, placed.predicted_s)
+    if not options.is_fixed:
+        slots, placed = _in_rank_order(
+            shape.slots_per_host, evaluator, slots, placed, options.objective
+        )
+    kept = bool((slots == evaluator.default).all())
+    too_little = _slower_phases(default, placed) or options.why_keep_default(
+        default.predicted_s, placed.predicted_s
+    )
     if too_little and not kept and not options.is_fixed:
         notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
@@ -113,6 +123,46 @@ def map_to_shape(
         notes=tuple(notes),
         explanation=explanation,
     )
+
+
+_WORTH = 1e-3  # share of the objective below which another order inside a host is not worth it
+
+
+def _in_rank_order(
+    per_host: int,
+    evaluator: SlotEvaluator,
+    slots: Slots,
+    placed: ScaleEvaluation,
+    objective: str,
+) -> tuple[Slots, ScaleEvaluation]:
+    """Every host's ranks on its devices 0, 1, ... in rank order, unless another order gains.
+
+    Local rank k then has device k and the NIC of rail k on every host, as launchers and NCCL take
+    for granted.
+    """
+    order = np.lexsort((np.arange(len(slots)), slots // per_host))
+    host = slots[order] // per_host
+    first = np.concatenate([[0], np.flatnonzero(np.diff(host)) + 1])
+    local = np.arange(len(slots)) - np.repeat(first, np.diff([*first, len(slots)]))
+    plain = np.empty_like(slots)
+    plain[order] = host * per_host + local
+    if (plain == slots).all():
+        return slots, placed
+    found = evaluator.evaluate(plain, placed.name)
+    now, before = found.value(objective), placed.value(objective)
+    if now is not None and before is not None and now > before * (1 + _WORTH):
+        return slots, placed
+    return plain, replace(found, cpu_s=placed.cpu_s, also=placed.also)
+
+
+def _slower_phases(default: ScaleEvaluation, placed: ScaleEvaluation) -> str:
+    """Why the default is kept: its phases are faster at one end of their range; "" if not."""
+    limit = 1 + 1e-9
+    if placed.sum_s > default.sum_s * limit:
+        return "kept the default: its phases one after the other take less"
+    if placed.low_s > default.low_s * limit:
+        return "kept the default: its slowest phase takes less"
+    return ""
 
 
 def _check_options(options: MapOptions) -> None:

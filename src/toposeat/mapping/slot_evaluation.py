@@ -13,6 +13,7 @@ from toposeat.errors import InputError
 from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
+from toposeat.model.evaluation import PhaseTime
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation
 from toposeat.model.traffic import Traffic
 
@@ -38,6 +39,11 @@ class SlotEvaluator:
         self._shape = shape
         self._ranks = traffic.ranks
         self.flows = compile_traffic(traffic)
+        self._phases: list[tuple[str, _core.RankTraffic]] = []
+        if traffic.groups:
+            from toposeat.evaluation.group_time import flows_of, phases_of  # noqa: PLC0415
+
+            self._phases = [(each.label, flows_of(each, traffic)) for each in phases_of(traffic)]
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
     @property
@@ -71,7 +77,17 @@ class SlotEvaluator:
             hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
             levels=_levels(links, nbytes, seconds),
             links=self._busiest(links, nbytes, seconds),
+            phases=tuple(
+                PhaseTime(label=label, seconds=self._seconds(flows, slots))
+                for label, flows in self._phases
+            ),
         )
+
+    def _seconds(
+        self, flows: _core.RankTraffic, slots: Sequence[int] | NDArray[np.uint32]
+    ) -> float:
+        found, _ = _core.large_loads(self._shape.machine, flows, np.asarray(slots, np.uint32))
+        return found.predicted_s
 
     def figures(self, candidate: _core.LargeCandidate, name: str = "") -> ScaleEvaluation:
         """The core's figures for a placement, without levels and links."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.evaluation import PhaseTime
 from toposeat.model.explanation import PairLoad
 from toposeat.model.topology import LinkKind
 
@@ -58,6 +59,27 @@ class ScaleEvaluation:
     hop_bytes: float | None = None
     levels: tuple[LevelLoad, ...] = ()
     links: tuple[NamedLinkLoad, ...] = ()
+    # With groups that a library orders itself: what runs together, each alone. All of it at once
+    # takes `predicted_s`, one after the other the sum.
+    phases: tuple[PhaseTime, ...] = ()
+
+    @property
+    def sum_s(self) -> float:
+        """Seconds of all phases one after the other."""
+        return sum(phase.seconds for phase in self.phases)
+
+    @property
+    def low_s(self) -> float:
+        """Seconds of the slowest phase alone."""
+        return max((phase.seconds for phase in self.phases), default=0.0)
+
+    def value(self, objective: str) -> float | None:
+        """The value that an objective, one of `map_options.OBJECTIVES`, minimises."""
+        return {
+            "cost": self.cost,
+            "congestion": self.max_congestion_s,
+            "time": self.predicted_s,
+        }[objective]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
 from toposeat.model.network import PORT_PREMISE, UPLINK_PREMISE
 from toposeat.model.placement import Placement
 from toposeat.model.premise import Premise, Premises
@@ -461,15 +461,19 @@ def _change_words(name: str, before: float, after: float) -> str:
     return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
 
 
-def phase_words(before: Evaluation, after: Evaluation) -> str:
-    """What each phase takes, and what the whole takes at least if phases hide each other."""
+def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
+    """What each phase takes alone, all one after the other, and the slowest alone."""
     times = [
         f"{clean(old.label)} {format_seconds(old.seconds)}"
         + ("" if old == new else f" to {format_seconds(new.seconds)}")
-        for old, new in zip(before.phases, after.phases, strict=True)
+        for old, new in zip(before, after, strict=True)
     ]
-    both = f"the slowest alone {_change_words('', before.low_s, after.low_s).strip()}"
-    return f"{'; '.join(times)}; link time is their sum" + (f", {both}" if len(times) > 1 else "")
+    if len(times) < 2:
+        return times[0]
+    both = [[phase.seconds for phase in phases] for phases in (before, after)]
+    total = _change_words("one after the other", sum(both[0]), sum(both[1]))
+    slowest = _change_words("the slowest alone", max(both[0]), max(both[1]))
+    return f"{'; '.join(times)}; {total}, {slowest}"
 
 
 _MOST_GROUPS = 4

@@ -53,7 +53,7 @@ def render_mapping_text(
         labelled("Proof", certificate_words(result.certificate, result.metric)),
     ]
     if result.placed.phases:
-        parts.append(labelled("Phases", phase_words(result.default, result.placed)))
+        parts.append(labelled("Phases", phase_words(result.default.phases, result.placed.phases)))
         parts += [labelled("Groups", line) for line in group_lines(result.default, result.placed)]
     range_of_gain = range_words(result.premises)
     if range_of_gain:

@@ -19,7 +19,7 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
-from toposeat.report.words import Figure, figure_rows, traffic_sentence
+from toposeat.report.words import Figure, figure_rows, phase_words, traffic_sentence
 
 _SHOWN_CANDIDATES = 8
 _SHOWN_NAMES = 3  # of the same placement
@@ -39,6 +39,9 @@ def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle = 
         "",
         labelled("Verdict", scale_verdict(result)),
     ]
+    if result.placed.phases:
+        words = phase_words(result.default.phases, result.placed.phases)
+        parts.append(labelled("Phases", words))
     if result.explanation is not None:
         parts += ["", *scale_explanation_parts(result.explanation)]
     if result.candidates:

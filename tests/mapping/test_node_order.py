@@ -1,0 +1,71 @@
+"""Language models on tapered leaves: the order of nodes gains, the order inside does not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from toposeat.mapping import map_to_shape, shape_of_network
+from toposeat.model.map_options import MapOptions
+from toposeat.model.network import Network, NetworkRates
+from toposeat.model.scale_result import ScaleResult
+from toposeat.profile import pattern_traffic
+from toposeat.topology import read_topology
+from toposeat.topology.networks.builder import NetworkBuilder
+
+NAMES = [f"node{number}" for number in range(1, 33)]
+JOB = "llm:tp=8,pp=4,dp=8"
+
+
+def leaves_of_four(order: list[str], taper: float) -> Network:
+    """Nodes 1 to 4 on the first leaf, 5 to 8 on the next; the job has them in `order`."""
+    builder = NetworkBuilder()
+    for name in order:
+        builder.port(name, builder.switch(f"leaf{NAMES.index(name) // 4}"))
+    for leaf in range(8):
+        builder.link(builder.switch(f"leaf{leaf}"), builder.switch("spine"))
+    made = builder.build(name="leaves", origin="test")
+    return replace(made, rates=NetworkRates(taper=taper))
+
+
+def mapped(order: list[str], taper: float, job: str = JOB) -> ScaleResult:
+    shape = shape_of_network(leaves_of_four(order, taper), read_topology("hgx-h100"))
+    return map_to_shape(shape, pattern_traffic(job), MapOptions(budget_s=3))
+
+
+def is_in_rank_order(result: ScaleResult) -> bool:
+    """Whether every host's ranks, ascending, have its devices 0, 1, ..."""
+    hosts = result.slot_of_rank // result.slots_per_host
+    return all(
+        (result.slot_of_rank[hosts == host] % result.slots_per_host == range(count)).all()
+        for host, count in enumerate(np.bincount(hosts))
+    )
+
+
+@pytest.mark.parametrize("order", ["text", "random"])
+def test_the_order_of_nodes_gains_on_tapered_leaves(order: str) -> None:
+    names = sorted(NAMES) if order == "text" else random.Random(7).sample(NAMES, 32)
+    result = mapped(names, 4)
+    assert result.placed.sum_s <= 0.6 * result.default.sum_s
+    assert result.placed.low_s <= result.default.low_s
+    assert is_in_rank_order(result)
+    hosts = result.slot_of_rank // 8
+    assert sorted(result.hosts[host] for host in set(hosts.tolist())) == sorted(NAMES)
+
+
+def test_nothing_is_gained_where_leaves_are_not_tapered() -> None:
+    result = mapped(random.Random(7).sample(NAMES, 32), 1)
+    assert result.kept_default
+    assert is_in_rank_order(result)
+
+
+def test_the_phases_are_those_of_the_groups() -> None:
+    result = mapped(NAMES, 4)
+    labels = [phase.label for phase in result.placed.phases]
+    assert labels == ["tensor parallel", "data parallel", "between pairs"]
+    assert result.placed.low_s == max(phase.seconds for phase in result.placed.phases)
+    assert result.placed.predicted_s is not None
+    assert result.placed.predicted_s <= result.placed.sum_s * (1 + 1e-9)
