@@ -124,21 +124,25 @@ COLLECTIVE_HEADER = ("collective", "memory", "calls", "bytes given", "a call", "
 
 
 def phase_rows(traffic: Traffic) -> list[Row]:
-    """Phase, begin, mean duration over ranks, bytes, their share of all, share of time in MPI."""
+    """Phase, begin, mean duration over ranks, bytes, their share of all, share of time in MPI.
+
+    The parts of a pattern have no times.
+    """
     total = sum(int(table.bytes.sum()) for table in traffic.tables.values())
     ranks = len(traffic.rank_info) or traffic.ranks
     rows: list[Row] = []
     for phase in traffic.phases:
         size = sum(int(table.bytes.sum()) for table in phase.tables.values())
         inside = min(phase.mpi_s / phase.active_s, 1.0) if phase.active_s > 0 else 0.0
+        ran = phase.end_s > 0
         rows.append(
             (
                 clean(phase.label) or str(phase.index),
-                format_seconds(phase.begin_s),
-                format_seconds(phase.active_s / ranks),
+                format_seconds(phase.begin_s) if ran else "-",
+                format_seconds(phase.active_s / ranks) if ran else "-",
                 format_bytes(size),
                 format_percent(size / total) if total else "-",
-                format_percent(inside) if traffic.timed else NOT_TIMED,
+                (format_percent(inside) if traffic.timed else NOT_TIMED) if ran else "-",
             )
         )
     return _limited(rows)

@@ -13,7 +13,6 @@ from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
     Communicator,
-    GroupLoad,
     Int64Array,
     MemorySpace,
     PairTable,
@@ -40,7 +39,6 @@ class MessageList:
         self.total = 0  # all bytes and messages added up, exact
         self.communicators: list[Communicator] = []
         self.collectives: list[CollectiveEvent] = []
-        self.groups: list[GroupLoad] = []
         self._columns: dict[TrafficKind, _Columns] = {}
 
     def add(self, kind: TrafficKind, source: int, target: int, size: int, count: int) -> None:
@@ -104,7 +102,6 @@ class MessageList:
             },
             communicators=tuple(self.communicators),
             collectives=tuple(self.collectives),
-            groups=tuple(self.groups),
             collective_model=collective_model,
             metadata=metadata,
         )

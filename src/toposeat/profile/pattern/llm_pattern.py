@@ -22,13 +22,13 @@ row is our own of ring attention. Embeddings and the overlap with computation ar
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
-from itertools import product
 
-from toposeat.model.traffic import Communicator, Exchange, GroupLoad, TrafficKind
-from toposeat.profile.importers.message_list import MessageList
+import numpy as np
+
+from toposeat.model.traffic import Exchange, Int64Array
 from toposeat.profile.pattern.pattern_text import PatternText
+from toposeat.profile.pattern.step_messages import StepMessages
 
 LLM_FORM = (
     "llm:tp=2,pp=2,dp=2[,cp=C][,order=tp-cp-dp-pp][,layers=L][,hidden=H][,seq=S][,microbatch=B]"
@@ -55,67 +55,34 @@ class _Job:
     def ranks(self) -> int:
         return math.prod(self.extent.values())
 
-    def rank(self, place: dict[str, int]) -> int:
-        """Rank of coordinates on the axes."""
-        number, stride = 0, 1
-        for axis in self.order:
-            number += place[axis] * stride
-            stride *= self.extent[axis]
-        return number
+    def grid(self) -> Int64Array:
+        """Rank of each place: one dimension per axis, as `_AXES`."""
+        slowest_first = self.order[::-1]
+        ranks = np.arange(self.ranks).reshape([self.extent[axis] for axis in slowest_first])
+        return ranks.transpose([slowest_first.index(axis) for axis in _AXES])
+
+    def groups(self, *axes: str) -> Int64Array:
+        """Groups x members: the ranks that differ in these axes only, sorted by their ranks."""
+        along = [_AXES.index(axis) for axis in axes]
+        moved = np.moveaxis(self.grid(), along, range(-len(along), 0))
+        size = math.prod(self.extent[axis] for axis in axes)
+        members = np.sort(moved.reshape(-1, size), axis=1)
+        return members[np.argsort(members[:, 0])]
 
 
-def llm_messages(text: PatternText) -> MessageList:
+def llm_messages(text: PatternText) -> StepMessages:
     """Read the options of an `llm:` pattern and build its messages.
 
     Raises:
         UsageError: on options that are unknown, out of range or do not divide.
     """
     job = _take_job(text)
-    messages = MessageList(job.ranks)
-    for coordinates in product(*(range(job.extent[axis]) for axis in _AXES)):
-        place = dict(zip(_AXES, coordinates, strict=True))
-        _add_tensor(messages, job, place)
-        _add_context(messages, job, place)
-        _add_pipeline(messages, job, place)
-        _add_data(messages, job, place)
-    _add_groups(messages, job)
+    messages = StepMessages(job.ranks)
+    _add_tensor(messages, job)
+    _add_data(messages, job)
+    _add_pipeline(messages, job)
+    _add_context(messages, job)
     return messages
-
-
-def _add_groups(messages: MessageList, job: _Job) -> None:
-    """The process groups of each kind of parallelism, as the frameworks make them.
-
-    Tensor and data parallel groups are NCCL's or RCCL's, which order their members themselves.
-    """
-    tp, members_of_data = job.extent["tp"], job.extent["cp"] * job.extent["dp"]
-    loads = {
-        "tensor": _ring_allreduce(tp, job.values, _tensor_allreduces(job)),
-        "data": _ring_allreduce(members_of_data, job.parameters_per_rank, 1),
-    }
-    for name, axes in (("tensor", ("tp",)), ("data", ("cp", "dp")), ("pipeline", ("pp",))):
-        members: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for coordinates in product(*(range(job.extent[axis]) for axis in _AXES)):
-            place = dict(zip(_AXES, coordinates, strict=True))
-            members[tuple(place[axis] for axis in _AXES if axis not in axes)].append(
-                job.rank(place)
-            )
-        for number, group in enumerate(sorted(map(sorted, members.values()))):
-            if len(group) > 1:
-                identity = len(messages.communicators)
-                messages.communicators.append(
-                    Communicator(id=identity, ranks=tuple(group), name=f"{name} parallel {number}")
-                )
-                if name in loads:
-                    size, count = loads[name]
-                    messages.groups.append(
-                        GroupLoad(
-                            communicator=identity,
-                            library="nccl",
-                            exchange=Exchange.RING,
-                            bytes=size * count,
-                            messages=count,
-                        )
-                    )
 
 
 def _take_job(text: PatternText) -> _Job:
@@ -149,53 +116,45 @@ def _take_job(text: PatternText) -> _Job:
     return job
 
 
-def _add_tensor(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
-    target = job.rank({**place, "tp": (place["tp"] + 1) % job.extent["tp"]})
-    pair = (job.rank(place), target)
-    _add_ring_allreduce(messages, pair, job.extent["tp"], job.values, _tensor_allreduces(job))
+def _add_tensor(messages: StepMessages, job: _Job) -> None:
+    allreduces = _ALLREDUCES_PER_LAYER * job.layers_per_stage * job.microbatches
+    _add_allreduces(messages, "tensor", job.groups("tp"), job.values, allreduces)
 
 
-def _tensor_allreduces(job: _Job) -> int:
-    return _ALLREDUCES_PER_LAYER * job.layers_per_stage * job.microbatches
+def _add_data(messages: StepMessages, job: _Job) -> None:
+    _add_allreduces(messages, "data", job.groups("cp", "dp"), job.parameters_per_rank, 1)
 
 
-def _add_data(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
-    cp, dp = job.extent["cp"], job.extent["dp"]
-    following = (place["dp"] * cp + place["cp"] + 1) % (cp * dp)
-    target = job.rank({**place, "cp": following % cp, "dp": following // cp})
-    pair = (job.rank(place), target)
-    _add_ring_allreduce(messages, pair, cp * dp, job.parameters_per_rank, 1)
-
-
-def _add_ring_allreduce(
-    messages: MessageList, pair: tuple[int, int], members: int, values: float, times: int
+def _add_allreduces(
+    messages: StepMessages, phase: str, members: Int64Array, values: float, times: int
 ) -> None:
-    messages.add(TrafficKind.COLLECTIVE, *pair, *_ring_allreduce(members, values, times))
+    number = members.shape[1]
+    messages.add_groups(
+        phase,
+        f"{phase} parallel",
+        members,
+        Exchange.RING,
+        size=round(values * _BYTES_PER_VALUE / number),
+        count=2 * (number - 1) * times,
+    )
 
 
-def _ring_allreduce(members: int, values: float, times: int) -> tuple[int, int]:
-    """Bytes of one message over each edge of the ring, and how many there are."""
-    return round(values * _BYTES_PER_VALUE / members), 2 * (members - 1) * times
+def _add_pipeline(messages: StepMessages, job: _Job) -> None:
+    messages.add_communicators("pipeline parallel", job.groups("pp"))
+    stages = np.moveaxis(job.grid(), _AXES.index("pp"), 0)
+    before, after = stages[:-1].ravel(), stages[1:].ravel()
+    for source, target in ((before, after), (after, before)):
+        size = job.values * _BYTES_PER_VALUE
+        messages.add_pairs("pipeline", source, target, size, job.microbatches)
 
 
-def _add_context(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
+def _add_context(messages: StepMessages, job: _Job) -> None:
     cp = job.extent["cp"]
-    target = job.rank({**place, "cp": (place["cp"] + 1) % cp})
+    if cp == 1:
+        return
+    grid = job.grid()
+    source, target = grid.ravel(), np.roll(grid, -1, axis=_AXES.index("cp")).ravel()
     keys_and_values = round(2 * job.values * _BYTES_PER_VALUE / job.extent["tp"])
     steps = (cp - 1) * job.layers_per_stage * job.microbatches
     for tensors in (1, 2):  # forward; backward, with the gradients
-        messages.add(
-            TrafficKind.POINT_TO_POINT, job.rank(place), target, tensors * keys_and_values, steps
-        )
-
-
-def _add_pipeline(messages: MessageList, job: _Job, place: dict[str, int]) -> None:
-    for stage in (place["pp"] - 1, place["pp"] + 1):
-        if 0 <= stage < job.extent["pp"]:
-            messages.add(
-                TrafficKind.POINT_TO_POINT,
-                job.rank(place),
-                job.rank({**place, "pp": stage}),
-                job.values * _BYTES_PER_VALUE,
-                job.microbatches,
-            )
+        messages.add_pairs("context", source, target, tensors * keys_and_values, steps)

@@ -24,6 +24,7 @@ from toposeat.model.traffic import (
 from toposeat.profile.importers.message_list import MessageList
 from toposeat.profile.pattern.llm_pattern import LLM_FORM, llm_messages
 from toposeat.profile.pattern.pattern_text import PatternText
+from toposeat.profile.pattern.step_messages import StepMessages
 
 DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
@@ -32,7 +33,7 @@ MAX_EXCHANGE_RANKS = 4096
 MAX_DIMENSIONS = 6  # of the microbenchmark program, microbench/microbench.h
 MAX_PAIRS = 2**22
 
-Builder = Callable[[PatternText], MessageList]
+Builder = Callable[[PatternText], MessageList | StepMessages]
 
 
 def pattern_traffic(text: str) -> Traffic:

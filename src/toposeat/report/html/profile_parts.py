@@ -37,7 +37,12 @@ def profile_parts(traffic: Traffic) -> View:
     tables = [
         _table("Heaviest pairs", PAIR_HEADER, pair_rows(traffic, _TOP), (1, 2, 3)),
         _table("Collectives (all ranks)", COLLECTIVE_HEADER, collective_rows(traffic), (2, 3)),
-        _table("Phases (measured)", PHASE_HEADER, phase_rows(traffic), (1, 2, 3, 4, 5)),
+        _table(
+            "Phases (measured)" if traffic.rank_info else "Phases",
+            PHASE_HEADER,
+            phase_rows(traffic),
+            (1, 2, 3, 4, 5),
+        ),
         _table("Devices by rank", DEVICE_HEADER, device_rows(traffic), (0, 2, 5)),
     ]
     worlds = _table("Other worlds", WORLD_HEADER, world_rows(traffic), (1, 3, 4, 5))
