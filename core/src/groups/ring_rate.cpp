@@ -221,7 +221,8 @@ RingRate ring_rate(const GroupWiring &wiring, const RingSearch &search) {
   const std::vector<Ring> orders = orders_of(wiring);
   const std::vector<std::uint8_t> classes = classes_of(wiring);
   RingWalk walk(wiring, orders);
-  double level = 0;
+  double level = 0;                             // of the best rings
+  std::uint8_t farthest = GroupWiring::no_path; // class of their paths
   best.bytes_per_s = 0;
   const auto gains = [&](double sum) { return sum > best.bytes_per_s * (1 + tolerance); };
   for (const double rate : search.levels) {
@@ -229,25 +230,23 @@ RingRate ring_rate(const GroupWiring &wiring, const RingSearch &search) {
         (level > 0 &&
          (rate <= search.stop_below * level || rate * search.most_rings < best.bytes_per_s)))
       break;
-    // The levels between are still there to stop below, but hold nothing better.
-    if (!gains(std::floor(bound / rate + tolerance) * rate) ||
-        !gains(cuts.least(rate, GroupWiring::no_path - 1)))
+    if (!gains(std::floor(bound / rate + tolerance) * rate))
       continue;
-    bool found = false;
-    for (std::size_t c = 0; c < classes.size() && !found; ++c) {
+    // Paths farther than those of the best rings are not taken for more of lesser rings.
+    for (std::size_t c = 0; c < classes.size() && (c == 0 || classes[c - 1] < farthest); ++c) {
       const double fits = std::floor(cuts.least(rate, classes[c]) / rate + tolerance);
       const auto most = static_cast<std::uint32_t>(std::min<double>(search.most_rings, fits));
+      if (!gains(rate * most))
+        continue;
       for (const bool alike : {true, false}) {
-        if (most == 0)
-          break;
         auto rings =
             walk.find(rate, classes[c], most, alike, alike ? search.steps_of_same : search.steps);
         const auto count = rings.size();
-        found = found || count > 0;
         if (const double sum = rate * static_cast<double>(count); gains(sum)) {
           best.bytes_per_s = sum;
           best.rings = std::move(rings);
           level = rate;
+          farthest = classes[c];
         }
         if (count == most)
           break;

@@ -10,12 +10,12 @@
 // B(S) is what a search finds, U(S) bounds it: the search ends where both meet, and levels at which
 // U, with whole multiples of s alone, holds no more than was found are left out, which changes no
 // result. A resource is one direction of a link, or what both directions of it share. Cycles are
-// sought level by level (s falling), with the nearest classes of paths first, by a depth-first
-// search that tries the members in their order, then the previous cycle again, then every next
-// member by rate, hops and distance in the order; where all members hang on switches only the two
-// neighbours. After NCCL's search (graph/search.cc of 2.30: levels, budgets, relaxations); its rule
-// is no proof of the best B(S), and none is claimed here. SPDX-License-Identifier: MIT OR
-// Apache-2.0
+// sought level by level (s falling), with the nearest classes of paths first and none farther than
+// the best rings have, by a depth-first search that tries the members in their order, then the
+// previous cycle again, then every next member by rate, hops and distance in the order; where all
+// members hang on switches only the two neighbours. After NCCL's search (graph/search.cc of 2.30:
+// levels, budgets, relaxations); its rule is no proof of the best B(S), and none is claimed here.
+// SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <cstddef>
