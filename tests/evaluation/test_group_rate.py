@@ -77,6 +77,23 @@ def test_the_link_between_processors_has_the_rate_of_their_model(
     assert nccl_speeds.socket_bytes_per_s(Processor(told)) == expected * 1e9
 
 
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        ((0, 1), 20),  # a link
+        ((0, 3), 40),  # two links
+        ((0, 5), 6),  # none: over the sockets
+        ((0, 1, 5), 20),  # through 1
+        ((0, 1, 2, 3), 80),
+        ((0, 2, 4, 6), 40),
+        (tuple(range(8)), 6 * 20),
+    ],
+)
+def test_a_dgx_1v_in_nccls_own_numbers(devices: tuple[int, ...], expected: float) -> None:
+    found = group_rate(read_topology("dgx-1v"), devices, "nccl")
+    assert found.bytes_per_s == expected * 1e9
+
+
 def test_a_pair_with_two_links_has_twice_the_rate() -> None:
     assert gb_per_s("dgx-1v", 0, 3) == pytest.approx(2 * gb_per_s("dgx-1v", 0, 1))
 
