@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.profile.importers.soundness import reads_or_refuses
 from tests.support.mutations import damaged
 from toposeat.errors import InputError
-from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
+from toposeat.model.traffic import Exchange, MemorySpace, Traffic, TrafficKind
 from toposeat.profile import read_traffic
 from toposeat.profile.importers.nccl_inspector import read_inspector
 
@@ -161,3 +161,19 @@ def test_sizes_beyond_any_float_are_refused(tmp_path: Path) -> None:
     """Found by fuzzing: the message could not be written."""
     with pytest.raises(InputError, match="coll_msg_size_bytes is 1000"):
         read(tmp_path, [collective(0, 2, "AllReduce", 10**400)])
+
+
+def test_collectives_are_sets_whose_edges_carry_what_a_ring_does(tmp_path: Path) -> None:
+    size = 3 * 2**20
+    records = [collective(rank, 3, "AllReduce", size) for rank in range(3)]
+    (load,) = read(tmp_path, records).groups
+    assert (load.library, load.exchange) == ("nccl", Exchange.RING)
+    assert load.bytes == 2 * 2 * size // 3
+
+
+def test_a_collective_with_a_root_leaves_all_as_pairs(tmp_path: Path) -> None:
+    records = [collective(rank, 2, "AllReduce", 64) for rank in range(2)]
+    records += [collective(rank, 2, "Gather", 64, 2, coll_root=0) for rank in range(2)]
+    traffic = read(tmp_path, records)
+    assert traffic.groups == ()
+    assert traffic.edge_table().bytes.tolist() == traffic.mapped_table().bytes.tolist()

@@ -16,6 +16,8 @@ from toposeat.model.traffic import (
     MAX_TOTAL,
     CollectiveEvent,
     Communicator,
+    Exchange,
+    GroupLoad,
     MemorySpace,
     RankInfo,
     Traffic,
@@ -51,6 +53,10 @@ OPERATION_OF_CALL = {
     "alltoall": "alltoall",
     "gather": "gather",
     "scatter": "scatter",
+}
+_OF_SETS = {
+    **dict.fromkeys(RING_OPERATIONS, Exchange.RING),
+    "alltoall": Exchange.PAIRWISE,
 }
 ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
 
@@ -162,7 +168,39 @@ class NcclJob:
             collective_model=self._model() if modelled else "",
             metadata=dict(metadata or {}),
         )
-        return replace(traffic, rank_info=tuple(rank_info), report=tuple(notes), timed=False)
+        return replace(
+            traffic,
+            groups=tuple(self._group_loads()),
+            rank_info=tuple(rank_info),
+            report=tuple(notes),
+            timed=False,
+        )
+
+    def _group_loads(self) -> list[GroupLoad]:
+        """What each communicator moves, as sets: NCCL orders the members itself.
+
+        None where some collective has a size per pair, a root that all send to or from, or members
+        that are not known: then all of them stay pairs of ranks.
+        """
+        if self.exchanged or self.space is not MemorySpace.DEVICE:
+            return []
+        loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
+        for number, group in enumerate(self.groups):
+            n = len(group.members)
+            for call, _ in _summed(group):
+                if None in group.members or call.operation not in _OF_SETS:
+                    return []
+                edge = next(collective_edges(call, n), None)
+                if edge is not None:
+                    key = number, _OF_SETS[call.operation]
+                    size, count = loads.get(key, (0, 0))
+                    loads[key] = size + edge[2], count + edge[3]
+        return [
+            GroupLoad(
+                communicator=number, library="nccl", exchange=exchange, bytes=size, messages=count
+            )
+            for (number, exchange), (size, count) in loads.items()
+        ]
 
     def _expand(self, group: Group, messages: MessageList) -> int:
         """Adds a communicator's edges; returns the bytes on edges with an end that is unknown."""
