@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pytest
 
+from toposeat.errors import UsageError
 from toposeat.model.pair_table import PairTable
 from toposeat.model.traffic import Exchange, Traffic
 from toposeat.profile.pattern.patterns import pattern_traffic
@@ -73,3 +75,132 @@ def test_thousands_of_ranks_have_disjoint_groups() -> None:
         assert (len(groups), {len(group) for group in groups}) == (number, {size})
         assert len({rank for group in groups for rank in group}) == 4096
     assert not any(set(a) & set(b) for a, b in combinations(groups, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [
+        # Bytes that go around, over (n-1)/n P of 2 bytes; M micro-batches. fp32 counts twice.
+        ("zero=0", 2),
+        ("zero=1", 2),
+        ("zero=2", BATCHES + 1),
+        ("zero=3", 3 * BATCHES),
+        ("fsdp", 3 * BATCHES),
+        ("zero=0,grad=fp32", 4),
+        ("zero=1,grad=fp32", 3),
+        ("fsdp,grad=fp32", 4 * BATCHES),
+    ],
+)
+def test_sharding_by_the_stage_of_zero(options: str, passes: int) -> None:
+    traffic = pattern_traffic(f"llm:dp=4,{SIZES},{options}")
+    assert groups_of(traffic, "data") == {(0, 1, 2, 3): passes * 3 * PARAMETERS * 2 // 4}
+
+
+def test_experts_exchange_tokens_by_pairs() -> None:
+    topk, capacity, ep, experts = 3, 1.5, 2, 8
+    options = f"ep={ep},experts={experts},topk={topk},capacity={capacity}"
+    traffic = pattern_traffic(f"llm:dp=4,{SIZES},{options}")
+    # Dispatch and combine, forward and backward; a share of 1/ep of the tokens for each member.
+    tokens = round(ACTIVATION * topk * capacity) // ep
+    assert groups_of(traffic, "expert") == dict.fromkeys(
+        [(0, 1), (2, 3)], tokens * 4 * LAYERS * BATCHES
+    )
+    # Attention is reduced over all, each expert over those that hold it.
+    attention = 4 * LAYERS * HIDDEN**2
+    assert groups_of(traffic, "data") == {(0, 1, 2, 3): 2 * 3 * attention * 2 // 4}
+    own = experts // ep * 8 * LAYERS * HIDDEN**2
+    assert groups_of(traffic, "expert data") == dict.fromkeys([(0, 2), (1, 3)], own * 2)
+    ways = {group.exchange for group in traffic.groups if group.phase == 2}
+    assert {phase.label for phase in traffic.phases} == {"data", "expert data", "expert"}
+    assert ways == {Exchange.PAIRWISE}
+
+
+def test_pairwise_edges_are_those_of_the_groups() -> None:
+    traffic = pattern_traffic(f"llm:tp=2,dp=4,ep=4,experts=4,sp,{SIZES}")
+    groups = groups_of(traffic, "expert")
+    table = next(iter(traffic.phases[-1].tables.values()))
+    edges = dict(
+        zip(
+            zip(table.source.tolist(), table.target.tolist(), strict=True),
+            table.bytes.tolist(),
+            strict=True,
+        )
+    )
+    assert edges == {
+        (a, b): size for ranks, size in groups.items() for a in ranks for b in ranks if a != b
+    }
+    # Attention: 2 all-reduces of the tokens; experts: 2 of what topk = 2 makes of them.
+    assert set(groups_of(traffic, "tensor").values()) == {
+        (2 + 2 * 2) * ACTIVATION * LAYERS * BATCHES
+    }
+
+
+def test_experts_that_every_rank_holds_are_a_dense_model() -> None:
+    experts = pattern_traffic(f"llm:tp=2,dp=4,ep=1,experts=8,params=7e6,{SIZES}")
+    dense = pattern_traffic(f"llm:tp=2,dp=4,params=7e6,{SIZES}")
+    assert experts.table() == dense.table()
+    assert experts.groups == dense.groups
+
+
+@pytest.mark.parametrize(("mode", "tokens"), [("prefill", TOKENS), ("decode", 1)])
+def test_serving_has_the_forward_pass_alone(mode: str, tokens: int) -> None:
+    traffic = pattern_traffic(f"llm:tp=2,pp=2,dp=2,mode={mode},{SIZES}")
+    assert [phase.label for phase in traffic.phases] == ["tensor", "pipeline"]
+    each = 2 * LAYERS // 2 * BATCHES * tokens * HIDDEN * 2
+    assert set(groups_of(traffic, "tensor").values()) == {each}
+    edges = traffic.edge_table()
+    assert edges.source.tolist() == [0, 1, 2, 3]
+    assert set(edges.bytes.tolist()) == {BATCHES * tokens * HIDDEN * 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "share"),
+    [("heads=8", 1 / 2), ("heads=8,kv-heads=2", 1 / 8), ("heads=8,kv-heads=1", 1 / 8)],
+)
+def test_context_sends_keys_of_the_heads_that_a_rank_has(options: str, share: float) -> None:
+    edges = pattern_traffic(f"llm:tp=2,cp=2,{options},{SIZES}").edge_table()
+    keys_and_values = 2 * (ACTIVATION // 2) * share
+    assert set(edges.bytes.tolist()) == {round(3 * keys_and_values * LAYERS * BATCHES)}
+
+
+def test_interleaved_stages_pass_each_boundary_more_often() -> None:
+    edges = pattern_traffic(f"llm:tp=1,pp=4,virtual=1,{SIZES}").edge_table()
+    assert set(edges.bytes.tolist()) == {ACTIVATION * BATCHES}
+    sizes = SIZES.replace(f"layers={LAYERS}", "layers=12")
+    edges = pattern_traffic(f"llm:tp=1,pp=4,virtual=3,{sizes}").edge_table()
+    dense = edges.dense_bytes(4) // (ACTIVATION * BATCHES)
+    assert dense.tolist() == [[0, 3, 0, 2], [3, 0, 3, 0], [0, 3, 0, 3], [2, 0, 3, 0]]
+
+
+def test_sequence_parallelism_cuts_what_stages_pass_on() -> None:
+    whole, cut = (pattern_traffic(f"llm:tp=4,pp=2{sp},{SIZES}") for sp in ("", ",sp"))
+    assert whole.groups == cut.groups
+    assert whole.edge_table().bytes.tolist() == [4 * size for size in cut.edge_table().bytes]
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ("dp=2,ep=2", "needs experts=N"),
+        ("dp=3,ep=2,experts=2", "ep=2 does not divide the 3 ranks of cp x dp"),
+        ("dp=2,ep=2,experts=3", "experts=3 do not divide into ep=2"),
+        ("tp=2,dp=2,ep=2,experts=2", "add sp"),
+        ("dp=2,ep=2,experts=2,params=10", "params is less than the experts"),
+        ("dp=8192,ep=8192,experts=8192", "pairs of ranks"),
+        ("dp=2,fsdp,zero=1", "fsdp is zero=3"),
+        ("dp=2,zero=4", "zero must be a whole number from 0 to 3"),
+        ("dp=2,grad=fp8", "grad must be one of bf16, fp32"),
+        ("dp=2,fsdp,mode=decode", "no gradients"),
+        ("dp=2,mode=serve", "mode must be one of train, prefill, decode"),
+        ("cp=2,mode=decode", "nothing to split with cp"),
+        ("cp=2,kv-heads=2", "add heads=A"),
+        ("cp=2,heads=8,kv-heads=3", "do not divide into kv-heads=3"),
+        ("tp=2,virtual=2", "add pp=2"),
+        ("pp=8,virtual=3", "do not divide into virtual=3 chunks"),
+    ],
+)
+def test_options_that_contradict_each_other(options: str, cause: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        pattern_traffic(f"llm:{options}")
+    assert cause in caught.value.message
+    assert caught.value.hint

@@ -22,7 +22,8 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile.importers.message_list import MessageList
-from toposeat.profile.pattern.llm_pattern import LLM_FORM, llm_messages
+from toposeat.profile.pattern.llm_job import LLM_FORM
+from toposeat.profile.pattern.llm_pattern import llm_messages
 from toposeat.profile.pattern.pattern_text import PatternText
 from toposeat.profile.pattern.step_messages import StepMessages
 
@@ -52,7 +53,7 @@ def pattern_traffic(text: str) -> Traffic:
       every rank sends `bytes` to every other (linear algorithm).
     * `random`: every rank sends to `degree` others chosen at random, each time messages of a size
       drawn from 1 to `bytes`.
-    * `llm`: one training step of a dense transformer, see `llm_pattern`.
+    * `llm`: one step of a transformer, see docs/explanation/llm-pattern.md.
 
     Raises:
         UsageError: on anything else, with the accepted forms as the hint.
@@ -255,6 +256,6 @@ _PATTERNS: MappingProxyType[str, tuple[str, Builder]] = MappingProxyType(
         "llm": (LLM_FORM, llm_messages),
     }
 )
-_COLLECTIVE_MODELS = {"alltoall": "alltoall: linear", "llm": "allreduce: ring"}
+_COLLECTIVE_MODELS = {"alltoall": "alltoall: linear", "llm": "rings; alltoall: pairwise"}
 
 PATTERN_FORMS = tuple(form for form, _ in _PATTERNS.values())

@@ -1,0 +1,208 @@
+"""Options of an `llm:` pattern: the layout of its ranks, sizes of the model, how it is trained.
+
+docs/explanation/llm-pattern.md says what each option means.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from toposeat.model.traffic import Int64Array
+from toposeat.profile.pattern.pattern_text import PatternText
+
+LLM_FORM = (
+    "llm:tp=2,pp=2,dp=2[,cp=C][,ep=E,experts=N[,topk=K][,capacity=F]][,order=tp-cp-dp-pp][,sp]"
+    "[,virtual=V][,layers=L][,hidden=H][,ffn=F][,heads=A,kv-heads=G][,seq=S][,microbatch=B]"
+    "[,microbatches=M][,params=P][,zero=0|1|2|3][,fsdp][,grad=bf16|fp32]"
+    "[,mode=train|prefill|decode]"
+)
+
+AXES = ("tp", "cp", "dp", "pp")
+VALUE_BYTES = 2  # bf16
+_GRADIENT_BYTES = {"bf16": 2, "fp32": 4}
+_MODES = ("train", "prefill", "decode")
+_MAX_DEGREE = 2**14
+_MAX_RANKS = 2**17
+_MAX_PAIRS = 2**22
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experts:
+    """How the feed-forward parts are split into experts."""
+
+    ep: int  # ranks that share them
+    number: int
+    load: float  # tokens that leave a rank, over the tokens it has: top-k x capacity factor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LlmJob:
+    """One step of training or serving. Parameters are those that one rank holds before sharding."""
+
+    extent: dict[str, int]  # ranks along each axis
+    order: tuple[str, ...]  # axes, the fastest varying first
+    layers_per_stage: int
+    virtual: int  # chunks of layers of each stage
+    microbatches: int
+    values: int  # of one activation tensor on one rank: b s/cp h
+    key_share: float  # values of the keys of a rank, over `values`
+    sequence_parallel: bool
+    parameters: float  # that all data-parallel ranks hold
+    expert_parameters: float  # that 1/ep of them hold; 0 where ep = 1
+    experts: Experts
+    zero: int
+    gradient_bytes: int  # of one value
+    mode: str
+
+    @property
+    def is_training(self) -> bool:
+        """Whether there is a backward pass."""
+        return self.mode == "train"
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return math.prod(self.extent.values())
+
+    def grid(self) -> Int64Array:
+        """Rank of each place: one dimension per axis, as `AXES`."""
+        slowest_first = self.order[::-1]
+        ranks = np.arange(self.ranks).reshape([self.extent[axis] for axis in slowest_first])
+        return ranks.transpose([slowest_first.index(axis) for axis in AXES])
+
+    def groups(self, *axes: str) -> Int64Array:
+        """Groups x members: the ranks that differ in these axes only, sorted by their ranks."""
+        along = [AXES.index(axis) for axis in axes]
+        moved = np.moveaxis(self.grid(), along, range(-len(along), 0))
+        size = math.prod(self.extent[axis] for axis in axes)
+        members = np.sort(moved.reshape(-1, size), axis=1)
+        return members[np.argsort(members[:, 0])]
+
+    def expert_groups(self) -> Int64Array:
+        """Groups x members: each ep consecutive members of a data-parallel group."""
+        return self.groups("cp", "dp").reshape(-1, self.experts.ep)
+
+    def expert_data_groups(self) -> Int64Array:
+        """Groups x members: the ranks that hold the same experts."""
+        ep = self.experts.ep
+        data = self.groups("cp", "dp")
+        parts = data.reshape(len(data), -1, ep).transpose(0, 2, 1)
+        return parts.reshape(-1, data.shape[1] // ep)
+
+
+def take_job(text: PatternText) -> LlmJob:
+    """Read all options.
+
+    Raises:
+        UsageError: on options that are unknown, out of range, do not divide or contradict.
+    """
+    extent = {axis: text.take_integer(axis, 1, minimum=1, maximum=_MAX_DEGREE) for axis in AXES}
+    order = tuple(text.take_word("order", "-".join(AXES)).split("-"))
+    if sorted(order) != sorted(AXES):
+        raise text.error(f"order must name {', '.join(AXES)} once each, joined by '-'")
+    if math.prod(extent.values()) > _MAX_RANKS:
+        raise text.error(f"more than {_MAX_RANKS} ranks")
+    mode = _choice(text, "mode", _MODES)
+    zero, gradient_bytes = _take_training(text, mode)
+    experts = _take_experts(text)
+    sequence_parallel = text.take_flag("sp")
+    layers = text.take_integer("layers", 32, minimum=1, maximum=10**5)
+    hidden = text.take_integer("hidden", 4096, minimum=1, maximum=10**7)
+    tokens = text.take_integer("seq", 4096, minimum=1, maximum=10**9)
+    microbatch = text.take_integer("microbatch", 1, minimum=1, maximum=10**6)
+    ffn = text.take_integer("ffn", 0, minimum=1, maximum=10**8)
+    expert = layers * experts.number * hidden * (3 * ffn if ffn else 8 * hidden)
+    parameters = text.take_count("params", expert + 4 * layers * hidden * hidden)
+    job = LlmJob(
+        extent=extent,
+        order=order,
+        layers_per_stage=layers // extent["pp"],
+        virtual=text.take_integer("virtual", 1, minimum=1, maximum=10**4),
+        microbatches=text.take_integer("microbatches", 8, minimum=1, maximum=10**6),
+        values=microbatch * (1 if mode == "decode" else tokens // extent["cp"]) * hidden,
+        key_share=_take_key_share(text, extent["tp"]),
+        sequence_parallel=sequence_parallel,
+        parameters=(parameters - expert * (experts.ep > 1)) / (extent["tp"] * extent["pp"]),
+        expert_parameters=(
+            expert / (extent["tp"] * extent["pp"] * experts.ep) if experts.ep > 1 else 0
+        ),
+        experts=experts,
+        zero=zero,
+        gradient_bytes=gradient_bytes,
+        mode=mode,
+    )
+    text.finish()
+    if layers % (extent["pp"] * job.virtual):
+        chunks = f"virtual={job.virtual} chunks of " if job.virtual > 1 else ""
+        raise text.error(f"{layers} layers do not divide into {chunks}pp={extent['pp']} stages")
+    if tokens % extent["cp"]:
+        raise text.error(f"seq={tokens} does not divide into cp={extent['cp']} parts")
+    _check(text, job)
+    return job
+
+
+def _check(text: PatternText, job: LlmJob) -> None:
+    """Refuse options that contradict each other."""
+    extent, ep = job.extent, job.experts.ep
+    if job.virtual > 1 and extent["pp"] == 1:
+        raise text.error("virtual=V interleaves the stages of a pipeline: add pp=2 or more")
+    if job.mode == "decode" and extent["cp"] > 1:
+        raise text.error("mode=decode has one token per sequence: nothing to split with cp")
+    if extent["cp"] * extent["dp"] % ep:
+        raise text.error(
+            f"ep={ep} does not divide the {extent['cp'] * extent['dp']} ranks of cp x dp"
+        )
+    if job.ranks * (ep - 1) > _MAX_PAIRS:
+        raise text.error(f"more than {_MAX_PAIRS} pairs of ranks in expert parallelism")
+    if job.experts.number % ep:
+        raise text.error(f"experts={job.experts.number} do not divide into ep={ep} parts")
+    if ep > 1 and extent["tp"] > 1 and not job.sequence_parallel:
+        raise text.error("ep with tp splits the tokens among the ranks of tp: add sp")
+    if job.parameters < 0:
+        raise text.error("params is less than the experts alone have: check hidden and ffn")
+
+
+def _take_training(text: PatternText, mode: str) -> tuple[int, int]:
+    """ZeRO's stage, and the bytes of one value of a gradient."""
+    has_fsdp = text.take_flag("fsdp")
+    zero = text.take_integer("zero", -1, minimum=0, maximum=3)
+    grad = text.take_word("grad", "")
+    if mode != "train" and (has_fsdp or zero >= 0 or grad):
+        raise text.error(f"mode={mode} has no gradients: fsdp, zero and grad are for mode=train")
+    if has_fsdp and zero not in (-1, 3):
+        raise text.error(f"fsdp is zero=3, not zero={zero}")
+    if grad not in ("", *_GRADIENT_BYTES):
+        raise text.error(f"grad must be one of {', '.join(_GRADIENT_BYTES)}")
+    return 3 if has_fsdp else max(zero, 0), _GRADIENT_BYTES[grad or "bf16"]
+
+
+def _take_experts(text: PatternText) -> Experts:
+    ep = text.take_integer("ep", 1, minimum=1, maximum=_MAX_DEGREE)
+    number = text.take_integer("experts", 1, minimum=1, maximum=10**5)
+    if ep > 1 and number == 1:
+        raise text.error("expert parallelism (ep > 1) needs experts=N")
+    topk = text.take_integer("topk", min(2, number), minimum=1, maximum=number)
+    return Experts(ep=ep, number=number, load=topk * text.take_factor("capacity", 1))
+
+
+def _take_key_share(text: PatternText, tp: int) -> float:
+    """Size of the keys that one rank of `tp` holds, as a share of an activation tensor."""
+    heads = text.take_integer("heads", 0, minimum=1, maximum=10**5)
+    key_heads = text.take_integer("kv-heads", heads, minimum=1, maximum=10**5)
+    if not heads:
+        if key_heads:
+            raise text.error("kv-heads needs the number of all heads: add heads=A")
+        return 1 / tp
+    if heads % key_heads:
+        raise text.error(f"heads={heads} do not divide into kv-heads={key_heads} groups")
+    return max(key_heads / tp, 1) / heads
+
+
+def _choice(text: PatternText, name: str, words: tuple[str, ...]) -> str:
+    word = text.take_word(name, words[0])
+    if word not in words:
+        raise text.error(f"{name} must be one of {', '.join(words)}")
+    return word
