@@ -250,6 +250,30 @@ def test_missing_launchers_and_programs_are_said(place: Place, tmp_path: Path) -
             run_placed(argv, *place(1), environment=environment)
 
 
+def test_a_script_of_torchrun_needs_no_executable_bit(place: Place, tmp_path: Path) -> None:
+    """A stand-in for torchrun that starts what follows `--no-python` as its only rank."""
+    torchrun, script = tmp_path / "torchrun", tmp_path / "train.py"
+    torchrun.write_text(
+        f"#!{sys.executable}\nimport os, sys\n"
+        "program = sys.argv[sys.argv.index('--no-python') + 1:]\n"
+        "os.environ.update(RANK='0', LOCAL_RANK='0', WORLD_SIZE='1', LOCAL_WORLD_SIZE='1')\n"
+        "os.execv(program[0], program)\n"
+    )
+    torchrun.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    argv = [str(torchrun), "--nproc-per-node", "1", str(script), str(tmp_path / "seen"), "7"]
+    with pytest.raises(MissingProgramError, match=r"train\.py' not found"):
+        run_placed(argv, *place(1), environment=environment)
+    script.write_text(
+        "import sys\nopen(sys.argv[1], 'w').write('ran')\nsys.exit(int(sys.argv[2]))\n"
+    )
+    script.chmod(0o644)
+    assert run_placed(argv, *place(1), environment=environment).exit_code == 7
+    assert (tmp_path / "seen").read_text() == "ran"
+    with pytest.raises(MissingProgramError, match="not executable"):
+        run_placed([*argv[:3], "--no-python", *argv[3:]], *place(1), environment=environment)
+
+
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_a_path_that_does_not_exist_is_said_before_anything_starts(
     mpi: MpiToolchain, place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]

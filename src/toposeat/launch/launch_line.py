@@ -81,6 +81,14 @@ class LaunchLine:
         return (self.program, *(each.program for each in self.further))
 
     @property
+    def interpreter(self) -> tuple[str, ...]:
+        """What torchrun puts in front of the program: Python with options; empty elsewhere."""
+        if self.kind is not LauncherKind.TORCHRUN or self.has(("no-python", "no_python")):
+            return ()
+        module = ("-m",) if self.has(("m", "module")) else ()
+        return (_torchrun_python(self.launcher), "-u", *module)
+
+    @property
     def program_ranks(self) -> tuple[range, ...] | None:
         """The ranks of every program; None if the line does not say."""
         if self.ranks is None:
@@ -487,7 +495,6 @@ def _binds_by_mca(option: Option) -> bool:
 
 def _torchrun_without_python(line: LaunchLine) -> tuple[list[str], list[str]]:
     """The launcher without `-m`/`--no-python`, and the program with its interpreter in front."""
-    names = {option.name.replace("_", "-") for option in line.options}
     flags = ("-m", "--module", "--no-python", "--no_python")
     launcher = [
         word
@@ -496,12 +503,7 @@ def _torchrun_without_python(line: LaunchLine) -> tuple[list[str], list[str]]:
     ]
     if launcher[-1] == "--":
         launcher.pop()
-    if "no-python" in names:
-        return launcher, list(line.program)
-    python = [_torchrun_python(line.launcher), "-u"]
-    if names & {"m", "module"}:
-        python.append("-m")
-    return launcher, [*python, *line.program]
+    return launcher, [*line.interpreter, *line.program]
 
 
 def _is_own_m(line: LaunchLine, index: int) -> bool:

@@ -180,7 +180,8 @@ def run_placed(
 def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
     """Refuse a missing launcher, and a missing program where it is named by its path.
 
-    A program named without a path may be found on the compute nodes only.
+    A program named without a path may be found on the compute nodes only. A script that torchrun
+    hands to Python needs no executable bit.
     """
     words = [("launcher", line.launcher[0])] if line.launcher else []
     options = (*line.options, *(option for each in line.further for option in each.options))
@@ -190,6 +191,8 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
         if is_here or not line.launcher:
             words.append(("program", program))
     for what, word in words:
+        if what == "program" and line.interpreter and Path(word).exists():
+            continue
         if shutil.which(word, path=variables.get("PATH")) is None:
             raise MissingProgramError(
                 f"{what} {word!r} not found or not executable",

@@ -144,3 +144,20 @@ def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
 def test_missing_program() -> None:
     with pytest.raises(MissingProgramError, match="no-such-program"):
         choose_abi(line("no-such-program", LauncherKind.MPICH))
+
+
+def test_a_script_of_torchrun_is_a_program_of_its_interpreter(tmp_path: Path) -> None:
+    """No executable bit, no line that names Python; the interpreter without mpi4py is the cause."""
+    (tmp_path / "torchrun").write_text(f"#!{sys.executable}\n")
+    script = tmp_path / "train.py"
+    script.write_text("")
+    (tmp_path / "mpi4py.py").write_text("raise ImportError(\"No module named 'mpi4py'\")\n")
+    (tmp_path / "torchrun").chmod(0o755)
+    started = LaunchLine(
+        kind=LauncherKind.TORCHRUN,
+        launcher=(str(tmp_path / "torchrun"),),
+        program=(str(script),),
+        ranks=1,
+    )
+    with pytest.raises(ToposeatError, match=r"which MPI train\.py will use: it has no mpi4py"):
+        choose_abi(started, {"PATH": "/no/such/folder"})

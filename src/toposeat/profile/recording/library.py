@@ -135,11 +135,12 @@ class _Mpi:
 
 def _mpi_of(line: LaunchLine, env: Mapping[str, str]) -> _Mpi:
     """The MPI that the program is linked to, or else that of its mpi4py."""
-    program = _find_program(line.program[0], env)
+    first, *arguments = (*line.interpreter, *line.program)
+    program = _find_program(first, env)
     linkage = inspect_linkage(program, env)
     if linkage.static_mpi or linkage.mpi_library is not None:
         return _Mpi(linkage=linkage)
-    python = as_python_program(program, line.program[1:], env)
+    python = as_python_program(program, arguments, env)
     if python is None:
         return _Mpi(linkage=linkage)
     module = find_mpi4py_module(python, env)
