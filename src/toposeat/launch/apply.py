@@ -159,8 +159,18 @@ def check_line(line: LaunchLine, placement: Placement, options: ExecOptions) -> 
         raise UsageError(
             f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
             f" {_ranks(line.ranks)}",
-            hint=f"start {placement.ranks}, or make a placement for {line.ranks} with toposeat map",
+            hint=_hint_for_ranks(line, placement),
         )
+
+
+def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
+    """What to do about another number of ranks; programs without a launcher may start their own."""
+    if not line.launcher:
+        return (
+            f"if {Path(line.program[0]).name} starts its ranks itself, put the line of"
+            " 'toposeat export --launcher env PLACE' in front of it"
+        )
+    return f"start {placement.ranks}, or make a placement for {line.ranks} with toposeat map"
 
 
 def _ranks(count: int) -> str:
