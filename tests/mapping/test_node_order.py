@@ -65,7 +65,7 @@ def test_nothing_is_gained_where_leaves_are_not_tapered() -> None:
 def test_the_phases_are_those_of_the_groups() -> None:
     result = mapped(NAMES, 4)
     labels = [phase.label for phase in result.placed.phases]
-    assert labels == ["tensor parallel", "data parallel", "between pairs"]
+    assert labels == ["tensor", "data", "pipeline"]
     assert result.placed.low_s == max(phase.seconds for phase in result.placed.phases)
     assert result.placed.predicted_s is not None
     assert result.placed.predicted_s <= result.placed.sum_s * (1 + 1e-9)

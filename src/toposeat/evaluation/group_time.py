@@ -7,8 +7,8 @@ overlap is not known: their sum is what is minimised, the slowest alone is the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.network import NetworkArrays, message_sizes
 from toposeat.model.evaluation import GroupUse, PhaseTime
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import Exchange, PairTable, Traffic
+from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffic
 
 Floats = NDArray[np.float64]
 
@@ -128,31 +128,65 @@ class GroupModel:
 
 
 def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:
-    """Disjoint groups of one size run together; the messages between pairs are a phase too."""
+    """What runs together: the groups of a phase, then the messages between pairs of each phase.
+
+    Where the traffic tells no phases of its groups, disjoint groups of one size run together, and
+    all messages between pairs are one phase.
+    """
+    told = all(load.phase is not None for load in traffic.groups)
+    label: dict[int | None, str] = {phase.index: phase.label for phase in traffic.phases}
+    families = _by_phase(traffic) if told else _by_members(traffic)
+    parts = [
+        PhaseParts(label=label.get(phase, "") or _label(family), groups=tuple(family), flows=None)
+        for phase, family in families
+    ]
+    pairs = [("between pairs", traffic.edge_table())]
+    if told:
+        pairs = [(phase.label, _alone(traffic, phase).edge_table()) for phase in traffic.phases]
+    parts += [
+        PhaseParts(label=name, groups=(), flows=_flows(table, traffic))
+        for name, table in pairs
+        if len(table)
+    ]
+    return tuple(parts)
+
+
+def _alone(traffic: Traffic, phase: Phase) -> Traffic:
+    """The traffic of one phase, whose groups are of no phase then."""
+    groups = tuple(replace(load, phase=None) for load in traffic.groups)
+    return replace(traffic, tables=phase.tables, phases=(), groups=groups)
+
+
+def _members(traffic: Traffic) -> Iterator[tuple[GroupLoad, Members]]:
     communicator = {each.id: each for each in traffic.communicators}
-    families: list[tuple[int, set[int], list[Members]]] = []
     for load in traffic.groups:
         own = communicator[load.communicator]
-        if len(own.ranks) < 2 or load.bytes == 0:
-            continue
-        name = own.name or f"group {own.id}"
-        group = Members(name=name, ranks=own.ranks, exchange=load.exchange, bytes=load.bytes)
+        if len(own.ranks) > 1 and load.bytes > 0:
+            name = own.name or f"group {own.id}"
+            yield (
+                load,
+                Members(name=name, ranks=own.ranks, exchange=load.exchange, bytes=load.bytes),
+            )
+
+
+def _by_phase(traffic: Traffic) -> list[tuple[int | None, list[Members]]]:
+    families: dict[int | None, list[Members]] = {}
+    for load, group in _members(traffic):
+        families.setdefault(load.phase, []).append(group)
+    return list(families.items())
+
+
+def _by_members(traffic: Traffic) -> list[tuple[int | None, list[Members]]]:
+    families: list[tuple[int, set[int], list[Members]]] = []
+    for _, group in _members(traffic):
         for size, taken, family in families:
-            if size == len(own.ranks) and taken.isdisjoint(own.ranks):
-                taken.update(own.ranks)
+            if size == len(group.ranks) and taken.isdisjoint(group.ranks):
+                taken.update(group.ranks)
                 family.append(group)
                 break
         else:
-            families.append((len(own.ranks), set(own.ranks), [group]))
-    parts = [
-        PhaseParts(label=_label(family), groups=tuple(family), flows=None)
-        for _, _, family in families
-    ]
-    edges = traffic.edge_table()
-    if not len(edges):
-        return tuple(parts)
-    flows = _flows(edges, traffic)
-    return (*parts, PhaseParts(label="between pairs", groups=(), flows=flows))
+            families.append((len(group.ranks), set(group.ranks), [group]))
+    return [(None, family) for _, _, family in families]
 
 
 def flows_of(phase: PhaseParts, traffic: Traffic) -> _core.RankTraffic:

@@ -22,6 +22,8 @@ from toposeat.mapping.problem import Problem
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import Exchange
 
+Seconds = dict[str, float]  # by label of a phase
+
 MOST_EXACT_DEVICES = 10
 _SAME = 1e-9  # times that differ by a smaller share are the same
 _STARTS = 64  # of the search by swaps, besides the default
@@ -96,27 +98,29 @@ def _allowed(problem: Problem, ranks: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _least_of_links(model: GroupModel, devices: Sequence[int], pairs_s: float) -> float:
+def _least_of_links(model: GroupModel, devices: Sequence[int], pairs_s: Seconds) -> float:
     """Seconds below which no sets come: no ring has more than what leaves a device."""
     fastest = max(model.rates.leaving(device) for device in devices)
     total = 0.0
     for phase in model.phases:
         rings = [group.bytes for group in phase.groups if group.exchange is Exchange.RING]
-        total += max(rings, default=0) / fastest if phase.flows is None else pairs_s
+        total += max(rings, default=0) / fastest if phase.flows is None else pairs_s[phase.label]
     return total
 
 
-def _least_of_pairs(evaluator: Evaluator, problem: Problem, budget_s: float, seed: int) -> float:
-    """Seconds below which no placement brings the messages between pairs."""
+def _least_of_pairs(evaluator: Evaluator, problem: Problem, budget_s: float, seed: int) -> Seconds:
+    """Seconds below which no placement brings the messages between pairs, by phase."""
     assert evaluator.groups is not None
-    flows = next((phase.flows for phase in evaluator.groups.phases if phase.flows), None)
-    if flows is None:
-        return 0.0
-    options = MapOptions(seed=seed)
-    request = problem.request(evaluator, options, budget_s=budget_s, flows=flows)
-    answer = _core.map_ranks(request)
-    bound = answer.value if answer.proved or answer.uniform else answer.lower_bound
-    return bound or 0.0
+    found = {}
+    for phase in evaluator.groups.phases:
+        if phase.flows is not None:
+            request = problem.request(
+                evaluator, MapOptions(seed=seed), budget_s=budget_s, flows=phase.flows
+            )
+            answer = _core.map_ranks(request)
+            bound = answer.value if answer.proved or answer.uniform else answer.lower_bound
+            found[phase.label] = bound or 0.0
+    return found
 
 
 @dataclass
@@ -199,11 +203,11 @@ class _Bounds:
 
     fastest: dict[int, dict[int, float]]  # by size of the group, then mask: rate of a superset
     bit: dict[int, int]  # of each device
-    pairs_s: float  # of the messages between pairs, on the placement that is best for them
+    pairs_s: Seconds  # of the messages between pairs, on the placement that is best for them
 
     def phase(self, phase: PhaseParts, placement: Sequence[int | None]) -> float:
         """Seconds that the phase takes at least, whatever the ranks without a device get."""
-        slowest = 0.0 if phase.flows is None else self.pairs_s
+        slowest = 0.0 if phase.flows is None else self.pairs_s[phase.label]
         for group in phase.groups:
             if group.exchange is not Exchange.RING:
                 continue
@@ -217,7 +221,7 @@ class _Bounds:
         return slowest
 
 
-def _bounds(model: GroupModel, devices: Sequence[int], pairs_s: float) -> _Bounds:
+def _bounds(model: GroupModel, devices: Sequence[int], pairs_s: Seconds) -> _Bounds:
     bit = {device: 1 << place for place, device in enumerate(devices)}
     sizes = {
         len(group.ranks)
