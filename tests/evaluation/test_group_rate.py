@@ -165,3 +165,18 @@ def test_no_set_of_devices_is_refused(devices: list[int]) -> None:
 def test_unknown_speeds_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown speeds"):
         group_rate(read_topology("dgx-1v"), [0, 1], "fast")
+
+
+@pytest.mark.parametrize("lasts", [(3,), (0, 2), (0, 1, 2, 3)])
+def test_a_ring_that_goes_on_to_another_node_has_no_hop_from_its_last_device(
+    lasts: tuple[int, ...],
+) -> None:
+    """On NVSwitches a device sends each byte but those that leave the node there."""
+    topology = read_topology("hgx-h100")
+    rates = GroupRates(topology)
+    sent = dict.fromkeys(range(4), 0.0)
+    for link, direction, passes in rates.path_load((0, 1, 2, 3), lasts):
+        end = topology.links[link].ends[direction]
+        if end.startswith("gpu"):
+            sent[int(end.removeprefix("gpu"))] += passes
+    assert sent == pytest.approx({at: 1 - (at in lasts) / len(lasts) for at in range(4)})

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,22 @@ class GroupRates:
             found = self._known[members] = self._search(members)
         return found
 
+    def path_load(
+        self, devices: tuple[int, ...], lasts: Sequence[int]
+    ) -> tuple[tuple[int, int, float], ...]:
+        """Like `load` of a set's rate, where the ring goes on to another node.
+
+        Equal shares of each byte leave at the devices `lasts`: a ring has no hop from there.
+        """
+        members = tuple(sorted(devices))
+        routes = self._routes.within(members, self._capacity)
+        rings = [[members.index(device) for device in ring] for ring in self.of(members).rings]
+        paths = []
+        for ring, last in product(rings, lasts):
+            end = ring.index(members.index(last)) + 1
+            paths.append([*ring[end:], *ring[:end]])
+        return _load(paths, routes.uses, len(members), 3 * len(self._topology.links), closed=False)
+
     def leaving(self, device: int) -> float:
         """Bytes per second that leave a device over all its links: no group with it has more."""
         n = len(self._topology.devices)
@@ -161,12 +178,17 @@ class GroupRates:
 
 
 def _load(
-    rings: Sequence[Sequence[int]], uses: Sequence[Sequence[int]], members: int, links: int
+    rings: Sequence[Sequence[int]],
+    uses: Sequence[Sequence[int]],
+    members: int,
+    links: int,
+    *,
+    closed: bool = True,
 ) -> tuple[tuple[int, int, float], ...]:
     """How often a byte of the group passes each direction of a link."""
     passes: Counter[int] = Counter()
     for ring in rings:
-        for here, there in zip(ring, (*ring[1:], ring[0]), strict=True):
+        for here, there in pairwise((*ring, ring[0]) if closed else ring):
             passes.update(u for u in uses[here * members + there] if u < links and u % 3 < 2)
     return tuple((u // 3, u % 3, count / len(rings)) for u, count in sorted(passes.items()))
 

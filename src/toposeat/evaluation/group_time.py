@@ -1,4 +1,4 @@
-"""The time of a traffic with groups on one node: phases one after the other, each by its rings.
+"""The time of a traffic with groups: phases one after the other, each by its rings.
 
 A phase takes T = max(max_g V_g / B(S_g), max_l sum_g V_g u_gl / c_l, flows between pairs), where
 the groups g and the pairs of a phase run together (docs/explanation/groups.md). Whether phases
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation.group_rate import GroupRates
-from toposeat.evaluation.network import NetworkArrays, message_sizes
+from toposeat.evaluation.network import NetworkArrays, compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffic
+from toposeat.model.traffic import Exchange, GroupLoad, Phase, Traffic
 
 Floats = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:
     if told:
         pairs = [(phase.label, _alone(traffic, phase).edge_table()) for phase in traffic.phases]
     parts += [
-        PhaseParts(label=name, groups=(), flows=_flows(table, traffic))
+        PhaseParts(label=name, groups=(), flows=compile_traffic(traffic, table))
         for name, table in pairs
         if len(table)
     ]
@@ -187,38 +187,6 @@ def _by_members(traffic: Traffic) -> list[tuple[int | None, list[Members]]]:
         else:
             families.append((len(group.ranks), set(group.ranks), [group]))
     return [(None, family) for _, _, family in families]
-
-
-def flows_of(phase: PhaseParts, traffic: Traffic) -> _core.RankTraffic:
-    """A phase as messages between pairs: its groups as rings in the order of their ranks.
-
-    That is what NCCL makes of a group over several nodes: it numbers nodes by first appearance in
-    rank order, and joins each to the next.
-    """
-    if phase.flows is not None:
-        return phase.flows
-    source, target, size = [], [], []
-    for group in phase.groups:
-        ranks = group.ranks
-        if group.exchange is Exchange.RING:
-            pairs = list(zip(ranks, (*ranks[1:], ranks[0]), strict=True))
-        else:
-            pairs = [(a, b) for a in ranks for b in ranks if a != b]
-        source += [a for a, _ in pairs]
-        target += [b for _, b in pairs]
-        size += [group.bytes] * len(pairs)
-    return _flows(PairTable.from_pairs(source, target, size, [1] * len(size)), traffic)
-
-
-def _flows(table: PairTable, traffic: Traffic) -> _core.RankTraffic:
-    return _core.RankTraffic(
-        ranks=traffic.ranks,
-        source=table.source.astype(np.uint32),
-        target=table.target.astype(np.uint32),
-        bytes=table.bytes.astype(np.float64),
-        messages=table.messages.astype(np.float64),
-        sizes=message_sizes(traffic),
-    )
 
 
 def _label(family: Sequence[Members]) -> str:

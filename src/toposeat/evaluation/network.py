@@ -23,7 +23,7 @@ from toposeat.evaluation.route_numbers import (
 from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Route, RouteCurve, Topology
-from toposeat.model.traffic import HISTOGRAM_BUCKETS, Traffic
+from toposeat.model.traffic import HISTOGRAM_BUCKETS, PairTable, Traffic
 
 _RATES = (1e-30, 1e30)  # bytes/s that the core can compute with
 
@@ -251,9 +251,14 @@ def compile_network(topology: Topology) -> _core.Network:
     return network_arrays(topology).network()
 
 
-def compile_traffic(traffic: Traffic) -> _core.RankTraffic:
-    """Compile `Traffic.mapped_table`, the pairs that placement should serve, for the core."""
-    table = traffic.mapped_table()
+def compile_traffic(traffic: Traffic, table: PairTable | None = None) -> _core.RankTraffic:
+    """Compile pairs of ranks for the core.
+
+    Args:
+        traffic: whose message sizes the pairs have.
+        table: the pairs; default: `Traffic.mapped_table`, those that placement should serve.
+    """
+    table = traffic.mapped_table() if table is None else table
     return _core.RankTraffic(
         ranks=traffic.ranks,
         source=table.source.astype(np.uint32),

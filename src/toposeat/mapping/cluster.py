@@ -13,6 +13,7 @@ from toposeat import _core
 from toposeat.errors import InputError, UsageError
 from toposeat.evaluation import network_arrays, walk
 from toposeat.mapping.link_levels import Level, LinkLevels
+from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.network import Network, NetworkHost, NetworkKind, NetworkLink
 from toposeat.model.nic_choice import choose_nics
@@ -65,6 +66,7 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
         f" on {len(network.switches)} switches",
         link_levels=partial(_link_levels, network, node, plan.ports),
         node=node,
+        nic_of_device=_numbered(plan.nic_of_device),
         notes=(*network.report, *plan.assumed),
     )
 
@@ -265,40 +267,13 @@ def _level_names(network: Network) -> dict[int, str]:
     return {level: "leaf uplinks" if level == 1 else f"level {level} uplinks" for level in levels}
 
 
-@dataclass
-class _NodeLinks:
-    """The links of a node as the core has them: one per direction, one per combined capacity."""
-
-    bandwidth: list[float]
-    names: list[str]
-    of_link: dict[str, tuple[int, int, int | None]]
-
-    @staticmethod
-    def of(node: Topology) -> _NodeLinks:
-        links = _NodeLinks([], [], {})
-        for link in node.links:
-            both = link.combined_bytes_per_s
-            links.of_link[link.id] = (
-                links.add(link.forward_bytes_per_s.value, f"{link.ends[0]} -> {link.ends[1]}"),
-                links.add(link.backward_bytes_per_s.value, f"{link.ends[1]} -> {link.ends[0]}"),
-                None
-                if both is None
-                else links.add(both.value, f"{link.ends[0]} - {link.ends[1]}, both directions"),
-            )
-        return links
-
-    def add(self, bytes_per_s: float, name: str) -> int:
-        self.bandwidth.append(bytes_per_s or np.finfo(np.float64).max)  # down: no route uses it
-        self.names.append(name)
-        return len(self.names) - 1
-
-    def used(self, steps: list[tuple[Link, bool]]) -> list[int]:
-        numbers = []
-        for link, is_reverse in steps:
-            forward, backward, both = self.of_link[link.id]
-            numbers.append(backward if is_reverse else forward)
-            numbers += [] if both is None else [both]
-        return numbers
+def _numbered(routes: Sequence[Route | None]) -> tuple[int, ...]:
+    """The adapter of each device, by number; a device without one is an adapter of its own."""
+    number: dict[str, int] = {}
+    return tuple(
+        number.setdefault(f"alone {at}" if route is None else route.target, len(number))
+        for at, route in enumerate(routes)
+    )
 
 
 def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
@@ -308,7 +283,7 @@ def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
     np.fill_diagonal(rate, np.inf)
     pace = 1 / rate
     cost = (pace + pace.T) / 2
-    links = _NodeLinks.of(node)
+    links = NodeLinks.of(node)
     within = [
         []
         if a.id == b.id

@@ -51,6 +51,7 @@ class Shape:
     words: str  # "128 nodes of 8 groups of 4 devices"
     link_levels: Callable[[], LinkLevels]  # of the machine's links, made when asked for
     node: Topology | None = None  # what is inside each host, where it is known
+    nic_of_device: tuple[int, ...] = ()  # with `node`: the number of each device's adapter
     notes: tuple[str, ...] = ()  # what had to be assumed
 
     @property

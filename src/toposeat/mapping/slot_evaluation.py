@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
-from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
+from toposeat.mapping.slot_groups import SlotGroups, search_flows
 from toposeat.model.evaluation import PhaseTime
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation
 from toposeat.model.traffic import Traffic
@@ -24,7 +24,7 @@ class SlotEvaluator:
     """One large machine and one traffic, compiled once for any number of placements.
 
     Attributes:
-        flows: the compiled traffic.
+        flows: the traffic as messages between pairs of ranks, which is what the search takes.
 
     Raises:
         InputError: more ranks than slots.
@@ -38,12 +38,8 @@ class SlotEvaluator:
             )
         self._shape = shape
         self._ranks = traffic.ranks
-        self.flows = compile_traffic(traffic)
-        self._phases: list[tuple[str, _core.RankTraffic]] = []
-        if traffic.groups:
-            from toposeat.evaluation.group_time import flows_of, phases_of  # noqa: PLC0415
-
-            self._phases = [(each.label, flows_of(each, traffic)) for each in phases_of(traffic)]
+        self.flows = search_flows(shape, traffic)
+        self._groups = SlotGroups(shape, traffic) if traffic.groups else None
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
     @property
@@ -63,13 +59,15 @@ class SlotEvaluator:
         Returns:
             Levels in the machine's order of links; `links` are the busiest `BUSIEST_LINKS`.
         """
-        candidate, nbytes = _core.large_loads(
-            self._shape.machine, self.flows, np.asarray(slots, np.uint32)
-        )
+        placed = np.asarray(slots, np.uint32)
+        candidate, nbytes = _core.large_loads(self._shape.machine, self.flows, placed)
         figures = self.figures(candidate, name)
         if not candidate.predicted:  # pragma: no cover - every shape has a link model
             return figures
         links, capacities = self._known_links()
+        if self._groups is not None:
+            phases, nbytes = self._groups.evaluate(placed)
+            figures = self._with_groups(figures, phases, nbytes / capacities)
         seconds = nbytes / capacities
         is_hop = np.array([level.is_hop for level in links.levels])
         return replace(
@@ -77,17 +75,22 @@ class SlotEvaluator:
             hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
             levels=_levels(links, nbytes, seconds),
             links=self._busiest(links, nbytes, seconds),
-            phases=tuple(
-                PhaseTime(label=label, seconds=self._seconds(flows, slots))
-                for label, flows in self._phases
-            ),
         )
 
-    def _seconds(
-        self, flows: _core.RankTraffic, slots: Sequence[int] | NDArray[np.uint32]
-    ) -> float:
-        found, _ = _core.large_loads(self._shape.machine, flows, np.asarray(slots, np.uint32))
-        return found.predicted_s
+    def _with_groups(
+        self, figures: ScaleEvaluation, phases: tuple[PhaseTime, ...], seconds: NDArray[np.float64]
+    ) -> ScaleEvaluation:
+        """With the channels of this placement instead of those that the search takes."""
+        busiest = int(seconds.argmax())
+        alone = max((phase.seconds for phase in phases), default=0.0)
+        return replace(
+            figures,
+            phases=phases,
+            max_congestion_s=float(seconds[busiest]),
+            mean_congestion_s=float(seconds.mean()),
+            predicted_s=max(alone, float(seconds[busiest])) + (figures.latency_s or 0.0),
+            busiest_link=self._shape.machine.link_name(busiest),
+        )
 
     def figures(self, candidate: _core.LargeCandidate, name: str = "") -> ScaleEvaluation:
         """The core's figures for a placement, without levels and links."""
