@@ -272,3 +272,21 @@ def test_the_catalogue_lists_machines_and_networks(capsys: pytest.CaptureFixture
     assert {each["where"] for each in listed["entries"]} == {"built in"}
     minsky = next(each for each in listed["entries"] if each["name"] == "minsky-4")
     assert any(remark.startswith("assumed: PCI bus ids") for remark in minsky["remarks"])
+
+
+@pytest.mark.parametrize("traffic", ["ring:8", "llm:tp=2,pp=4,dp=1"])
+@pytest.mark.parametrize("machine", ["dgx-1v", "mi250x-8", "a100-pcie-8-bridged", "hgx-h100"])
+def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: str, traffic: str
+) -> None:
+    assert main(["map", traffic, "-t", machine]) == 0
+    out, err = capsys.readouterr()
+    assert len((out + err).splitlines()) <= 14
+    assert out.startswith("Verdict ")
+    assert err.startswith("Next: ")
+    place = str(tmp_path / "app.place")
+    assert main(["map", traffic, "-t", machine, "-o", place]) == 0
+    capsys.readouterr()
+    assert main(["export", place, "--launcher", "env"]) == 0
+    line = capsys.readouterr().out.strip()
+    assert (line in out.splitlines()) == ("default kept" not in out)

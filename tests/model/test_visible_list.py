@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toposeat.model.visible_list import visible_line
+from toposeat.model.visible_list import order_line, visible_line
 from toposeat.topology import read_topology
 
 
@@ -30,3 +30,39 @@ def test_other_vendors_have_other_variables() -> None:
         devices = read_topology(name).devices
         assert visible_line(devices, devices[:2]).startswith(start)
         assert visible_line(devices, devices[:2]).endswith("=0,1")
+
+
+def test_a_placement_is_one_line_where_one_line_seats_it() -> None:
+    bridged = read_topology("rtx-4-crossed-bridges")
+    line = order_line(bridged, (3, 1, 2, 0))
+    assert line == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0"
+    assert order_line(bridged, (3, 3, 2, 0)) is None  # two ranks share a device
+    assert order_line(read_topology("mi60-8"), (1, 0)) == "ROCR_VISIBLE_DEVICES=1,0"
+
+
+def test_level_zero_chooses_and_does_not_order() -> None:
+    tiles = read_topology("aurora-12")
+    assert (order_line(tiles, (0, 3)) or "").endswith("ZE_AFFINITY_MASK=0,3")
+    assert order_line(tiles, (3, 0)) is None
+
+
+def test_nobody_knows_the_variable_of_an_unknown_vendor() -> None:
+    assert order_line(read_topology("tree:2:2"), (1, 0, 2, 3)) is None
+
+
+def test_hosts_share_a_line_only_with_the_same_order() -> None:
+    node = read_topology("rtx-4-crossed-bridges")
+    both = replace(
+        node,
+        devices=tuple(
+            replace(device, id=f"{host}/{device.id}", host=host)
+            for host in ("a", "b")
+            for device in node.devices
+        ),
+        links=(),
+        routes=(),
+        components=(),
+        nics=(),
+    )
+    assert (order_line(both, (2, 0, 6, 4)) or "").endswith("=2,0")
+    assert order_line(both, (2, 0, 4, 6)) is None

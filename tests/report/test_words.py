@@ -92,12 +92,12 @@ def test_reach_is_silent_without_times() -> None:
 def test_links_and_vertices_in_words() -> None:
     tree = samples.small_tree()
     assert words.link_words(tree, "package0--package1") == "cross-socket: package 0 - package 1"
-    assert words.link_words(tree, "gpu3--switch1") == "PCIe: device 3 - switch 1"
+    assert words.link_words(tree, "gpu3--switch1") == "PCIe: D3 - switch 1"
     assert words.link_words(tree, "nic0--bridge0") == "PCIe: NIC mlx5_0 - host bridge 0"
     assert words.link_words(tree, "no such link") == "no such link"
     cluster = samples.cluster(2, 2)
     assert words.link_words(cluster, "node01/gpu0--node01/switch0") == (
-        "PCIe: node01:0 - node01 switch 0"
+        "PCIe: node01:D0 - node01 switch 0"
     )
 
 

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
@@ -16,7 +17,9 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.map_options import METRICS, OBJECTIVES, SOLVERS, Constraints, MapOptions
 
 if TYPE_CHECKING:
+    from toposeat.model.evaluation import MappingResult
     from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
     from toposeat.report import TextStyle
 
 
@@ -267,6 +270,16 @@ def show(stream: TextIO, render: Callable[..., str], *nouns: Any) -> None:
         write_result(text)
     else:
         _to_stderr(text)
+
+
+def show_mapping(
+    result: MappingResult, topology: Topology, traffic: Traffic, *, verbose: bool
+) -> None:
+    """Write a mapping to stdout: the answer and why, or all of it."""
+    from toposeat import report  # noqa: PLC0415
+
+    render = partial(report.render_mapping_text, verbose=verbose)
+    show(sys.stdout, render, result, topology, traffic)
 
 
 def tell(*lines: str) -> None:

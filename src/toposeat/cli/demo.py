@@ -14,6 +14,7 @@ from toposeat.cli.command import (
     print_json,
     quoted,
     show,
+    show_mapping,
     tell,
     write_result,
 )
@@ -85,7 +86,7 @@ class DemoCommand(Command):
             )
             for m in outcome.machines:
                 write_result("\n")
-                show(sys.stdout, report.render_mapping_text, m.result, m.topology, outcome.traffic)
+                show_mapping(m.result, m.topology, outcome.traffic, verbose=args.verbose)
             if clocked is not None:
                 write_result(
                     "\nClocked on emulated GPUs: ranks and copies are real, a copy takes as long\n"

@@ -19,6 +19,7 @@ from toposeat.cli.command import (
     print_json,
     quoted,
     show,
+    show_mapping,
     tell,
     write_result,
 )
@@ -110,10 +111,12 @@ class MapCommand(Command):
                 document = report.with_stack(document, path.stack)
             print_json(document)
         else:
-            show(sys.stdout, report.render_mapping_text, result, machine, traffic)
+            show_mapping(result, machine, traffic, verbose=args.verbose)
             if joint is not None:
                 write_result("\n")
                 show(sys.stdout, report.render_joint_text, joint)
+        if not wrote and not args.json:
+            wrote = [_next_words(args, result)]
         tell(*wrote)
         return 0
 
@@ -141,6 +144,17 @@ def _chosen(
         machine, traffic, options, args.stack, environment=os.environ
     )
     return *joint.taken, joint
+
+
+def _next_words(args: argparse.Namespace, result: MappingResult) -> str:
+    """What to do with an answer that is in no file."""
+    more = "" if args.verbose else "; -v says more"
+    if result.device_of_rank == result.default.device_of_rank:
+        return f"Next: start the job as it is{more}"
+    ranks = len(result.device_of_rank)
+    return (
+        f"Next: add -o app.place, then toposeat run -p app.place -- mpirun -n {ranks} ./app{more}"
+    )
 
 
 def _save(

@@ -147,7 +147,7 @@ def _text(found: ReportFiles, style: TextStyle) -> str:
     results = found.mapping_results()
     if found.topology is not None and found.traffic is not None:
         parts += [
-            report.render_mapping_text(result, found.topology, found.traffic, style)
+            report.render_mapping_text(result, found.topology, found.traffic, style, verbose=True)
             for result in results
         ]
     if found.traffic is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from toposeat.cli.command import (
@@ -16,7 +15,7 @@ from toposeat.cli.command import (
     map_options,
     print_json,
     require_launch,
-    show,
+    show_mapping,
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
@@ -83,9 +82,7 @@ class TuneCommand(Command):
                 | {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
             )
         else:
-            show(
-                sys.stdout, report.render_mapping_text, tuned.result, tuned.topology, tuned.traffic
-            )
+            show_mapping(tuned.result, tuned.topology, tuned.traffic, verbose=args.verbose)
         refusal = pipeline.why_not_realised(command, tuned.placement)
         next_line = f"Next: toposeat run -- {pipeline.shell_line(command)}"
         tell(*wrote, *(refusal or [next_line]))

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from toposeat.model.topology import Device, Vendor
+from toposeat.model.topology import Device, Topology, Vendor
 
-_VARIABLE = {Vendor.AMD: "ROCR_VISIBLE_DEVICES"}
+_VARIABLE = {Vendor.NVIDIA: "CUDA_VISIBLE_DEVICES", Vendor.AMD: "ROCR_VISIBLE_DEVICES"}
+_BY_PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+# Level Zero lists devices in its own order, whatever the order of its mask (specification, section
+# on ZE_AFFINITY_MASK): the variable can choose devices, not order them.
+_LEVEL_ZERO = {"ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"}
+
+
+def ordering_variable(vendor: str) -> str | None:
+    """The variable that orders the devices of a vendor; None where none does."""
+    return _VARIABLE.get(Vendor(vendor)) if vendor in set(Vendor) else None
+
+
+def visible_variables(vendor: str, numbers: Sequence[str]) -> dict[str, str]:
+    """What shows a process these devices; empty for a vendor without such a variable.
+
+    Args:
+        vendor: one of `Vendor`.
+        numbers: places by PCI bus id, or UUIDs of slices, in the order of local ranks. Intel's
+            variable does not keep the order (`keeps_order`).
+    """
+    listed = ",".join(numbers)
+    if vendor == Vendor.INTEL:
+        return {**_LEVEL_ZERO, "ZE_AFFINITY_MASK": listed}
+    variable = ordering_variable(vendor)
+    if variable is None:
+        return {}
+    return {**(_BY_PCI if vendor == Vendor.NVIDIA else {}), variable: listed}
+
+
+def keeps_order(vendor: str, numbers: Sequence[str]) -> bool:
+    """Whether the variables of a vendor make local rank i see the i-th of `numbers`."""
+    if ordering_variable(vendor) is not None:
+        return True
+    return vendor == Vendor.INTEL and list(numbers) == sorted(numbers, key=int)
 
 
 def visible_line(present: Sequence[Device], chosen: Sequence[Device]) -> str:
@@ -14,15 +47,46 @@ def visible_line(present: Sequence[Device], chosen: Sequence[Device]) -> str:
 
     Args:
         present: all devices of the node.
-        chosen: some of them, in the order in which local ranks are to see them.
+        chosen: some of them, in the order in which local ranks are to see them. Where nobody tells
+            their vendor, the line is that for NVIDIA.
     """
-    words = ",".join(_number(present, device) for device in chosen)
     vendor = chosen[0].vendor
-    if vendor is Vendor.INTEL:
-        return f"ZE_ENABLE_PCI_ID_DEVICE_ORDER=1 ZE_AFFINITY_MASK={words}"
-    if vendor in _VARIABLE:
-        return f"{_VARIABLE[vendor]}={words}"
-    return f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={words}"
+    numbers = [_number(present, device) for device in chosen]
+    known = Vendor.NVIDIA if vendor is Vendor.UNKNOWN else vendor
+    return _line(visible_variables(known, numbers))
+
+
+def order_line(topology: Topology, device_of_rank: Sequence[int]) -> str | None:
+    """The line that seats local rank i of every host on its device.
+
+    Args:
+        topology: the machine, of one host or several.
+        device_of_rank: positions in `topology.devices`.
+
+    Returns:
+        None where no line does it: ranks share a device, hosts have different orders, devices are
+        of several vendors, or of one that has no variable for this order.
+    """
+    seats: dict[str, list[Device]] = {}
+    for position in device_of_rank:
+        device = topology.devices[position]
+        seats.setdefault(device.host, []).append(device)
+    present: dict[str, list[Device]] = {host: [] for host in seats}
+    for device in topology.devices:
+        if device.host in present:
+            present[device.host].append(device)
+    orders = {
+        tuple(_number(present[host], device) for device in chosen) for host, chosen in seats.items()
+    }
+    vendors = {device.vendor for chosen in seats.values() for device in chosen}
+    if len(orders) != 1 or len(vendors) != 1 or len(set(device_of_rank)) < len(device_of_rank):
+        return None
+    (numbers,), (vendor,) = orders, vendors
+    return _line(visible_variables(vendor, numbers)) if keeps_order(vendor, numbers) else None
+
+
+def _line(variables: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in variables.items())
 
 
 def _number(present: Sequence[Device], device: Device) -> str:

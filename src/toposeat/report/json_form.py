@@ -17,7 +17,7 @@ from toposeat.installed import VERSION
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
-from toposeat.model.visible_list import visible_line
+from toposeat.model.visible_list import order_line, visible_line
 from toposeat.report.time_words import gain_share, is_timed, time_parts
 from toposeat.report.words import mpi_share
 
@@ -89,7 +89,7 @@ def knowledge_json(knowledge: Knowledge) -> Json:
 
 
 def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) -> Json:
-    """`map --json`: device positions, predictions before and after, certificate, solver."""
+    """`map --json`: device positions, the line to copy, predictions, certificate, solver."""
     return {
         **_head(MAPPING_SCHEMA),
         "topology": topology.name,
@@ -99,6 +99,7 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "metric": result.metric,
         "device_of_rank": list(result.device_of_rank),
         "device_ids": [topology.devices[d].id for d in result.device_of_rank],
+        "line": order_line(topology, result.device_of_rank),
         "default": _plain(result.default),
         "placed": _plain(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},

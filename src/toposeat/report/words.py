@@ -75,20 +75,13 @@ _DEVICE_LINK_PREFIX = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.XELI
 
 
 def device_label(topology: Topology, device: Device) -> str:
-    """`device 3`, or `node07:3` when the topology has several hosts."""
-    return f"{_host_mark(topology, device) or 'device '}{device.index}"
-
-
-def device_number(topology: Topology, position: int) -> str:
-    """The display number of the device at `position`: `3`, or `node07:3` among several hosts."""
-    device = topology.devices[position]
-    return f"{_host_mark(topology, device)}{device.index}"
+    """`D3`, or `node07:D3` when the topology has several hosts: the number of the vendor's tool."""
+    return f"{_host_mark(topology, device)}D{device.index}"
 
 
 def device_code(topology: Topology, position: int) -> str:
-    """The device as drawings and matrices call it: `D3`, or `node07:D3` among several hosts."""
-    device = topology.devices[position]
-    return f"{_host_mark(topology, device)}D{device.index}"
+    """`device_label` of the device at `position`."""
+    return device_label(topology, topology.devices[position])
 
 
 def _host_mark(topology: Topology, device: Device) -> str:
@@ -316,8 +309,10 @@ def objective_words(objective: str, metric: str = "bandwidth") -> str:
     }.get(objective, clean(objective))
 
 
-def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> str:
-    """What was proved, as one sentence (plus the solver's reason)."""
+def certificate_words(
+    certificate: Certificate, metric: str = "bandwidth", *, reasoned: bool = True
+) -> str:
+    """What was proved, as one sentence (plus the solver's reason, where `reasoned`)."""
     goal = objective_words(certificate.objective, metric)
     value = format_objective(certificate.objective, certificate.value, metric)
     if certificate.word == "proved":
@@ -336,7 +331,7 @@ def certificate_words(certificate: Certificate, metric: str = "bandwidth") -> st
     else:
         sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
     reason = clean(certificate.reason).rstrip(".")
-    return f"{sentence} Because: {reason}." if reason else sentence
+    return f"{sentence} Because: {reason}." if reason and reasoned else sentence
 
 
 def range_words(premises: Premises | None) -> str | None:
@@ -430,8 +425,17 @@ def verdict_words(result: MappingResult) -> str:
             why = "what was found for it is not sure to be worth it"
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
-    changes = ", ".join(_change_words(*figure) for figure in _figures_of_merit(result))
+    changes = ", ".join(_change_words(*figure) for figure in _figures_told(result))
     return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."
+
+
+def _figures_told(result: MappingResult) -> list[tuple[str, float, float]]:
+    """What was minimised and the link time; where figures contradict each other, all of them."""
+    figures = _figures_of_merit(result)
+    if outcome_word(result) == "change":
+        return figures
+    names = {"link time", objective_words(result.objective, result.metric)}
+    return [figure for figure in figures if figure[0] in names]
 
 
 def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:

@@ -38,7 +38,7 @@ def test_tooltips_tell_capacity_and_source() -> None:
         "cross-socket: package 0 - package 1\n10.0 GB/s per direction (nominal)\n"
         "10.0 GB/s both together (nominal)"
     ) in page.titles
-    assert "device 0\nTesla K80\n0000:04:00.0\nGPU-00000000" in page.titles
+    assert "D0\nTesla K80\n0000:04:00.0\nGPU-00000000" in page.titles
 
 
 def test_names_from_a_file_stay_text() -> None:
@@ -69,8 +69,8 @@ def test_seats_and_loads_are_drawn() -> None:
     page = Page(machine_svg(tree, label="placed", seating=seating))
     assert page.classes("moved") == 1
     assert page.classes("idle") == 1
-    assert "device 3\nTesla K80\n0000:07:00.0\nGPU-00000003\nrank 2 (moved)" in page.titles
-    assert "device 2\nTesla K80\n0000:06:00.0\nGPU-00000002\nno rank" in page.titles
+    assert "D3\nTesla K80\n0000:07:00.0\nGPU-00000003\nrank 2 (moved)" in page.titles
+    assert "D2\nTesla K80\n0000:06:00.0\nGPU-00000002\nno rank" in page.titles
     assert page.classes("busiest") == 1
     assert "210 us" in page.svg_text
     predicted = [

@@ -14,13 +14,23 @@ from toposeat.report import (
 )
 
 K80 = """\
+Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %), worst
+          link congestion 5.03 ms to 1.68 ms (-67 %).
+Order     D0 D2 D4 D6 D8 D10 D12 D14 D1 D3 D5 D7 D9 D11 D13 D15 for ranks 0 to 15 (14 ranks moved)
+CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,4,6,8,10,12,14,1,3,5,7,9,11,13,15
+
 Topology  k80-16, 16 x Tesla K80, 31 links nominal
 Traffic   stencil3d:2x2x4,weight=3, 16 ranks, 88.0 MiB between devices, 0 B through the host
+Busiest   cross-socket: package 0 - package 1, 5.03 ms to 1.68 ms
+Proof     Proved optimal for worst link congestion (1.68 ms): no placement has a lower value.
+"""
+
+ALL = """\
+          Because: exact tree search.
 Mapping   objective congestion, solver exact, 12.3 ms
 
-rank      0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15
-device    0  2  4  6  8 10 12 14  1  3  5  7  9 11 13 15
-        (14 ranks moved; device numbers as the vendor's tool shows)
+rank       0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
+device    D0  D2  D4  D6  D8 D10 D12 D14  D1  D3  D5  D7  D9 D11 D13 D15
 
 predicted              default   placed  change
 link time              5.03 ms  1.68 ms   -67 %
@@ -28,19 +38,27 @@ worst link congestion  5.03 ms  1.68 ms   -67 %  <- objective
 mean link congestion   1.05 ms   517 us   -51 %
 hop-bytes              592 MiB  352 MiB   -41 %
 bytes x pair cost      592 MiB  352 MiB   -41 %
-Busiest link: cross-socket: package 0 - package 1 (in both)
-
-Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %), worst
-          link congestion 5.03 ms to 1.68 ms (-67 %).
-Proof     Proved optimal for worst link congestion (1.68 ms): no placement has a lower value.
-          Because: exact tree search.
 """
 
 
-def test_exact_text() -> None:
+def test_the_answer_is_first() -> None:
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
     assert render_mapping_text(result, tree, traffic) == K80
+    assert render_mapping_text(result, tree, traffic, verbose=True) == K80 + ALL
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_whatever_there_is_to_say_the_answer_has_13_lines(width: int) -> None:
+    tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
+    result = replace(
+        samples.mapping(tree, traffic, samples.K80_PLACED),
+        notes=tuple(f"note {n}" for n in range(20)),
+    )
+    text = render_mapping_text(result, tree, traffic, TextStyle(width=width))
+    assert len(text.splitlines()) <= 13
+    assert "- note 0" in text
+    assert len(render_mapping_text(result, tree, traffic, verbose=True).splitlines()) > 30
 
 
 def test_default_kept_says_so() -> None:
@@ -48,7 +66,8 @@ def test_default_kept_says_so() -> None:
     result = replace(samples.mapping(tree, traffic, range(4)), notes=("ties go to the default",))
     text = render_mapping_text(result, tree, traffic)
     assert "No gain: the default placement is kept" in text
-    assert "(default kept;" in text
+    assert "(default kept)" in text
+    assert "VISIBLE_DEVICES" not in text
     assert "- ties go to the default" in text
     assert "your run spends 24 % of its time in MPI calls." in text
     assert "expect at most" not in text
@@ -58,13 +77,13 @@ def test_default_kept_says_so() -> None:
 def test_64_ranks_fit_the_width(width: int) -> None:
     cluster, traffic = samples.cluster(8, 8), samples.stencil((4, 4, 4))
     result = samples.mapping(cluster, traffic, range(63, -1, -1), proved=False)
-    text = render_mapping_text(result, cluster, traffic, TextStyle(width=width))
+    text = render_mapping_text(result, cluster, traffic, TextStyle(width=width), verbose=True)
     assert max(len(line) for line in text.splitlines()) <= width
     ranks = [line.split()[1:] for line in text.splitlines() if line.startswith("rank")]
     devices = [line.split()[1:] for line in text.splitlines() if line.startswith("device")]
     assert [n for line in ranks for n in line] == [str(n) for n in range(64)]
     assert [n for line in devices for n in line] == [
-        f"node{n // 8:02d}:{n % 8}" for n in range(63, -1, -1)
+        f"node{n // 8:02d}:D{n % 8}" for n in range(63, -1, -1)
     ]
 
 

@@ -126,8 +126,8 @@ def test_relayed_traffic_shows_who_shares_a_device_link() -> None:
         name="chain", origin="test", devices=devices, links=tuple(links), routes=routes
     )
     text = render_topology_text(chain)
-    assert "xGMI device 0 - device 1  D0 with D1, D2" in text
-    assert "xGMI device 1 - device 2  D0, D1 with D2" in text
+    assert "xGMI D0 - D1  D0 with D1, D2" in text
+    assert "xGMI D1 - D2  D0, D1 with D2" in text
     assert "xGMI          ~36.0 GB/s  D0-D1, D1-D2" in text
 
 

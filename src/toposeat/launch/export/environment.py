@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from toposeat.errors import UsageError
 from toposeat.launch.export.job import Export, Job
-
-# Level Zero lists devices in its own order, whatever the order of its mask (specification, section
-# on ZE_AFFINITY_MASK): the variable can choose devices, not order them.
-_LEVEL_ZERO = {"ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"}
+from toposeat.model.visible_list import keeps_order, visible_variables
 
 
 def export(job: Job) -> Export:
@@ -47,18 +44,17 @@ def _devices(job: Job) -> tuple[str, ...]:
 
 
 def _variables(job: Job, own: tuple[str, ...]) -> dict[str, str]:
-    listed = ",".join(own)
-    if job.variable is not None:
-        order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if job.placement.vendor == "nvidia" else {}
-        return {**order, job.variable: listed}
-    if job.placement.vendor != "intel":
+    vendor = job.placement.vendor
+    found = visible_variables(vendor, own)
+    if not found:
         raise UsageError(
-            f"no variable orders the devices of vendor {job.placement.vendor}",
+            f"no variable orders the devices of vendor {vendor}",
             hint="--launcher script binds the CPUs",
         )
-    if list(own) != sorted(own, key=int):
+    if not keeps_order(vendor, own):
         raise UsageError(
-            f"ZE_AFFINITY_MASK={listed} chooses these devices, but keeps Level Zero's own order",
+            f"ZE_AFFINITY_MASK={','.join(own)} chooses these devices, but keeps Level Zero's own"
+            " order",
             hint="let the application take its device by local rank; --launcher script binds CPUs",
         )
-    return {**_LEVEL_ZERO, "ZE_AFFINITY_MASK": listed}
+    return found

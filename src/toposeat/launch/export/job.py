@@ -14,9 +14,9 @@ from toposeat.launch.nic_words import cray_environment, ucx_name
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import ANY_HOST
+from toposeat.model.visible_list import ordering_variable, visible_variables
 
 DEFAULT_PROGRAM = "./app"
-_VARIABLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,15 +139,14 @@ class Job:
     @property
     def variable(self) -> str | None:
         """The variable that orders devices; None where the vendor has none that does."""
-        return _VARIABLE.get(self.placement.vendor)
+        return ordering_variable(self.placement.vendor)
 
     def device_variables(self) -> dict[str, str]:
         """Variables for all ranks where one device list serves; empty else."""
         devices = self.device_list()
         if devices is None or self.variable is None:
             return {}
-        order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if self.placement.vendor == "nvidia" else {}
-        return {**order, self.variable: devices}
+        return visible_variables(self.placement.vendor, [devices])
 
     @property
     def device_notes(self) -> tuple[str, ...]:

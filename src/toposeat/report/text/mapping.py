@@ -10,15 +10,16 @@ from rich.text import Text
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.premise import Premises
-from toposeat.model.topology import Topology
+from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
+from toposeat.model.visible_list import order_line
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 from toposeat.report.words import (
     ROW_OF_OBJECTIVE,
     busiest_words,
     certificate_words,
-    device_number,
+    device_code,
     format_cost,
     group_lines,
     is_default_kept,
@@ -34,39 +35,106 @@ from toposeat.report.words import (
     verdict_words,
 )
 
+_LINES = 13  # of the whole answer, unless all is asked for
+_LEAST_WHY = 5  # of them for reasons, however long the order is
+_MOST_NOTES = 2  # of them for notes
+_MOST_HOSTS = 8  # that are named
+
 
 def render_mapping_text(
-    result: MappingResult, topology: Topology, traffic: Traffic, style: TextStyle = PLAIN
+    result: MappingResult,
+    topology: Topology,
+    traffic: Traffic,
+    style: TextStyle = PLAIN,
+    *,
+    verbose: bool = False,
 ) -> str:
-    """Seats, the predicted before/after table, and what was proved."""
-    parts: list[RenderableType] = [
-        labelled("Topology", topology_sentence(topology)),
-        labelled("Traffic", traffic_sentence(traffic)),
-        labelled("Mapping", _how(result)),
-        "",
-        *_seats(result, topology, style),
-        "",
-        _before_after(result),
-        *_busiest(result, topology),
-        "",
-        labelled("Verdict", verdict_words(result)),
-        labelled("Proof", certificate_words(result.certificate, result.metric)),
-    ]
-    if result.placed.phases:
-        parts.append(labelled("Phases", phase_words(result.default.phases, result.placed.phases)))
+    """What is gained, the order with the line to copy, and why, within 13 lines.
+
+    Args:
+        result: the mapping.
+        topology: what it is on.
+        traffic: what it is of.
+        style: how text is laid out.
+        verbose: also all figures, before and after, the seats and the proof's reason.
+    """
+    parts: list[RenderableType] = [*_answer(result, topology), ""]
+    if verbose:
+        parts += [*_reasons(result, topology, traffic, reasoned=True)]
         parts += [labelled("Groups", line) for line in group_lines(result.default, result.placed)]
-    range_of_gain = range_words(result.premises)
-    if range_of_gain:
-        parts.append(labelled("Range", range_of_gain))
-    share = run_share_words(result, traffic)
-    if share:
-        parts.append(labelled("Reach", share))
-    parts += sentences(result.notes)
+        parts += sentences(result.notes)
+        parts += [labelled("Mapping", _how(result)), "", *_seats(result, topology, style)]
+        parts += ["", _before_after(result)]
+    else:
+        notes = _fitting(sentences(result.notes), style, _MOST_NOTES)
+        room = _LINES - _height([*parts, *notes], style)
+        parts += _fitting(_reasons(result, topology, traffic), style, max(room, _LEAST_WHY))
+        parts += notes
     if result.explanation is not None:
         from toposeat.report.text.explanation import explanation_parts  # noqa: PLC0415
 
         parts += ["", *explanation_parts(result.explanation, topology)]
     return lay_out(parts, style)
+
+
+def _answer(result: MappingResult, topology: Topology) -> list[RenderableType]:
+    """The verdict, the order, and the line that realises it where one does."""
+    parts: list[RenderableType] = [labelled("Verdict", verdict_words(result))]
+    parts += [labelled("Order", words) for words in _order(result, topology)]
+    line = order_line(topology, result.device_of_rank)
+    if is_default_kept(result) and len(result.device_of_rank) == len(topology.devices):
+        return parts
+    if line:
+        parts.append(Text(line, no_wrap=True, overflow="ignore"))
+    elif topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL:
+        parts.append(Text("(no line to copy: ZE_AFFINITY_MASK keeps Level Zero's own order)"))
+    return parts
+
+
+def _order(result: MappingResult, topology: Topology) -> list[str]:
+    """The devices of ranks 0, 1, ...; for several hosts their order, by their first ranks."""
+    if len(topology.hosts) == 1:
+        names = " ".join(device_code(topology, d) for d in result.device_of_rank)
+        last = len(result.device_of_rank) - 1
+        ranks = f"ranks 0 to {last}" if last else "rank 0"
+        return [f"{names} for {ranks} ({moved_words(result)})"]
+    hosts = list(dict.fromkeys(topology.devices[d].host for d in result.device_of_rank))
+    shown = ", ".join(clean(host) for host in hosts[:_MOST_HOSTS])
+    more = len(hosts) - _MOST_HOSTS
+    rest = f" and {more} more" if more > 0 else ""
+    return [f"hosts by their first rank: {shown}{rest} ({moved_words(result)})"]
+
+
+def _reasons(
+    result: MappingResult, topology: Topology, traffic: Traffic, *, reasoned: bool = False
+) -> list[RenderableType]:
+    """Why, the most telling first; with the solver's reason where `reasoned`."""
+    before, after = result.default.phases, result.placed.phases
+    found = {
+        "Topology": topology_sentence(topology),
+        "Traffic": traffic_sentence(traffic),
+        "Busiest": _busiest(result, topology),
+        "Proof": certificate_words(result.certificate, result.metric, reasoned=reasoned),
+        "Range": range_words(result.premises),
+        "Reach": run_share_words(result, traffic),
+        "Phases": phase_words(before, after) if after else None,
+    }
+    return [labelled(name, words) for name, words in found.items() if words]
+
+
+def _fitting(parts: Sequence[RenderableType], style: TextStyle, most: int) -> list[RenderableType]:
+    """The parts that fit `most` lines, each whole or not at all."""
+    taken = []
+    for part in parts:
+        lines = _height([part], style)
+        if lines <= most:
+            taken.append(part)
+            most -= lines
+    return taken
+
+
+def _height(parts: Sequence[RenderableType], style: TextStyle) -> int:
+    return lay_out(parts, style).count("\n")
 
 
 def _how(result: MappingResult) -> str:
@@ -79,7 +147,7 @@ def _how(result: MappingResult) -> str:
 
 def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[RenderableType]:
     """Two rows, rank over device, cut into blocks that fit the width; moved ranks stand out."""
-    devices = [device_number(topology, d) for d in result.device_of_rank]
+    devices = [device_code(topology, d) for d in result.device_of_rank]
     moved = set(moved_ranks(result))
     width = max(len(str(len(devices) - 1)), *(len(d) for d in devices)) + 1
     per_line = max(1, (style.width - 9) // width)
@@ -96,9 +164,6 @@ def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[
         if lines:
             lines.append("")
         lines += [first, second]
-    lines.append(
-        Text(f"        ({moved_words(result)}; device numbers as the vendor's tool shows)")
-    )
     return lines
 
 
@@ -114,13 +179,16 @@ def _before_after(result: MappingResult) -> RenderableType:
     return columns(("predicted", "default", "placed", "change", ""), rows, right=(1, 2, 3))
 
 
-def _busiest(result: MappingResult, topology: Topology) -> list[RenderableType]:
-    before = busiest_words(topology, result.default)
-    after = busiest_words(topology, result.placed)
+def _busiest(result: MappingResult, topology: Topology) -> str:
+    """The busiest link by default and as placed, with what its congestion was and is."""
+    default, placed = result.default, result.placed
+    before, after = busiest_words(topology, default), busiest_words(topology, placed)
+    if is_default_kept(result):
+        return before
+    times = [format_seconds(each.max_congestion_s) for each in (default, placed)]
     if before == after:
-        both = "" if is_default_kept(result) else " (in both)"
-        return [Text(f"Busiest link: {before}{both}")]
-    return [Text(f"Busiest link: {before} (default), {after} (placed)")]
+        return f"{before}, {times[0]} to {times[1]}"
+    return f"{before}, {times[0]}, by default; {after}, {times[1]}, as placed"
 
 
 def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:

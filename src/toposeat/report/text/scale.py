@@ -27,21 +27,21 @@ _SHOWN_LINKS = 3
 
 
 def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle = PLAIN) -> str:
-    """What was asked, the predicted before/after tables, and the candidates that were tried."""
+    """The verdict, the predicted before/after tables, and the candidates that were tried."""
     header = ("predicted", "default", "placed", "change")
     parts: list[RenderableType] = [
+        labelled("Verdict", scale_verdict(result)),
+        "",
         labelled("Machine", f"{clean(result.shape)}: {plural(result.slots, 'slot')}"),
         labelled("Traffic", traffic_sentence(traffic)),
         labelled("Mapping", mapping_words(result)),
         "",
         columns(header, scale_figure_rows(result), right=(1, 2, 3)),
         *levels_and_links([("default", result.default), ("placed", result.placed)]),
-        "",
-        labelled("Verdict", scale_verdict(result)),
     ]
     if result.placed.phases:
         words = phase_words(result.default.phases, result.placed.phases)
-        parts.append(labelled("Phases", words))
+        parts += ["", labelled("Phases", words)]
     if result.explanation is not None:
         parts += ["", *scale_explanation_parts(result.explanation)]
     if result.candidates:
