@@ -290,3 +290,17 @@ def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
     assert main(["export", place, "--launcher", "env"]) == 0
     line = capsys.readouterr().out.strip()
     assert (line in out.splitlines()) == ("default kept" not in out)
+
+
+@pytest.mark.parametrize("machine", catalogue_names())
+def test_an_overview_of_a_machine_fits_30_lines(
+    capsys: pytest.CaptureFixture[str], machine: str
+) -> None:
+    assert main(["discover", "-t", machine]) == 0
+    out, err = capsys.readouterr()
+    assert len((out + err).splitlines()) <= 30
+    assert err.startswith(f"Next: toposeat doctor -t {machine}")
+    assert main(["discover", "-t", machine, "-v"]) == 0
+    everything = capsys.readouterr().out.splitlines()
+    assert set(out.splitlines()) <= set(everything)
+    assert len(everything) > len(out.splitlines())

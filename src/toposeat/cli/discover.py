@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from toposeat.model.topology import Topology
 
 
+_LINES = 29  # of an overview, without the line that says what is next
+
+
 class DiscoverCommand(Command):
     """Show how the GPUs of a machine are connected: of this one, of files, or of the catalogue."""
 
@@ -73,8 +76,10 @@ class DiscoverCommand(Command):
                 f"Wrote {args.output}",
                 f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
             )
-        if args.json or args.format != "text" or args.output is None:
+        if args.json or args.format != "text":
             _show(machine, "json" if args.json else args.format)
+        elif args.output is None:
+            _show_text(args, machine)
         return 0
 
 
@@ -95,6 +100,7 @@ def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
 
 
 def _show(machine: Topology, form: str) -> None:
+    """The machine as JSON or a picture."""
     from toposeat import report, topology  # noqa: PLC0415
     from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
@@ -104,11 +110,20 @@ def _show(machine: Topology, form: str) -> None:
         print_json({**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))})
     elif form == "svg":
         write_result(report.topology_svg(machine).encode("utf-8", "replace"))
-    elif form == "png":
-        write_result(png_of_svg(report.topology_svg(machine)))
     else:
-        known = topology.knowledge_of(machine)
-        show(sys.stdout, partial(report.render_topology_text, knowledge=known), machine)
+        write_result(png_of_svg(report.topology_svg(machine)))
+
+
+def _show_text(args: argparse.Namespace, machine: Topology) -> None:
+    """The machine as text: an overview, or with -v everything."""
+    from toposeat import report, topology  # noqa: PLC0415
+
+    lines = None if args.verbose else _LINES
+    known = topology.knowledge_of(machine)
+    show(sys.stdout, partial(report.render_topology_text, knowledge=known, lines=lines), machine)
+    if lines is not None:
+        sources = "".join(f" -t {quoted(source)}" for source in args.topology)
+        tell(f"Next: toposeat doctor{sources}; -v says more")
 
 
 def _list(*, as_json: bool) -> None:

@@ -70,6 +70,7 @@ class PossibleGain:
 
     `bound_s` is a time that no placement can beat with nominal numbers, None where none is known;
     `proved` says whether the best found is the best at every corner of what is assumed.
+    `device_of_rank` is the best found: positions in `Topology.devices`.
     """
 
     pattern: str
@@ -78,6 +79,7 @@ class PossibleGain:
     placed_s: float
     bound_s: float | None
     proved: bool
+    device_of_rank: tuple[int, ...]
     premises: Premises | None = None
 
     @property

@@ -75,6 +75,7 @@ def _gain(
         bound_s=certificate.lower_bound,
         proved=certificate.word == "proved" or result.uniform,
         premises=result.premises,
+        device_of_rank=result.device_of_rank,
     )
 
 

@@ -345,6 +345,8 @@ def health_json(topology: Topology | None, health: Health) -> Json:
                 "pattern": gain.pattern,
                 "default_s": gain.default_s,
                 "placed_s": gain.placed_s,
+                "device_of_rank": list(gain.device_of_rank),
+                "line": None if topology is None else order_line(topology, gain.device_of_rank),
                 "gain_share": gain.share,
                 "gain_share_bound": gain.share_bound,
                 "proved": gain.proved,

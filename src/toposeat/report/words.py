@@ -88,6 +88,21 @@ def _host_mark(topology: Topology, device: Device) -> str:
     return f"{clean(device.host)}:" if len(topology.hosts) > 1 else ""
 
 
+_MOST_HOSTS = 8  # that are named
+
+
+def order_words(topology: Topology, device_of_rank: Sequence[int]) -> str:
+    """The devices of ranks 0, 1, ...; of several hosts their order by first rank, at most eight."""
+    if len(topology.hosts) > 1:
+        hosts = list(dict.fromkeys(topology.devices[d].host for d in device_of_rank))
+        shown = ", ".join(clean(host) for host in hosts[:_MOST_HOSTS])
+        more = len(hosts) - _MOST_HOSTS
+        return f"hosts by their first rank: {shown}" + (f" and {more} more" if more > 0 else "")
+    last = len(device_of_rank) - 1
+    names = " ".join(device_code(topology, device) for device in device_of_rank)
+    return f"{names} for {f'ranks 0 to {last}' if last else 'rank 0'}"
+
+
 def device_ranges(topology: Topology, ids: Collection[str]) -> str:
     """Devices by id, runs of the topology's order as `first..last`."""
     positions = [at for at, device in enumerate(topology.devices) if device.id in ids]

@@ -9,7 +9,13 @@ FINDINGS = (
     Finding(severity=Severity.DOUBT, code="nic-far", subject="", detail="far"),
 )
 GAIN = PossibleGain(
-    pattern="ring:4", words="ring", default_s=2e-3, placed_s=1e-3, bound_s=0.9e-3, proved=False
+    pattern="ring:4",
+    words="ring",
+    default_s=2e-3,
+    placed_s=1e-3,
+    bound_s=0.9e-3,
+    proved=False,
+    device_of_rank=(0, 2, 1, 3),
 )
 HEALTH = Health(
     wiring=Wiring(shape=Shape.SWITCHED, reason="PCIe switches join D0-D1, D2-D3"),
@@ -22,6 +28,8 @@ TEXT = """\
 Machine   small-tree, 4 x Tesla K80, 10 links nominal
 Wiring    switched: PCIe switches join D0-D1, D2-D3
 Order     up to 50 % of link time: ring (predicted; 1 of 1 pattern tried gain from it)
+          D0 D2 D1 D3 for ranks 0 to 3
+CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3
 Verdict   not healthy: 1 fault, 1 doubt
 
 predicted for  default  best found  saves  at most
@@ -47,7 +55,13 @@ def test_no_machine() -> None:
 
 def test_nothing_to_gain_says_how_sure() -> None:
     none = PossibleGain(
-        pattern="ring:4", words="ring", default_s=1.0, placed_s=1.0, bound_s=1.0, proved=True
+        pattern="ring:4",
+        words="ring",
+        default_s=1.0,
+        placed_s=1.0,
+        bound_s=1.0,
+        proved=True,
+        device_of_rank=(0, 1, 2, 3),
     )
     wiring = Wiring(shape=Shape.UNIFORM, reason="all alike")
     text = render_health_text(samples.small_tree(), Health(wiring=wiring, gains=(none,)))
@@ -85,6 +99,7 @@ def test_json_is_for_fleets() -> None:
     assert document["healthy"] is False
     assert document["wiring"]["shape"] == "switched"
     assert document["gains"][0]["gain_share"] == 0.5
+    assert document["gains"][0]["line"].endswith("CUDA_VISIBLE_DEVICES=0,2,1,3")
     assert [f["code"] for f in document["findings"]] == ["pcie-width", "nic-far", "host"]
     assert document["findings"][0] == {
         "severity": "fault", "code": "pcie-width", "subject": "D3", "detail": "x8", "hint": "reseat"

@@ -80,6 +80,11 @@ def lay_out(parts: Iterable[RenderableType], style: TextStyle) -> str:
     return text + "\n"
 
 
+def height(parts: Iterable[RenderableType], style: TextStyle) -> int:
+    """How many lines `parts` take."""
+    return lay_out(parts, style).count("\n")
+
+
 def columns(
     header: Sequence[str],
     rows: Iterable[Sequence[str | Text]],

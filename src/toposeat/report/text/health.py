@@ -12,9 +12,10 @@ from rich.text import Text
 from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
+from toposeat.model.visible_list import order_line
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural
-from toposeat.report.words import gain_range_words, premise_words, topology_sentence
+from toposeat.report.words import gain_range_words, order_words, premise_words, topology_sentence
 
 WORTH_NAMING = 0.01  # of the default's time
 _MOST_GAINS = 5
@@ -41,6 +42,7 @@ def render_health_text(topology: Topology | None, health: Health, style: TextSty
         wiring = health.wiring
         parts.append(labelled("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
         parts.append(labelled("Order", gain_words(health.gains, health.wiring)))
+        parts += _best_order(topology, health)
     parts.append(labelled("Verdict", verdict_of_health(health)))
     shown = [gain for gain in health.gains if gain.share >= WORTH_NAMING][:_MOST_GAINS]
     if shown:
@@ -49,6 +51,18 @@ def render_health_text(topology: Topology | None, health: Health, style: TextSty
         if members:
             parts += ["", *([title] if title else []), *(_finding(each) for each in members)]
     return lay_out(parts, style)
+
+
+def _best_order(topology: Topology | None, health: Health) -> list[RenderableType]:
+    """The order that gains most, and the line that realises it; nothing where none gains."""
+    best = health.gains[0] if health.gains else None
+    if topology is None or best is None or best.share < WORTH_NAMING:
+        return []
+    order = order_line(topology, best.device_of_rank)
+    return [
+        labelled("", order_words(topology, best.device_of_rank)),
+        *([Text(order, no_wrap=True, overflow="ignore")] if order else []),
+    ]
 
 
 def verdict_of_health(health: Health) -> str:

@@ -13,7 +13,15 @@ from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import (
+    PLAIN,
+    TextStyle,
+    columns,
+    height,
+    labelled,
+    lay_out,
+    sentences,
+)
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 from toposeat.report.words import (
     ROW_OF_OBJECTIVE,
@@ -25,6 +33,7 @@ from toposeat.report.words import (
     is_default_kept,
     moved_ranks,
     moved_words,
+    order_words,
     phase_words,
     placement_rows,
     range_words,
@@ -38,7 +47,6 @@ from toposeat.report.words import (
 _LINES = 13  # of the whole answer, unless all is asked for
 _LEAST_WHY = 5  # of them for reasons, however long the order is
 _MOST_NOTES = 2  # of them for notes
-_MOST_HOSTS = 8  # that are named
 
 
 def render_mapping_text(
@@ -67,7 +75,7 @@ def render_mapping_text(
         parts += ["", _before_after(result)]
     else:
         notes = _fitting(sentences(result.notes), style, _MOST_NOTES)
-        room = _LINES - _height([*parts, *notes], style)
+        room = _LINES - height([*parts, *notes], style)
         parts += _fitting(_reasons(result, topology, traffic), style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
@@ -80,7 +88,8 @@ def render_mapping_text(
 def _answer(result: MappingResult, topology: Topology) -> list[RenderableType]:
     """The verdict, the order, and the line that realises it where one does."""
     parts: list[RenderableType] = [labelled("Verdict", verdict_words(result))]
-    parts += [labelled("Order", words) for words in _order(result, topology)]
+    order = order_words(topology, result.device_of_rank)
+    parts += [labelled("Order", f"{order} ({moved_words(result)})")]
     line = order_line(topology, result.device_of_rank)
     if is_default_kept(result) and len(result.device_of_rank) == len(topology.devices):
         return parts
@@ -89,20 +98,6 @@ def _answer(result: MappingResult, topology: Topology) -> list[RenderableType]:
     elif topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL:
         parts.append(Text("(no line to copy: ZE_AFFINITY_MASK keeps Level Zero's own order)"))
     return parts
-
-
-def _order(result: MappingResult, topology: Topology) -> list[str]:
-    """The devices of ranks 0, 1, ...; for several hosts their order, by their first ranks."""
-    if len(topology.hosts) == 1:
-        names = " ".join(device_code(topology, d) for d in result.device_of_rank)
-        last = len(result.device_of_rank) - 1
-        ranks = f"ranks 0 to {last}" if last else "rank 0"
-        return [f"{names} for {ranks} ({moved_words(result)})"]
-    hosts = list(dict.fromkeys(topology.devices[d].host for d in result.device_of_rank))
-    shown = ", ".join(clean(host) for host in hosts[:_MOST_HOSTS])
-    more = len(hosts) - _MOST_HOSTS
-    rest = f" and {more} more" if more > 0 else ""
-    return [f"hosts by their first rank: {shown}{rest} ({moved_words(result)})"]
 
 
 def _reasons(
@@ -126,15 +121,11 @@ def _fitting(parts: Sequence[RenderableType], style: TextStyle, most: int) -> li
     """The parts that fit `most` lines, each whole or not at all."""
     taken = []
     for part in parts:
-        lines = _height([part], style)
+        lines = height([part], style)
         if lines <= most:
             taken.append(part)
             most -= lines
     return taken
-
-
-def _height(parts: Sequence[RenderableType], style: TextStyle) -> int:
-    return lay_out(parts, style).count("\n")
 
 
 def _how(result: MappingResult) -> str:

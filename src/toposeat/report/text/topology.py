@@ -9,7 +9,15 @@ from rich.console import RenderableType
 from toposeat.model.knowledge import Knowledge
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Device, Link, LinkKind, PathClass, Topology
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import (
+    PLAIN,
+    TextStyle,
+    columns,
+    height,
+    labelled,
+    lay_out,
+    sentences,
+)
 from toposeat.report.text.machine_tree import MAX_SINGLE_DEVICES, machine_tree
 from toposeat.report.text.pair_matrix import NOMINAL_MARK, PairCells, pair_matrix
 from toposeat.report.text.sharing import device_link_table, shared_link_table
@@ -23,12 +31,39 @@ from toposeat.report.words import (
     topology_sentence,
 )
 
+_Block = list[RenderableType]
+
 
 def render_topology_text(
-    topology: Topology, style: TextStyle = PLAIN, *, knowledge: Knowledge | None = None
+    topology: Topology,
+    style: TextStyle = PLAIN,
+    *,
+    knowledge: Knowledge | None = None,
+    lines: int | None = None,
 ) -> str:
-    """The machine as text, the overview first, doubts last; `knowledge` how much of it is told."""
-    parts: list[RenderableType] = [labelled("Topology", topology_sentence(topology))]
+    """The machine as text, the overview first, doubts last.
+
+    Args:
+        topology: the machine.
+        style: how text is laid out.
+        knowledge: how much of it is told, where that is to be said.
+        lines: the most that there may be; None for everything. The overview and the first of the
+            doubts are always there, other blocks whole or not at all.
+    """
+    overview = _overview(topology, knowledge)
+    if lines is None:
+        blocks = [*_blocks(topology, style).values(), *_provenance(topology)]
+    else:
+        doubts = _first_doubts(topology)
+        room = lines - height([*overview, *doubts], style)
+        blocks = [*_fitting(_blocks(topology, style), style, room), doubts]
+    separated = [part for block in blocks if block for part in ("", *block)]
+    return lay_out([*overview, *separated], style)
+
+
+def _overview(topology: Topology, knowledge: Knowledge | None) -> _Block:
+    """Name, devices, origin, and how far the numbers can be trusted."""
+    parts: _Block = [labelled("Topology", topology_sentence(topology))]
     if topology.description:
         parts.append(labelled("", clean(topology.description)))
     parts.append(labelled("Origin", clean(topology.origin)))
@@ -36,38 +71,67 @@ def render_topology_text(
         parts.append(labelled("Numbers", number_words(topology)))
     if knowledge is not None and knowledge.pairs:
         parts.append(labelled("Told", knowledge_words(knowledge)))
+    return parts
+
+
+def _blocks(topology: Topology, style: TextStyle) -> dict[str, _Block]:
+    """Tree, matrix and tables of the machine, by what they are."""
+    found: dict[str, _Block] = {}
     if topology.links:
-        parts += ["", *machine_tree(topology, style)]
+        found["tree"] = [*machine_tree(topology, style)]
     if topology.routes:
         cells = PairCells(topology)
-        parts += ["", *pair_matrix(topology, cells, style), "", _legend(topology, cells)]
-    for table in (device_link_table(topology), shared_link_table(topology)):
-        if table is not None:
-            parts += ["", table]
+        found["matrix"] = [*pair_matrix(topology, cells, style), "", _legend(topology, cells)]
+    tables = {"joined": device_link_table(topology), "shared": shared_link_table(topology)}
+    found |= {name: [table] for name, table in tables.items() if table is not None}
     if topology.links:
-        parts += ["", _link_kinds(topology)]
+        found["kinds"] = [_link_kinds(topology)]
     if len(topology.devices) <= MAX_SINGLE_DEVICES or any(map(_has_details, topology.devices)):
-        parts += ["", _devices(topology)]
+        found["devices"] = [_devices(topology)]
     if topology.nics and not topology.links:
-        parts += ["", _nics(topology)]
-    parts += _provenance(topology)
-    return lay_out(parts, style)
+        found["nics"] = [_nics(topology)]
+    return found
 
 
-def _provenance(topology: Topology) -> list[RenderableType]:
+_FIRST = ("matrix", "joined", "tree", "shared", "devices", "nics", "kinds")  # where room is short
+
+
+def _fitting(blocks: dict[str, _Block], style: TextStyle, room: int) -> list[_Block]:
+    """The blocks that `room` lines hold, the most telling first, in the order of all of them."""
+    taken = set()
+    for name in _FIRST:
+        needed = height(["", *blocks[name]], style) if name in blocks else 0
+        if 0 < needed <= room:
+            taken.add(name)
+            room -= needed
+    return [block for name, block in blocks.items() if name in taken]
+
+
+_MOST_DOUBTS = 2
+
+
+def _first_doubts(topology: Topology) -> _Block:
+    """What must not be overlooked: hidden devices and the first doubts."""
+    hidden: _Block = [labelled("Hidden", _hidden_words(topology))] if topology.hidden else []
+    more = len(topology.report) - _MOST_DOUBTS
+    rest = [f"and {plural(more, 'doubt')} more"] if more > 0 else []
+    return [*hidden, *sentences([*topology.report[:_MOST_DOUBTS], *rest])]
+
+
+def _provenance(topology: Topology) -> list[_Block]:
     """Who published the numbers, what was assumed, what is hidden or doubtful."""
-    parts: list[RenderableType] = []
+    parts: list[_Block] = []
     for title, lines in (
         ("Sources", topology.sources),
         ("Assumed", assumed_lines(topology)),
         ("Remarks", remarks(topology)),
     ):
         if lines:
-            parts += ["", title, *sentences(lines)]
+            parts.append([title, *sentences(lines)])
     if topology.hidden:
-        parts += ["", labelled("Hidden", _hidden_words(topology))]
+        parts.append([labelled("Hidden", _hidden_words(topology))])
     if topology.report:
-        parts += ["", "Doubts", *sentences(topology.report)]
+        parts.append(["Doubts", *sentences(topology.report)])
     return parts
 
 
