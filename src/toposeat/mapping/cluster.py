@@ -15,7 +15,7 @@ from toposeat.evaluation import network_arrays, walk
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
-from toposeat.model.network import Network, NetworkHost, NetworkKind, NetworkLink
+from toposeat.model.network import INSIDE_HOSTS, Network, NetworkHost, NetworkKind, NetworkLink
 from toposeat.model.nic_choice import choose_nics
 from toposeat.model.topology import Link, LinkKind, Route, Topology
 
@@ -37,7 +37,7 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
 
     Raises:
         InputError: hosts that are not joined; a node with several hosts or devices without routes.
-        UsageError: too many slots, or another number of devices than the network's text says.
+        UsageError: too many slots, or another number of devices or NICs than the network says.
     """
     _check(network, node)
     plan = _Plan.of(network, node)
@@ -83,6 +83,12 @@ def _check(network: Network, node: Topology) -> None:
             f" {len(node.devices)}",
             hint="give the same number in both",
         )
+    adapters = adapters_of(ways_out(node)) if network.rails else []
+    if adapters and len(adapters) != network.rails:
+        raise UsageError(
+            f"{node.name!r} has {len(adapters)} NICs, the network {network.rails} rails",
+            hint=f"rails={len(adapters)}",
+        )
     if len(network.hosts) * len(node.devices) > MAX_SLOTS:
         raise UsageError(f"more than {MAX_SLOTS} slots", hint="name the hosts of the job: --hosts")
 
@@ -106,7 +112,7 @@ class _Plan:
     @staticmethod
     def of(network: Network, node: Topology) -> _Plan:
         routes = ways_out(node)
-        adapters = list(dict.fromkeys(route.target for route in routes if route is not None))
+        adapters = adapters_of(routes)
         plain = all(len(h.ports) == 1 and not h.ports[0].name for h in network.hosts)
         whole = network.rates.whole_host
         most = max(len(host.ports) for host in network.hosts)
@@ -134,9 +140,7 @@ class _Plan:
             )
         return _Plan(
             nic_of_device=routes,
-            port_of_device=tuple(
-                0 if route is None else adapters.index(route.target) % ports for route in routes
-            ),
+            port_of_device=ports_of_devices(routes, ports),
             ports=ports,
             attached=attached,
             port_rates=rates,
@@ -152,6 +156,23 @@ def ways_out(node: Topology) -> tuple[Route | None, ...]:
         node.route_of_pair[device.id, chosen[device.id].id] if device.id in chosen else None
         for device in node.devices
     )
+
+
+def ports_of_devices(routes: Sequence[Route | None], ports: int) -> tuple[int, ...]:
+    """The port of each device, of its way out: adapter k has port k, of as many as there are.
+
+    On a node whose adapters are not known, device k has port k.
+    """
+    number = {nic: at for at, nic in enumerate(adapters_of(routes))}
+    return tuple(
+        (number[route.target] if route is not None else 0 if number else at) % ports
+        for at, route in enumerate(routes)
+    )
+
+
+def adapters_of(routes: Sequence[Route | None]) -> list[str]:
+    """The adapters of the ways out, in the order of devices."""
+    return list(dict.fromkeys(route.target for route in routes if route is not None))
 
 
 def adapter_rates(node: Topology, adapters: Sequence[str], *, whole: bool) -> list[float]:
@@ -182,7 +203,7 @@ def link_rates(network: Network, port_rates: list[list[float]]) -> tuple[list[fl
     """Bytes per second of each link, and whether some are assumed."""
     given = network.rates.bandwidths_bytes_per_s[1:]
     below = _carried(network, port_rates)
-    uplinks = Counter(link.ends[0] for link in network.links)
+    uplinks = _uplinks(network)
     flat = max(sum(rates) for rates in port_rates)
     rates, guessed = [], False
     for link in network.links:
@@ -206,10 +227,12 @@ def _carried(network: Network, port_rates: list[list[float]]) -> dict[int, float
     for host, rates in zip(network.hosts, port_rates, strict=True):
         for port, rate in enumerate(rates):
             carried[host.ports[port % len(host.ports)].switch] += rate
-    uplinks = Counter(link.ends[0] for link in network.links)
+    uplinks = _uplinks(network)
     given = network.rates.bandwidths_bytes_per_s[1:]
     for link in sorted(network.links, key=_by_level):
         below, above = link.ends
+        if link.level == INSIDE_HOSTS:
+            continue
         if link.bytes_per_s is not None:
             carried[above] += link.bytes_per_s.value
         elif link.level <= len(given):
@@ -217,6 +240,11 @@ def _carried(network: Network, port_rates: list[list[float]]) -> dict[int, float
         else:
             carried[above] += carried[below] / uplinks[below] / network.rates.taper
     return carried
+
+
+def _uplinks(network: Network) -> Counter[int]:
+    """How many uplinks each switch has."""
+    return Counter(link.ends[0] for link in network.links if link.level != INSIDE_HOSTS)
 
 
 def _by_level(link: NetworkLink) -> int:
@@ -264,7 +292,8 @@ def _level_names(network: Network) -> dict[int, str]:
     if network.kind is NetworkKind.DRAGONFLY:
         named = {1: "local links", 2: "global links"}
         return {level: named.get(level, f"level {level} links") for level in levels}
-    return {level: "leaf uplinks" if level == 1 else f"level {level} uplinks" for level in levels}
+    known = {INSIDE_HOSTS: "between rails", 1: "leaf uplinks"}
+    return {level: known.get(level, f"level {level} uplinks") for level in levels}
 
 
 def _numbered(routes: Sequence[Route | None]) -> tuple[int, ...]:

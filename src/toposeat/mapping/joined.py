@@ -15,8 +15,10 @@ from toposeat.mapping.cluster import (
     PORT_BYTES_PER_S,
     PORT_LATENCY_S,
     adapter_rates,
+    adapters_of,
     link_rates,
     port_rates,
+    ports_of_devices,
     ways_out,
 )
 from toposeat.model.hostlist import compress_hostlist
@@ -203,15 +205,15 @@ class _Exits:
     def of(network: Network, number: int, node: Topology) -> _Exits:
         host = network.hosts[number]
         out = ways_out(node)
-        adapters = list(dict.fromkeys(route.target for route in out if route is not None))
+        adapters = adapters_of(out)
         plain = len(host.ports) == 1 and not host.ports[0].name
         whole = network.rates.whole_host
         ports = (1 if whole else max(1, len(adapters))) if plain else len(host.ports)
         own = adapter_rates(node, adapters, whole=whole)
         rates = port_rates(network, host, ports, own, shared=not plain)
         users: dict[int, set[str]] = defaultdict(set)  # vertices that send through each port
-        for device, route in zip(node.devices, out, strict=True):
-            port = 0 if route is None else adapters.index(route.target) % ports
+        port_of = ports_of_devices(out, ports)
+        for device, route, port in zip(node.devices, out, port_of, strict=True):
             users[port].add(device.id if route is None else route.target)
         links, components, end_of, feeder = [], [], {}, {}
         latency = _or(network.rates.port_latency_s, PORT_LATENCY_S)
@@ -235,8 +237,7 @@ class _Exits:
             where = (end_of[port], _switch(network.switches[listed.switch]))
             links.append(_link(f"{end}-network", LinkKind.NETWORK, where, rate, latency))
         way_of = {}
-        for device, route in zip(node.devices, out, strict=True):
-            port = 0 if route is None else adapters.index(route.target) % ports
+        for device, route, port in zip(node.devices, out, port_of, strict=True):
             last = feeder.get(device.id if route is None else route.target)
             way_of[device.id] = _Way(
                 links=(

@@ -15,6 +15,8 @@ Options after a comma, lists with `:`. Bandwidths are GB/s (10^9) per direction,
                  level; dragonfly: on a node, on a router, more per local and per global hop
     hosts=FILE   names of the nodes, one a line, in the machine's order
 
+    fattree      taper=2: the uplinks of a switch carry half of what enters it from below;
+                 rails=8, rails=8:only: a leaf switch for each NIC of a host (with --node only)
     hierarchy    node=L: how many levels make a node (all but the last)
     torus        nodes=N per router, devices=N per node, node-bandwidth=, device-bandwidth=,
                  ends=open: no links around the ends (an allocation within a larger torus)
@@ -68,6 +70,10 @@ def read_shape(text: str) -> Shape:
         InputError: the file of host names is missing or has another number of lines.
     """
     request = parse_shape(text)
+    if "rails" in request.options:
+        raise UsageError(
+            f"{text!r}: rails= needs to know the NICs of a node", hint="name the node: --node SRC"
+        )
     try:
         shape = _KINDS[request.kind](request)
     except ValueError as error:  # what only the core checks
@@ -103,7 +109,10 @@ def _fat_tree(request: ShapeText) -> Shape:
     below = [prod(request.sizes[:level]) for level in range(levels)]
     # Full bisection: above the node, every uplink carries what all nodes below it can send.
     node_gbs = _DEVICE_GBS
-    full = [_DEVICE_GBS] + [node_gbs * units / below[1] for units in below[1:]]
+    taper = request.taper()
+    full = [_DEVICE_GBS] + [
+        node_gbs * units / below[1] / taper**level for level, units in enumerate(below[1:])
+    ]
     bandwidths = request.bandwidths("bandwidth", levels, full)
     costs = request.numbers("costs", levels, [])
     if not costs:

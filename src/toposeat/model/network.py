@@ -16,6 +16,7 @@ from toposeat.model.quantity import Quantity
 
 PORT_PREMISE = "rate of a network port"
 UPLINK_PREMISE = "uplinks of a switch"
+INSIDE_HOSTS = 0  # level of a link that stands for what hosts pass on inside: no uplink
 MAX_HOSTS = 1 << 17
 MAX_SWITCHES = 1 << 17
 _BANDWIDTH_RANGE = (1e-3, 1e30)
@@ -36,8 +37,8 @@ class NetworkLink:
     """A cable, or `count` of them, between two switches (positions in `Network.switches`).
 
     Capacities are those of all cables together per direction; None is "the source does not say".
-    `level` counts from the hosts: 1 is an uplink of a leaf switch. `weight` is the length of the
-    hop where routes are the shortest ones.
+    `level` counts from the hosts: 1 is an uplink of a leaf switch, `INSIDE_HOSTS` is none.
+    `weight` is the length of the hop where routes are the shortest ones.
     """
 
     ends: tuple[int, int]
@@ -114,6 +115,7 @@ class Network:
     spread: bool = True
     rates: NetworkRates = field(default_factory=NetworkRates)
     devices_per_host: int | None = None  # where the source says so
+    rails: int = 0  # where each leaf stands for one switch per rail: as many as a host has NICs
     report: tuple[str, ...] = ()
     description: str = ""
     sources: tuple[str, ...] = ()

@@ -19,7 +19,8 @@ _FORM = re.compile(r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)", re.
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?", re.ASCII)
 SHAPE_HINT = (
     "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4,"
-    " with costs= bandwidth= latency= hosts=; see docs/how-to/map-thousands-of-ranks.md"
+    " with costs= bandwidth= latency= taper= rails= hosts=;"
+    " see docs/how-to/map-thousands-of-ranks.md"
 )
 
 
@@ -80,6 +81,16 @@ class ShapeText:
         if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
             raise self.error(f"{name} must be a whole number from 1 to {most}, got {text[:30]!r}")
         return int(text)
+
+    def taper(self) -> float:
+        """How much less than what enters a switch from below its uplinks carry: 1 to 1000."""
+        given = "taper" in self.options
+        (value,) = self.numbers("taper", 1, [1.0])
+        if not 1 <= value <= 1000:
+            raise self.error("taper must be from 1 to 1000")
+        if given and "bandwidth" in self.options:
+            raise self.error("taper= is for uplinks without a bandwidth, and bandwidth= states all")
+        return value
 
     def hosts(self, count: int) -> tuple[str, ...]:
         """Names of the nodes: those of the file that `hosts=` names, else numbered ones."""

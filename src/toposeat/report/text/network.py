@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from toposeat.model.hostlist import compress_hostlist
-from toposeat.model.network import Network, NetworkKind, NetworkLink
+from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_rate, plural
@@ -65,6 +65,8 @@ def _rates(network: Network) -> list[list[str]]:
     torus = network.kind is NetworkKind.TORUS
 
     def name(level: int) -> str:
+        if level == INSIDE_HOSTS:
+            return "inside hosts"
         return f"along {_AXES[level - 1]}" if torus and level <= len(_AXES) else f"level {level}"
 
     by_level: dict[int, list[NetworkLink]] = defaultdict(list)
@@ -73,7 +75,8 @@ def _rates(network: Network) -> list[list[str]]:
     for level, links in sorted(by_level.items()):
         cables = sum(link.count for link in links)
         rates = [link.bytes_per_s for link in links]
-        rows.append([name(level), str(len(links)), str(cables), _range(rates)])
+        words = "no limit" if level == INSIDE_HOSTS else _range(rates)
+        rows.append([name(level), str(len(links)), str(cables), words])
     return rows
 
 

@@ -22,6 +22,7 @@ from toposeat.model.quantity import Quantity, Source
 from toposeat.model.shape_text import ShapeText, parse_shape
 from toposeat.topology.networks.builder import NetworkBuilder
 from toposeat.topology.networks.grids import add_torus, grid_levels
+from toposeat.topology.networks.rails import Rails, with_rails
 
 ORIGIN = "synthetic"
 MAX_LINKS = 1 << 19
@@ -38,13 +39,17 @@ def network_of_shape(text: str) -> Network:
     Raises:
         UsageError: the text is not a shape, or too large for a network of single hosts and
             switches.
-        InputError: the file of host names is missing or damaged.
+        InputError: the file of host names is missing or damaged; rails on another shape than a
+            tree.
     """
     shape = parse_shape(text)
+    rails = shape.options.pop("rails", None)
     network = _KINDS[shape.kind](shape)
     shape.options.pop("costs", None)
     shape.finish()
     network = replace(network, name=text)
+    if rails is not None:
+        network = with_rails(network, Rails.parse(rails))
     known = known_shape(text)
     if known is None:
         return network
@@ -98,6 +103,7 @@ def _nested(shape: ShapeText) -> Network:
     rates = NetworkRates(
         bandwidths_bytes_per_s=tuple(given[node:]),
         whole_host=True,
+        taper=shape.taper() if shape.kind == "fattree" else 1.0,
         # A message that crosses one more level takes that much longer, both ways together.
         port_latency_s=latencies[node] / 2 if len(latencies) > node else None,
         hop_latency_s=(latencies[-1] - latencies[node]) / (2 * (count - node - 1))

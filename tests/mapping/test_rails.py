@@ -1,0 +1,151 @@
+"""Rails: what an order of hosts, or of devices inside them, costs on each kind of fabric.
+
+The oracle is arithmetic on 16 hosts of 8 NICs of 24 GB/s: a leaf with P ports has an uplink of
+24 P / taper, and a ring of one member on each host carries 24 GB/s where nothing is tapered.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toposeat.errors import InputError, UsageError
+from toposeat.mapping import SlotEvaluator, map_to_shape, read_shape, shape_of_network
+from toposeat.model.map_options import MapOptions
+from toposeat.profile import pattern_traffic
+from toposeat.topology import read_network, read_topology
+
+CONTIGUOUS = np.arange(16)
+INTERLEAVED = np.arange(16).reshape(4, 4).T.ravel()  # the ring visits pod 0, 1, 2, 3, 0, ...
+PODS = "".join(
+    f"SwitchName=pod{pod} Nodes=n[{4 * pod:02d}-{4 * pod + 3:02d}]\n" for pod in range(4)
+)
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "topology.conf"
+    path.write_text(f"{PODS}SwitchName=spine Switches=pod[0-3]\n")
+    return path
+
+
+def rate(source: str, job: str, hosts: np.ndarray, *, turned: bool = False) -> float:
+    """GB/s of the groups of `data`: ranks 8 h to 8 h + 7 on host `hosts[h]`, turned by h or not."""
+    shape = shape_of_network(read_network(source), read_topology("hgx-h100"))
+    traffic = pattern_traffic(job)
+    local = np.arange(8)[None, :] + (np.arange(16)[:, None] if turned else 0)
+    slots = (8 * hosts[:, None] + local % 8).ravel()
+    found = SlotEvaluator(shape, traffic).evaluate(slots)
+    ranks = {each.id: len(each.ranks) for each in traffic.communicators}
+    (volume,) = {each.bytes for each in traffic.groups if ranks[each.communicator] >= 16}
+    seconds = {phase.label: phase.seconds for phase in found.phases}["data"]
+    return volume / seconds / 1e9
+
+
+Case = tuple[str, np.ndarray, bool, dict[int, int]]
+ALIGNED, WHOLE = "llm:tp=8,pp=1,dp=16", "llm:tp=1,pp=1,dp=128"
+
+
+@pytest.mark.parametrize("taper", [1, 2, 4])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (ALIGNED, CONTIGUOUS, False, {1: 24, 2: 24, 4: 24}),
+        (ALIGNED, CONTIGUOUS, True, {1: 24, 2: 12, 4: 6}),
+        (ALIGNED, INTERLEAVED, False, {1: 24, 2: 12, 4: 6}),
+        (WHOLE, CONTIGUOUS, False, {1: 192, 2: 192, 4: 192}),
+        (WHOLE, INTERLEAVED, False, {1: 192, 2: 96, 4: 48}),
+    ],
+)
+def test_rates_on_rails_with_a_spine(conf: Path, taper: int, case: Case) -> None:
+    job, hosts, turned, rates = case
+    source = f"{conf},rails=8,bandwidth=24,taper={taper}"
+    assert rate(source, job, hosts, turned=turned) == pytest.approx(rates[taper], rel=1e-3)
+
+
+def test_on_plain_leaves_the_order_inside_hosts_does_not_matter(conf: Path) -> None:
+    source = f"{conf},bandwidth=24,taper=4"
+    turned = rate(source, ALIGNED, CONTIGUOUS, turned=True)
+    assert turned == pytest.approx(rate(source, ALIGNED, CONTIGUOUS), rel=1e-3)
+
+
+def test_without_a_spine_hosts_pass_on_what_changes_rails(conf: Path, tmp_path: Path) -> None:
+    """In one pod that is no load on uplinks; a ring that stays on its rail sees no difference."""
+    source = f"{conf},rails=8:only,bandwidth=24,taper=4"
+    assert rate(source, ALIGNED, CONTIGUOUS) == pytest.approx(24, rel=1e-3)
+    assert rate(source, ALIGNED, INTERLEAVED) == pytest.approx(6, rel=1e-3)
+    path = tmp_path / "one.conf"
+    path.write_text("SwitchName=pod Nodes=n[00-15]\n")
+    source = f"{path},rails=8:only,bandwidth=24,taper=4"
+    assert rate(source, ALIGNED, CONTIGUOUS, turned=True) == pytest.approx(24, rel=1e-3)
+
+
+def test_one_leaf_per_rail_gets_a_spine_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "one.conf"
+    path.write_text("SwitchName=pod Nodes=n[00-15]\n")
+    network = read_network(f"{path},rails=8,bandwidth=24,taper=4")
+    assert any("spine" in line for line in network.report)
+    assert len(network.switches) == 9
+    assert rate(f"{path},rails=8,bandwidth=24,taper=4", ALIGNED, CONTIGUOUS) == pytest.approx(
+        24, rel=1e-3
+    )
+
+
+def test_the_order_of_devices_stays_on_rails(conf: Path) -> None:
+    shape = shape_of_network(read_network(f"{conf},rails=8,taper=4"), read_topology("hgx-h100"))
+    result = map_to_shape(shape, pattern_traffic(ALIGNED), MapOptions(budget_s=1))
+    assert (result.slot_of_rank % 8 == np.arange(128) % 8).all()
+
+
+def test_a_shape_has_rails_as_a_file_has(conf: Path) -> None:
+    of_file, of_shape = f"{conf},rails=8,taper=2", "fattree:8:4:4,rails=8,taper=2"
+    for turned in (False, True):
+        found = rate(of_shape, ALIGNED, INTERLEAVED, turned=turned)
+        assert found == pytest.approx(rate(of_file, ALIGNED, INTERLEAVED, turned=turned), rel=1e-3)
+
+
+def test_a_host_rate_of_a_shape_is_that_of_all_rails() -> None:
+    """50:192:192 GB/s: of a device, of a host's eight ports, of the eight uplinks of a pod."""
+    source = "fattree:8:4:4,rails=8,bandwidth=50:192:192"
+    assert rate(source, ALIGNED, CONTIGUOUS) == pytest.approx(24, rel=1e-3)
+    assert rate(source, ALIGNED, INTERLEAVED) == pytest.approx(6, rel=1e-3)
+
+
+def test_a_taper_of_a_shape_divides_its_uplinks() -> None:
+    traffic = pattern_traffic("random:128,seed=1")
+    tapered, stated = (
+        SlotEvaluator(read_shape(text), traffic)
+        for text in ("fattree:8:4:2:2,taper=2", "fattree:8:4:2:2,bandwidth=25:25:50:50")
+    )
+    slots = tapered.default
+    assert tapered.evaluate(slots).links == stated.evaluate(slots).links
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [("rails=0", "rails=0"), ("rails=8:some", "rails=8:some"), ("rails=100", "rails=100")],
+)
+def test_what_is_no_number_of_rails_is_refused(conf: Path, options: str, cause: str) -> None:
+    with pytest.raises(UsageError, match=cause):
+        read_network(f"{conf},{options}")
+
+
+def test_networks_that_know_their_cables_have_no_rails_added() -> None:
+    with pytest.raises(InputError, match="torus"):
+        read_network("torus2d:4x4,rails=8")
+
+
+def test_a_node_has_as_many_nics_as_there_are_rails(conf: Path) -> None:
+    with pytest.raises(UsageError, match="8 NICs, the network 4 rails"):
+        shape_of_network(read_network(f"{conf},rails=4"), read_topology("hgx-h100"))
+
+
+def test_rails_and_tapers_that_say_nothing_are_refused() -> None:
+    with pytest.raises(UsageError, match="NICs of a node"):
+        read_shape("fattree:8:4:4,rails=8")
+    with pytest.raises(UsageError, match="taper"):
+        read_shape("fattree:8:4:4,taper=2,bandwidth=25:25:25")
+    with pytest.raises(UsageError, match="taper"):
+        read_shape("fattree:8:4:4,taper=0.5")
