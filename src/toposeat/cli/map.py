@@ -165,7 +165,12 @@ def _save(
     from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
     placement = pipeline.placement_of(
-        result, machine, traffic, traffic_name=args.traffic, stack=args.stack or ""
+        result,
+        machine,
+        traffic,
+        traffic_name=args.traffic,
+        machine_source=args.topology,
+        stack=args.stack or "",
     )
     save_placement(placement, args.output, overwrite=args.force)
     place = quoted(args.output)

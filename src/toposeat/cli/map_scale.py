@@ -38,6 +38,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
     if args.output is not None:
         metadata = {
             "topology": shape.text,
+            **_sources(args),
             **pipeline.nominal_ids(shape.node),
             "traffic": args.traffic,
             "objective": result.objective,
@@ -67,6 +68,12 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             *([f"Export: toposeat export {place} --launcher torchrun"] if has_hosts(args) else []),
         )
     return 0
+
+
+def _sources(args: argparse.Namespace) -> dict[str, str]:
+    """The machine as `compare` reads it again from a placement."""
+    given = {"source": args.topology, "node": args.node, "hosts": args.hosts}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _refuse_what_needs_devices(args: argparse.Namespace) -> None:

@@ -167,10 +167,13 @@ def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
     """What to do about another number of ranks; programs without a launcher may start their own."""
     if not line.launcher:
         return (
-            f"if {Path(line.program[0]).name} starts its ranks itself, put the line of"
+            f"start {_ranks(placement.ranks)} with mpirun or srun; if"
+            f" {Path(line.program[0]).name} starts its ranks itself, put the line of"
             " 'toposeat export --launcher env PLACE' in front of it"
         )
-    return f"start {placement.ranks}, or make a placement for {line.ranks} with toposeat map"
+    return (
+        f"start {_ranks(placement.ranks)}, or make a placement for {line.ranks} with toposeat map"
+    )
 
 
 def _ranks(count: int) -> str:

@@ -40,6 +40,7 @@ def placement_of(
     traffic: Traffic,
     *,
     traffic_name: str = "",
+    machine_source: str = "",
     stack: str = "",
 ) -> Placement:
     """Where each rank goes: device, CPUs, memory node and NIC.
@@ -49,10 +50,12 @@ def placement_of(
         machine: the machine.
         traffic: bytes between ranks.
         traffic_name: kept in the placement; the traffic's origin if empty.
+        machine_source: where the machine was read from, as `-t` takes it; kept in the placement.
         stack: name of the stack that the predictions are for; "" if it is not known.
     """
     metadata = {
         "topology": machine.name,
+        **({"source": machine_source} if machine_source not in ("", machine.name) else {}),
         **nominal_ids(machine),
         "traffic": traffic_name or traffic.origin,
         "objective": result.objective,

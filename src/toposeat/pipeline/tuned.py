@@ -107,7 +107,12 @@ def tune(
     path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
     result = map_on_path(machine, traffic, options, path)
     placement = placement_of(
-        result, machine, traffic, traffic_name=str(profile_path), stack=path.name
+        result,
+        machine,
+        traffic,
+        traffic_name=str(profile_path),
+        machine_source=str(folder / TOPOLOGY_NAME),
+        stack=path.name,
     )
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     save_mapping(result, folder / MAPPING_NAME, overwrite=True)
