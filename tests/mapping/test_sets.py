@@ -15,6 +15,8 @@ from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 from toposeat.profile import pattern_traffic
+from toposeat.report import mapping_json
+from toposeat.report.words import range_words
 from toposeat.topology import catalogue_names, read_topology
 
 
@@ -71,6 +73,20 @@ def test_tensor_parallel_pairs_get_the_crossed_bridges() -> None:
     tensor = result.default.phases[0], result.placed.phases[0]
     assert 1 - tensor[1].seconds / tensor[0].seconds == pytest.approx(0.585, abs=0.01)
     assert result.placed.groups[0].bytes_per_s == pytest.approx(48e9, rel=0.01)
+
+
+def test_the_range_is_said_to_be_that_of_the_phases() -> None:
+    machine, pattern = read_topology("rtx-4-crossed-bridges"), "llm:tp=2,pp=2,dp=1"
+    traffic = pattern_traffic(pattern)
+    result = map_traffic(machine, traffic)
+    form = mapping_json(result, machine, traffic)
+    shares = sorted(1 - form["placed"][end] / form["default"][end] for end in ("low_s", "high_s"))
+    assert result.premises is not None
+    assert result.premises.gain_range == pytest.approx(tuple(shares))
+    assert form["default"]["high_s"] == pytest.approx(form["default"]["predicted_s"])
+    words = range_words(result.premises) or ""
+    assert "between all phases one after the other and the slowest alone" in words
+    assert "depending on" not in words
 
 
 def test_known_boxes() -> None:

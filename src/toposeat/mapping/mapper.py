@@ -136,7 +136,9 @@ def _chosen_of_groups(asked: Asked, default: Sequence[int], answer: Sequence[int
     return Choice(
         device_of_rank=taken.device_of_rank,
         premises=Premises(
-            untold_pairs=asked.untold.pairs, gain_range=(min(low, total), max(low, total))
+            untold_pairs=asked.untold.pairs,
+            gain_range=(min(low, total), max(low, total)),
+            of_phases=True,
         ),
         everywhere=not asked.evaluator.arrays.premises and not asked.untold.readings,
         note="" if taken is found else "kept the default: what was found is slower than it",

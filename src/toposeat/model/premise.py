@@ -60,11 +60,14 @@ class Premises:
     machine that the sources allow. `untold_pairs` are pairs of device ids of which no source tells
     whether device links join them. Each premise in `assumed` says whether it `decides` the gain;
     where the default was kept, this is the gain of the placement that was not taken.
+    `of_phases`: the range is that between all phases one after the other and the slowest alone, and
+    no assumed number was varied.
     """
 
     untold_pairs: tuple[tuple[str, str], ...] = ()
     assumed: tuple[Assumed, ...] = ()
     gain_range: tuple[float, float]
+    of_phases: bool = False
 
     @property
     def is_doubtful(self) -> bool:

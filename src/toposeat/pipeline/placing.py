@@ -88,7 +88,8 @@ def _range_of(premises: Premises | None) -> dict[str, str]:
     if premises is None or not premises.is_open:
         return {}
     low, high = premises.gain_range
-    decided_by = [each.what for each in premises.deciding]
+    decided_by = ["overlap of phases"] if premises.of_phases else []
+    decided_by += [each.what for each in premises.deciding]
     if premises.untold_pairs:
         decided_by.append("untold device links")
     return {

@@ -100,8 +100,8 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "device_of_rank": list(result.device_of_rank),
         "device_ids": [topology.devices[d].id for d in result.device_of_rank],
         "line": order_line(topology, result.device_of_rank),
-        "default": _plain(result.default),
-        "placed": _plain(result.placed),
+        "default": _evaluation(result.default),
+        "placed": _evaluation(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},
         "premises": _plain(result.premises),
         "solver": result.solver,
@@ -111,6 +111,14 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "notes": list(result.notes),
         "explanation": _plain(result.explanation),
     }
+
+
+def _evaluation(found: Evaluation | ScaleEvaluation) -> Json:
+    """Its members; of phases also seconds of the slowest alone, and of all one after the other."""
+    if not found.phases:
+        return dict(_plain(found))
+    high_s = sum(phase.seconds for phase in found.phases)
+    return {**_plain(found), "low_s": _finite(found.low_s), "high_s": _finite(high_s)}
 
 
 def _pairs(table: PairTable, ranks: int) -> Json:
@@ -253,7 +261,7 @@ def comparison_json(
         "ranks": traffic.ranks,
         "metric": metric,
         "predicted": [
-            {"name": name, **_plain(e), "premises": each}
+            {"name": name, **_evaluation(e), "premises": each}
             for (name, e), each in zip(evaluations, of_each, strict=True)
         ],
     }
@@ -273,7 +281,8 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> Json:
         "hosts": list(result.hosts),
         "objective": result.objective,
         "device_of_rank": result.slot_of_rank.tolist(),
-        **{each: _plain(getattr(result, each)) for each in ("default", "placed", "candidates")},
+        **{each: _evaluation(getattr(result, each)) for each in ("default", "placed")},
+        "candidates": _plain(result.candidates),
         "certificate": {"proved": False, "lower_bound": None, "gap": None, "word": "heuristic"},
         "kept_default": result.kept_default,
         "solver": result.solver,
@@ -298,7 +307,7 @@ def scale_comparison_json(
         "topology": machine,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,
-        "predicted": [{**_plain(each), "name": name} for name, each in evaluations],
+        "predicted": [{**_evaluation(each), "name": name} for name, each in evaluations],
         "notes": list(notes),
     }
 

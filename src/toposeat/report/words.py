@@ -360,6 +360,10 @@ def range_words(premises: Premises | None) -> str | None:
     saves = f"saves {gain_range_words(premises)} of the default's link time"
     if premises.gain_range == (0.0, 0.0):
         saves = "another order may gain or lose"
+    if premises.of_phases:
+        saves += ", between all phases one after the other and the slowest alone"
+        beside = f" Not in this range: {'; '.join(what)}. {_settling(premises)}" if what else ""
+        return f"{saves}.{beside}"
     depends = f", depending on {'; '.join(what)}" if what else ""
     return f"{saves}{depends}. {_settling(premises)}"
 
