@@ -33,8 +33,8 @@ build: ## build the package (core, bindings, interposer, launcher) and install i
 
 .PHONY: demo
 demo: WERROR := OFF
-demo: setup-demo build ## the whole path on this machine, no GPU needed
-	@toposeat demo -f
+demo: setup-demo build ## the whole path on this machine, no GPU needed (V=1: with all tables)
+	@toposeat demo -f $(if $(V),-v)
 	@echo 'To type these commands here: source .venv/bin/activate'
 
 .PHONY: test

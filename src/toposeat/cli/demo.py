@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from toposeat.cli.command import (
     Command,
@@ -19,6 +20,7 @@ from toposeat.cli.command import (
     write_result,
 )
 from toposeat.cli.page import page_text
+from toposeat.cli.progress import progress_bar
 from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
@@ -63,8 +65,9 @@ class DemoCommand(Command):
             )
         installations = launch.require_installations()
         folder.mkdir(parents=True, exist_ok=True)
-        outcome = _first_that_works(folder, installations)
-        clocked = None if args.predicted_only else _clocked(folder)
+        with _program_output(folder, shown=args.verbose) as output:
+            outcome = _first_that_works(folder, installations, output)
+            clocked = None if args.predicted_only else _clocked(folder, output)
         page = folder / "report.html"
         sections = [report.Section(m.topology, outcome.traffic, m.result) for m in outcome.machines]
         text = page_text(
@@ -79,37 +82,51 @@ class DemoCommand(Command):
         if args.json:
             print_json(_document(outcome, page, clocked))
         else:
-            show(sys.stdout, report.render_traffic_text, outcome.traffic)
-            write_result(
-                "\nThe profile above was recorded here, from host memory. The machines below are\n"
-                "catalogue entries with nominal numbers: all their times are predicted.\n"
-            )
-            for m in outcome.machines:
-                write_result("\n")
-                show_mapping(m.result, m.topology, outcome.traffic, verbose=args.verbose)
-            if clocked is not None:
-                write_result(
-                    "\nClocked on emulated GPUs: ranks and copies are real, a copy takes as long\n"
-                    "as its links need. No GPU was used; these are not the times of one.\n\n"
-                )
-                show(sys.stdout, report.render_clocked_text, clocked)
+            if args.verbose:
+                _show_details(outcome, clocked)
+            write_result("\n")
+            machines = [(m.topology, m.result) for m in outcome.machines]
+            show(sys.stdout, report.render_demo_text, machines, clocked)
         first = quoted(outcome.machines[0].placement_path)
         launch_line = outcome.command[: outcome.command.index(str(folder / "halo3d")) + 1]
         tell(
-            "",
-            f"Wrote {outcome.profile_path}, "
-            + ", ".join(str(m.placement_path) for m in outcome.machines),
-            f"Wrote {page}: open it in a browser (one file, works offline)",
-            "",
-            f"Next, here:           toposeat report {quoted(outcome.profile_path)}",
-            "                      toposeat map stencil2d:2x4,weight=3 -t dgx-1v",
-            f"                      toposeat run --dry-run -p {first} -- "
-            + pipeline.shell_line(launch_line),
-            "                      toposeat doctor",
-            "      on a GPU node:  toposeat tune -- mpirun -n 8 ./app",
-            "                      toposeat run  -- mpirun -n 8 ./app",
+            f"Page      {page}: open it in a browser (one file, works offline)",
+            f"Next      toposeat report {quoted(outcome.profile_path)}",
+            "          toposeat map stencil2d:2x4,weight=3 -t dgx-1v",
+            f"          toposeat run --dry-run -p {first} -- " + pipeline.shell_line(launch_line),
+            "          on a GPU node: toposeat tune -- mpirun -n 8 ./app",
         )
         return 0
+
+
+def _show_details(outcome: pipeline.DemoOutcome, clocked: ClockedResult | None) -> None:
+    """The profile, the mappings and the clocked runs in full."""
+    from toposeat import report  # noqa: PLC0415
+
+    show(sys.stdout, report.render_traffic_text, outcome.traffic)
+    write_result(
+        "\nThe profile above was recorded here, from host memory. The machines below are\n"
+        "catalogue entries with nominal numbers: all their times are predicted.\n"
+    )
+    for m in outcome.machines:
+        write_result("\n")
+        show_mapping(m.result, m.topology, outcome.traffic, verbose=True)
+    if clocked is not None:
+        write_result(
+            "\nClocked on emulated GPUs: ranks and copies are real, a copy takes as long\n"
+            "as its links need. No GPU was used; these are not the times of one.\n\n"
+        )
+        show(sys.stdout, report.render_clocked_text, clocked)
+
+
+@contextmanager
+def _program_output(folder: Path, *, shown: bool) -> Iterator[IO[bytes] | None]:
+    """Where the demo program's own output goes: a file of the folder unless it is `shown`."""
+    if shown:
+        yield None
+        return
+    with (folder / "output.txt").open("wb") as file:
+        yield file
 
 
 def _is_empty(folder: Path) -> bool:
@@ -118,20 +135,20 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _first_that_works(
-    folder: Path, installations: Sequence[MpiInstallation]
+    folder: Path, installations: Sequence[MpiInstallation], output: IO[bytes] | None
 ) -> pipeline.DemoOutcome:
     """The demo under the first MPI installation that can compile and run it."""
     from toposeat import pipeline  # noqa: PLC0415
 
     for mpi in installations[:-1]:
         try:
-            return pipeline.demo(folder, mpi, tell)
+            return pipeline.demo(folder, mpi, tell, output=output)
         except ToposeatError as error:
             tell(f"Skip      {mpi.description}: {error.message}")
-    return pipeline.demo(folder, installations[-1], tell)
+    return pipeline.demo(folder, installations[-1], tell, output=output)
 
 
-def _clocked(folder: Path) -> ClockedResult | None:
+def _clocked(folder: Path, output: IO[bytes] | None) -> ClockedResult | None:
     """Measure the gain on emulated GPUs; where that is impossible, say why and return None."""
     from toposeat import pipeline  # noqa: PLC0415
 
@@ -140,7 +157,8 @@ def _clocked(folder: Path) -> ClockedResult | None:
         tell(f"Skip      the clocked gain on emulated GPUs: {mpi}")
         return None
     try:
-        return pipeline.emulated_gain(folder, mpi, tell)
+        with progress_bar("clocked runs") as runs:
+            return pipeline.emulated_gain(folder, mpi, tell, output=output, runs=runs)
     except ToposeatError as error:
         tell(f"Skip      the clocked gain on emulated GPUs: {error.message}")
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from toposeat import launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
@@ -48,8 +49,17 @@ DEMO_BYTES = 65536
 DEMO_ITERATIONS = 50
 
 
-def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoOutcome:
-    """Compile the halo exchange, profile 16 real ranks of it, map it onto two known machines."""
+def demo(
+    folder: Path,
+    mpi: launch.MpiInstallation,
+    progress: Progress,
+    *,
+    output: IO[bytes] | None = None,
+) -> DemoOutcome:
+    """Compile the halo exchange, profile 16 real ranks of it, map it onto two known machines.
+
+    What the program prints goes to `output`, else where this process's own output does.
+    """
     source = native_path("share/halo3d/halo3d.c")
     program = folder / "halo3d"
     progress(f"Compile   {shell_line([mpi.mpicc.name, source.name])} ({mpi.description})")
@@ -63,7 +73,7 @@ def demo(folder: Path, mpi: launch.MpiInstallation, progress: Progress) -> DemoO
         *("--bytes", str(DEMO_BYTES), "--iterations", str(DEMO_ITERATIONS)),
     ]
     progress(f"Profile   {shell_line(command)}")
-    traffic, exit_code = profile.profile_run(command, environment=mpi.environment())
+    traffic, exit_code = profile.profile_run(command, environment=mpi.environment(), output=output)
     if exit_code != 0:
         raise ToposeatError(
             f"the demo program ended with exit code {exit_code}",

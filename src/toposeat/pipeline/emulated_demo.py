@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from toposeat import emulation, launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
@@ -41,8 +42,18 @@ def emulated_gain(
     progress: Callable[[str], None],
     *,
     repeats: int = 3,
+    output: IO[bytes] | None = None,
+    runs: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> ClockedResult:
     """Profile 16 ranks with device buffers on the stand-in, map, and clock default and placed.
+
+    Args:
+        folder: where program, profile and placement are written.
+        mpi: what it runs with.
+        progress: is told each step.
+        repeats: of the clocked runs.
+        output: takes what the profiled program prints; default: this process's own output.
+        runs: is told how many of how many runs are clocked.
 
     Raises:
         ToposeatError: the program cannot be compiled, or fails.
@@ -56,7 +67,7 @@ def emulated_gain(
         environment = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
         progress(f"Emulate   {MACHINE}: {RANKS} ranks, buffers on stand-in GPUs, real copies")
         short = [*command, "--iterations", str(_PROFILED)]
-        traffic, code = profile.profile_run(short, environment=environment)
+        traffic, code = profile.profile_run(short, environment=environment, output=output)
         if code != 0:
             raise ToposeatError(
                 f"the demo program ended with exit code {code} on the stand-in node",
@@ -79,12 +90,6 @@ def emulated_gain(
             repeats=repeats,
             pattern=f"(?m){_SECONDS}",
         )
-        clocked = clock_placements(
-            plan, [candidate], progress=_no_progress, environment=environment
-        )
+        clocked = clock_placements(plan, [candidate], progress=runs, environment=environment)
     pair = result.default.predicted_s, result.placed.predicted_s
     return replace(clocked, predicted_s=tuple(each * _CLOCKED / _PROFILED for each in pair))
-
-
-def _no_progress(_done: int, _of: int) -> None:
-    """Ignore progress: the runs are few."""

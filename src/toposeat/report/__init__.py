@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toposeat.report.text.catalogue import render_catalogue_text
     from toposeat.report.text.clocked import render_clocked_text
     from toposeat.report.text.console import TextStyle, text_style_for
+    from toposeat.report.text.demo import render_demo_text
     from toposeat.report.text.device_set import render_device_set_text
     from toposeat.report.text.health import render_health_text
     from toposeat.report.text.mapping import (

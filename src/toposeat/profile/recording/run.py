@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from toposeat.errors import ApplicationError, ToposeatError
 from toposeat.installed import native_path
@@ -89,10 +90,11 @@ def profile_run(
     recording: Recording | None = None,
     partial: bool = False,
     progress: Progress | None = None,
+    output: IO[bytes] | None = None,
 ) -> tuple[Traffic, int]:
     """Start `argv` with the interposer in its ranks, wait, and merge the records.
 
-    The application keeps this process's standard streams; signals sent to this process reach it.
+    The application has this process's standard streams; signals sent to this process reach it.
 
     Args:
         argv: a launch line, e.g. `["mpirun", "-n", "8", "./app"]`.
@@ -102,6 +104,7 @@ def profile_run(
         recording: what to record beside the traffic; default: time, no phases.
         partial: do without the records of some ranks; the report names them.
         progress: told how many of how many records are merged.
+        output: takes the application's standard output; default: this process's own.
 
     Returns:
         The traffic, and the application's exit code (128 + n when signal n ended the launcher).
@@ -122,7 +125,9 @@ def profile_run(
         tasks = wrapped_tasks(line, words)
         if tasks is not None:
             write_atomically(folder / TASK_FILE, tasks, overwrite=False)
-        exit_code = run_child(wrap_with_exec(line, words, str(folder / TASK_FILE)), env)
+        exit_code = run_child(
+            wrap_with_exec(line, words, str(folder / TASK_FILE)), env, stdout=output
+        )
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
