@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
+import time
 
 import pytest
 
-from toposeat.cli.progress import progress_bar
+from toposeat.cli.progress import progress_bar, search_bar
 
 
 class Terminal(io.StringIO):
@@ -31,3 +33,38 @@ def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         progress(3, 7)
     assert "merging" in stream.getvalue()
     assert "3/7" in stream.getvalue()
+
+
+def test_a_bar_that_is_full_gives_the_terminal_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    with progress_bar("merging") as progress:
+        progress(3, 7)
+        progress(7, 7)
+        full = stream.getvalue()
+        stream.write("the application again")
+    assert stream.getvalue() == full + "the application again"
+
+
+def test_a_long_search_says_how_long_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    before = threading.active_count()
+    with search_bar("placing 8 ranks", 600, after_s=0):
+        give_up = time.monotonic() + 30
+        while "s more" not in stream.getvalue() and time.monotonic() < give_up:
+            time.sleep(0.01)
+    assert "placing 8 ranks" in stream.getvalue()
+    assert "at most 600 s more" in stream.getvalue()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(("most_s", "stream"), [(1, Terminal()), (600, Terminal()), (600, None)])
+def test_a_short_search_or_no_terminal_draws_nothing(
+    monkeypatch: pytest.MonkeyPatch, most_s: float, stream: Terminal | None
+) -> None:
+    seen = stream or io.StringIO()
+    monkeypatch.setattr(sys, "stderr", seen)
+    with search_bar("placing", most_s):
+        pass
+    assert seen.getvalue() == ""

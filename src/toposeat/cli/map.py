@@ -31,6 +31,7 @@ from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
     from toposeat.model.evaluation import MappingResult
+    from toposeat.model.map_options import MapOptions
     from toposeat.model.protocol import JointChoice
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
@@ -134,10 +135,23 @@ def _chosen(
     args: argparse.Namespace, machine: Topology, traffic: Traffic, path: StackPath
 ) -> tuple[MappingResult, Topology, JointChoice | None]:
     """The mapping, the machine that it is for, and with --stack the whole choice."""
-    from toposeat import pipeline  # noqa: PLC0415
+    from toposeat.cli.progress import search_bar  # noqa: PLC0415
 
     constraints = constraints_of(args, machine)
     options = map_options(args, constraints=constraints, explained=args.explain)
+    with search_bar(f"placing {traffic.ranks} ranks", args.budget or 0):
+        return _searched(args, machine, traffic, options, path)
+
+
+def _searched(
+    args: argparse.Namespace,
+    machine: Topology,
+    traffic: Traffic,
+    options: MapOptions,
+    path: StackPath,
+) -> tuple[MappingResult, Topology, JointChoice | None]:
+    from toposeat import pipeline  # noqa: PLC0415
+
     if args.stack is None or path.stack is not None or not path.untold:
         return pipeline.map_on_path(machine, traffic, options, path), machine, None
     joint = pipeline.map_with_protocols(

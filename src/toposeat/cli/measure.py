@@ -108,7 +108,8 @@ class MeasureCommand(Command):
             bandwidth, _ = measure.pair_numbers(results, protocols[0])
             with progress_bar("sets at once") as bar:
                 tried = measure.try_sets(workers, bandwidth, protocols[0], bar)
-            host = measure.measure_host(workers)
+            with progress_bar("copies to and from the host") as bar:
+                host = measure.measure_host(workers, bar)
         facts = measure.facts_of_measurement(pci, results, protocols[0], host, ordinals)
         if args.json:
             print_json(measurement_document(pci, protocols, results, tried, host))

@@ -20,6 +20,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.page import page_text
+from toposeat.cli.progress import progress_bar, search_bar
 
 
 class TuneCommand(Command):
@@ -52,16 +53,21 @@ class TuneCommand(Command):
         command = require_launch(args, self.name)
         if args.html is not None:
             check_writable(args.html, overwrite=args.force)
-        tuned = pipeline.tune(
-            command,
-            source=pipeline.MachineSource(topology=args.topology, node=args.node, hosts=args.hosts),
-            profile_again=args.again,
-            options_for=lambda machine: map_options(
-                args, constraints=constraints_of(args, machine)
-            ),
-            progress=tell,
-            stack=args.stack,
-        )
+        with progress_bar("merging records") as merging:
+            tuned = pipeline.tune(
+                command,
+                source=pipeline.MachineSource(
+                    topology=args.topology, node=args.node, hosts=args.hosts
+                ),
+                profile_again=args.again,
+                options_for=lambda machine: map_options(
+                    args, constraints=constraints_of(args, machine)
+                ),
+                progress=tell,
+                stack=args.stack,
+                merging=merging,
+                searching=search_bar("placing the ranks", args.budget or 0),
+            )
         says = launch.visibility_words(tuned.placement)
         wrote = [*filter(None, [says]), f"Wrote {tuned.placement_path}"]
         if args.html is not None:

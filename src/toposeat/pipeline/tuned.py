@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,12 +63,15 @@ def tune(
     options_for: Callable[[Topology], MapOptions],
     progress: Progress,
     stack: str | None = None,
+    merging: Callable[[int, int], None] | None = None,
+    searching: AbstractContextManager[None] | None = None,
 ) -> Tuned:
     """Discover (or read) the machine, profile the command once, map, and keep the results.
 
     The machine is that of the job: all nodes that the command may use (`machine_of_job`). The
     profile is cached by command and rank count. `options_for` says how to map onto the machine;
-    `stack` names the MPI, None: the command tells.
+    `stack` names the MPI, None: the command tells. `merging` is told how many of how many records
+    of the profile are merged; the search for a placement runs within `searching`.
 
     Raises:
         ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
@@ -95,7 +99,7 @@ def tune(
         if why:
             progress(f"MPI       not GPU-aware, device buffers crash: {why}")
         progress(f"Profile   running: {shell_line(command)}")
-        traffic, exit_code = profile.profile_run(command)
+        traffic, exit_code = profile.profile_run(command, progress=merging)
         if exit_code != 0:
             raise ApplicationError(
                 f"the application ended with exit code {exit_code} while being profiled",
@@ -105,7 +109,8 @@ def tune(
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
-    result = map_on_path(machine, traffic, options, path)
+    with searching or nullcontext():
+        result = map_on_path(machine, traffic, options, path)
     placement = placement_of(
         result,
         machine,

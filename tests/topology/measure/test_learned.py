@@ -56,7 +56,10 @@ def test_a_known_machine_takes_the_measured_capacities() -> None:
     real = slower(base, 0.7)
     workers, results = measured(real)
     shared = shared_links(workers, results.bandwidth("get"))
-    facts = facts_of_measurement(workers.pci, results, "get", measure_host(workers))
+    told: list[tuple[int, int]] = []
+    host = measure_host(workers, lambda done, total: told.append((done, total)))
+    assert told == [(done, workers.count) for done in range(workers.count + 1)]
+    facts = facts_of_measurement(workers.pci, results, "get", host)
     machine = measured_topology(base, facts, shared)
     for pair, route in machine.route_of_pair.items():
         if pair in real.route_of_pair:

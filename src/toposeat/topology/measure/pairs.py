@@ -228,7 +228,7 @@ def _doubt(results: PairResults, source: int, target: int, protocol: str) -> flo
     return found
 
 
-def measure_host(workers: Copiers) -> list[HostNumbers]:
+def measure_host(workers: Copiers, advance: Callable[[int, int], None]) -> list[HostNumbers]:
     """Bandwidth (by the slope between two sizes) and latency, both ways.
 
     GPUs whose driver refuses to pin host memory are left out: copies of pageable memory say what
@@ -236,12 +236,14 @@ def measure_host(workers: Copiers) -> list[HostNumbers]:
 
     Args:
         workers: with memory for `LARGE_BYTES`.
+        advance: is called with the number of GPUs done and the number of all GPUs.
 
     Raises:
         MeasureError: a worker failed or stopped answering.
     """
     numbers = []
     for device in range(workers.count):
+        advance(device, workers.count)
         into = _host_times(workers, device, 0)
         out = _host_times(workers, device, 1)
         if into is None or out is None:
@@ -260,6 +262,7 @@ def measure_host(workers: Copiers) -> list[HostNumbers]:
                 from_device=out[LATENCY_BYTES],
             ),
         ]
+    advance(workers.count, workers.count)
     return numbers
 
 
