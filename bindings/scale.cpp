@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -86,7 +88,9 @@ NodeModel node_model(const std::vector<double> &cost, const std::vector<double> 
                      const std::vector<double> &pace, const Lists &within, const Lists &out,
                      const Lists &in, const std::vector<std::uint32_t> &port,
                      const std::vector<double> &exit_cost, const std::vector<double> &exit_latency,
-                     const std::vector<double> &bandwidth, const std::vector<std::string> &names) {
+                     const std::vector<double> &bandwidth, const std::vector<std::string> &names,
+                     const Lists &to_fabric, const Lists &from_fabric,
+                     const std::array<double, 3> &fabric) {
   return {static_cast<std::uint32_t>(port.size()),
           cost,
           latency,
@@ -98,7 +102,12 @@ NodeModel node_model(const std::vector<double> &cost, const std::vector<double> 
           exit_cost,
           exit_latency,
           bandwidth,
-          names};
+          names,
+          joined(to_fabric),
+          joined(from_fabric),
+          fabric[0],
+          fabric[1],
+          fabric[2]};
 }
 
 SwitchLink switch_link(std::uint32_t from, std::uint32_t to, double bandwidth, double latency,
@@ -109,9 +118,10 @@ SwitchLink switch_link(std::uint32_t from, std::uint32_t to, double bandwidth, d
 Machine cluster(const NodeModel &node, std::uint32_t switches, const std::vector<SwitchLink> &links,
                 bool spread, std::uint32_t ports, const std::vector<std::uint32_t> &attached,
                 const std::vector<double> &port_bandwidth, double port_latency,
-                const std::vector<std::string> &hosts, const Lists &levels) {
+                const std::vector<std::string> &hosts, const Lists &levels,
+                const std::vector<std::uint32_t> &domain) {
   return {ClusterMachine(node, {switches, links, spread, ports, attached, port_bandwidth,
-                                port_latency, hosts, levels})};
+                                port_latency, hosts, levels, domain})};
 }
 
 /// What only machines with a link model answer.
@@ -189,10 +199,14 @@ void bind_machine(nb::module_ &module) {
   nb::class_<SwitchLink>(module, "SwitchLink", "One direction of a link between two switches.")
       .def(nb::new_(&switch_link), "source"_a, "target"_a, nb::kw_only(), "bandwidth"_a,
            "latency"_a, "weight"_a, "name"_a);
-  nb::class_<NodeModel>(module, "NodeModel",
-                        "A node of a cluster: matrices of pairs, lists of links of each way.")
+  nb::class_<NodeModel>(
+      module, "NodeModel",
+      "A node of a cluster: matrices of pairs, lists of links of each way. Through "
+      "its fabric, which joins nodes of one domain: cost, latency, pace.")
       .def(nb::new_(&node_model), nb::kw_only(), "cost"_a, "latency"_a, "pace"_a, "within"_a,
-           "out"_a, "into"_a, "port"_a, "exit_cost"_a, "exit_latency"_a, "bandwidth"_a, "names"_a);
+           "out"_a, "into"_a, "port"_a, "exit_cost"_a, "exit_latency"_a, "bandwidth"_a, "names"_a,
+           "to_fabric"_a = Lists{}, "from_fabric"_a = Lists{},
+           "fabric"_a = std::array<double, 3>{});
   nb::class_<Machine>(module, "LargeMachine",
                       "A machine of many slots whose distances are computed, not stored.\n\n"
                       "Raises (all constructors):\n    ValueError: sizes, costs or bandwidths out "
@@ -222,9 +236,10 @@ void bind_machine(nb::module_ &module) {
           "within"_a, "between"_a, "Square matrices of each node, and one of nodes; row-major.")
       .def_static("cluster", &cluster, "node"_a, nb::kw_only(), "switches"_a, "links"_a, "spread"_a,
                   "ports"_a, "attached"_a, "port_bandwidth"_a, "port_latency"_a, "hosts"_a,
-                  "levels"_a,
+                  "levels"_a, "domain"_a = std::vector<std::uint32_t>{},
                   "Equal nodes on a network of switches; attached and port_bandwidth are hosts x "
-                  "ports, levels say of every host which group it is in, coarse levels first.")
+                  "ports, levels say of every host which group it is in, coarse levels first; "
+                  "domain, which hosts their own fabric joins.")
       .def_prop_ro("slots", [](const Machine &m) { return toposeat::slots_of(m.kind); })
       .def_prop_ro("has_links",
                    [](const Machine &m) { return !std::holds_alternative<GroupedMachine>(m.kind); })

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 #include "machines/machine_checks.hpp"
@@ -47,6 +48,12 @@ void check_node(const NodeModel &node, std::uint32_t ports) {
   check_lists(node.within, pairs, node.bandwidth.size());
   check_lists(node.out, devices, node.bandwidth.size());
   check_lists(node.in, devices, node.bandwidth.size());
+  check_numbers({node.fabric_cost, node.fabric_latency, node.fabric_pace}, 0,
+                "a number of a fabric is");
+  if (node.to_fabric.begin.size() > 1 || node.from_fabric.begin.size() > 1) {
+    check_lists(node.to_fabric, devices, node.bandwidth.size());
+    check_lists(node.from_fabric, devices, node.bandwidth.size());
+  }
 }
 
 std::uint32_t checked_hosts(const NodeModel &node, const ClusterModel &cluster) {
@@ -60,6 +67,9 @@ std::uint32_t checked_hosts(const NodeModel &node, const ClusterModel &cluster) 
   require(cluster.hosts.size() == hosts, "every host needs a name");
   for (const auto &level : cluster.levels)
     require(level.size() == hosts, "a level must say of every host where it belongs");
+  require(cluster.domain.empty() || (cluster.domain.size() == hosts &&
+                                     node.to_fabric.begin.size() > 1 && node.fabric_cost > 0),
+          "domains need the domain of every host, and nodes with a fabric");
   check_capacities(cluster.port_bandwidth);
   check_numbers({cluster.port_latency}, 0, "a latency is");
   return static_cast<std::uint32_t>(hosts);
@@ -112,6 +122,16 @@ bool all_equal(const std::vector<double> &cost, std::uint32_t n) {
     }
   }
   return true;
+}
+
+/// Whether two hosts of one domain are in different groups of a level.
+bool splits(const std::vector<std::uint32_t> &level, const std::vector<std::uint32_t> &domain) {
+  std::unordered_map<std::uint32_t, std::uint32_t> group;
+  for (std::size_t host = 0; host < level.size(); ++host) {
+    if (group.try_emplace(domain[host], level[host]).first->second != level[host])
+      return true;
+  }
+  return false;
 }
 
 /// Cuts the leaves of a tree, all `size` slots long, like `inner`.
@@ -172,6 +192,8 @@ double ClusterMachine::least_cost() const {
   double least = std::numeric_limits<double>::infinity();
   for (const double cost : node_.cost)
     least = cost > 0 ? std::min(least, cost) : least;
+  if (!cluster_.domain.empty())
+    least = std::min(least, node_.fabric_cost);
   if (!std::isfinite(least) && !leave_cost_.empty())
     least = 2 * *std::min_element(leave_cost_.begin(), leave_cost_.end());
   return std::isfinite(least) && least > 0 ? least : 1;
@@ -180,6 +202,8 @@ double ClusterMachine::least_cost() const {
 double ClusterMachine::latency(std::uint32_t a, std::uint32_t b) const {
   if (a / node_.devices == b / node_.devices)
     return node_.latency[pair(a, b)];
+  if (in_one_domain(a, b))
+    return node_.fabric_latency;
   return node_.exit_latency[a % node_.devices] + node_.exit_latency[b % node_.devices] +
          2 * cluster_.port_latency + routes_.latency(stop_[a], stop_[b]);
 }
@@ -227,6 +251,10 @@ std::vector<std::vector<std::uint32_t>> ClusterMachine::grouping() const {
     }
   }
   levels.push_back(std::move(leaf));
+  if (!cluster_.domain.empty())
+    levels.insert(std::find_if(levels.begin(), levels.end(),
+                               [&](const auto &level) { return splits(level, cluster_.domain); }),
+                  cluster_.domain);
   levels.emplace_back(hosts_);
   std::iota(levels.back().begin(), levels.back().end(), 0U);
   return levels;

@@ -115,6 +115,59 @@ TEST_CASE("a network's destinations spread over ways that are as short, each on 
   REQUIRE(spines.size() == 3);
 }
 
+TEST_CASE("hosts of one domain are joined by their own fabric, not by the network") {
+  // Hosts 0 and 3, which are on different leaves, are a domain; so are the others.
+  ClusterModel model = irregular_tree();
+  model.domain = {7, 1, 1, 7, 1, 1};
+  NodeModel node = node_of_four();
+  node.bandwidth.assign(8, 5e10); // device k to the fabric: 2 k, back: 2 k + 1
+  node.names.assign(8, "link");
+  for (std::uint32_t device = 0; device < 4; ++device) {
+    node.to_fabric.links.push_back(2 * device);
+    node.from_fabric.links.push_back(2 * device + 1);
+    node.to_fabric.begin.push_back(device + 1);
+    node.from_fabric.begin.push_back(device + 1);
+  }
+  node.fabric_cost = 5e-11;
+  node.fabric_latency = 2e-6;
+  node.fabric_pace = 3e-11;
+  const ClusterMachine machine(node, model);
+  const ClusterMachine apart(node_of_four(), irregular_tree());
+
+  const std::uint32_t a = 1;      // device 1 of host 0
+  const std::uint32_t b = 12 + 2; // device 2 of host 3
+  const std::uint32_t c = 4 + 2;  // device 2 of host 1
+  REQUIRE(machine.distance(a, b) == 1);
+  REQUIRE(machine.distance(b, a) == 1);
+  REQUIRE(machine.latency(a, b) == 2e-6);
+  REQUIRE(machine.pace(a, b) == 3e-11);
+  const auto way = [&](std::uint32_t from, std::uint32_t to) {
+    std::vector<std::uint32_t> links;
+    machine.route(from, to, [&](std::uint32_t link) { links.push_back(link); });
+    return links;
+  };
+  const std::uint32_t first = machine.links() - 6 * 8;
+  REQUIRE(way(a, b) == std::vector<std::uint32_t>{first + 2, first + 3 * 8 + 5});
+  REQUIRE(way(a, c).front() < first);
+  REQUIRE(machine.latency(a, c) == apart.latency(a, c));
+  REQUIRE(machine.distance(a, c) == 2 * apart.distance(a, c)); // the unit is half as long
+
+  const SlotTree tree = machine.tree();
+  REQUIRE(tree.parts.front().children == 2);
+  const SlotTree::Part &one = tree.parts[tree.parts.front().first_child];
+  std::set<std::uint32_t> hosts;
+  for (std::uint32_t at = one.begin; at < one.end; ++at)
+    hosts.insert(tree.order[at] / 4);
+  const std::set<std::uint32_t> small{0, 3};
+  const std::set<std::uint32_t> large{1, 2, 4, 5};
+  REQUIRE((hosts == small || hosts == large));
+
+  ClusterModel few = irregular_tree();
+  few.domain = {0, 0};
+  REQUIRE_THROWS_AS(ClusterMachine(node, few), std::invalid_argument);
+  REQUIRE_THROWS_AS(ClusterMachine(node_of_four(), model), std::invalid_argument);
+}
+
 TEST_CASE("a network that does not join its hosts, or whose lists do not fit, is refused") {
   ClusterModel apart = irregular_tree();
   apart.links.resize(2);

@@ -278,9 +278,11 @@ class SwitchLink:
     def __init__(self, source: int, target: int, *, bandwidth: float, latency: float, weight: float, name: str) -> None: ...
 
 class NodeModel:
-    """A node of a cluster: matrices of pairs, lists of links of each way."""
+    """
+    A node of a cluster: matrices of pairs, lists of links of each way. Through its fabric, which joins nodes of one domain: cost, latency, pace.
+    """
 
-    def __init__(self, *, cost: Sequence[float], latency: Sequence[float], pace: Sequence[float], within: Sequence[Sequence[int]], out: Sequence[Sequence[int]], into: Sequence[Sequence[int]], port: Sequence[int], exit_cost: Sequence[float], exit_latency: Sequence[float], bandwidth: Sequence[float], names: Sequence[str]) -> None: ...
+    def __init__(self, *, cost: Sequence[float], latency: Sequence[float], pace: Sequence[float], within: Sequence[Sequence[int]], out: Sequence[Sequence[int]], into: Sequence[Sequence[int]], port: Sequence[int], exit_cost: Sequence[float], exit_latency: Sequence[float], bandwidth: Sequence[float], names: Sequence[str], to_fabric: Sequence[Sequence[int]] = [], from_fabric: Sequence[Sequence[int]] = [], fabric: Sequence[float] = [0.0, 0.0, 0.0]) -> None: ...
 
 class LargeMachine:
     """
@@ -308,9 +310,9 @@ class LargeMachine:
         """Square matrices of each node, and one of nodes; row-major."""
 
     @staticmethod
-    def cluster(node: NodeModel, *, switches: int, links: Sequence[SwitchLink], spread: bool, ports: int, attached: Sequence[int], port_bandwidth: Sequence[float], port_latency: float, hosts: Sequence[str], levels: Sequence[Sequence[int]]) -> LargeMachine:
+    def cluster(node: NodeModel, *, switches: int, links: Sequence[SwitchLink], spread: bool, ports: int, attached: Sequence[int], port_bandwidth: Sequence[float], port_latency: float, hosts: Sequence[str], levels: Sequence[Sequence[int]], domain: Sequence[int] = []) -> LargeMachine:
         """
-        Equal nodes on a network of switches; attached and port_bandwidth are hosts x ports, levels say of every host which group it is in, coarse levels first.
+        Equal nodes on a network of switches; attached and port_bandwidth are hosts x ports, levels say of every host which group it is in, coarse levels first; domain, which hosts their own fabric joins.
         """
 
     @property

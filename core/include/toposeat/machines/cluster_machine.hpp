@@ -33,6 +33,12 @@ struct NodeModel {
   std::vector<double> exit_latency; // seconds per message, one way
   std::vector<double> bandwidth;    // of each link, bytes/s
   std::vector<std::string> names;   // of each link
+  /// Between devices of two nodes of a domain: one switch fabric joins them.
+  LinkLists to_fabric;       // of each device; empty where nodes have no such fabric
+  LinkLists from_fabric;     // to each device
+  double fabric_cost = 0;    // as `cost`
+  double fabric_latency = 0; // as `latency`
+  double fabric_pace = 0;    // as `pace`
 };
 
 /// The network that joins the nodes.
@@ -48,6 +54,9 @@ struct ClusterModel {
   /// Each level says of every host which group it belongs to, coarse levels first. Empty: hosts are
   /// gathered by the network's own costs.
   std::vector<std::vector<std::uint32_t>> levels;
+  /// Of each host the domain, by number: devices of one domain are joined by the nodes' own fabric,
+  /// not by this network. Empty: each host is a domain of its own.
+  std::vector<std::uint32_t> domain;
 };
 
 /// Slot s is device s % devices of host s / devices. The cheapest pair of a node (of hosts, where
@@ -64,6 +73,8 @@ public:
   [[nodiscard]] double distance(std::uint32_t a, std::uint32_t b) const {
     if (a / node_.devices == b / node_.devices)
       return node_.cost[pair(a, b)] * scale_;
+    if (in_one_domain(a, b))
+      return node_.fabric_cost * scale_;
     return (leave_cost_[a] + leave_cost_[b] + routes_.cost(stop_[a], stop_[b])) * scale_;
   }
   [[nodiscard]] SlotTree tree() const;
@@ -71,7 +82,9 @@ public:
   [[nodiscard]] double latency(std::uint32_t a, std::uint32_t b) const;
   /// Seconds per byte of a flow that is alone.
   [[nodiscard]] double pace(std::uint32_t a, std::uint32_t b) const {
-    return a / node_.devices == b / node_.devices ? node_.pace[pair(a, b)] : 0;
+    if (a / node_.devices == b / node_.devices)
+      return node_.pace[pair(a, b)];
+    return in_one_domain(a, b) ? node_.fabric_pace : 0;
   }
   [[nodiscard]] std::uint32_t links() const;
   [[nodiscard]] double capacity(std::uint32_t link) const;
@@ -85,6 +98,11 @@ public:
       use_list(node_.within, pair(a, b), from, use);
       return;
     }
+    if (in_one_domain(a, b)) {
+      use_list(node_.to_fabric, a % node_.devices, from, use);
+      use_list(node_.from_fabric, b % node_.devices, to, use);
+      return;
+    }
     use_list(node_.out, a % node_.devices, from, use);
     use(port_link(a, 0));
     routes_.walk(stop_[a], stop_[b], key_[b], use);
@@ -93,6 +111,10 @@ public:
   }
 
 private:
+  [[nodiscard]] bool in_one_domain(std::uint32_t a, std::uint32_t b) const {
+    return !cluster_.domain.empty() &&
+           cluster_.domain[a / node_.devices] == cluster_.domain[b / node_.devices];
+  }
   [[nodiscard]] std::size_t pair(std::uint32_t a, std::uint32_t b) const {
     return std::size_t{a % node_.devices} * node_.devices + b % node_.devices;
   }
