@@ -116,6 +116,7 @@ class Network:
     rates: NetworkRates = field(default_factory=NetworkRates)
     devices_per_host: int | None = None  # where the source says so
     rails: int = 0  # where each leaf stands for one switch per rail: as many as a host has NICs
+    domain: NetworkLevel | None = None  # which hosts NVLink joins, where that is stated
     report: tuple[str, ...] = ()
     description: str = ""
     sources: tuple[str, ...] = ()
@@ -141,7 +142,7 @@ class Network:
                 raise PartError("a link joins a switch to itself", "links", number)
             if link.bytes_per_s is not None:
                 _check_rate(link.bytes_per_s, "links", number)
-        for number, level in enumerate(self.levels):
+        for number, level in enumerate((*self.levels, *self.own_fabrics)):
             if len(level.group_of_host) != len(self.hosts):
                 raise PartError("a level does not place every host", "levels", number)
 
@@ -149,6 +150,11 @@ class Network:
     def host_names(self) -> tuple[str, ...]:
         """The names of the hosts, in order."""
         return tuple(host.name for host in self.hosts)
+
+    @property
+    def own_fabrics(self) -> tuple[NetworkLevel, ...]:
+        """`domain`, if it is stated."""
+        return () if self.domain is None else (self.domain,)
 
     def restricted_to(self, names: Sequence[str]) -> Network:
         """The same network with these hosts only, in this order: an allocation.
@@ -159,16 +165,15 @@ class Network:
         """
         position = {host.name: at for at, host in enumerate(self.hosts)}
         chosen = [position[name] for name in names]
+
+        def part(level: NetworkLevel) -> NetworkLevel:
+            return replace(level, group_of_host=tuple(level.group_of_host[at] for at in chosen))
+
         return replace(
             self,
             hosts=tuple(self.hosts[at] for at in chosen),
-            levels=tuple(
-                NetworkLevel(
-                    name=level.name,
-                    group_of_host=tuple(level.group_of_host[at] for at in chosen),
-                )
-                for level in self.levels
-            ),
+            levels=tuple(map(part, self.levels)),
+            domain=None if self.domain is None else part(self.domain),
         )
 
     def hosts_of_switch(self) -> Counter[int]:

@@ -402,6 +402,7 @@ def network_json(network: Network) -> Json:
             for link in network.links
         ],
         "levels": _plain(network.levels),
+        "domain": _plain(network.domain),
         "sources": list(network.sources),
         "report": list(network.report),
     }

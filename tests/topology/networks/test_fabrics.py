@@ -142,7 +142,8 @@ def test_topographs_graph(tmp_path: Path) -> None:
     network = read(tmp_path, json.dumps({"instances": instances}, indent=1))
     assert network.host_names == tuple(f"I{n}" for n in range(6))
     assert network.levels[-1].group_of_host.count(network.levels[-1].group_of_host[0]) == 2
-    assert any("2 accelerator domains" in line for line in network.report)
+    assert network.domain is not None
+    assert network.domain.group_of_host == (0, 0, 0, 0, 1, 1)
     for damage, cause in (
         ({"instances": [{"id": "a"}]}, "instance 0 lacks"),
         ({"instances": [{"id": 3, "network_layers": []}]}, "instance 0 lacks"),

@@ -33,7 +33,7 @@ def render_network_text(network: Network, style: TextStyle = PLAIN) -> str:
         parts.append(labelled("", clean(network.description)))
     if network.devices_per_host is not None:
         parts.append(labelled("Devices", f"{network.devices_per_host} per host"))
-    if network.levels:
+    if network.levels or network.own_fabrics:
         parts += ["", columns(("level", "groups", "hosts in each"), _levels(network), right=(1,))]
     parts += [
         "",
@@ -52,7 +52,7 @@ def render_network_text(network: Network, style: TextStyle = PLAIN) -> str:
 
 def _levels(network: Network) -> list[list[str]]:
     rows = []
-    for level in network.levels:
+    for level in (*network.levels, *network.own_fabrics):
         sizes = sorted(Counter(level.group_of_host).values())
         spread = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
         rows.append([level.name, str(level.groups), spread])

@@ -44,6 +44,7 @@ class NetworkBuilder:
     switches: dict[str, int] = field(default_factory=dict)
     hosts: dict[str, list[NetworkPort]] = field(default_factory=dict)
     links: list[NetworkLink] = field(default_factory=list)
+    domains: dict[str, str] = field(default_factory=dict)  # of hosts that NVLink joins to others
     report: list[str] = field(default_factory=list)
 
     def error(self, message: str, line: int | None, hint: str = "") -> InputError:
@@ -199,7 +200,18 @@ class NetworkBuilder:
             devices_per_host=devices_per_host,
             report=tuple(self.report),
             description=description,
+            domain=self._domain(),
         )
+
+    def _domain(self) -> NetworkLevel | None:
+        """The domain of every host; one that is not told is a domain of its own."""
+        if not self.domains:
+            return None
+        number: dict[tuple[str, str], int] = {}
+        keys = ((self.domains.get(host, ""), host) for host in self.hosts)
+        own = (key if not key[0] else (key[0], "") for key in keys)
+        groups = tuple(number.setdefault(key, len(number)) for key in own)
+        return NetworkLevel(name="NVLink domain", group_of_host=groups)
 
     def _join_islands(self) -> int:
         """Join parts that the file does not join by an assumed switch, and report it.

@@ -17,6 +17,7 @@ from toposeat.model.network import (
     Network,
     NetworkHost,
     NetworkKind,
+    NetworkLevel,
     NetworkLink,
     NetworkPort,
     NetworkRates,
@@ -47,6 +48,23 @@ class Rails:
         if not is_number or not 1 <= int(number) <= MAX_RAILS or (colon and word != "only"):
             raise UsageError(f"rails={text[:40]}", hint=f"1 to {MAX_RAILS}; {RAILS_HINT}")
         return Rails(int(number), bool(colon))
+
+
+def with_options(network: Network, options: Mapping[str, str]) -> Network:
+    """The network with what `rails=` and `domain=` say of it, if they are among the options.
+
+    Raises:
+        UsageError: values that are no such numbers.
+        InputError: rails of a network that is no tree, or that lists the ports of its hosts.
+    """
+    size = options.get("domain")
+    if size is not None:
+        if not (size.isascii() and size.isdigit() and len(size) < 6 and int(size) > 0):
+            raise UsageError(f"domain={size[:40]}", hint="how many hosts NVLink joins: domain=18")
+        groups = tuple(at // int(size) for at in range(len(network.hosts)))
+        level = NetworkLevel(name="NVLink domain", group_of_host=groups)
+        network = replace(network, domain=level)
+    return with_rails(network, Rails.parse(options["rails"])) if "rails" in options else network
 
 
 def with_rails(network: Network, rails: Rails) -> Network:

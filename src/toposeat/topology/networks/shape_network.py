@@ -22,7 +22,7 @@ from toposeat.model.quantity import Quantity, Source
 from toposeat.model.shape_text import ShapeText, parse_shape
 from toposeat.topology.networks.builder import NetworkBuilder
 from toposeat.topology.networks.grids import add_torus, grid_levels
-from toposeat.topology.networks.rails import Rails, with_rails
+from toposeat.topology.networks.rails import with_options
 
 ORIGIN = "synthetic"
 MAX_LINKS = 1 << 19
@@ -43,13 +43,13 @@ def network_of_shape(text: str) -> Network:
             tree.
     """
     shape = parse_shape(text)
-    rails = shape.options.pop("rails", None)
+    inside: dict[str, str] = {
+        name: shape.options.pop(name) for name in ("rails", "domain") if name in shape.options
+    }
     network = _KINDS[shape.kind](shape)
     shape.options.pop("costs", None)
     shape.finish()
-    network = replace(network, name=text)
-    if rails is not None:
-        network = with_rails(network, Rails.parse(rails))
+    network = with_options(replace(network, name=text), inside)
     known = known_shape(text)
     if known is None:
         return network

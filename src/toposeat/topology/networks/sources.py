@@ -16,13 +16,15 @@ from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
 from toposeat.topology.networks.formats import JOB, PREFIXES, network_format_of, parse_network
+from toposeat.topology.networks.rails import with_options
 from toposeat.topology.readers.file_text import read_file
 
 NETWORK_HINT = (
     "[slurm:|ib:|topograph:|levels:|addresses:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
-    "[,rails=8][,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
+    "[,rails=8][,domain=18]"
+    "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
 )
-_OPTION = re.compile(r",(bandwidth|latency|taper|rails|topology)=([^,]*)\Z")
+_OPTION = re.compile(r",(bandwidth|latency|taper|rails|domain|topology)=([^,]*)\Z")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _JOB_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
 
@@ -53,7 +55,8 @@ def read_network(source: str | Path) -> Network:
         source: a file, `slurm-job` (the tree above the job that this runs in), or a shape such as
             `fattree:8:16:32`. In front of a file its kind (`slurm:`), behind it
             `,bandwidth=PORT:LEVEL1:...` in GB/s, `,latency=PORT:HOP` in microseconds, `,taper=`,
-            `,rails=` (see `rails.py`) and `,topology=` for one of several in a topology.yaml.
+            `,rails=` (see `rails.py`), `,domain=` (so many hosts after each other are joined by
+            NVLink) and `,topology=` for one of several in a topology.yaml.
 
     Raises:
         InputError: a file that is missing, damaged or of unknown format, with file and line.
@@ -72,7 +75,7 @@ def read_network(source: str | Path) -> Network:
         from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415
 
         network = replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
-        return _on_rails(_told_of_taper(network), options)
+        return with_options(_told_of_taper(network), options)
     if not name:
         raise UsageError("the network's source is empty", hint=NETWORK_HINT)
     file = read_file(Path(name))
@@ -83,8 +86,8 @@ def read_network(source: str | Path) -> Network:
             raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=NETWORK_HINT)
         from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415
 
-        return _on_rails(replace(slurm_yaml.parse(file, wanted), rates=rates), options)
-    return _on_rails(replace(parse_network(file, prefix), rates=rates), options)
+        return with_options(replace(slurm_yaml.parse(file, wanted), rates=rates), options)
+    return with_options(replace(parse_network(file, prefix), rates=rates), options)
 
 
 def network_of_hosts(
@@ -109,7 +112,7 @@ def network_of_hosts(
     if in_slurm or source is not None:
         try:
             network = replace(job_network(hosts, environment), rates=_rates(options))
-            return _on_rails(network, options)
+            return with_options(network, options)
         except (UnavailableError, InputError) as error:
             if source is not None:
                 raise
@@ -120,14 +123,6 @@ def network_of_hosts(
     builder.hang([HostPath(host, ("switch",)) for host in hosts])
     builder.report.append(f"assumed: one switch joins all hosts ({why})")
     return builder.build(name=f"{len(hosts)}-hosts", origin="assumed network")
-
-
-def _on_rails(network: Network, options: Mapping[str, str]) -> Network:
-    if "rails" not in options:
-        return network
-    from toposeat.topology.networks.rails import Rails, with_rails  # noqa: PLC0415
-
-    return with_rails(network, Rails.parse(options["rails"]))
 
 
 def _told_of_taper(network: Network) -> Network:

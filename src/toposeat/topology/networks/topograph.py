@@ -7,7 +7,7 @@ from typing import Any
 
 from toposeat.model.json_text import parse_json
 from toposeat.model.network import Network
-from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.json_text import line_of
@@ -24,7 +24,6 @@ def parse_graph(file: FileText) -> Network:
     """
     builder = NetworkBuilder(path=file.path)
     paths = []
-    domains: set[str] = set()
     for number, instance in enumerate(_instances(file, builder)):
         layers = instance.get("network_layers") if isinstance(instance, dict) else None
         name = instance.get("id") if isinstance(instance, dict) else None
@@ -35,8 +34,7 @@ def parse_graph(file: FileText) -> Network:
         for key in ("attributes", "labels"):
             found = instance.get(key)
             pairs = found.items() if isinstance(found, dict) else ()
-            domains |= {str(v)[:60] for k, v in pairs if _DOMAIN.fullmatch(str(k))}
-    _note_domains(builder, domains)
+            builder.domains |= {str(name): str(v) for k, v in pairs if _DOMAIN.fullmatch(str(k))}
     builder.hang(paths)
     return builder.build(name=file.name, origin="Topograph graph JSON")
 
@@ -69,37 +67,33 @@ def parse_model(file: FileText) -> Network:
         listed = [each.string() for each in below.sequence()] if below else []
         children[name] = (switch.line, listed)
         _add_hosts(builder, switch, name)
-    domains: set[str] = set()
     blocks = root.get("blocks")
     for block in blocks.sequence() if blocks else ():
         name = (block.get("switch") or block.need("name")).string()
         children.setdefault(name, (block.line, []))
-        _add_hosts(builder, block, name)
+        hosts = _add_hosts(builder, block, name)
         notes = block.get("annotations") or block.get("labels")
         pairs = notes.mapping().items() if notes else ()
-        domains |= {value.string()[:60] for key, value in pairs if _DOMAIN.fullmatch(key)}
+        for key, value in pairs:
+            if _DOMAIN.fullmatch(key):
+                builder.domains |= dict.fromkeys(hosts, value.string())
     for line, below_names in list(children.values()):
         for child in below_names:  # a switch need not be described to exist
             children.setdefault(child, (line, []))
             builder.switch(child, line)
-    _note_domains(builder, domains)
     builder.link_tree(children)
     return builder.build(name=file.name, origin="Topograph model YAML")
 
 
-def _add_hosts(builder: NetworkBuilder, node: YamlNode, switch: str) -> None:
+def _add_hosts(builder: NetworkBuilder, node: YamlNode, switch: str) -> list[str]:
+    """Add the hosts that a switch or a block lists; their names."""
     position = builder.switch(switch, node.line)
     nodes = node.get("nodes")
+    added = []
     for item in nodes.sequence() if nodes else ():
         for host in builder.names(item.string(), item.line):
             if host in builder.hosts:
                 raise item.error(f"host {host} appears twice")
             builder.port(host, position, item.line)
-
-
-def _note_domains(builder: NetworkBuilder, domains: set[str]) -> None:
-    if domains:
-        builder.report.append(
-            f"{len(domains)} accelerator domains ({few(sorted(domains))}): NVLink between hosts is"
-            " no part of the network model"
-        )
+            added.append(host)
+    return added
