@@ -143,7 +143,7 @@ def test_a_node_has_as_many_nics_as_there_are_rails(conf: Path) -> None:
 
 
 def test_rails_and_tapers_that_say_nothing_are_refused() -> None:
-    with pytest.raises(UsageError, match="NICs of a node"):
+    with pytest.raises(UsageError, match="inside a node"):
         read_shape("fattree:8:4:4,rails=8")
     with pytest.raises(UsageError, match="taper"):
         read_shape("fattree:8:4:4,taper=2,bandwidth=25:25:25")

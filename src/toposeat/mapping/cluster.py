@@ -12,6 +12,7 @@ import numpy as np
 from toposeat import _core
 from toposeat.errors import InputError, UsageError
 from toposeat.evaluation import network_arrays, walk
+from toposeat.mapping.fabric import Fabric, domains_of, tray_of
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
@@ -29,6 +30,7 @@ HOP_LATENCY_S = 0.2e-6
 def shape_of_network(network: Network, node: Topology) -> Shape:
     """Describe a machine of equal hosts that a network joins.
 
+    Of a node with several hosts, which are trays on one NVSwitch fabric, each host is one tray.
     Each device leaves its host through its nearest adapter. Adapters are dealt out to the ports
     that the network lists; where it lists none, each adapter has one port. A rate that the source
     does not state is that of `Network.rates`. Without one, an adapter has the rate that the node
@@ -36,14 +38,19 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
     say what was assumed.
 
     Raises:
-        InputError: hosts that are not joined; a node with several hosts or devices without routes.
-        UsageError: too many slots, or another number of devices or NICs than the network says.
+        InputError: hosts that are not joined; a node with devices without routes or with several
+            hosts that share no fabric.
+        UsageError: too many slots, another number of devices or NICs than the network says, or
+            domains of hosts that no fabric can join.
     """
+    machine_of_node, node = node, tray_of(node)
     _check(network, node)
+    fabric = Fabric.of(node)
+    domains, said = domains_of(network, machine_of_node, fabric)
     plan = _Plan.of(network, node)
     try:
         machine = _core.LargeMachine.cluster(
-            _node_model(node, plan),
+            _node_model(node, plan, fabric if domains else None),
             switches=len(network.switches),
             links=_directed(network, plan),
             spread=network.spread,
@@ -53,6 +60,7 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
             port_latency=_or(network.rates.port_latency_s, PORT_LATENCY_S),
             hosts=list(network.host_names),
             levels=[list(level.group_of_host) for level in network.levels],
+            domain=list(domains),
         )
     except ValueError as error:  # what only the core checks
         raise InputError(f"network {network.name}: {error}", hint="use fewer hosts") from error
@@ -67,15 +75,13 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
         link_levels=partial(_link_levels, network, node, plan.ports),
         node=node,
         nic_of_device=_numbered(plan.nic_of_device),
-        notes=(*network.report, *plan.assumed),
+        domain_of_host=domains,
+        fabric=fabric if domains else None,
+        notes=(*network.report, *plan.assumed, *said),
     )
 
 
 def _check(network: Network, node: Topology) -> None:
-    if len(node.hosts) != 1:
-        raise InputError(
-            f"{node.name!r} has {len(node.hosts)} hosts", hint="give the topology of one node"
-        )
     stated = network.devices_per_host
     if stated is not None and stated != len(node.devices):
         raise UsageError(
@@ -305,7 +311,7 @@ def _numbered(routes: Sequence[Route | None]) -> tuple[int, ...]:
     )
 
 
-def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
+def _node_model(node: Topology, plan: _Plan, fabric: Fabric | None) -> _core.NodeModel:
     arrays = network_arrays(node)
     n = len(node.devices)
     rate = arrays.isolated_rate().reshape(n, n)
@@ -338,6 +344,9 @@ def _node_model(node: Topology, plan: _Plan) -> _core.NodeModel:
         exit_latency=[sum(link.latency_s.value for link, _ in steps) for steps in out],
         bandwidth=links.bandwidth,
         names=links.names,
+        to_fabric=() if fabric is None else fabric.to_switch,
+        from_fabric=() if fabric is None else fabric.from_switch,
+        fabric=(0, 0, 0) if fabric is None else (fabric.cost, fabric.latency, fabric.pace),
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
+from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.explain_slots import explain_slots
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.shapes import Shape
@@ -102,6 +103,14 @@ def map_to_shape(
     if too_little and not kept and not options.is_fixed:
         notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
+    if shape.domain_of_host and traffic.groups:
+        if not options.is_fixed and not options.min_gain:
+            slots, placed, why = keep_inside(shape, traffic, evaluator, slots, placed)
+            if why:
+                notes = [note for note in notes if not note.startswith("kept the default")]
+                notes.append(why)
+            kept = bool((slots == evaluator.default).all())
+        notes += what_must_cross(shape, traffic, evaluator, slots)
     explanation = None
     if options.explained:
         explanation = explain_slots(shape, traffic, slots, evaluator.default)

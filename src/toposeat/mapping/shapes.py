@@ -17,6 +17,7 @@ Options after a comma, lists with `:`. Bandwidths are GB/s (10^9) per direction,
 
     fattree      taper=2: the uplinks of a switch carry half of what enters it from below;
                  rails=8, rails=8:only: a leaf switch for each NIC of a host (with --node only)
+                 domain=18: NVLink joins each 18 hosts (with --node only)
     hierarchy    node=L: how many levels make a node (all but the last)
     torus        nodes=N per router, devices=N per node, node-bandwidth=, device-bandwidth=,
                  ends=open: no links around the ends (an allocation within a larger torus)
@@ -33,6 +34,7 @@ from math import prod
 
 from toposeat import _core
 from toposeat.errors import UsageError
+from toposeat.mapping.fabric import Fabric
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.model.shape_text import MAX_SLOTS, SHAPE_HINT, ShapeText, is_shape, parse_shape
 from toposeat.model.topology import Topology
@@ -54,6 +56,8 @@ class Shape:
     link_levels: Callable[[], LinkLevels]  # of the machine's links, made when asked for
     node: Topology | None = None  # what is inside each host, where it is known
     nic_of_device: tuple[int, ...] = ()  # with `node`: the number of each device's adapter
+    domain_of_host: tuple[int, ...] = ()  # where a fabric of their own joins hosts
+    fabric: Fabric | None = None  # with `domain_of_host`
     notes: tuple[str, ...] = ()  # what had to be assumed
 
     @property
@@ -70,9 +74,9 @@ def read_shape(text: str) -> Shape:
         InputError: the file of host names is missing or has another number of lines.
     """
     request = parse_shape(text)
-    if "rails" in request.options:
+    for name in {"rails", "domain"} & set(request.options):
         raise UsageError(
-            f"{text!r}: rails= needs to know the NICs of a node", hint="name the node: --node SRC"
+            f"{text!r}: {name}= is of what is inside a node", hint="name the node: --node SRC"
         )
     try:
         shape = _KINDS[request.kind](request)

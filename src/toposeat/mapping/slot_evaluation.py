@@ -37,6 +37,7 @@ class SlotEvaluator:
                 hint="name more hosts, or give the traffic of fewer ranks",
             )
         self._shape = shape
+        self._traffic = traffic
         self._ranks = traffic.ranks
         self.flows = search_flows(shape, traffic)
         self._groups = SlotGroups(shape, traffic) if traffic.groups else None
@@ -76,6 +77,12 @@ class SlotEvaluator:
             levels=_levels(links, nbytes, seconds),
             links=self._busiest(links, nbytes, seconds),
         )
+
+    def sum_range(self, slots: NDArray[np.uint32]) -> tuple[float, float]:
+        """Seconds of all phases where domains use the NICs of all their hosts, and of one each."""
+        both = (SlotGroups(self._shape, self._traffic, few_nics=few) for few in (False, True))
+        low, high = (sum(each.seconds for each in model.evaluate(slots)[0]) for model in both)
+        return low, high
 
     def _with_groups(
         self, figures: ScaleEvaluation, phases: tuple[PhaseTime, ...], seconds: NDArray[np.float64]

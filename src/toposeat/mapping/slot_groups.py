@@ -1,14 +1,15 @@
 """Groups that a library orders itself, on machines of many hosts: channels from node to node.
 
-NCCL and RCCL number the nodes of a group by the first of its ranks on each, and join each node to
-the next by C channels, which carry equal shares: channel c leaves by the c-th NIC that is nearest
-to some member, and enters the next node by that node's c-th. C is the least number of such NICs of
-any node. Inside a node the members are a set with a rate (docs/explanation/groups.md).
+NCCL and RCCL number the nodes of a group by the first of its ranks on each (the hosts of an NVLink
+domain count as one node), and join each node to the next by C channels, which carry equal shares:
+channel c leaves by the c-th NIC that is nearest to some member, and enters the next node by that
+node's c-th. C is the least number of such NICs of any node. Inside a node the members are a set
+with a rate (docs/explanation/groups.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,7 @@ from toposeat import _core
 from toposeat.evaluation import compile_traffic
 from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.group_time import Members, PhaseParts, phases_of
+from toposeat.mapping.fabric import Fabric
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import Shape
 from toposeat.model.evaluation import PhaseTime
@@ -26,7 +28,7 @@ from toposeat.model.traffic import Exchange, PairTable, Traffic
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.uint32]
-Devices = tuple[int, ...]  # of one node, ascending
+Unit = tuple[int, ...]  # slots of a group, or devices of a host, ascending
 
 
 class _Edges:
@@ -49,64 +51,88 @@ class _Edges:
         return PairTable.from_pairs(self.source, self.target, self.bytes, self.messages)
 
 
-class _Doors:
-    """By which devices of a host a group's channels leave and enter it."""
+class _Units:
+    """What a library takes for one node: a host, or the hosts that a fabric of their own joins."""
 
-    def __init__(self, shape: Shape) -> None:
-        """Where the inside of a host is not known, each device has a NIC of its own."""
+    def __init__(self, shape: Shape, *, few_nics: bool = False) -> None:
+        """Where the inside of a host is not known, each device has a NIC of its own.
+
+        With `few_nics` a group has no more channels than a host has NICs, whatever a domain has.
+        """
+        self.per_host = shape.slots_per_host
         self._nic = shape.nic_of_device or tuple(range(shape.slots_per_host))
-        self._per_host = shape.slots_per_host
-        self._known: dict[Devices, tuple[tuple[int, int], ...]] = {}
+        nics = len(set(self._nic))
+        self.most = nics if few_nics else nics * len(shape.hosts)
+        self._domain = shape.domain_of_host
+        self._known: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
 
-    def of(self, devices: Devices) -> tuple[tuple[int, int], ...]:
-        """The first and the last of the devices that are nearest to each NIC, by NIC."""
-        if devices not in self._known:
-            near: dict[int, list[int]] = {}
-            for device in devices:
-                near.setdefault(self._nic[device], []).append(device)
-            self._known[devices] = tuple((near[nic][0], near[nic][-1]) for nic in sorted(near))
-        return self._known[devices]
+    def of(self, slots: Iterable[int]) -> list[Unit]:
+        """The slots of a group by unit, ascending; units by the first of the group's ranks."""
+        found: dict[int, set[int]] = {}
+        for slot in slots:
+            host = slot // self.per_host
+            found.setdefault(self._domain[host] if self._domain else host, set()).add(slot)
+        return [tuple(sorted(unit)) for unit in found.values()]
 
-    def channels(self, nodes: Mapping[int, Devices]) -> int:
-        """How many channels join the hosts of a group, each with its devices."""
-        return min(len(self.of(devices)) for devices in nodes.values())
+    def doors(self, unit: Unit) -> tuple[tuple[int, int], ...]:
+        """The first and the last of the slots that are nearest to each NIC, by NIC."""
+        base = unit[0] // self.per_host * self.per_host
+        inside = tuple(slot - base for slot in unit)
+        if inside not in self._known:
+            near: dict[tuple[int, int], list[int]] = {}
+            for slot in inside:
+                host, device = divmod(slot, self.per_host)
+                near.setdefault((host, self._nic[device]), []).append(slot)
+            self._known[inside] = tuple((near[nic][0], near[nic][-1]) for nic in sorted(near))
+        return tuple((base + first, base + last) for first, last in self._known[inside])
 
-    def join(
-        self, nodes: Mapping[int, Devices], nbytes: int, edges: _Edges, messages: int = 1
-    ) -> None:
-        """Add the channels from each host to the next, the last joined to the first."""
-        if len(nodes) < 2:
+    def channels(self, units: Sequence[Unit]) -> int:
+        """How many channels join the units of a group."""
+        return min(self.most, *(len(self.doors(unit)) for unit in units))
+
+    def join(self, units: Sequence[Unit], nbytes: int, edges: _Edges, messages: int = 1) -> None:
+        """Add the channels from each unit to the next, the last joined to the first."""
+        if len(units) < 2:
             return
-        channels = self.channels(nodes)
-        hosts = list(nodes)
-        for here, there in pairwise((*hosts, hosts[0])):
-            out, into = self.of(nodes[here])[:channels], self.of(nodes[there])[:channels]
-            for (_, last), (first, _) in zip(out, into, strict=True):
-                source, target = here * self._per_host + last, there * self._per_host + first
-                edges.add(source, target, nbytes / channels, messages)
+        channels = self.channels(units)
+        for out, into in pairwise((*units, units[0])):
+            ways = zip(self.doors(out)[:channels], self.doors(into)[:channels], strict=True)
+            for (_, last), (first, _) in ways:
+                edges.add(last, first, nbytes / channels, messages)
 
 
 class _Inside:
-    """What the rings of a group need inside one host."""
+    """What the rings of a group need inside one unit of known hosts."""
 
-    def __init__(self, node: Topology) -> None:
+    def __init__(self, shape: Shape, node: Topology) -> None:
         self._rates = GroupRates(node)
-        self._links = NodeLinks.of(node)
-        self._numbers = [self._links.of_link[link.id] for link in node.links]
-        self._known: dict[tuple[Devices, Devices], tuple[float, Floats]] = {}
+        self._fabric = shape.fabric
+        self._per_host = shape.slots_per_host
+        links = NodeLinks.of(node)
+        self._numbers = [links.of_link[link.id] for link in node.links]
+        self._each = len(links.bandwidth)  # links of one host
+        self._first = shape.machine.links - self._each * len(shape.hosts)
+        self._known: dict[tuple[Unit, Unit], tuple[float, Floats]] = {}
 
-    @property
-    def links(self) -> int:
-        """How many links of the machine a host has."""
-        return len(self._links.bandwidth)
+    def add(self, unit: Unit, lasts: Unit, volume: int, nbytes: Floats) -> float:
+        """Add the bytes over each link, open at `lasts` if any; the seconds of the ring alone."""
+        first, last = unit[0] // self._per_host, unit[-1] // self._per_host
+        if first != last and self._fabric is not None:
+            return volume * self._across(self._fabric, unit, lasts, volume, nbytes)
+        base = first * self._per_host
+        devices, ends = (tuple(slot - base for slot in each) for each in (unit, lasts))
+        pace, load = self._on_host(devices, ends)
+        begin = self._first + first * self._each
+        nbytes[begin : begin + self._each] += volume * load
+        return volume * pace
 
-    def of(self, devices: Devices, lasts: Devices) -> tuple[float, Floats]:
-        """Seconds per byte, and how often a byte passes each link; open at `lasts` if any."""
+    def _on_host(self, devices: Unit, lasts: Unit) -> tuple[float, Floats]:
+        """Seconds per byte, and how often a byte passes each link."""
         key = devices, lasts
         if key not in self._known:
             rate = self._rates.of(devices)
             passes = self._rates.path_load(devices, lasts) if lasts else rate.load
-            load = np.zeros(self.links)
+            load = np.zeros(self._each)
             for link, direction, count in passes:
                 load[self._numbers[link][direction]] += count
                 both = self._numbers[link][2]
@@ -114,6 +140,18 @@ class _Inside:
                     load[both] += count
             self._known[key] = 1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf, load
         return self._known[key]
+
+    def _across(
+        self, fabric: Fabric, unit: Unit, lasts: Unit, volume: int, nbytes: Floats
+    ) -> float:
+        """The same over hosts of one domain, by the fabric that joins them; seconds per byte."""
+        for here, there in pairwise((*unit, unit[0])):
+            share = volume * _sent(here, lasts)
+            for slot, ways in ((here, fabric.to_switch), (there, fabric.from_switch)):
+                host, device = divmod(slot, self._per_host)
+                for link in ways[device]:
+                    nbytes[self._first + host * self._each + link] += share
+        return fabric.pace
 
 
 class SlotGroups:
@@ -123,16 +161,16 @@ class SlotGroups:
         phases: what runs together: families of groups, then the pairs.
     """
 
-    def __init__(self, shape: Shape, traffic: Traffic) -> None:
-        """Compile the phases; a phase is predicted alone."""
+    def __init__(self, shape: Shape, traffic: Traffic, *, few_nics: bool = False) -> None:
+        """Compile the phases; a phase is predicted alone.
+
+        With `few_nics` groups over several domains use the NICs of one host of each.
+        """
         self.phases = phases_of(traffic)
         self._machine = shape.machine
-        self._per_host = shape.slots_per_host
-        self._doors = _Doors(shape)
-        self._inside = None if shape.node is None else _Inside(shape.node)
+        self._units = _Units(shape, few_nics=few_nics)
+        self._inside = None if shape.node is None else _Inside(shape, shape.node)
         self._capacities: Floats = shape.machine.capacities
-        inside = 0 if self._inside is None else self._inside.links * len(shape.hosts)
-        self._first_inside = len(self._capacities) - inside
 
     def evaluate(self, slots: Slots) -> tuple[tuple[PhaseTime, ...], Floats]:
         """Seconds of each phase alone, and the bytes of all phases over each link."""
@@ -165,39 +203,32 @@ class SlotGroups:
         return max(slowest, float((nbytes / self._capacities).max(initial=0.0))), nbytes
 
     def _ring(self, group: Members, slots: Sequence[int], edges: _Edges, nbytes: Floats) -> float:
-        """Add a group's edges between hosts and its bytes inside them; its seconds inside."""
-        nodes = _by_host(slots, self._per_host)
-        channels = self._doors.channels(nodes)
-        self._doors.join(nodes, group.bytes, edges)
+        """Add a group's edges between units and its bytes inside them; its seconds inside."""
+        units = self._units.of(slots)
+        channels = self._units.channels(units)
+        self._units.join(units, group.bytes, edges)
         slowest = 0.0
-        for host, devices in nodes.items():
-            if len(devices) < 2:
+        for unit in units:
+            if len(unit) < 2:
                 continue
-            lasts = tuple(last for _, last in self._doors.of(devices)[:channels])
-            lasts = lasts if len(nodes) > 1 else ()
+            lasts = tuple(last for _, last in self._units.doors(unit)[:channels])
+            lasts = lasts if len(units) > 1 else ()
             if self._inside is None:
-                _chain(host * self._per_host, devices, lasts, group.bytes, edges)
-                continue
-            pace, load = self._inside.of(devices, lasts)
-            begin = self._first_inside + host * self._inside.links
-            nbytes[begin : begin + self._inside.links] += group.bytes * load
-            slowest = max(slowest, group.bytes * pace)
+                _chain(unit, lasts, group.bytes, edges)
+            else:
+                slowest = max(slowest, self._inside.add(unit, lasts, group.bytes, nbytes))
         return slowest
 
 
-def _by_host(slots: Iterable[int], per_host: int) -> dict[int, Devices]:
-    """The devices that a group has on each host; hosts by the first of its ranks on each."""
-    found: dict[int, set[int]] = {}
-    for slot in slots:
-        found.setdefault(slot // per_host, set()).add(slot % per_host)
-    return {host: tuple(sorted(devices)) for host, devices in found.items()}
+def _sent(slot: int, lasts: Unit) -> float:
+    """The share of a ring's bytes that a slot sends on inside its unit."""
+    return 1 - lasts.count(slot) / len(lasts) if lasts else 1.0
 
 
-def _chain(base: int, devices: Devices, lasts: Devices, nbytes: int, edges: _Edges) -> None:
-    """A ring in the order of devices, where a host's inside is not known; open at `lasts`."""
-    for here, there in pairwise((*devices, devices[0])):
-        share = 1 - lasts.count(here) / len(lasts) if lasts else 1.0
-        edges.add(base + here, base + there, nbytes * share)
+def _chain(unit: Unit, lasts: Unit, nbytes: int, edges: _Edges) -> None:
+    """A ring in the order of slots, where a host's inside is not known; open at `lasts`."""
+    for here, there in pairwise((*unit, unit[0])):
+        edges.add(here, there, nbytes * _sent(here, lasts))
 
 
 def _all_pairs(slots: Sequence[int], nbytes: int, edges: _Edges) -> None:
@@ -231,7 +262,7 @@ def search_table(shape: Shape, traffic: Traffic) -> PairTable:
     if not traffic.groups:
         return traffic.mapped_table()
     ranks_of = {each.id: each.ranks for each in traffic.communicators}
-    doors, per_host, edges = _Doors(shape), shape.slots_per_host, _Edges()
+    units, edges = _Units(shape), _Edges()
     for load in traffic.groups:
         ranks = ranks_of[load.communicator]
         if load.exchange is not Exchange.RING:
@@ -239,12 +270,10 @@ def search_table(shape: Shape, traffic: Traffic) -> PairTable:
                 for b in ranks:
                     edges.add(a, b, load.bytes, load.messages)
             continue
-        blocks: dict[int, list[int]] = {}
-        for rank in ranks:
-            blocks.setdefault(rank // per_host, []).append(rank)
-        doors.join(_by_host(ranks, per_host), load.bytes, edges, load.messages)
-        for block in blocks.values():
-            closed = block if len(blocks) > 1 else [*block, block[0]]
+        blocks = units.of(ranks)
+        units.join(blocks, load.bytes, edges, load.messages)
+        for block in blocks:
+            closed = block if len(blocks) > 1 else (*block, block[0])
             for a, b in pairwise(closed):
                 edges.add(a, b, load.bytes, load.messages)
     return PairTable.total([traffic.edge_table(), edges.table()])
