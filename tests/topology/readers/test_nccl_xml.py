@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.support.mutations import damaged_text
 from toposeat.errors import InputError
+from toposeat.mapping import shape_of_network
 from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
-from toposeat.topology import parse_topology_text, read_topology
+from toposeat.topology import parse_topology_text, read_network, read_topology
 
 # Two A100 below one switch, NVLinked to each other and to an NVSwitch that the file does not hold.
 SAMPLE = """\
@@ -76,6 +77,26 @@ def test_a_switch_that_a_virtual_machine_does_not_see(tclass: str) -> None:
         (("gpu0", "nvswitch0"), 2),
         (("gpu1", "nvswitch0"), 2),
     ]
+
+
+def test_hosts_that_nvlink_joins_are_one_node_each(tmp_path: Path) -> None:
+    """NCCL writes the trays of a rack into one file, with the bus ids of each."""
+    lines = SAMPLE.replace('target="0000:c4:00.0"', 'target="fffffff:ffff:ff"').splitlines()
+    tray = [line for line in lines[2:-1] if 'tclass="0x030200"' not in line]
+    fused = [
+        line.replace("<cpu ", f'<cpu host_hash="0x{host}" ')
+        for host in ("b7", "a1")
+        for line in tray
+    ]
+    topology = read("\n".join([*lines[:2], *fused, lines[-1]]))
+    assert [device.id for device in topology.devices] == ["gpu0", "gpu1"]
+    assert topology.hosts == read(SAMPLE).hosts
+    assert any("2 hosts of an NVLink domain" in line for line in topology.report)
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=leaf Nodes=n[0-3]\n")
+    shape = shape_of_network(read_network(f"{conf},domain=2"), topology)
+    assert shape.domain_of_host == (0, 0, 1, 1)
+    assert not any("hosts of an NVLink domain" in line for line in read(SAMPLE).report)
 
 
 def test_two_ports_of_one_adapter_share_its_pcie_link() -> None:

@@ -3,6 +3,7 @@
     <system> <cpu numaid affinity> <pci busid class link_speed link_width> ... <gpu dev> <nvlink
     target count>, <xgmi target count>, <c2c bw count>; <nic> <net name>
 
+Where NVLink joins hosts, `<cpu host_hash>` of all of them are in one file (NCCL: ncclGetSystemId).
 Files may be partial by design: NCCL fills in what is missing from the live system. GPUs are then
 known by their PCI class alone, and device links not at all.
 """
@@ -113,7 +114,7 @@ class _Contents:
 
 def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
     contents = _Contents(file)
-    for cpu in root.named("cpu"):
+    for cpu in _of_first_host(root, contents.report):
         _read_cpu(contents, cpu)
     if not contents.gpus:
         raise file.refusal(
@@ -145,6 +146,21 @@ def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
         origin="RCCL topology XML" if amd else "NCCL topology XML",
         metadata=_processor(root),
     )
+
+
+def _of_first_host(root: XmlElement, report: list[str]) -> list[XmlElement]:
+    """The `<cpu>` of one host: NCCL writes the hosts of an NVLink domain into one file.
+
+    Bus ids and GPU numbers are those of each host, so only `host_hash` tells hosts apart.
+    """
+    cpus = list(root.named("cpu"))
+    hosts = list(dict.fromkeys(cpu.get("host_hash") for cpu in cpus))
+    if len(hosts) > 1:
+        report.append(
+            f"the file has {len(hosts)} hosts of an NVLink domain: the first is read;"
+            f" ,domain={len(hosts)} behind a network joins so many"
+        )
+    return [cpu for cpu in cpus if cpu.get("host_hash") == hosts[0]]
 
 
 def _processor(root: XmlElement) -> dict[str, str]:
