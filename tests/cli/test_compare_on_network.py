@@ -87,13 +87,13 @@ def test_metrics_of_pairs_are_refused(machine, places, capsys):
 
 def test_a_saved_mapping_is_reported_as_it_was_shown(machine, tmp_path, capsys):
     saved = tmp_path / "map.json"
-    assert main(["map", TRAFFIC, *machine]) == 0
+    assert main(["map", TRAFFIC, *machine, "-v"]) == 0
     shown = capsys.readouterr().out
     assert main(["map", TRAFFIC, *machine, "--json"]) == 0
     saved.write_text(capsys.readouterr().out)
     assert main(["report", str(saved), "--traffic", TRAFFIC]) == 0
     out = capsys.readouterr().out
-    table = shown[shown.index("predicted  ") : shown.index("Verdict")]
+    table = shown[shown.index("predicted  ") : shown.index("candidate  ")]
     assert table in out
     assert main(["report", str(saved)]) == 2
     assert "add --traffic" in capsys.readouterr().err

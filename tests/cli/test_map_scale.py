@@ -14,8 +14,9 @@ SHAPE = "hierarchy:4:8:8,costs=1:10:100"
 
 
 def test_text_shows_before_and_after(capsys):
-    assert main(["map", TRAFFIC, "-t", SHAPE, "--objective", "cost"]) == 0
+    assert main(["map", TRAFFIC, "-t", SHAPE, "--objective", "cost", "-v"]) == 0
     out = capsys.readouterr().out
+    assert out.startswith("Verdict   Predicted gain from moving ")
     assert "256 slots" in out
     assert "worst link congestion" in out
     assert "8x16 process grid" in out
@@ -137,3 +138,27 @@ def test_discover_shows_a_network(tmp_path, capsys):
     assert document["schema"] == "toposeat/network/1"
     assert [host["name"] for host in document["hosts"]] == ["n1", "n2", "n3", "n4", "n5"]
     assert main(["discover", "-t", str(conf), "--format", "svg"]) == 2
+
+
+def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
+    network = tmp_path / "four.conf"
+    network.write_text(
+        "SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n"
+    )
+    place = tmp_path / "app.place"
+    command = [
+        *("map", "llm:tp=4,dp=4", "-t", f"{network},taper=4"),
+        *("--node", "rtx-4-crossed-bridges", "--hosts", "n[1,3,2,4]"),
+    ]
+    assert main([*command, "-o", str(place)]) == 0
+    out, err = capsys.readouterr()
+    assert len((out + err).splitlines()) <= 16  # the file, its export and what is next included
+    assert "time 3.12 s to 1.56 s (-50 %)" in out
+    order = list(dict.fromkeys(seat.host for seat in load_placement(place).seats))
+    assert f"by first rank: {', '.join(order)}\n" in out
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hosts_by_first_rank"] == order
+    assert {frozenset(order[:2]), frozenset(order[2:])} == {
+        frozenset({"n1", "n2"}),
+        frozenset({"n3", "n4"}),
+    }

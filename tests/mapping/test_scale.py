@@ -273,7 +273,7 @@ def test_the_same_placement_is_one_candidate_with_several_names():
         MapOptions(solver="multilevel"),
     )
     assert any(each.also for each in result.candidates)
-    text = render_scale_text(result, pattern_traffic("stencil3d:4x4x4"))
+    text = render_scale_text(result, pattern_traffic("stencil3d:4x4x4"), verbose=True)
     assert "(also: " in text
     assert text.count("Morton") == 1
 

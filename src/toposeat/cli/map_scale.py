@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime
+from functools import partial
 
 from toposeat.cli.command import map_options, print_json, quoted, show, tell
 from toposeat.cli.large_machine import has_hosts, large_machine
@@ -58,8 +59,11 @@ def map_onto_shape(args: argparse.Namespace) -> int:
     if args.json:
         print_json(report.scale_json(result, traffic))
     else:
-        show(sys.stdout, report.render_scale_text, result, traffic)
-    if args.output is not None:
+        show(sys.stdout, partial(report.render_scale_text, verbose=args.verbose), result, traffic)
+    if args.output is None:
+        more = "" if args.verbose else "; -v says more"
+        tell(*([] if args.json or args.html else [f"Next: add -o app.place{more}"]))
+    else:
         place = quoted(args.output)
         launcher = "srun" if "SLURM_JOB_ID" in os.environ else "mpirun"
         tell(

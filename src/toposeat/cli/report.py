@@ -151,6 +151,8 @@ def _text(found: ReportFiles, style: TextStyle) -> str:
             for result in results
         ]
     if found.traffic is not None:
-        parts += [report.render_scale_text(each, found.traffic, style) for each in scales]
+        parts += [
+            report.render_scale_text(each, found.traffic, style, verbose=True) for each in scales
+        ]
     parts += [report.render_run_text(record, style) for record in found.runs]
     return "\n".join(parts)

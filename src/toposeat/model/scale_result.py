@@ -156,6 +156,14 @@ class ScaleResult:
         return int(self.slot_of_rank.size)
 
     @property
+    def hosts_by_first_rank(self) -> tuple[str, ...]:
+        """The order of nodes: names of the hosts that have ranks; none where they have no names."""
+        if not self.hosts:
+            return ()
+        used = dict.fromkeys((self.slot_of_rank // self.slots_per_host).tolist())
+        return tuple(self.hosts[number] for number in used)
+
+    @property
     def moved_ranks(self) -> int:
         """How many ranks are not where the default would have them."""
         return int((self.slot_of_rank != np.arange(self.slot_of_rank.size)).sum())

@@ -279,6 +279,7 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> Json:
         "ranks": result.ranks,
         **{each: getattr(result, each) for each in ("slots", "slots_per_host")},
         "hosts": list(result.hosts),
+        "hosts_by_first_rank": list(result.hosts_by_first_rank),
         "objective": result.objective,
         "device_of_rank": result.slot_of_rank.tolist(),
         **{each: _evaluation(getattr(result, each)) for each in ("default", "placed")},

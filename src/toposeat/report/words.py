@@ -92,15 +92,20 @@ _MOST_HOSTS = 8  # that are named
 
 
 def order_words(topology: Topology, device_of_rank: Sequence[int]) -> str:
-    """The devices of ranks 0, 1, ...; of several hosts their order by first rank, at most eight."""
+    """The devices of ranks 0, 1, ...; of several hosts their order, at most eight names."""
     if len(topology.hosts) > 1:
-        hosts = list(dict.fromkeys(topology.devices[d].host for d in device_of_rank))
-        shown = ", ".join(clean(host) for host in hosts[:_MOST_HOSTS])
-        more = len(hosts) - _MOST_HOSTS
-        return f"hosts by their first rank: {shown}" + (f" and {more} more" if more > 0 else "")
+        hosts = dict.fromkeys(topology.devices[d].host for d in device_of_rank)
+        return f"nodes by first rank: {host_words(list(hosts))}"
     last = len(device_of_rank) - 1
     names = " ".join(device_code(topology, device) for device in device_of_rank)
     return f"{names} for {f'ranks 0 to {last}' if last else 'rank 0'}"
+
+
+def host_words(hosts: Sequence[str]) -> str:
+    """The first eight names, and how many more there are."""
+    more = len(hosts) - _MOST_HOSTS
+    shown = ", ".join(clean(host) for host in hosts[:_MOST_HOSTS])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def device_ranges(topology: Topology, ids: Collection[str]) -> str:

@@ -85,6 +85,17 @@ def height(parts: Iterable[RenderableType], style: TextStyle) -> int:
     return lay_out(parts, style).count("\n")
 
 
+def fitting(parts: Iterable[RenderableType], style: TextStyle, most: int) -> list[RenderableType]:
+    """The parts that `most` lines hold, the first before the others, each whole or not at all."""
+    taken = []
+    for part in parts:
+        lines = height([part], style)
+        if lines <= most:
+            taken.append(part)
+            most -= lines
+    return taken
+
+
 def columns(
     header: Sequence[str],
     rows: Iterable[Sequence[str | Text]],

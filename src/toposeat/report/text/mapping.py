@@ -17,6 +17,7 @@ from toposeat.report.text.console import (
     PLAIN,
     TextStyle,
     columns,
+    fitting,
     height,
     labelled,
     lay_out,
@@ -74,9 +75,9 @@ def render_mapping_text(
         parts += [labelled("Mapping", _how(result)), "", *_seats(result, topology, style)]
         parts += ["", _before_after(result)]
     else:
-        notes = _fitting(sentences(result.notes), style, _MOST_NOTES)
+        notes = fitting(sentences(result.notes), style, _MOST_NOTES)
         room = _LINES - height([*parts, *notes], style)
-        parts += _fitting(_reasons(result, topology, traffic), style, max(room, _LEAST_WHY))
+        parts += fitting(_reasons(result, topology, traffic), style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
         from toposeat.report.text.explanation import explanation_parts  # noqa: PLC0415
@@ -115,17 +116,6 @@ def _reasons(
         "Phases": phase_words(before, after) if after else None,
     }
     return [labelled(name, words) for name, words in found.items() if words]
-
-
-def _fitting(parts: Sequence[RenderableType], style: TextStyle, most: int) -> list[RenderableType]:
-    """The parts that fit `most` lines, each whole or not at all."""
-    taken = []
-    for part in parts:
-        lines = height([part], style)
-        if lines <= most:
-            taken.append(part)
-            most -= lines
-    return taken
 
 
 def _how(result: MappingResult) -> str:

@@ -2,52 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import (
+    PLAIN,
+    TextStyle,
+    columns,
+    fitting,
+    height,
+    labelled,
+    lay_out,
+    sentences,
+)
 from toposeat.report.text.explanation import scale_explanation_parts
 from toposeat.report.units import (
     clean,
     format_bytes,
+    format_change,
     format_count,
     format_seconds,
     plural,
     three_digits,
 )
-from toposeat.report.words import Figure, figure_rows, phase_words, traffic_sentence
+from toposeat.report.words import Figure, figure_rows, host_words, phase_words, traffic_sentence
 
+_LINES = 13  # of the whole answer, unless all is asked for
+# How notes on the search begin; they come after those on the machine and the traffic.
+_OF_SEARCH = ("the traffic is that of", "scotch is no candidate", "kept the default: no better")
 _SHOWN_CANDIDATES = 8
 _SHOWN_NAMES = 3  # of the same placement
 _SHOWN_LINKS = 3
 
 
-def render_scale_text(result: ScaleResult, traffic: Traffic, style: TextStyle = PLAIN) -> str:
-    """The verdict, the predicted before/after tables, and the candidates that were tried."""
+def render_scale_text(
+    result: ScaleResult, traffic: Traffic, style: TextStyle = PLAIN, *, verbose: bool = False
+) -> str:
+    """What is gained, the order of nodes, and why, within 13 lines.
+
+    Args:
+        result: the mapping.
+        traffic: what it is of.
+        style: how text is laid out.
+        verbose: also all figures before and after, by level, and the candidates that were tried.
+    """
+    parts: list[RenderableType] = [labelled("Verdict", scale_verdict(result))]
+    if result.hosts_by_first_rank:
+        parts.append(labelled("Nodes", f"by first rank: {host_words(result.hosts_by_first_rank)}"))
+    parts.append("")
+    if verbose:
+        parts += [*_reasons(result, traffic), labelled("Mapping", mapping_words(result))]
+        parts += [*sentences(result.notes), *_details(result)]
+    else:
+        notes = sorted(result.notes, key=lambda note: note.startswith(_OF_SEARCH))
+        said = [*_reasons(result, traffic), *sentences(notes)]
+        parts += fitting(said, style, _LINES - height(parts, style))
+    if result.explanation is not None:
+        parts += ["", *scale_explanation_parts(result.explanation)]
+    return lay_out(parts, style)
+
+
+def _reasons(result: ScaleResult, traffic: Traffic) -> list[RenderableType]:
+    """Why, the most telling first."""
+    found = {
+        "Machine": f"{clean(result.shape)}: {plural(result.slots, 'slot')}",
+        "Traffic": traffic_sentence(traffic),
+        "Busiest": _busiest(result),
+        "Phases": phase_words(result.default.phases, result.placed.phases)
+        if result.placed.phases
+        else "",
+    }
+    return [labelled(name, words) for name, words in found.items() if words]
+
+
+def _busiest(result: ScaleResult) -> str:
+    """The busiest link by default and as placed; "" where it is not known."""
+    before, after = result.default.busiest_link, result.placed.busiest_link
+    if not before or not after or result.kept_default:
+        return clean(after or "")
+    if before == after:
+        return f"{clean(after)} (in both)"
+    return f"{clean(before)} (default), {clean(after)} (placed)"
+
+
+def _details(result: ScaleResult) -> list[RenderableType]:
+    """Figures, levels, links and candidates."""
     header = ("predicted", "default", "placed", "change")
     parts: list[RenderableType] = [
-        labelled("Verdict", scale_verdict(result)),
-        "",
-        labelled("Machine", f"{clean(result.shape)}: {plural(result.slots, 'slot')}"),
-        labelled("Traffic", traffic_sentence(traffic)),
-        labelled("Mapping", mapping_words(result)),
         "",
         columns(header, scale_figure_rows(result), right=(1, 2, 3)),
         *levels_and_links([("default", result.default), ("placed", result.placed)]),
     ]
-    if result.placed.phases:
-        words = phase_words(result.default.phases, result.placed.phases)
-        parts += ["", labelled("Phases", words)]
-    if result.explanation is not None:
-        parts += ["", *scale_explanation_parts(result.explanation)]
     if result.candidates:
         rows = _candidates(result)
         parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
-    return lay_out([*parts, *sentences(result.notes)], style)
+    return parts
 
 
 def render_scale_comparison_text(
@@ -151,14 +204,26 @@ def scale_figure_rows(result: ScaleResult) -> list[tuple[str, str, str, str]]:
 
 
 def scale_verdict(result: ScaleResult) -> str:
-    """What changed, in one sentence."""
+    """What is gained, in one sentence."""
     if result.kept_default and result.solver == "given":
         return "the default order"
     if result.kept_default:
-        return "the default order is kept, because nothing better was found"
-    link = result.placed.busiest_link
-    where = f"; busiest link: {clean(link)}" if link else ""
-    return f"{plural(result.moved_ranks, 'rank')} of {result.ranks} moved{where}"
+        return "No gain: the default order is kept, because nothing better was found"
+    moved = f"{format_count(result.moved_ranks)} of {plural(result.ranks, 'rank')}"
+    name, before, after, form = _judged_by(result)
+    word = "gain" if after < before else "loss" if after > before else "change"
+    values = f"{name} {form(before)} to {form(after)} ({format_change(before, after)})"
+    return f"Predicted {word} from moving {moved}: {values}"
+
+
+def _judged_by(result: ScaleResult) -> tuple[str, float, float, Callable[[float], str]]:
+    """What was minimised, by default and as placed, and its form; the cost if it is not known."""
+    default, placed = result.default, result.placed
+    names = {"time": "time", "congestion": "worst link congestion"}
+    before, after = default.value(result.objective), placed.value(result.objective)
+    if result.objective not in names or before is None or after is None:
+        return "cost", default.cost, placed.cost, format_bytes
+    return names[result.objective], before, after, format_seconds
 
 
 def _name(candidate: ScaleEvaluation) -> str:
