@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -162,3 +163,11 @@ def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
         frozenset({"n1", "n2"}),
         frozenset({"n3", "n4"}),
     }
+
+
+def test_devices_have_their_one_name_in_links_of_hosts(capsys):
+    command = ["map", "ring:8", "-t", "fattree:4:2", "--node", "rtx-4-crossed-bridges", "-v"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"node\d+ D\d (->|-) bridge\d", out), out
+    assert "gpu" not in out

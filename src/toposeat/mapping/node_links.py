@@ -15,7 +15,7 @@ class NodeLinks:
 
     Attributes:
         bandwidth: bytes per second of each.
-        names: of each.
+        names: of each, devices as D0.
         of_link: by the id of a topology's link: numbers of forward, backward, both directions.
     """
 
@@ -27,14 +27,14 @@ class NodeLinks:
     def of(node: Topology) -> NodeLinks:
         """Number the links of a node."""
         links = NodeLinks([], [], {})
+        code = {device.id: f"D{device.index}" for device in node.devices}
         for link in node.links:
             both = link.combined_bytes_per_s
+            near, far = (code.get(end, end) for end in link.ends)
             links.of_link[link.id] = (
-                links.add(link.forward_bytes_per_s.value, f"{link.ends[0]} -> {link.ends[1]}"),
-                links.add(link.backward_bytes_per_s.value, f"{link.ends[1]} -> {link.ends[0]}"),
-                None
-                if both is None
-                else links.add(both.value, f"{link.ends[0]} - {link.ends[1]}, both directions"),
+                links.add(link.forward_bytes_per_s.value, f"{near} -> {far}"),
+                links.add(link.backward_bytes_per_s.value, f"{far} -> {near}"),
+                None if both is None else links.add(both.value, f"{near} - {far}, both directions"),
             )
         return links
 

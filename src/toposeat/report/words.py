@@ -554,7 +554,7 @@ def placement_rows(placement: Placement) -> list[tuple[str, ...]]:
             str(seat.rank),
             "any" if seat.host == ANY_HOST else seat.host,
             str(seat.local_rank),
-            str(seat.index),
+            f"D{seat.index}",
             seat.pci_bus_id or "-",
             seat.uuid or "-",
             seat.cpus or "-",

@@ -102,8 +102,8 @@ def test_placement_leaves_out_what_nobody_knows() -> None:
         "          objective: time\n"
         "\n"
         "rank  host  local rank  device  pci           cpus\n"
-        "   0  any            0       2  0000:07:00.0  0-7\n"
-        "   1  any            1       0  0000:04:00.0  8-15\n"
+        "   0  any            0      D2  0000:07:00.0  0-7\n"
+        "   1  any            1      D0  0000:04:00.0  8-15\n"
     )
 
 
