@@ -99,12 +99,12 @@ class CompareCommand(Command):
         if args.json:
             _print_document(document(), clocked)
         else:
-            show(sys.stdout, text)
             if clocked is not None:
                 from toposeat import report  # noqa: PLC0415
 
-                write_result("\n")
                 show(sys.stdout, report.render_clocked_text, clocked)
+                write_result("\n")
+            show(sys.stdout, text)
         return 0
 
 

@@ -474,6 +474,21 @@ def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:
     return figures
 
 
+def fastest_words(times: Sequence[tuple[str, float]], what: str) -> str:
+    """Which of several placements is predicted to be fastest, and how much is gained by it.
+
+    Args:
+        times: names and predicted seconds; the first is what the others are compared with.
+        what: the time that the seconds are of.
+    """
+    base, before = times[0]
+    name, after = min(times, key=lambda each: each[1])
+    if after >= before:
+        return f"No gain: {clean(base)} is predicted to be the fastest ({format_seconds(before)})."
+    change = _change_words(what, before, after)
+    return f"Predicted gain from {clean(name)} over {clean(base)}: {change}."
+
+
 def outcome_word(result: MappingResult) -> str:
     """`gain`, `loss` (a solver that was asked for a bad placement gives one) or `change`."""
     figures = _figures_of_merit(result)

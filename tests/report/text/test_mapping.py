@@ -113,7 +113,10 @@ def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
     text = render_comparison_text(
         [("default", result.default), ("bad.place", result.placed)], tree, traffic
     )
-    lines = text.splitlines()
+    assert text.startswith(
+        "Verdict   No gain: default is predicted to be the fastest (210 us).\n\n"
+    )
+    lines = text.splitlines()[2:]
     assert lines[3].startswith("predicted  link time  relative")
     assert lines[4].split()[:4] == ["default", "210", "us", "1.00"]
     assert lines[5].split()[:4] == ["bad.place", "629", "us", "3.00"]
@@ -124,3 +127,9 @@ def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
     ]
     assert lines[-1] == "relative: link time over that of default; nothing was measured"
     assert "measured" not in "\n".join(lines[:-1])
+    better = render_comparison_text(
+        [("bad.place", result.placed), ("default", result.default)], tree, traffic
+    )
+    assert better.startswith(
+        "Verdict   Predicted gain from default over bad.place: link time 629 us to 210 us (-67 %)."
+    )

@@ -25,8 +25,11 @@ from toposeat.report.units import clean, format_bytes, format_seconds
 
 
 def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
-    """What the stack does, what could be set, what was clocked, and what is recommended."""
+    """What is recommended, what the stack does, what could be set, and what was clocked."""
     parts: list[RenderableType] = [
+        labelled("Advice", advice_verdict(advice)),
+        *_lines(advice),
+        "",
         *_stack(advice.stack),
         "",
         _candidates(advice),
@@ -34,7 +37,6 @@ def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
     ]
     if advice.pairs:
         parts += ["", *_pairs(advice.pairs)]
-    parts += ["", labelled("Advice", advice_verdict(advice)), *_lines(advice)]
     parts += sentences(advice.notes)
     text = lay_out(parts, style)
     if advice.clocked is not None:

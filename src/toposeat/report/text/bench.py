@@ -19,8 +19,10 @@ _TIMES = {
 
 
 def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
-    """What was compared and how often, one row per message size, and the verdict."""
+    """The verdict, what was compared and how often, and one row per message size."""
     parts: list[RenderableType] = [
+        labelled("Verdict", bench_verdict(result)),
+        "",
         labelled("Bench", f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}"),
         labelled("Times", _TIMES[result.source]),
     ]
@@ -36,7 +38,6 @@ def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
     order = " ".join(map(str, result.device_of_rank))
     kept = " (the default: nothing is gained)" if result.is_default_kept else ""
     parts += [labelled("Placed", f"device of rank 0, 1, ...: {order}{kept}"), "", _table(result)]
-    parts += ["", labelled("Verdict", bench_verdict(result))]
     parts += sentences(result.notes)
     return lay_out(parts, style)
 

@@ -15,17 +15,17 @@ from toposeat.report.units import clean, format_seconds, plural
 
 
 def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
-    """What was run how often, one row per order, and the verdict."""
+    """The verdict, what was run how often, and one row per order."""
     word = "emulated" if result.emulated else "measured"
     parts: list[RenderableType] = [
+        labelled("Verdict", clocked_verdict(result)),
+        "",
         labelled("Clocked", f"{word}: {result.what}"),
         labelled("Runs", _runs_words(result)),
         labelled("Where", _where(result)),
         labelled("Line", clean(shlex.join(result.command))),
         "",
         _table(result, word),
-        "",
-        labelled("Verdict", clocked_verdict(result)),
     ]
     parts += sentences(result.notes)
     return lay_out(parts, style)

@@ -29,6 +29,7 @@ from toposeat.report.words import (
     busiest_words,
     certificate_words,
     device_code,
+    fastest_words,
     format_cost,
     group_lines,
     is_default_kept,
@@ -225,7 +226,10 @@ def render_comparison_text(
         *("predicted", "link time", "relative", "worst link", "mean link"),
         *("hop-bytes", "cost"),
     )
+    times = [(name, each.predicted_s) for name, each in evaluations]
     parts: list[RenderableType] = [
+        labelled("Verdict", fastest_words(times, "link time")),
+        "",
         labelled("Topology", topology_sentence(topology)),
         labelled("Traffic", traffic_sentence(traffic)),
         "",

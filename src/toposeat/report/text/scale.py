@@ -29,7 +29,14 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
-from toposeat.report.words import Figure, figure_rows, host_words, phase_words, traffic_sentence
+from toposeat.report.words import (
+    Figure,
+    fastest_words,
+    figure_rows,
+    host_words,
+    phase_words,
+    traffic_sentence,
+)
 
 _LINES = 13  # of the whole answer, unless all is asked for
 # How notes on the search begin; they come after those on the machine and the traffic.
@@ -118,7 +125,10 @@ def render_scale_comparison_text(
         relative = (each.predicted_s or 0.0) / base if base > 0 else 1.0
         rows.append([name, _seconds(each.predicted_s), three_digits(relative), *_figures(each)])
     header = ("predicted", "time", "relative", "worst link", "mean link", "hop-bytes", "cost")
+    times = [(name, each.predicted_s or 0.0) for name, each in evaluations]
     parts: list[RenderableType] = [
+        labelled("Verdict", fastest_words(times, "time")),
+        "",
         labelled("Machine", clean(machine)),
         labelled("Traffic", traffic_sentence(traffic)),
         "",
