@@ -9,7 +9,7 @@ from toposeat import _core
 from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
-from toposeat.mapping.slot_groups import search_table
+from toposeat.mapping.slot_groups import slots_table
 from toposeat.model.explanation import PairLoad
 from toposeat.model.scale_result import LevelMove, ScaleBottleneck, ScaleExplanation
 from toposeat.model.traffic import PairTable, Traffic
@@ -69,7 +69,7 @@ _Use = tuple[NDArray[np.uint32], NDArray[np.uint8], _Floats]
 
 class _Explainer:
     def __init__(self, shape: Shape, traffic: Traffic) -> None:
-        self.table: PairTable = search_table(shape, traffic)
+        self.table: PairTable = slots_table(shape, traffic)
         self._flows = compile_traffic(traffic, self.table)
         self._machine = shape.machine
         self._capacities = shape.machine.capacities

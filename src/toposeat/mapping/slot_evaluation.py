@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
+from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
-from toposeat.mapping.slot_groups import SlotGroups, search_flows
+from toposeat.mapping.slot_groups import SlotGroups, slots_table
 from toposeat.model.evaluation import PhaseTime
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation
 from toposeat.model.traffic import Traffic
@@ -39,7 +40,7 @@ class SlotEvaluator:
         self._shape = shape
         self._traffic = traffic
         self._ranks = traffic.ranks
-        self.flows = search_flows(shape, traffic)
+        self.flows = compile_traffic(traffic, slots_table(shape, traffic))
         self._groups = SlotGroups(shape, traffic) if traffic.groups else None
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 

@@ -1,22 +1,18 @@
 """Groups that a library orders itself, on machines of many hosts: channels from node to node.
 
-NCCL and RCCL number the nodes of a group by the first of its ranks on each (the hosts of an NVLink
-domain count as one node), and join each node to the next by C channels, which carry equal shares:
-channel c leaves by the c-th NIC that is nearest to some member, and enters the next node by that
-node's c-th. C is the least number of such NICs of any node. Inside a node the members are a set
-with a rate (docs/explanation/groups.md).
+Inside a node the members are a set with a rate; `evaluation.channels` says how nodes are joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation import compile_traffic
+from toposeat.evaluation.channels import Channels, Edges, Unit, search_table
 from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.group_time import Members, PhaseParts, phases_of
 from toposeat.mapping.fabric import Fabric
@@ -28,77 +24,24 @@ from toposeat.model.traffic import Exchange, PairTable, Traffic
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.uint32]
-Unit = tuple[int, ...]  # slots of a group, or devices of a host, ascending
 
 
-class _Edges:
-    """Bytes from one slot (or rank) to another, collected one by one."""
+def channels_of(shape: Shape, *, few_nics: bool = False) -> Channels:
+    """The channels of groups of slots; the hosts that a fabric of their own joins are one node.
 
-    def __init__(self) -> None:
-        self.source: list[int] = []
-        self.target: list[int] = []
-        self.bytes: list[int] = []
-        self.messages: list[int] = []
+    Where the inside of a host is not known, each device has a NIC of its own. With `few_nics` a
+    group has no more channels than a host has NICs, whatever a domain has.
+    """
+    per_host, domain = shape.slots_per_host, shape.domain_of_host
+    nic = shape.nic_of_device or tuple(range(per_host))
 
-    def add(self, source: int, target: int, nbytes: float, messages: int = 1) -> None:
-        if source != target and nbytes > 0:
-            self.source.append(source)
-            self.target.append(target)
-            self.bytes.append(round(nbytes))
-            self.messages.append(messages)
+    def node_of(slot: int) -> int:
+        return domain[slot // per_host] if domain else slot // per_host
 
-    def table(self) -> PairTable:
-        return PairTable.from_pairs(self.source, self.target, self.bytes, self.messages)
+    def nic_of(slot: int) -> tuple[int, int]:
+        return slot // per_host, nic[slot % per_host]
 
-
-class _Units:
-    """What a library takes for one node: a host, or the hosts that a fabric of their own joins."""
-
-    def __init__(self, shape: Shape, *, few_nics: bool = False) -> None:
-        """Where the inside of a host is not known, each device has a NIC of its own.
-
-        With `few_nics` a group has no more channels than a host has NICs, whatever a domain has.
-        """
-        self.per_host = shape.slots_per_host
-        self._nic = shape.nic_of_device or tuple(range(shape.slots_per_host))
-        nics = len(set(self._nic))
-        self.most = nics if few_nics else nics * len(shape.hosts)
-        self._domain = shape.domain_of_host
-        self._known: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
-
-    def of(self, slots: Iterable[int]) -> list[Unit]:
-        """The slots of a group by unit, ascending; units by the first of the group's ranks."""
-        found: dict[int, set[int]] = {}
-        for slot in slots:
-            host = slot // self.per_host
-            found.setdefault(self._domain[host] if self._domain else host, set()).add(slot)
-        return [tuple(sorted(unit)) for unit in found.values()]
-
-    def doors(self, unit: Unit) -> tuple[tuple[int, int], ...]:
-        """The first and the last of the slots that are nearest to each NIC, by NIC."""
-        base = unit[0] // self.per_host * self.per_host
-        inside = tuple(slot - base for slot in unit)
-        if inside not in self._known:
-            near: dict[tuple[int, int], list[int]] = {}
-            for slot in inside:
-                host, device = divmod(slot, self.per_host)
-                near.setdefault((host, self._nic[device]), []).append(slot)
-            self._known[inside] = tuple((near[nic][0], near[nic][-1]) for nic in sorted(near))
-        return tuple((base + first, base + last) for first, last in self._known[inside])
-
-    def channels(self, units: Sequence[Unit]) -> int:
-        """How many channels join the units of a group."""
-        return min(self.most, *(len(self.doors(unit)) for unit in units))
-
-    def join(self, units: Sequence[Unit], nbytes: int, edges: _Edges, messages: int = 1) -> None:
-        """Add the channels from each unit to the next, the last joined to the first."""
-        if len(units) < 2:
-            return
-        channels = self.channels(units)
-        for out, into in pairwise((*units, units[0])):
-            ways = zip(self.doors(out)[:channels], self.doors(into)[:channels], strict=True)
-            for (_, last), (first, _) in ways:
-                edges.add(last, first, nbytes / channels, messages)
+    return Channels(node_of, nic_of, most=len(set(nic)) if few_nics else None)
 
 
 class _Inside:
@@ -168,7 +111,7 @@ class SlotGroups:
         """
         self.phases = phases_of(traffic)
         self._machine = shape.machine
-        self._units = _Units(shape, few_nics=few_nics)
+        self._channels = channels_of(shape, few_nics=few_nics)
         self._inside = None if shape.node is None else _Inside(shape, shape.node)
         self._capacities: Floats = shape.machine.capacities
 
@@ -188,13 +131,13 @@ class SlotGroups:
         slowest = 0.0
         flows, places = phase.flows, slots
         if flows is None:
-            edges = _Edges()
+            edges = Edges()
             for group in phase.groups:
                 own = [int(slots[rank]) for rank in group.ranks]
                 if group.exchange is Exchange.RING:
                     slowest = max(slowest, self._ring(group, own, edges, nbytes))
                 else:
-                    _all_pairs(own, group.bytes, edges)
+                    edges.all_pairs(own, group.bytes)
             flows, places = _over_slots(edges.table())
         if flows.ranks:
             found, over = _core.large_loads(self._machine, flows, places)
@@ -202,17 +145,17 @@ class SlotGroups:
             slowest = max(slowest, found.predicted_s)
         return max(slowest, float((nbytes / self._capacities).max(initial=0.0))), nbytes
 
-    def _ring(self, group: Members, slots: Sequence[int], edges: _Edges, nbytes: Floats) -> float:
+    def _ring(self, group: Members, slots: Sequence[int], edges: Edges, nbytes: Floats) -> float:
         """Add a group's edges between units and its bytes inside them; its seconds inside."""
-        units = self._units.of(slots)
-        channels = self._units.channels(units)
-        self._units.join(units, group.bytes, edges)
+        units = self._channels.units(slots)
+        for source, target, count in self._channels.hops(units):
+            edges.add(source, target, group.bytes / count)
+        channels = self._channels.count(units)
         slowest = 0.0
         for unit in units:
             if len(unit) < 2:
                 continue
-            lasts = tuple(last for _, last in self._units.doors(unit)[:channels])
-            lasts = lasts if len(units) > 1 else ()
+            lasts = self._channels.lasts(unit, channels) if len(units) > 1 else ()
             if self._inside is None:
                 _chain(unit, lasts, group.bytes, edges)
             else:
@@ -225,16 +168,10 @@ def _sent(slot: int, lasts: Unit) -> float:
     return 1 - lasts.count(slot) / len(lasts) if lasts else 1.0
 
 
-def _chain(unit: Unit, lasts: Unit, nbytes: int, edges: _Edges) -> None:
+def _chain(unit: Unit, lasts: Unit, nbytes: int, edges: Edges) -> None:
     """A ring in the order of slots, where a host's inside is not known; open at `lasts`."""
     for here, there in pairwise((*unit, unit[0])):
         edges.add(here, there, nbytes * _sent(here, lasts))
-
-
-def _all_pairs(slots: Sequence[int], nbytes: int, edges: _Edges) -> None:
-    for a in slots:
-        for b in slots:
-            edges.add(a, b, nbytes)
 
 
 def _over_slots(table: PairTable) -> tuple[_core.RankTraffic, Slots]:
@@ -252,33 +189,8 @@ def _over_slots(table: PairTable) -> tuple[_core.RankTraffic, Slots]:
     return flows, used.astype(np.uint32)
 
 
-def search_table(shape: Shape, traffic: Traffic) -> PairTable:
-    """The pairs of ranks by which placements of a traffic on a large machine are searched.
-
-    Which channels a group has depends on its placement. For the search its ranks are cut into
-    blocks as the default seats them; a block is a chain, and joined to the next block by the
-    channels that it has there. Other exchanges and messages between pairs are as they are.
-    """
+def slots_table(shape: Shape, traffic: Traffic) -> PairTable:
+    """The pairs of ranks by which placements are searched; see `search_table`."""
     if not traffic.groups:
         return traffic.mapped_table()
-    ranks_of = {each.id: each.ranks for each in traffic.communicators}
-    units, edges = _Units(shape), _Edges()
-    for load in traffic.groups:
-        ranks = ranks_of[load.communicator]
-        if load.exchange is not Exchange.RING:
-            for a in ranks:
-                for b in ranks:
-                    edges.add(a, b, load.bytes, load.messages)
-            continue
-        blocks = units.of(ranks)
-        units.join(blocks, load.bytes, edges, load.messages)
-        for block in blocks:
-            closed = block if len(blocks) > 1 else (*block, block[0])
-            for a, b in pairwise(closed):
-                edges.add(a, b, load.bytes, load.messages)
-    return PairTable.total([traffic.edge_table(), edges.table()])
-
-
-def search_flows(shape: Shape, traffic: Traffic) -> _core.RankTraffic:
-    """Compile `search_table` for the core."""
-    return compile_traffic(traffic, search_table(shape, traffic))
+    return search_table(channels_of(shape), traffic)

@@ -1,0 +1,123 @@
+"""By which ways a group that its library orders itself goes from node to node.
+
+NCCL and RCCL number the nodes of a group by the first of its ranks on each (the hosts of an NVLink
+domain count as one node), and join each node to the next by C channels, which carry equal shares:
+channel c leaves by the c-th NIC that is nearest to some member, and enters the next node by that
+node's c-th. C is the least number of such NICs of any node (docs/explanation/groups.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from toposeat.model.traffic import Exchange, PairTable, Traffic
+
+Unit = tuple[int, ...]  # members of a group on one node, ascending
+
+
+class Edges:
+    """Bytes from one place (or rank) to another, collected one by one."""
+
+    def __init__(self) -> None:
+        """No bytes yet."""
+        self._rows: list[tuple[int, int, int, int]] = []
+
+    def add(self, source: int, target: int, nbytes: float, messages: int = 1) -> None:
+        """More bytes; none to itself."""
+        if source != target and nbytes > 0:
+            self._rows.append((source, target, round(nbytes), messages))
+
+    def all_pairs(self, places: Sequence[int], nbytes: int, messages: int = 1) -> None:
+        """The same bytes over each ordered pair."""
+        for a in places:
+            for b in places:
+                self.add(a, b, nbytes, messages)
+
+    def table(self) -> PairTable:
+        """All of it, by pair."""
+        source, target, nbytes, messages = zip(*self._rows, strict=True) if self._rows else [()] * 4
+        return PairTable.from_pairs(source, target, nbytes, messages)
+
+
+class Channels:
+    """The channels of groups on a machine whose places (slots, devices) are on nodes."""
+
+    def __init__(
+        self,
+        node_of: Callable[[int], int],
+        nic_of: Callable[[int], tuple[int, int]],
+        *,
+        most: int | None = None,
+    ) -> None:
+        """Say where places are.
+
+        Args:
+            node_of: the node of a place.
+            nic_of: the NIC nearest to a place, by its rank among those of its node.
+            most: how many channels a group has at most.
+        """
+        self._node_of, self._nic_of, self._most = node_of, nic_of, most
+        self._doors: dict[Unit, tuple[tuple[int, int], ...]] = {}
+
+    def units(self, places: Iterable[int]) -> list[Unit]:
+        """The places by node; nodes by the first of the places on each."""
+        found: dict[int, set[int]] = {}
+        for place in places:
+            found.setdefault(self._node_of(place), set()).add(place)
+        return [tuple(sorted(unit)) for unit in found.values()]
+
+    def doors(self, unit: Unit) -> tuple[tuple[int, int], ...]:
+        """The first and the last place of those that are nearest to each NIC, by NIC."""
+        if unit not in self._doors:
+            near: dict[tuple[int, int], list[int]] = {}
+            for place in unit:
+                near.setdefault(self._nic_of(place), []).append(place)
+            self._doors[unit] = tuple((near[nic][0], near[nic][-1]) for nic in sorted(near))
+        return self._doors[unit]
+
+    def count(self, units: Sequence[Unit]) -> int:
+        """How many channels join the nodes of a group."""
+        least = min(len(self.doors(unit)) for unit in units)
+        return least if self._most is None else min(self._most, least)
+
+    def lasts(self, unit: Unit, channels: int) -> Unit:
+        """Where the channels leave a node."""
+        return tuple(last for _, last in self.doors(unit)[:channels])
+
+    def hops(self, units: Sequence[Unit]) -> Iterator[tuple[int, int, int]]:
+        """The place where each channel leaves a node, where it enters the next, and how many."""
+        if len(units) < 2:
+            return
+        channels = self.count(units)
+        for out, into in pairwise((*units, units[0])):
+            ways = zip(self.doors(out)[:channels], self.doors(into)[:channels], strict=True)
+            for (_, last), (first, _) in ways:
+                yield last, first, channels
+
+
+def search_table(channels: Channels, traffic: Traffic) -> PairTable:
+    """The pairs of ranks by which placements of a traffic over several nodes are searched.
+
+    Which channels a group has depends on its placement. For the search its ranks are cut into
+    blocks as the default seats them; a block is a chain, and joined to the next block by the
+    channels that it has there. Other exchanges and messages between pairs are as they are.
+
+    Args:
+        channels: of ranks at their places in the default.
+        traffic: with groups.
+    """
+    ranks_of = {each.id: each.ranks for each in traffic.communicators}
+    edges = Edges()
+    for load in traffic.groups:
+        ranks = ranks_of[load.communicator]
+        if load.exchange is not Exchange.RING:
+            edges.all_pairs(ranks, load.bytes, load.messages)
+            continue
+        blocks = channels.units(ranks)
+        for source, target, count in channels.hops(blocks):
+            edges.add(source, target, load.bytes / count, load.messages)
+        for block in blocks:
+            for a, b in pairwise(block if len(blocks) > 1 else (*block, block[0])):
+                edges.add(a, b, load.bytes, load.messages)
+    return PairTable.total([traffic.edge_table(), edges.table()])
