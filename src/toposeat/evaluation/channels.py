@@ -60,6 +60,14 @@ class Channels:
         self._node_of, self._nic_of, self._most = node_of, nic_of, most
         self._doors: dict[Unit, tuple[tuple[int, int], ...]] = {}
 
+    def renumbered(self, places: Sequence[int]) -> Channels:
+        """The channels of ranks, each at one of these places."""
+        return Channels(
+            lambda rank: self._node_of(places[rank]),
+            lambda rank: self._nic_of(places[rank]),
+            most=self._most,
+        )
+
     def units(self, places: Iterable[int]) -> list[Unit]:
         """The places by node; nodes by the first of the places on each."""
         found: dict[int, set[int]] = {}

@@ -16,7 +16,7 @@ from toposeat.evaluation.network import compile_traffic, network_arrays
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import PairTable, Traffic
 
 if TYPE_CHECKING:
     from toposeat.evaluation.group_time import GroupModel
@@ -53,7 +53,7 @@ class Evaluator:
         flows: the compiled traffic; flow i is row i of `table`.
         table: bytes and messages of the pairs of ranks that placement serves.
         costs: what a byte (and a message) between devices costs, by the metric asked for.
-        groups: the time model of groups that a library orders itself, on one node; else None.
+        groups: the time model of groups that a library orders itself; None without groups.
 
     Raises:
         UsageError: on an unknown metric.
@@ -63,13 +63,13 @@ class Evaluator:
     def __init__(self, topology: Topology, traffic: Traffic, *, metric: str = "bandwidth") -> None:
         self._topology = topology
         self._ranks = traffic.ranks
-        self.table = traffic.mapped_table()
+        self.table = _table(topology, traffic)
         self.arrays = network_arrays(topology)
         self.network = self.arrays.network()
-        self.flows = compile_traffic(traffic)
+        self.flows = compile_traffic(traffic, self.table)
         self.costs = pair_costs(topology, metric)
         self.groups: GroupModel | None = None
-        if traffic.groups and len(topology.hosts) == 1:
+        if traffic.groups:
             from toposeat.evaluation.group_time import GroupModel  # noqa: PLC0415
 
             self.groups = GroupModel(topology, traffic, self.arrays)
@@ -133,6 +133,17 @@ class Evaluator:
             messages = self.table.messages.astype(np.float64)
             cost += float(messages @ self.costs.per_message[pairs])
         return cost
+
+
+def _table(topology: Topology, traffic: Traffic) -> PairTable:
+    """The pairs that placement should serve: with groups over several hosts, their channels."""
+    if not traffic.groups or len(topology.hosts) == 1 or not topology.devices:
+        return traffic.mapped_table()
+    from toposeat.evaluation.channels import search_table  # noqa: PLC0415
+    from toposeat.evaluation.group_time import channels_of  # noqa: PLC0415
+
+    place = default_placement(traffic.ranks, topology)
+    return search_table(channels_of(topology).renumbered(place), traffic)
 
 
 def evaluate(

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
+from toposeat.evaluation.channels import Channels, Unit
 from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.network import NetworkArrays, compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
-from toposeat.model.topology import Topology
+from toposeat.model.nic_choice import choose_nics
+from toposeat.model.topology import ComponentKind, Topology
 from toposeat.model.traffic import Exchange, GroupLoad, Phase, Traffic
 
 Floats = NDArray[np.float64]
@@ -48,17 +50,20 @@ class GroupModel:
     Attributes:
         phases: what runs together: families of groups, then the pairs.
         rates: of the sets of devices.
+        nodes: how many nodes the groups' library sees.
     """
 
     def __init__(self, topology: Topology, traffic: Traffic, arrays: NetworkArrays) -> None:
-        """Compile the groups and pairs of a traffic; the machine is one node."""
+        """Compile the groups and pairs of a traffic."""
         self._names = [link.id for link in topology.links]
         self._arrays = arrays
         self._capacity = arrays.capacity
         self._network = arrays.network()
         self.rates = GroupRates(topology)
+        self._channels = channels_of(topology)
+        self.nodes = len(self._channels.units(range(len(topology.devices))))
         self.phases = phases_of(traffic)
-        self._load: dict[tuple[Exchange, tuple[int, ...]], tuple[float, Floats]] = {}
+        self._load: dict[tuple[Exchange, tuple[Unit, ...]], tuple[float, Floats]] = {}
 
     def seconds(self, device_of_rank: Sequence[int]) -> tuple[float, ...]:
         """Seconds of each phase."""
@@ -102,29 +107,67 @@ class GroupModel:
 
     def _of(self, group: Members, device_of_rank: Sequence[int]) -> tuple[float, Floats]:
         """Seconds per byte of a group alone, and how often a byte passes each link: (links, 2)."""
-        devices = tuple(sorted({device_of_rank[rank] for rank in group.ranks}))
-        key = group.exchange, devices
+        units = tuple(self._channels.units(device_of_rank[rank] for rank in group.ranks))
+        key = group.exchange, units
         if key not in self._load:
-            self._load[key] = self._computed(group.exchange, devices)
+            self._load[key] = self._computed(*key)
         return self._load[key]
 
-    def _computed(self, exchange: Exchange, devices: tuple[int, ...]) -> tuple[float, Floats]:
+    def _computed(self, exchange: Exchange, units: tuple[Unit, ...]) -> tuple[float, Floats]:
+        devices = tuple(sorted(device for unit in units for device in unit))
         load = np.zeros((len(self._names), 2))
         if len(devices) < 2:
             return 0.0, load
+        share = np.zeros(self._arrays.devices**2)  # of each byte, over each pair of devices
+        slowest = 0.0
         if exchange is Exchange.RING:
-            rate = self.rates.of(devices)
-            for link, direction, passes in rate.load:
-                load[link, direction] = passes
-            return (1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf), load
-        members = np.array(devices)
-        pairs = (members[:, None] * self._arrays.devices + members).ravel()
-        used = np.isin(self._arrays.use_pair, pairs)
+            channels = self._channels.count(units)
+            for unit in units:
+                rate = self.rates.of(unit)
+                lasts = self._channels.lasts(unit, channels) if len(units) > 1 else ()
+                for link, direction, passes in (
+                    self.rates.path_load(unit, lasts) if lasts else rate.load
+                ):
+                    load[link, direction] += passes
+                slowest = max(slowest, 1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf)
+            for source, target, count in self._channels.hops(units):
+                share[source * self._arrays.devices + target] += 1 / count
+        else:
+            members = np.array(devices)
+            share[(members[:, None] * self._arrays.devices + members).ravel()] = 1.0
+            share[members * (self._arrays.devices + 1)] = 0.0
+        used = share[self._arrays.use_pair] > 0
         reverse = self._arrays.use_reverse[used].astype(np.intp)
-        np.add.at(load, (self._arrays.use_link[used], reverse), 1.0)
-        between = pairs[members.repeat(len(members)) != np.tile(members, len(members))]
-        slowest = 1 / float(self._arrays.isolated_rate()[between].min())
+        np.add.at(load, (self._arrays.use_link[used], reverse), share[self._arrays.use_pair[used]])
+        between = np.flatnonzero(share)
+        if between.size:
+            alone = share[between] / self._arrays.isolated_rate()[between]
+            slowest = max(slowest, float(alone.max()))
         return max(slowest, float(self.congestion(load).max(initial=0.0))), load
+
+
+def channels_of(topology: Topology) -> Channels:
+    """The channels of groups of devices, given as positions in `topology.devices`.
+
+    Hosts whose devices are all on one NVSwitch are one node; a device without a NIC is its own.
+    """
+    devices = topology.devices
+    joined = {frozenset(link.ends) for link in topology.links}
+    on_one_switch = any(
+        part.kind is ComponentKind.NVSWITCH
+        and all(frozenset((device.id, part.id)) in joined for device in devices)
+        for part in topology.components
+    )
+    hosts = {host: number for number, host in enumerate(topology.hosts)}
+    chosen = choose_nics(topology).nic_of_device if len(hosts) > 1 else {}
+    nics: dict[str, dict[str, int]] = {host: {} for host in hosts}
+    nic = []
+    for device in devices:
+        own = nics[device.host]
+        name = chosen[device.id].id if device.id in chosen else f"alone {device.id}"
+        nic.append((hosts[device.host], own.setdefault(name, len(own))))
+    node = [0 if on_one_switch else hosts[device.host] for device in devices]
+    return Channels(node.__getitem__, nic.__getitem__)
 
 
 def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:

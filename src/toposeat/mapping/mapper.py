@@ -67,6 +67,8 @@ def map_traffic(
         answer = map_sets(
             evaluator, problem, default.device_of_rank, budget_s=budget_s, seed=options.seed
         )
+    elif evaluator.groups is not None and evaluator.groups.nodes > 1:
+        answer = _by_channels(evaluator, _solved(request), options)
     else:
         answer = _solved(request)
     asked = Asked(
@@ -113,9 +115,10 @@ def map_traffic(
 
 
 def _by_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -> bool:
-    """Whether the sets of groups are searched: for time, one rank per device, no given order."""
+    """Whether sets are searched: on one node, for time, one rank per device, no given order."""
     return (
         evaluator.groups is not None
+        and evaluator.groups.nodes == 1
         and options.objective == "time"
         and not options.is_fixed
         and max(problem.slots) == 1
@@ -155,6 +158,18 @@ def _solved(request: _core.MapRequest) -> _core.MapAnswer:
         return _core.map_ranks(request, interruptible=interruptible)
     except RuntimeError as error:  # only Scotch can refuse what was checked before
         raise ToposeatError(str(error), hint="use --solver auto") from error
+
+
+def _by_channels(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions) -> NodesAnswer:
+    """An answer for the channels of the default placement: of its own nothing is proved."""
+    found = evaluator.evaluate(answer.device_of_rank)
+    return NodesAnswer(
+        device_of_rank=list(answer.device_of_rank),
+        value=found.value(options.objective),
+        kept_default=answer.kept_default,
+        solver="channels",
+        notes=[note for note in answer.notes if note != "default is already optimal"],
+    )
 
 
 def _worth_moving(
@@ -207,6 +222,8 @@ def _reason(objective: str, answer: _Answer) -> str:
         return "all devices are interchangeable, so every order is as good"
     if answer.proved:
         return _PROOFS.get(answer.solver, "the value meets a lower bound")
+    if answer.solver == "channels":
+        return "no lower bound is known for groups over several nodes"
     if answer.lower_bound is None:
         return "too large for a lower bound"
     return f"no placement can have a {objective} below the lower bound; the truth lies between"

@@ -64,10 +64,12 @@ def map_sets(
     )
     search.offer(tuple(default))
     search.limit = search.best_low
-    search.improve(tuple(default))
     pairs_s = _least_of_pairs(evaluator, problem, budget_s / 4, seed)
     bound = _least_of_links(search.model, problem.devices, pairs_s)
     proved = search.best_sum <= bound * (1 + _SAME)
+    if not proved:  # else each phase takes its least time, and the slowest does
+        search.improve(tuple(default))
+        proved = search.best_sum <= bound * (1 + _SAME)
     if not proved and len(problem.devices) <= MOST_EXACT_DEVICES:
         covering = _Covering(search, _bounds(search.model, problem.devices, pairs_s))
         bound = max(bound, covering.root)
@@ -167,6 +169,8 @@ class _Search:
         while improved and not self.is_over():
             improved = False
             for other in self._neighbours(placement):
+                if self.is_over():
+                    break
                 found = self.offer(other)
                 if found < (value[0] * (1 - _SAME), value[1]):
                     placement, value, improved = other, found, True
