@@ -90,10 +90,10 @@ def test_messages_in_a_domain_load_the_links_of_both_ends_only(tmp_path: Path) -
     evaluator = SlotEvaluator(shape, pattern_traffic("alltoall:2,bytes=1e6"))
     inside = evaluator.evaluate([1, 4 * 15 + 2])
     assert sorted(each.link for each in inside.links) == [
-        "n00 gpu1 -> nvswitch0",
-        "n00 nvswitch0 -> gpu1",
-        "n15 gpu2 -> nvswitch0",
-        "n15 nvswitch0 -> gpu2",
+        "n00 D1 -> nvswitch0",
+        "n00 nvswitch0 -> D1",
+        "n15 D2 -> nvswitch0",
+        "n15 nvswitch0 -> D2",
     ]
     outside = evaluator.evaluate([1, 4 * 16 + 2])
     assert all("nvswitch" not in each.link for each in outside.links)
