@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.mapping.test_node_order import NAMES, leaves_of_four
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.channels import Channels
 from toposeat.mapping import SlotEvaluator, map_traffic, shape_of_network
+from toposeat.mapping.fabric import tray_of
 from toposeat.mapping.joined import join_hosts
 from toposeat.model.evaluation import Evaluation
-from toposeat.model.topology import Topology
+from toposeat.model.topology import LinkKind, Topology
 from toposeat.profile import pattern_traffic
-from toposeat.topology import read_topology
+from toposeat.topology import read_network, read_topology
 
 INTERLEAVED = [NAMES[at] for at in (0, 4, 1, 5)]
 
@@ -84,3 +87,30 @@ def test_channels_go_by_the_nics_in_order() -> None:
     assert not list(channels.hops(channels.units([0, 1, 2])))
     few = Channels(lambda place: place // 4, lambda place: (0, place % 4 // 2), most=1)
     assert few.count(both) == 1
+
+
+def test_joined_trays_of_a_domain_are_one_node(tmp_path: Path) -> None:
+    """Two domains of two trays: inside a tensor group has NVLink, over both the four NICs."""
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=leaf Nodes=n[0-3]\n")
+    network = read_network(f"{conf},domain=2,rails=4,bandwidth=50")
+    tray = tray_of(read_topology("gb200-nvl72"))
+    machine = join_hosts(network, [tray] * 4)
+    machine.check()
+    inside = machine.route_of_pair["n0/gpu0", "n1/gpu3"]
+    assert [machine.link_of_id[link].kind for link in inside.links] == [LinkKind.NVLINK] * 2
+    outside = machine.route_of_pair["n0/gpu0", "n2/gpu3"]
+    assert LinkKind.NVLINK not in {machine.link_of_id[link].kind for link in outside.links}
+    for job, rate in (("llm:tp=8,pp=1,dp=1", 721.8e9), ("llm:tp=16,pp=1,dp=1", 8 * 50e9)):
+        (volume,) = {each.bytes for each in pattern_traffic(job).groups}
+        (phase,) = evaluated(machine, job).phases
+        assert phase.seconds == pytest.approx(volume / rate, rel=1e-3)
+
+
+def test_a_domain_of_hosts_without_a_switch_is_left_out(tmp_path: Path) -> None:
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=leaf Nodes=n[0-1]\n")
+    nodes = [read_topology("perlmutter-4")] * 2
+    machine = join_hosts(read_network(f"{conf},domain=2"), nodes)
+    assert any("domain is left out" in line for line in machine.report)
+    assert machine.routes == join_hosts(read_network(conf), nodes).routes

@@ -7,6 +7,7 @@ overlap is not known: their sum is what is minimised, the slowest alone is the l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -149,15 +150,9 @@ class GroupModel:
 def channels_of(topology: Topology) -> Channels:
     """The channels of groups of devices, given as positions in `topology.devices`.
 
-    Hosts whose devices are all on one NVSwitch are one node; a device without a NIC is its own.
+    Hosts whose devices share an NVSwitch are one node; a device without a NIC is its own.
     """
     devices = topology.devices
-    joined = {frozenset(link.ends) for link in topology.links}
-    on_one_switch = any(
-        part.kind is ComponentKind.NVSWITCH
-        and all(frozenset((device.id, part.id)) in joined for device in devices)
-        for part in topology.components
-    )
     hosts = {host: number for number, host in enumerate(topology.hosts)}
     chosen = choose_nics(topology).nic_of_device if len(hosts) > 1 else {}
     nics: dict[str, dict[str, int]] = {host: {} for host in hosts}
@@ -166,8 +161,25 @@ def channels_of(topology: Topology) -> Channels:
         own = nics[device.host]
         name = chosen[device.id].id if device.id in chosen else f"alone {device.id}"
         nic.append((hosts[device.host], own.setdefault(name, len(own))))
-    node = [0 if on_one_switch else hosts[device.host] for device in devices]
+    node_of_host = _nodes(topology)
+    node = [hosts[node_of_host[device.host]] for device in devices]
     return Channels(node.__getitem__, nic.__getitem__)
+
+
+def _nodes(topology: Topology) -> dict[str, str]:
+    """For each host the first of those whose devices are all on an NVSwitch with its own."""
+    host_of = {device.id: device.host for device in topology.devices}
+    on_host = Counter(host_of.values())
+    found = {host: host for host in on_host}
+    for part in topology.components:
+        if part.kind is ComponentKind.NVSWITCH:
+            joined = {
+                end for link in topology.links if part.id in link.ends for end in link.ends
+            } & set(host_of)
+            here = Counter(each.host for each in topology.devices if each.id in joined)
+            whole = [host for host, count in here.items() if count == on_host[host]]
+            found |= dict.fromkeys(whole, whole[0]) if whole else {}
+    return found
 
 
 def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:

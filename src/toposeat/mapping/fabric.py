@@ -33,7 +33,7 @@ class Fabric:
     @staticmethod
     def of(node: Topology) -> Fabric | None:
         """The fabric of a node, all whose devices are on one NVSwitch; None if there is none."""
-        switch = _common_switch(node)
+        switch = common_switch(node)
         if switch is None or len(node.devices) < 2:
             return None
         links = NodeLinks.of(node)
@@ -53,7 +53,7 @@ class Fabric:
         )
 
 
-def _common_switch(node: Topology) -> Component | None:
+def common_switch(node: Topology) -> Component | None:
     """The first NVSwitch that every device has a link to."""
     joined = {frozenset(link.ends) for link in node.links}
     for component in node.components:
@@ -74,7 +74,7 @@ def tray_of(machine: Topology) -> Topology:
     if len(hosts) == 1:
         return machine
     counts = {sum(device.host == host for device in machine.devices) for host in hosts}
-    if _common_switch(machine) is None or len(counts) > 1:
+    if common_switch(machine) is None or len(counts) > 1:
         raise InputError(
             f"{machine.name!r} has {len(hosts)} hosts", hint="give the topology of one node"
         )

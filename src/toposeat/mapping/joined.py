@@ -21,6 +21,7 @@ from toposeat.mapping.cluster import (
     ports_of_devices,
     ways_out,
 )
+from toposeat.mapping.joined_domains import with_domains
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import PORT_PREMISE, UPLINK_PREMISE, Network, NetworkLink
 from toposeat.model.premise import Premise
@@ -63,7 +64,8 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
     """One machine of hosts that a network joins, with the devices of each host by their own names.
 
     A device leaves its host through its nearest adapter, as on `shape_of_network`; where a host
-    lists none, its devices share one port. A rate that no source states is a premise.
+    lists none, its devices share one port. Hosts of an NVLink domain share its switch. A rate that
+    no source states is a premise.
 
     Args:
         network: its hosts name those of the machine.
@@ -90,7 +92,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
         for name in network.switches
     )
     hosts_named = compress_hostlist(network.host_names)
-    return _with_named_premises(
+    machine = _with_named_premises(
         Topology(
             name=hosts_named if len(hosts_named) <= _MOST_NAME else network.name,
             origin=f"{network.origin} and {', '.join(dict.fromkeys(n.origin for n in nodes))}",
@@ -115,6 +117,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
             premises=_joined([*(x for n in nodes for x in n.premises), _PORT, _UPLINKS]),
         )
     )
+    return with_domains(machine, network, hosts)
 
 
 def _distinct(*lists: Iterable[str]) -> tuple[str, ...]:
