@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
     from toposeat.model.traffic import Traffic
+
+_LINES = 14  # of the summary after a run
 
 
 class ProfileCommand(Command):
@@ -161,11 +164,15 @@ def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exi
         print_json(report.profile_json(traffic))
     else:
         # The application owns stdout.
-        show(sys.stderr, report.render_traffic_text, traffic)
+        lines = None if args.verbose else _LINES
+        show(sys.stderr, partial(report.render_traffic_text, lines=lines), traffic)
     for line in traffic.report:
         if "damaged records are left out" in line or "ranks have no record" in line:
             tell(f"warning: {line}")
-    tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place")
+    more = (
+        "" if args.verbose or args.json else f"; toposeat report {quoted(target)} shows all of it"
+    )
+    tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place{more}")
     return exit_code
 
 

@@ -9,9 +9,9 @@ from toposeat.model.traffic import CollectiveEvent, MemorySpace, PairTable, Rank
 from toposeat.report import TextStyle, render_traffic_text
 
 FOUR_RANKS = """\
-Traffic   stencil2d:2x2,weight=3, 4 ranks, 16.0 MiB between devices, 4.00 KiB through the host
 Verdict   At most 24 % of the run could gain from placement: its ranks spend that in MPI calls,
           waiting included (measured), so never faster than 1.31x.
+Traffic   stencil2d:2x2,weight=3, 4 ranks, 16.0 MiB between devices, 4.00 KiB through the host
 
 kind            memory     bytes  messages  pairs
 point-to-point  device  16.0 MiB        80      8
@@ -106,3 +106,19 @@ def test_a_recognised_pattern_is_said() -> None:
     assert "Pattern" not in render_traffic_text(traffic)
     named = replace(traffic, metadata={"pattern": "2-D 4x4 halo"})
     assert "Pattern   2-D 4x4 halo\n" in render_traffic_text(named)
+
+
+def test_a_summary_answers_first_and_drops_no_warning() -> None:
+    info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5), RankInfo(rank=1, wall_s=1, finalized=False))
+    traffic = replace(
+        samples.stencil((4, 4)),
+        rank_info=info,
+        report=("a doubt", "another", "a third"),
+    )
+    everything = render_traffic_text(traffic).splitlines()
+    summary = render_traffic_text(traffic, lines=14).splitlines()
+    assert len(summary) <= 14 < len(everything)
+    assert summary[0].startswith("Verdict ")
+    assert any(line.startswith("point-to-point") for line in summary)
+    assert "- 1 rank did not reach MPI_Finalize: 1" in "\n".join(summary)
+    assert summary[-1] == "- a doubt (and 2 more)"

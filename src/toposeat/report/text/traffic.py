@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic
@@ -28,7 +28,16 @@ from toposeat.report.profile_words import (
     unfinished_words,
     world_rows,
 )
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import (
+    PLAIN,
+    TextStyle,
+    columns,
+    fitting,
+    height,
+    labelled,
+    lay_out,
+    sentences,
+)
 from toposeat.report.time_words import NOT_TIMED, gain_words, is_timed, time_rows
 from toposeat.report.units import (
     clean,
@@ -44,30 +53,62 @@ _HEAT_STYLES = ("", "blue", "blue", "cyan", "cyan", "yellow", "yellow", "red")
 _HEAT_CELLS = 64
 
 
-def render_traffic_text(traffic: Traffic, style: TextStyle = PLAIN) -> str:
-    """Pairs, bytes, message sizes and share of the time."""
-    parts: list[RenderableType] = [labelled("Traffic", traffic_sentence(traffic))]
+def render_traffic_text(
+    traffic: Traffic, style: TextStyle = PLAIN, *, lines: int | None = None
+) -> str:
+    """What could be gained, pairs, bytes, message sizes and share of the time.
+
+    Args:
+        traffic: a profile or pattern.
+        style: how text is laid out.
+        lines: the most that there may be; None for everything. The summary and the first doubt are
+            always there, tables whole or not at all.
+    """
+    parts = _summary(traffic)
+    if lines is None:
+        parts += [part for block in _blocks(traffic, style) for part in block]
+        if traffic.report:
+            parts += ["", "Doubts", *sentences(traffic.report)]
+        return lay_out(parts, style)
+    more = len(traffic.report) - 1
+    rest = f" (and {more} more)" if more > 0 else ""
+    said = [f"{traffic.report[0]}{rest}"] if traffic.report else []
+    doubts = sentences([*filter(None, [unfinished_words(traffic)]), *said])
+    room = lines - height([*parts, *doubts], style)
+    blocks = [Group(*block) for block in _blocks(traffic, style) if block]
+    return lay_out([*parts, *fitting(blocks, style, room), *doubts], style)
+
+
+def _summary(traffic: Traffic) -> list[RenderableType]:
+    """The verdict, and what the traffic is."""
+    parts: list[RenderableType] = []
+    if traffic.rank_info or not traffic.timed:  # there is no run behind a pattern
+        parts.append(labelled("Verdict", gain_words(traffic)))
+    parts.append(labelled("Traffic", traffic_sentence(traffic)))
     if traffic.metadata.get("programs"):
         parts.append(labelled("Programs", clean(traffic.metadata["programs"])))
     if traffic.metadata.get("pattern"):
         parts.append(labelled("Pattern", clean(traffic.metadata["pattern"])))
-    if traffic.rank_info or not traffic.timed:  # there is no run behind a pattern
-        parts.append(labelled("Verdict", gain_words(traffic)))
-    parts += _table(TOTAL_HEADER, total_rows(traffic), right=(2, 3, 4))
+    return parts
+
+
+def _blocks(traffic: Traffic, style: TextStyle) -> list[list[RenderableType]]:
+    """Tables and drawings, each after an empty line."""
+    totals = _table(TOTAL_HEADER, total_rows(traffic), right=(2, 3, 4))
     if traffic.collective_model:
         note = f"Collective bytes are modelled edges: {clean(traffic.collective_model)}"
-        parts += sentences([note], mark="")
-    parts += _heaviest(traffic)
-    parts += _heat(traffic, style)
-    parts += _histogram(traffic, style)
-    parts += _table(COLLECTIVE_HEADER, collective_rows(traffic), right=(2, 3))
-    parts += _time(traffic)
-    parts += _table(PHASE_HEADER, phase_rows(traffic), right=(1, 2, 3, 4, 5))
-    parts += _devices(traffic)
-    parts += _table(WORLD_HEADER, world_rows(traffic), right=(1, 3, 4, 5), fold=(0,))
-    if traffic.report:
-        parts += ["", "Doubts", *sentences(traffic.report)]
-    return lay_out(parts, style)
+        totals += sentences([note], mark="")
+    return [
+        totals,
+        _heaviest(traffic),
+        _heat(traffic, style),
+        _histogram(traffic, style),
+        _table(COLLECTIVE_HEADER, collective_rows(traffic), right=(2, 3)),
+        _time(traffic),
+        _table(PHASE_HEADER, phase_rows(traffic), right=(1, 2, 3, 4, 5)),
+        _devices(traffic),
+        _table(WORLD_HEADER, world_rows(traffic), right=(1, 3, 4, 5), fold=(0,)),
+    ]
 
 
 def _heaviest(traffic: Traffic) -> list[RenderableType]:
