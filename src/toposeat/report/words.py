@@ -23,6 +23,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.model.visible_list import order_line
 from toposeat.report.time_words import gain_place, gain_share
 from toposeat.report.units import (
     clean,
@@ -303,6 +304,13 @@ def moved_words(result: MappingResult) -> str:
     """`4 ranks moved`, or `default kept`."""
     moved = moved_ranks(result)
     return f"{plural(len(moved), 'rank')} moved" if moved else "default kept"
+
+
+def line_to_copy(result: MappingResult, topology: Topology) -> str | None:
+    """The variables that realise the order; None where none do, or all devices stay as they are."""
+    if is_default_kept(result) and len(result.device_of_rank) == len(topology.devices):
+        return None
+    return order_line(topology, result.device_of_rank)
 
 
 def cost_words(metric: str) -> str:

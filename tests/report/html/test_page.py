@@ -56,6 +56,7 @@ def test_a_gain_shows_everything() -> None:
         "Messages by size",
         "Where the numbers come from",
         "122 nominal, 0 measured, 0 user",
+        "CUDA_VISIBLE_DEVICES=0,2,4,6,8,10,12,14,1,3,5,7,9,11,13,15",
         commands[0],
     ):
         assert words in page.words, words

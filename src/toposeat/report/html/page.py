@@ -25,6 +25,7 @@ from toposeat.report.words import (
     assumed_lines,
     certificate_words,
     is_default_kept,
+    line_to_copy,
     outcome_word,
     range_words,
     remarks,
@@ -169,10 +170,12 @@ def _mapping(result: MappingResult, topology: Topology, traffic: Traffic) -> Vie
     certificate = certificate_words(result.certificate, result.metric)
     range_of_gain = range_words(result.premises)
     doubt = f"Range: {range_of_gain}" if range_of_gain else None
+    line = line_to_copy(result, topology)
     return {
         "outcome": "kept" if is_default_kept(result) else outcome_word(result),
         "verdict": verdict_words(result),
         "remarks": [certificate, *filter(None, [doubt, share]), *result.notes],
+        "lines": [line] if line else [],
         "stacked": len(topology.hosts) > 1,
         "before_after": tables.before_after(result),
         "busiest": tables.busiest_sentence(result, topology),

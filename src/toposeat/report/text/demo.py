@@ -10,12 +10,11 @@ from rich.text import Text
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.topology import Topology
-from toposeat.model.visible_list import order_line
 from toposeat.report.text.bench import gain_words, interval
 from toposeat.report.text.clocked import clocked_verdict
 from toposeat.report.text.console import PLAIN, TextStyle, labelled, lay_out
 from toposeat.report.units import clean
-from toposeat.report.words import is_default_kept, verdict_words
+from toposeat.report.words import line_to_copy, verdict_words
 
 
 def render_demo_text(
@@ -33,8 +32,8 @@ def render_demo_text(
     parts: list[RenderableType] = []
     for number, (machine, result) in enumerate(machines):
         parts.append(labelled(clean(machine.name), verdict_words(result)))
-        line = order_line(machine, result.device_of_rank)
-        if line and not is_default_kept(result):
+        line = line_to_copy(result, machine)
+        if line:
             parts.append(Text(line, no_wrap=True, overflow="ignore"))
         if number == 0 and clocked is not None:
             parts.append(labelled("Clocked", _clocked(clocked)))

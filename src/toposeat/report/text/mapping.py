@@ -12,7 +12,6 @@ from toposeat.model.placement import Placement
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
-from toposeat.model.visible_list import order_line
 from toposeat.report.text.console import (
     PLAIN,
     TextStyle,
@@ -33,6 +32,7 @@ from toposeat.report.words import (
     format_cost,
     group_lines,
     is_default_kept,
+    line_to_copy,
     moved_ranks,
     moved_words,
     order_words,
@@ -92,12 +92,13 @@ def _answer(result: MappingResult, topology: Topology) -> list[RenderableType]:
     parts: list[RenderableType] = [labelled("Verdict", verdict_words(result))]
     order = order_words(topology, result.device_of_rank)
     parts += [labelled("Order", f"{order} ({moved_words(result)})")]
-    line = order_line(topology, result.device_of_rank)
-    if is_default_kept(result) and len(result.device_of_rank) == len(topology.devices):
-        return parts
+    line = line_to_copy(result, topology)
     if line:
         parts.append(Text(line, no_wrap=True, overflow="ignore"))
-    elif topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL:
+    elif (
+        not is_default_kept(result)
+        and topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL
+    ):
         parts.append(Text("(no line to copy: ZE_AFFINITY_MASK keeps Level Zero's own order)"))
     return parts
 
