@@ -49,14 +49,15 @@ def test_a_bar_that_is_full_gives_the_terminal_back(monkeypatch: pytest.MonkeyPa
 def test_a_long_search_says_how_long_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with search_bar("placing 8 ranks", 600, after_s=0):
         give_up = time.monotonic() + 30
         while "s more" not in stream.getvalue() and time.monotonic() < give_up:
             time.sleep(0.01)
     assert "placing 8 ranks" in stream.getvalue()
     assert "at most 600 s more" in stream.getvalue()
-    assert threading.active_count() == before
+    # Threads that earlier tests left behind may end meanwhile; none may be new.
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize(("most_s", "stream"), [(1, Terminal()), (600, Terminal()), (600, None)])
