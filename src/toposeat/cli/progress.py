@@ -76,10 +76,11 @@ def _show_time(what: str, most_s: float, after_s: float, done: threading.Event) 
 
     left = TextColumn("at most {task.fields[left]:.0f} s more")
     columns = (*Progress.get_default_columns()[:2], left)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task(what, total=most_s, left=most_s)
         while True:
             elapsed = min(time.monotonic() - begin, most_s)
-            bar.update(task, completed=elapsed, left=most_s - elapsed)
+            bar.update(task, completed=elapsed, left=most_s - elapsed, refresh=True)
             if done.wait(_STEP_S):
                 return
