@@ -64,6 +64,42 @@ def test_a_group_of_all_devices_gains_nothing(name: str, axis: str) -> None:
     assert result.certificate.value == pytest.approx(result.default.predicted_s)
 
 
+@pytest.mark.parametrize("objective", ["cost", "congestion"])
+def test_no_objective_gains_by_the_order_inside_a_group(objective: str) -> None:
+    options = MapOptions(objective=objective)
+    for name in ("dgx-1v", "rtx-4-crossed-bridges", "k40-8"):
+        machine = read_topology(name)
+        ranks = len(machine.devices)
+        result = map_traffic(machine, pattern_traffic(f"llm:tp={ranks}"), options)
+        assert result.device_of_rank == tuple(range(ranks))
+        order = list(range(ranks))
+        random.Random(name).shuffle(order)
+        evaluator = Evaluator(machine, pattern_traffic(f"llm:tp={ranks}"))
+        assert evaluator.evaluate(order).value(objective) == pytest.approx(
+            result.default.value(objective)
+        )
+
+
+@pytest.mark.parametrize("objective", ["cost", "congestion"])
+@pytest.mark.parametrize("seed", range(6))
+def test_other_objectives_against_every_placement(objective: str, seed: int) -> None:
+    rng = random.Random(seed)
+    machine = read_topology(rng.choice(["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"]))
+    members = [tuple(rng.sample(range(4), rng.randint(2, 4))) for _ in range(rng.randint(1, 3))]
+    traffic = grouped(4, [(Exchange.RING, each, rng.randint(1, 9) << 20) for each in members])
+    result = map_traffic(machine, traffic, MapOptions(objective=objective))
+    evaluator = Evaluator(machine, traffic)
+    every = [evaluator.evaluate(order) for order in permutations(range(len(machine.devices)), 4)]
+    least = min(each.value(objective) for each in every)
+    assert result.certificate.value == pytest.approx(
+        evaluator.evaluate(result.device_of_rank).value(objective)
+    )
+    assert result.placed.predicted_s <= result.default.predicted_s * (1 + 1e-9)
+    assert (result.certificate.lower_bound or 0) <= least * (1 + 1e-9)
+    if result.certificate.proved:
+        assert result.certificate.value == pytest.approx(least)
+
+
 def test_tensor_parallel_pairs_get_the_crossed_bridges() -> None:
     result = mapped("rtx-4-crossed-bridges", "llm:tp=2,pp=2,dp=1")
     assert {frozenset(result.device_of_rank[at : at + 2]) for at in (0, 2)} == {

@@ -28,7 +28,7 @@ class Edges:
         if source != target and nbytes > 0:
             self._rows.append((source, target, round(nbytes), messages))
 
-    def all_pairs(self, places: Sequence[int], nbytes: int, messages: int = 1) -> None:
+    def all_pairs(self, places: Sequence[int], nbytes: float, messages: int = 1) -> None:
         """The same bytes over each ordered pair."""
         for a in places:
             for b in places:
@@ -104,8 +104,8 @@ class Channels:
                 yield last, first, channels
 
 
-def search_table(channels: Channels, traffic: Traffic) -> PairTable:
-    """The pairs of ranks by which placements of a traffic over several nodes are searched.
+def search_table(channels: Channels, traffic: Traffic, *, even: bool = False) -> PairTable:
+    """The pairs of ranks by which placements of a traffic are searched.
 
     Which channels a group has depends on its placement. For the search its ranks are cut into
     blocks as the default seats them; a block is a chain, and joined to the next block by the
@@ -114,6 +114,7 @@ def search_table(channels: Channels, traffic: Traffic) -> PairTable:
     Args:
         channels: of ranks at their places in the default.
         traffic: with groups.
+        even: share the bytes of a block over all its pairs, since the library orders them.
     """
     ranks_of = {each.id: each.ranks for each in traffic.communicators}
     edges = Edges()
@@ -126,6 +127,11 @@ def search_table(channels: Channels, traffic: Traffic) -> PairTable:
         for source, target, count in channels.hops(blocks):
             edges.add(source, target, load.bytes / count, load.messages)
         for block in blocks:
-            for a, b in pairwise(block if len(blocks) > 1 else (*block, block[0])):
+            steps = len(block) - (len(blocks) > 1)
+            if even and len(block) > 1:
+                pairs = len(block) * (len(block) - 1)
+                edges.all_pairs(block, load.bytes * steps / pairs, load.messages)
+                continue
+            for a, b in pairwise((*block, block[0])[: steps + 1]):
                 edges.add(a, b, load.bytes, load.messages)
     return PairTable.total([traffic.edge_table(), edges.table()])

@@ -52,6 +52,8 @@ class Evaluator:
         network: the compiled machine.
         flows: the compiled traffic; flow i is row i of `table`.
         table: bytes and messages of the pairs of ranks that placement serves.
+        cost_table: those that are charged the cost of their devices; of a group that its library
+            orders itself, all pairs on a node evenly.
         costs: what a byte (and a message) between devices costs, by the metric asked for.
         groups: the time model of groups that a library orders itself; None without groups.
 
@@ -63,7 +65,7 @@ class Evaluator:
     def __init__(self, topology: Topology, traffic: Traffic, *, metric: str = "bandwidth") -> None:
         self._topology = topology
         self._ranks = traffic.ranks
-        self.table = _table(topology, traffic)
+        self.table, self.cost_table = _tables(topology, traffic)
         self.arrays = network_arrays(topology)
         self.network = self.arrays.network()
         self.flows = compile_traffic(traffic, self.table)
@@ -127,23 +129,31 @@ class Evaluator:
 
     def _cost(self, placement: Sequence[int]) -> float:
         device = np.array(placement, np.intp)
-        pairs = device[self.table.source], device[self.table.target]
-        cost = float(self.table.bytes.astype(np.float64) @ self.costs.per_byte[pairs])
+        table = self.cost_table
+        pairs = device[table.source], device[table.target]
+        cost = float(table.bytes.astype(np.float64) @ self.costs.per_byte[pairs])
         if self.costs.per_message is not None:
-            messages = self.table.messages.astype(np.float64)
+            messages = table.messages.astype(np.float64)
             cost += float(messages @ self.costs.per_message[pairs])
         return cost
 
 
-def _table(topology: Topology, traffic: Traffic) -> PairTable:
-    """The pairs that placement should serve: with groups over several hosts, their channels."""
-    if not traffic.groups or len(topology.hosts) == 1 or not topology.devices:
-        return traffic.mapped_table()
+def _tables(topology: Topology, traffic: Traffic) -> tuple[PairTable, PairTable]:
+    """The pairs that placement should serve, and those that are charged a cost.
+
+    With groups over several hosts the former are the channels of the default placement.
+    """
+    table = traffic.mapped_table()
+    if not traffic.groups or not topology.devices:
+        return table, table
     from toposeat.evaluation.channels import search_table  # noqa: PLC0415
     from toposeat.evaluation.group_time import channels_of  # noqa: PLC0415
 
     place = default_placement(traffic.ranks, topology)
-    return search_table(channels_of(topology).renumbered(place), traffic)
+    channels = channels_of(topology).renumbered(place)
+    if len(topology.hosts) > 1:
+        table = search_table(channels, traffic)
+    return table, search_table(channels, traffic, even=True)
 
 
 def evaluate(

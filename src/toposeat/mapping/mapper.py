@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from toposeat import _core
 from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
+from toposeat.evaluation.network import compile_traffic
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
@@ -63,14 +64,17 @@ def map_traffic(
     begin = time.perf_counter()
     if options.solver == "multilevel":
         answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
+    elif evaluator.groups is None:
+        answer = _solved(request)
     elif _by_sets(evaluator, problem, options):
         answer = map_sets(
             evaluator, problem, default.device_of_rank, budget_s=budget_s, seed=options.seed
         )
-    elif evaluator.groups is not None and evaluator.groups.nodes > 1:
-        answer = _by_channels(evaluator, _solved(request), options)
+    elif options.objective == "cost":
+        flows = compile_traffic(traffic, evaluator.cost_table)
+        answer = _solved(problem.request(evaluator, options, budget_s=budget_s, flows=flows))
     else:
-        answer = _solved(request)
+        answer = _by_pairs(evaluator, _solved(request), options)
     asked = Asked(
         topology=topology,
         problem=problem,
@@ -126,14 +130,18 @@ def _by_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -> boo
 
 
 def _chosen_of_groups(asked: Asked, default: Sequence[int], answer: Sequence[int]) -> Choice:
-    """The answer, where neither the sum of the phases nor the slowest is above the default's.
+    """The answer, where it gains by the objective and no sum or maximum of phases is slower.
 
     What is assumed of the machine is not varied: how a group's rings change with it is not known.
     """
     base, found = (asked.evaluator.evaluate(row) for row in (default, answer))
     limit = 1 + _TOLERANCE
-    better = found.predicted_s <= base.predicted_s * limit and found.low_s <= base.low_s * limit
-    taken = found if better or asked.options.is_fixed else base
+    slower = found.predicted_s > base.predicted_s * limit or found.low_s > base.low_s * limit
+    objective = asked.options.objective
+    gains = _gains(base.value(objective), found.value(objective)) or (
+        objective == "time" and _gains(base.low_s, found.low_s)
+    )
+    taken = found if (gains and not slower) or asked.options.is_fixed else base
     low = _saved(base.low_s, taken.low_s)
     total = _saved(base.predicted_s, taken.predicted_s)
     return Choice(
@@ -144,8 +152,12 @@ def _chosen_of_groups(asked: Asked, default: Sequence[int], answer: Sequence[int
             of_phases=True,
         ),
         everywhere=not asked.evaluator.arrays.premises and not asked.untold.readings,
-        note="" if taken is found else "kept the default: what was found is slower than it",
+        note="kept the default: what was found is slower than it" if slower else "",
     )
+
+
+def _gains(before: float, after: float) -> bool:
+    return after < before * (1 - _TOLERANCE)
 
 
 def _saved(before: float, after: float) -> float:
@@ -160,14 +172,14 @@ def _solved(request: _core.MapRequest) -> _core.MapAnswer:
         raise ToposeatError(str(error), hint="use --solver auto") from error
 
 
-def _by_channels(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions) -> NodesAnswer:
-    """An answer for the channels of the default placement: of its own nothing is proved."""
+def _by_pairs(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions) -> NodesAnswer:
+    """An answer for the pairs that stand for groups: of the groups themselves nothing is proved."""
     found = evaluator.evaluate(answer.device_of_rank)
     return NodesAnswer(
         device_of_rank=list(answer.device_of_rank),
         value=found.value(options.objective),
         kept_default=answer.kept_default,
-        solver="channels",
+        solver="pairs of groups",
         notes=[note for note in answer.notes if note != "default is already optimal"],
     )
 
@@ -222,8 +234,8 @@ def _reason(objective: str, answer: _Answer) -> str:
         return "all devices are interchangeable, so every order is as good"
     if answer.proved:
         return _PROOFS.get(answer.solver, "the value meets a lower bound")
-    if answer.solver == "channels":
-        return "no lower bound is known for groups over several nodes"
+    if answer.solver == "pairs of groups":
+        return "no lower bound is known for groups over several nodes, or by this objective"
     if answer.lower_bound is None:
         return "too large for a lower bound"
     return f"no placement can have a {objective} below the lower bound; the truth lies between"
