@@ -133,8 +133,8 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         metavar="PERCENT",
         type=percent,
         default=min_gain_percent,
-        help="keep the default placement if less than this share of its predicted time could be "
-        f"saved (default: {min_gain_percent:g})",
+        help="keep the default placement if less than this share of its time (or of what "
+        f"--objective names) could be saved (default: {min_gain_percent:g})",
     )
 
 

@@ -58,7 +58,7 @@ class MapCommand(Command):
             "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
         )
         add_network_options(parser)
-        add_solver_options(parser, min_gain_percent=0)
+        add_solver_options(parser, min_gain_percent=1)
         add_constraint_options(parser)
         add_stack_option(
             parser,

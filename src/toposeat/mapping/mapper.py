@@ -191,7 +191,7 @@ def _worth_moving(
     if list(default.device_of_rank) == list(choice.device_of_rank):
         return default, [choice.note] if choice.note else []
     found = evaluator.evaluate(choice.device_of_rank)
-    why = options.why_keep_default(default.predicted_s, found.predicted_s)
+    why = options.why_keep_default(*(each.value(options.objective) for each in (default, found)))
     if why and not options.is_fixed:
         return default, [why]
     return found, []

@@ -98,13 +98,13 @@ def map_to_shape(
         )
     kept = bool((slots == evaluator.default).all())
     too_little = _slower_phases(default, placed) or options.why_keep_default(
-        default.predicted_s, placed.predicted_s
+        *(each.value(options.objective) for each in (default, placed))
     )
     if too_little and not kept and not options.is_fixed:
         notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
     if shape.domain_of_host and traffic.groups:
-        if not options.is_fixed and not options.min_gain:
+        if not options.is_fixed:
             slots, placed, why = keep_inside(shape, traffic, evaluator, slots, placed)
             if why:
                 notes = [note for note in notes if not note.startswith("kept the default")]

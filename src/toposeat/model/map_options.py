@@ -59,8 +59,8 @@ class MapOptions:
         budget_s: seconds after which the best placement so far is returned; None: 1 s, and 10 s for
             the shape of a large machine.
         seed: same seed, same answer, unless the budget cuts a search short.
-        min_gain: keep the default if less than this share of its predicted time is saved; for users
-            of nominal numbers, who cannot tell such placements apart.
+        min_gain: keep the default if less than this share of its objective's value is saved; for
+            users of nominal numbers, who cannot tell such placements apart.
         constraints: which device may take which ranks, and how many.
         explained: also say why, in the result's `explanation`.
 
@@ -101,21 +101,21 @@ class MapOptions:
         """Whether the solver has one placement only, which is returned even where it is slower."""
         return self.solver in ("default", "random")
 
-    def why_keep_default(self, default_s: float | None, placed_s: float | None) -> str:
+    def why_keep_default(self, default: float | None, placed: float | None) -> str:
         """Why the default is kept though a placement that is not slower was found.
 
         Args:
-            default_s: predicted seconds of the default placement, None if not known.
-            placed_s: those of the placement found.
+            default: value of the default placement by the objective, None if not known.
+            placed: that of the placement found.
 
         Returns:
             A sentence, or nothing where the placement saves `min_gain`.
         """
-        saved = 0.0 if not default_s or placed_s is None else 1 - placed_s / default_s
+        saved = 0.0 if not default or placed is None else 1 - placed / default
         if saved >= self.min_gain - _TOLERANCE:
             return ""
         return (
-            f"kept the default: a placement predicted {100 * saved:.2g} % faster was"
+            f"kept the default: a placement with {100 * saved:.2g} % less {self.objective} was"
             f" found, but less than {100 * self.min_gain:.2g} % is not worth moving ranks for"
         )
 
