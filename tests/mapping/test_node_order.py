@@ -45,11 +45,13 @@ def is_in_rank_order(result: ScaleResult) -> bool:
     )
 
 
-@pytest.mark.parametrize("order", ["text", "random"])
-def test_the_order_of_nodes_gains_on_tapered_leaves(order: str) -> None:
-    names = sorted(NAMES) if order == "text" else random.Random(7).sample(NAMES, 32)
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_the_order_of_nodes_gains_on_tapered_leaves(seed: int | None) -> None:
+    names = sorted(NAMES) if seed is None else random.Random(seed).sample(NAMES, 32)
     result = mapped(names, 4)
-    assert result.placed.sum_s <= 0.6 * result.default.sum_s
+    best = mapped(NAMES, 4)
+    assert result.placed.sum_s == pytest.approx(best.placed.sum_s)  # whatever the default was
+    assert result.placed.sum_s <= (0.6 if seed is None else 0.65) * result.default.sum_s
     assert result.placed.low_s <= result.default.low_s
     assert is_in_rank_order(result)
     hosts = result.slot_of_rank // 8
