@@ -9,6 +9,7 @@ import pytest
 
 from toposeat.errors import UsageError
 from toposeat.evaluation import Evaluator
+from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import map_traffic
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
@@ -132,6 +133,16 @@ def test_known_boxes() -> None:
     assert saved(mapped("dgx-1v", "llm:tp=4,pp=1,dp=2")) == 0
     assert saved(mapped("mi60-8", "llm:tp=4,pp=1,dp=2")) == 0
     assert saved(mapped("hgx-h100", "llm:tp=2,pp=2,dp=2")) == 0
+
+
+def test_no_gain_rests_on_rings_through_dies_outside_of_a_group() -> None:
+    machine = read_topology("mi250x-8")
+    direct, forwarded = (group_rate(machine, each) for each in ((0, 2, 4, 6), (0, 2, 5, 7)))
+    assert forwarded.bytes_per_s < direct.bytes_per_s
+    assert len(forwarded.rings) == 1
+    assert saved(mapped("mi250x-8", "llm:tp=2,pp=1,dp=4")) == 0
+    four = mapped("mi250x-8", "llm:tp=4,pp=1,dp=2")
+    assert four.placed.phases[0].seconds == pytest.approx(four.default.phases[0].seconds)
 
 
 def everything(machine: Topology, traffic: Traffic) -> float:

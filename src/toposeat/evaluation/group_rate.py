@@ -3,8 +3,9 @@
 NCCL and RCCL look for rings over the members of a communicator on one node; the order of the ranks
 plays no part. `core/include/toposeat/groups/ring_rate.hpp` has the equations and the search.
 A group sees the machine without the other devices: two members that no direct link joins go through
-one member that has a link to both (NCCL's NVB), else by the machine's route; never through a device
-outside of the group, unless the hardware forwards (MI250X).
+one member that has a link to both (NCCL's NVB), else by the machine's route. Rings do not go
+through a device outside of the group. Where that leaves none, although the hardware forwards
+(MI250X), one ring of forwarded hops is counted: how RCCL forms rings there is not recorded.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class GroupRates:
         self._nccl = speeds == "nccl"
         self._topology = topology
         self._known: dict[tuple[int, ...], GroupRate] = {}
+        self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
         arrays = network_arrays(topology)
         capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.cap.copy()
         self._generation = nccl_speeds.generation(topology)
@@ -112,12 +114,13 @@ class GroupRates:
         Equal shares of each byte leave at the devices `lasts`: a ring has no hop from there.
         """
         members = tuple(sorted(devices))
-        routes = self._routes.within(members, self._capacity)
         rings = [[members.index(device) for device in ring] for ring in self.of(members).rings]
         paths = []
         for ring, last in product(rings, lasts):
             end = ring.index(members.index(last)) + 1
             paths.append([*ring[end:], *ring[:end]])
+        forwarded = members in self._forwarded
+        routes = self._routes.within(members, self._capacity, forwarded=forwarded)
         return _load(paths, routes.uses, len(members), 3 * len(self._topology.links), closed=False)
 
     def leaving(self, device: int) -> float:
@@ -143,11 +146,27 @@ class GroupRates:
                 devices=members, bytes_per_s=infinite, cut_bytes_per_s=infinite, rings=(), load=()
             )
         routes = self._routes.within(members, self._capacity)
+        most = nccl_speeds.MOST_RINGS if self._nccl else _MOST_RINGS
+        found = self._rings(routes, most)
+        if found.bytes_per_s == 0 and self._routes.forwards:
+            self._forwarded.add(members)
+            routes = self._routes.within(members, self._capacity, forwarded=True)
+            found = self._rings(routes, most if len(members) == 2 else 1)
+        rings = tuple(tuple(members[place] for place in ring) for ring in found.rings)
+        return GroupRate(
+            devices=members,
+            bytes_per_s=found.bytes_per_s,
+            cut_bytes_per_s=found.cut_bytes_per_s,
+            rings=rings,
+            load=_load(found.rings, routes.uses, len(members), 3 * len(self._topology.links)),
+        )
+
+    def _rings(self, routes: _Routes, most: int) -> _core.RingRate:
         begin = np.cumsum([0, *map(len, routes.uses)])
         used = np.array([use for each in routes.uses for use in each], np.uint32)
         own, numbers = np.unique(used, return_inverse=True)
-        found = _core.ring_rate(
-            len(members),
+        return _core.ring_rate(
+            routes.members,
             capacity=self._capacity[own],
             route_begin=begin.astype(np.uint32),
             uses=numbers.reshape(-1).astype(np.uint32),
@@ -156,16 +175,8 @@ class GroupRates:
             switched=routes.switched,
             levels=self._levels(self._capacity[own], routes.cap),
             stop_below=nccl_speeds.STOP_BELOW if self._nccl else 0.0,
-            most_rings=nccl_speeds.MOST_RINGS if self._nccl else _MOST_RINGS,
+            most_rings=most,
             steps=nccl_speeds.STEPS if self._nccl else _STEPS,
-        )
-        rings = tuple(tuple(members[place] for place in ring) for ring in found.rings)
-        return GroupRate(
-            devices=members,
-            bytes_per_s=found.bytes_per_s,
-            cut_bytes_per_s=found.cut_bytes_per_s,
-            rings=rings,
-            load=_load(found.rings, routes.uses, len(members), 3 * len(self._topology.links)),
         )
 
     def _levels(self, capacity: NDArray[np.float64], cap: Sequence[float]) -> NDArray[np.float64]:
@@ -205,13 +216,13 @@ class _Routes:
         ids = [device.id for device in topology.devices]
         place = {device: at for at, device in enumerate(ids)}
         switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
-        self._n = n
+        self.members = self._n = n
+        self.forwards = any(device.forwards for device in topology.devices)
         self.uses, self.cap = uses, cap.tolist()
         self.path_class = [_NO_PATH] * (n * n)
         self._direct = [False] * (n * n)
         self._switched = [False] * (n * n)
         self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
-        self._forwards = any(device.forwards for device in topology.devices)
         self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
         self.switched = False
         for (source, target), route in topology.route_of_pair.items():
@@ -232,9 +243,12 @@ class _Routes:
                 for use in self.uses[pair]:
                     capacity[use] = min(capacity[use], cap)
 
-    def within(self, members: tuple[int, ...], capacity: NDArray[np.float64]) -> _Routes:
-        """The routes of a group, which sees no other device."""
+    def within(
+        self, members: tuple[int, ...], capacity: NDArray[np.float64], *, forwarded: bool = False
+    ) -> _Routes:
+        """The routes of a group, which sees no other device unless they are `forwarded` there."""
         group = _Routes.__new__(_Routes)
+        group.members = len(members)
         pairs = [a * self._n + b for a in members for b in members]
         group.uses = [self.uses[pair] for pair in pairs]
         group.cap = [self.cap[pair] for pair in pairs]
@@ -242,7 +256,8 @@ class _Routes:
         off = [pair for at, pair in enumerate(pairs) if at % (len(members) + 1)]
         group.switched = all(self._switched[pair] for pair in off)
         for at, pair in enumerate(pairs):
-            if self._direct[pair] or self.path_class[pair] <= 1 or at % (len(members) + 1) == 0:
+            is_linked = self.path_class[pair] <= 1 and not self._passes[pair]
+            if self._direct[pair] or is_linked or at % (len(members) + 1) == 0:
                 continue
             relay = self._relay(pair, members, capacity) if self._relays else None
             if relay is not None:
@@ -250,7 +265,7 @@ class _Routes:
                 group.uses[at] = self.uses[first] + self.uses[second]
                 group.cap[at] = float("inf")
                 group.path_class[at] = _RELAYED
-            elif not (self._forwards or self._passes[pair] <= set(members)):
+            elif not (forwarded or self._passes[pair] <= set(members)):
                 group.path_class[at] = _NO_PATH
         return group
 
