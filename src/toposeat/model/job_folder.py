@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 RECORD_SUFFIX = ".tpsrec"
+TORCH_SUFFIX = ".tpstorch"
 KEPT_S = 7 * 86400.0
 MEMORY_FOLDER = Path("/dev/shm")
 _PREFIX = "toposeat-"
@@ -69,7 +70,8 @@ def left_records() -> list[Path]:
         for folder in sorted(place.glob(f"{_PREFIX}*-{_boot()}-*")):
             with suppress(OSError):  # another process was faster
                 if _is_abandoned(folder):
-                    records = list(folder.glob(f"*{RECORD_SUFFIX}"))
+                    suffixes = (RECORD_SUFFIX, TORCH_SUFFIX)
+                    records = [path for each in suffixes for path in folder.glob(f"*{each}")]
                     last = max((path.stat().st_mtime for path in records), default=0.0)
                     if last < time.time() - KEPT_S:
                         shutil.rmtree(folder)

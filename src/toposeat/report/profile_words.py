@@ -215,10 +215,12 @@ WORLD_HEADER = ("world", "ranks", "started by", "bytes within", "from this job",
 
 
 def unfinished_words(traffic: Traffic) -> str:
-    """Ranks that did not reach MPI_Finalize; "" if all did."""
+    """Ranks that did not reach MPI_Finalize, or were killed; "" if all ended by themselves."""
     died = [info.rank for info in traffic.rank_info if not info.finalized]
     if not died:
         return ""
     names = ", ".join(str(rank) for rank in died[: 2 * _LISTED])
     more = " ..." if len(died) > 2 * _LISTED else ""
-    return f"{plural(len(died), 'rank')} did not reach MPI_Finalize: {names}{more}"
+    by_mpi = "recorder" not in traffic.metadata
+    fate = "did not reach MPI_Finalize" if by_mpi else "did not end by themselves"
+    return f"{plural(len(died), 'rank')} {fate}: {names}{more}"

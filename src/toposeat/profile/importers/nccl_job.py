@@ -61,7 +61,7 @@ _OF_SETS = {
 ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
 
 MODEL = (
-    "NCCL: allreduce 2(n-1)/n, allgather and reduce_scatter (n-1)/n of the bytes over each edge of"
+    "allreduce 2(n-1)/n, allgather and reduce_scatter (n-1)/n of the bytes over each edge of"
     " a ring; bcast and reduce along it as a chain; alltoall, gather, scatter direct"
 )
 DEFAULT_RING = "; rings in rank order (the source does not say which NCCL chose)"
@@ -111,6 +111,7 @@ class NcclJob:
         reporting: world ranks that left a report.
         unplaced: messages with ranks of which nothing is known.
         space: where all buffers are.
+        library: which orders the members of a group itself, "" for one that goes by their ranks.
     """
 
     ranks: int
@@ -121,6 +122,7 @@ class NcclJob:
     reporting: set[int] = field(default_factory=set)
     unplaced: int = 0
     space: MemorySpace = MemorySpace.DEVICE
+    library: str = "nccl"
 
     def traffic(
         self,
@@ -176,13 +178,31 @@ class NcclJob:
             timed=False,
         )
 
+    def split_equal_exchanges(self) -> None:
+        """Where some member of a group gave sizes per pair, the others' equal blocks are theirs.
+
+        Without this an equal block would be taken for what all members do.
+        """
+        for group in self.groups:
+            members = group.members
+            if not any(c.operation == "alltoallv" for calls in group.calls.values() for c in calls):
+                continue
+            for position, calls in group.calls.items():
+                for call in [call for call in calls if call.operation == "alltoall"]:
+                    count = calls.pop(call)
+                    calls[Call("alltoallv", call.size * len(members))] += count
+                    for target in members:
+                        source = members[position]
+                        if source is not None and target is not None:
+                            self.exchanged[source, target, call.size] += count
+
     def _group_loads(self) -> list[GroupLoad]:
         """What each communicator moves, as sets: NCCL orders the members itself.
 
         None where some collective has a size per pair, a root that all send to or from, or members
         that are not known: then all of them stay pairs of ranks.
         """
-        if self.exchanged or self.space is not MemorySpace.DEVICE:
+        if self.exchanged or not self.library or self.space is not MemorySpace.DEVICE:
             return []
         loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
         for number, group in enumerate(self.groups):
@@ -197,7 +217,11 @@ class NcclJob:
                     loads[key] = size + edge[2], count + edge[3]
         return [
             GroupLoad(
-                communicator=number, library="nccl", exchange=exchange, bytes=size, messages=count
+                communicator=number,
+                library=self.library,
+                exchange=exchange,
+                bytes=size,
+                messages=count,
             )
             for (number, exchange), (size, count) in loads.items()
         ]
@@ -264,7 +288,8 @@ class NcclJob:
 
     def _model(self) -> str:
         calls = {call for group in self.groups for each in group.calls.values() for call in each}
-        words = MODEL + (GIVEN_RINGS if any(g.rings for g in self.groups) else DEFAULT_RING)
+        rings = GIVEN_RINGS if any(g.rings for g in self.groups) else DEFAULT_RING
+        words = f"{self.library.upper() or 'as of NCCL'}: {MODEL}{rings}"
         return words + (TREES if any(c.algorithm is Algorithm.TREE for c in calls) else "")
 
 

@@ -58,7 +58,7 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
     job = _Job(NcclJob(ranks=max(world, 1)))
     for trace in traces:
         job.add(trace)
-    job.split_equal_exchanges()
+    job.job.split_equal_exchanges()
     if not job.understood:
         raise InputError(
             f"none of its {job.calls} calls of process groups says what it sends to whom",
@@ -197,21 +197,6 @@ class _Job:
             made = group_call(call, len(members))
         group.calls[members.index(rank)][made] += count
         self.understood += count
-
-    def split_equal_exchanges(self) -> None:
-        """Where some member of a group gave sizes per pair, the others' equal blocks are theirs.
-
-        Without this an equal block would be taken for what all members do.
-        """
-        for members, group in self._groups.items():
-            if not any(c.operation == "alltoallv" for calls in group.calls.values() for c in calls):
-                continue
-            for position, calls in group.calls.items():
-                for call in [call for call in calls if call.operation == "alltoall"]:
-                    count = calls.pop(call)
-                    calls[Call("alltoallv", call.size * len(members))] += count
-                    for target in members:
-                        self.job.exchanged[members[position], target, call.size] += count
 
     def _group(self, members: tuple[int, ...], call: TraceCall) -> Group:
         group = self._groups.get(members)

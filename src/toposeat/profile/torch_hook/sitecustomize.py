@@ -1,0 +1,96 @@
+"""Loads the recorder into a Python program that imports `torch.distributed`.
+
+Python imports `sitecustomize` when it starts, from the first folder of its search path that has
+one: this folder, which `toposeat profile` puts in front of PYTHONPATH. The folder is taken off the
+search path at once, and the program's own `sitecustomize`, if there is one, is run as if this one
+were not there. Only the standard library is used, and nothing of toposeat: the program's Python
+may be another one. No error of this file reaches the program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_WATCHED = "torch.distributed.distributed_c10d"
+_RECORDER = "toposeat_torch_recorder"
+
+
+class _Loader:
+    """The loader of a module, with something done after the module has run."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        found: ModuleType | None = self._real.create_module(spec)
+        return found
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            spec.loader = module.__loader__ = self._real
+        self._real.exec_module(module)
+        _watch(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class _Finder:
+    """Finds the watched module where it is, and leaves all others to the finders after it."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != _WATCHED:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+        return spec
+
+
+def _watch(module: ModuleType) -> None:
+    """Let the recorder into `torch.distributed`, or say why not."""
+    try:
+        path = os.path.join(_HERE, "recorder.py")  # noqa: PTH118
+        spec = spec_from_file_location(_RECORDER, path)
+        assert spec is not None
+        assert spec.loader is not None
+        recorder = module_from_spec(spec)
+        sys.modules[_RECORDER] = recorder
+        spec.loader.exec_module(recorder)
+        recorder.watch(module)
+    except Exception as error:
+        print(f"toposeat: torch.distributed is not recorded: {error!r}", file=sys.stderr)  # noqa: T201
+
+
+def _is_here(entry: str) -> bool:
+    try:
+        return os.path.samefile(entry or ".", _HERE)  # noqa: PTH121
+    except OSError:
+        return False
+
+
+def _run_own() -> None:
+    """Run the program's own `sitecustomize`, which the one of this folder hides."""
+    sys.path[:] = [entry for entry in sys.path if not _is_here(entry)]
+    hidden = sys.modules.pop("sitecustomize", None)
+    spec = PathFinder.find_spec("sitecustomize")
+    if spec is None or spec.loader is None:
+        if hidden is not None:
+            sys.modules["sitecustomize"] = hidden
+        return
+    module = module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+if os.environ.get("TOPOSEAT_PROFILE_DIR"):
+    sys.meta_path.insert(0, _Finder())
+_run_own()
