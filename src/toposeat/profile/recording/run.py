@@ -30,11 +30,11 @@ from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.recording.gathering import ON_THIS_HOST, Gathering, gathering
-from toposeat.profile.recording.library import choose_library
 from toposeat.profile.recording.linkage import inspect_linkage
-from toposeat.profile.records.merge import Progress, read_records
+from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_no_hook
+from toposeat.profile.records.folders import a_record, read_folders
+from toposeat.profile.records.merge import Progress
 from toposeat.profile.records.missing import LEFT_NO_RECORD, missing_ranks, noted_hosts
-from toposeat.profile.records.record import SUFFIX
 from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
@@ -119,15 +119,14 @@ def profile_run(
     """
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
-    library = choose_library(line, env)
+    recorders = choose_recorders(line, env)
     with _record_folder(directory) as folder, gathering(folder, line, env) as gathered:
-        words = _exec_words(library, recording, gathered)
+        words, variables = _words(line, recorders, recording, gathered, env)
         tasks = wrapped_tasks(line, words)
         if tasks is not None:
             write_atomically(folder / TASK_FILE, tasks, overwrite=False)
-        exit_code = run_child(
-            wrap_with_exec(line, words, str(folder / TASK_FILE)), env, stdout=output
-        )
+        started = wrap_with_exec(line, words, str(folder / TASK_FILE)) if words else argv
+        exit_code = run_child(started, {**env, **variables}, stdout=output)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
@@ -137,6 +136,7 @@ def profile_run(
         run = _Run(
             line=line,
             environment=env,
+            recorders=recorders,
             gathered=gathered,
             is_temporary=directory is None,
             exit_code=exit_code,
@@ -175,10 +175,10 @@ def merge_records(
         progress: told how many of how many records are merged.
 
     Raises:
-        InputError, ToposeatError: see `read_records`; or some ranks have no record, and not
+        InputError, ToposeatError: see `read_folders`; or some ranks have no record, and not
             `partial`.
     """
-    traffic = read_records(*directories, progress=progress)
+    traffic = read_folders(*map(Path, directories), progress=progress)
     missing = missing_ranks(traffic, [Path(each) for each in directories])
     if missing and not partial:
         raise ToposeatError(missing, hint="add --partial to do without them")
@@ -194,22 +194,42 @@ def profile_line(
 ) -> list[str]:
     """The line that `profile_run` would start; XXXXXXXX stands for a name not made yet."""
     line = parse_launch_line(argv)
-    library = choose_library(line, environment)
+    env = os.environ if environment is None else environment
+    recorders = choose_recorders(line, env)
     folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
     gathered = Gathering(folder=folder, run="XXXXXXXX", home="XXXXXXXX")
-    words = _exec_words(library, recording, gathered)
+    words, variables = _words(line, recorders, recording, gathered, env)
+    if not words:
+        return ["env", *(f"{name}={value}" for name, value in variables.items()), *argv]
     return wrap_with_exec(line, words, str(folder / TASK_FILE))
 
 
-def _exec_words(library: Path, recording: Recording | None, gathered: Gathering) -> list[str]:
-    """Path of toposeat-exec and its options."""
+def _words(
+    line: LaunchLine,
+    recorders: Recorders,
+    recording: Recording | None,
+    gathered: Gathering,
+    environment: Mapping[str, str],
+) -> tuple[list[str], dict[str, str]]:
+    """Path of toposeat-exec and its options, or the variables that do without it.
+
+    A launcher that starts its processes on this host hands its environment to them.
+    """
     recording = recording or Recording()
+    variables = {
+        **recording.variables(gathered.folder),
+        **recorders.variables(environment),
+    }
+    if recorders.library is None and line.kind in ON_THIS_HOST and not recording.reorder:
+        return [], variables
     words = [str(native_path("bin/toposeat-exec"))]
     # In front: what the reordering library asks MPI itself is not the application's traffic.
-    words += [*reorder_words(recording.reorder), "--preload", str(library)]
-    for name, value in recording.variables(gathered.folder).items():
+    words += reorder_words(recording.reorder)
+    if recorders.library is not None:
+        words += ["--preload", str(recorders.library)]
+    for name, value in variables.items():
         words += ["-E", f"{name}={value}"]
-    return [*words, *gathered.exec_words]
+    return [*words, *gathered.exec_words], {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,6 +238,7 @@ class _Run:
 
     line: LaunchLine
     environment: Mapping[str, str]
+    recorders: Recorders
     gathered: Gathering
     is_temporary: bool  # the folder of the records
     exit_code: int
@@ -258,7 +279,7 @@ def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic
 
 
 def _read(folder: Path, progress: Progress | None) -> Traffic | None:
-    return read_records(folder, progress=progress) if any(folder.glob(f"*{SUFFIX}")) else None
+    return read_folders(folder, progress=progress) if a_record(folder) is not None else None
 
 
 def _saying(traffic: Traffic, missing: str) -> Traffic:
@@ -284,7 +305,7 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
     if directory is not None:
         folder = Path(directory).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        left = next(folder.glob(f"*{SUFFIX}"), None)
+        left = a_record(folder)
         if left is not None:
             raise ToposeatError(
                 f"{folder} holds records of another run ({left.name})", hint="give a fresh folder"
@@ -312,6 +333,15 @@ def _nothing_recorded(run: _Run, why: str) -> NothingRecordedError:
     elif exit_code != 0:
         message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
         hint = f"run it without toposeat first; {_SEE_ABOVE}"
+    elif run.recorders.hooks_torch and (deaf := why_no_hook(run.line, run.environment)):
+        message = f"no rank recorded anything: {deaf}"
+        hint = "leave the option out to profile what it sends with torch.distributed"
+    elif run.recorders.library is None:
+        message = (
+            f"no rank recorded anything: no process of {name} made a process group with"
+            " torch.distributed, and no MPI of it is known"
+        )
+        hint = f"Python started with -I, -E or -S is not recorded; {_SEE_ABOVE}"
     elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
         message = (
             f"no rank recorded anything: {name} is not linked to an MPI library, and none of its"

@@ -1,0 +1,240 @@
+"""`profile_run` of real PyTorch jobs under torchrun: every byte by hand, exit codes, deaths."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.pytorch import PROGRAM, python_with_torch, torchrun, why_no_torch
+from toposeat.errors import ToposeatError
+from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
+from toposeat.profile import (
+    NothingRecordedError,
+    merge_records,
+    pattern_traffic,
+    profile_line,
+    profile_run,
+    torch_hook,
+)
+from toposeat.profile.recording import recorders
+
+needs_torch = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch())
+RANKS, STEPS, HIDDEN, BATCH, F32 = 4, 3, 32, 8, 4
+WEIGHT = HIDDEN * HIDDEN * F32  # bytes of one layer
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+HOOK = Path(torch_hook.__file__).parent
+
+
+def recorded(case: str, *, code: int = 0, steps: int = STEPS) -> Traffic:
+    traffic, found = profile_run(torchrun(PROGRAM, case, str(steps)), environment=ENVIRONMENT)
+    assert found == code
+    return traffic
+
+
+def given(traffic: Traffic) -> Counter[tuple[str, tuple[int, ...], int]]:
+    """By operation, members of the group and rank: bytes that it gave altogether."""
+    members = {each.id: each.ranks for each in traffic.communicators}
+    sums: Counter[tuple[str, tuple[int, ...], int]] = Counter()
+    for event in traffic.collectives:
+        assert event.space is MemorySpace.HOST
+        sums[event.operation, members[event.communicator], event.rank] += event.bytes * event.calls
+    return +sums  # without barriers
+
+
+def everybody(operation: str, members: tuple[int, ...], size: int) -> dict[object, int]:
+    return {(operation, members, rank): size for rank in members}
+
+
+@needs_torch
+def test_ddp() -> None:
+    traffic = recorded("ddp")
+    found = given(traffic)
+    world = tuple(range(RANKS))
+    gradients = {key: size for key, size in found.items() if key[0] == "allreduce"}
+    assert gradients == everybody("allreduce", world, STEPS * 2 * WEIGHT)
+    assert traffic.metadata["exit_code"] == "0"
+    assert [info.local_rank for info in traffic.rank_info] == list(world)
+    assert all(info.finalized for info in traffic.rank_info)
+    assert "torch.distributed.run" in traffic.metadata["command"]
+    # The same job by name: what its ring moves for the gradients is the same.
+    by_name = pattern_traffic(f"ring:{RANKS}").table()
+    ring = 2 * (RANKS - 1) * (STEPS * 2 * WEIGHT) // RANKS
+    table = traffic.table(kind=TrafficKind.COLLECTIVE)
+    assert set(zip(table.source, table.target, strict=True)) == set(
+        zip(by_name.source, by_name.target, strict=True)
+    )
+    assert (table.bytes >= ring).all()
+
+
+@needs_torch
+def test_fsdp_gathers_twice_and_scatters_once_per_layer_and_pass() -> None:
+    world = tuple(range(RANKS))
+    shard = WEIGHT // RANKS
+    assert given(recorded("fsdp")) == {
+        **everybody("allgather", world, STEPS * 2 * 2 * shard),
+        **everybody("reduce_scatter_block", world, STEPS * 2 * shard),
+    }
+
+
+@needs_torch
+def test_tensor_parallel_with_fsdp() -> None:
+    found = given(recorded("tp_fsdp"))
+    activations = BATCH * HIDDEN * F32
+    shard = WEIGHT // 2 // 2
+    for tensor in ((0, 1), (2, 3)):
+        # A row-parallel layer sums forward; backward the first layer's input needs no gradient.
+        expected = everybody("allreduce", tensor, STEPS * (2 + 1) * activations)
+        assert {k: v for k, v in found.items() if k[:2] == ("allreduce", tensor)} == expected
+    for data in ((0, 2), (1, 3)):
+        gathered = everybody("allgather", data, STEPS * 4 * 2 * shard)
+        assert {k: v for k, v in found.items() if k[:2] == ("allgather", data)} == gathered
+        scattered = everybody("reduce_scatter_block", data, STEPS * 4 * shard)
+        assert {k: v for k, v in found.items() if k[0] == "reduce_scatter_block"}.items() >= (
+            scattered.items()
+        )
+
+
+@needs_torch
+def test_pipeline_messages() -> None:
+    traffic = recorded("pp")
+    expected = np.zeros((RANKS, RANKS), np.int64)
+    for stage in range(RANKS - 1):
+        expected[stage, stage + 1] = expected[stage + 1, stage] = STEPS * BATCH * HIDDEN * F32
+    table = traffic.table(kind=TrafficKind.POINT_TO_POINT, space=MemorySpace.HOST)
+    extra = table.dense_bytes(RANKS) - expected
+    # Stages agree on the form of what they send first: a few bytes, once.
+    assert ((extra >= 0) & (extra < 64)).all()
+    assert (extra[expected == 0] == 0).all()
+
+
+@needs_torch
+def test_uneven_and_even_exchange() -> None:
+    traffic = recorded("moe")
+    expected = np.zeros((RANKS, RANKS), np.int64)
+    for rank in range(RANKS):
+        for peer in range(RANKS):
+            expected[rank, peer] = STEPS * (rank + peer + 1) * HIDDEN * F32 + STEPS * 2 * F32
+            expected[rank, peer] += 5 * F32
+    table = traffic.table(kind=TrafficKind.COLLECTIVE)
+    found = table.dense_bytes(RANKS)
+    np.fill_diagonal(found, 0)
+    np.fill_diagonal(expected, 0)
+    assert (found == expected).all()
+
+
+@needs_torch
+def test_roots_and_groups_by_world_rank() -> None:
+    traffic = recorded("rooted")
+    world, odd = tuple(range(RANKS)), (1, 3)
+    roots = {
+        (event.operation, event.root, event.bytes)
+        for event in traffic.collectives
+        if event.root >= 0
+    }
+    assert roots == {
+        ("bcast", 2, 20),
+        ("reduce", 1, 20),
+        ("gather", 3, 20),
+        ("scatter", 0, 20),
+        ("bcast", 3, 14),
+    }
+    members = {each.ranks for each in traffic.communicators}
+    assert world in members
+    assert members - {world} == {odd}
+    assert given(traffic)["allgather", world, 2] == STEPS * 20
+
+
+@needs_torch
+def test_record_of_a_killed_rank(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    argv = torchrun(PROGRAM, "killed", str(STEPS))
+    traffic, code = profile_run(argv, environment=ENVIRONMENT, directory=kept)
+    assert code == 1
+    assert not traffic.rank_info[1].finalized
+    assert given(traffic)["allreduce", tuple(range(RANKS)), 1] == STEPS * 4000
+    next(kept.glob("rank-2-*")).unlink()
+    with pytest.raises(Exception, match=r"1 of 4 ranks have no record: rank 2"):
+        merge_records(kept)
+    assert merge_records(kept, partial=True).ranks == RANKS
+
+
+@needs_torch
+def test_exit_code_is_torchruns() -> None:
+    argv = torchrun(PROGRAM, "failed", "3", ranks=2)
+    plain = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False).returncode
+    assert profile_run(argv, environment=ENVIRONMENT)[1] == plain != 0
+
+
+@needs_torch
+def test_python_alone_is_recorded_too() -> None:
+    text = (
+        "import torch.distributed as d; import torch;"
+        "d.init_process_group('gloo', init_method='tcp://127.0.0.1:0', rank=0, world_size=1);"
+        "d.all_reduce(torch.ones(4)); d.destroy_process_group(); raise SystemExit(9)"
+    )
+    traffic, code = profile_run([python_with_torch(), "-c", text], environment=ENVIRONMENT)
+    assert code == 9
+    assert given(traffic) == {("allreduce", (0,), 0): 16}
+
+
+def test_own_sitecustomize_runs_as_if_there_were_no_other(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("print('mine', __name__)\n")
+    text = "import sys, sitecustomize; print(sitecustomize.__file__); print(sys.path)"
+    path = os.pathsep.join((str(HOOK), str(own)))
+    env = {**os.environ, "PYTHONPATH": path, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", text], env=env, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["mine sitecustomize", str(own / "sitecustomize.py")]
+    assert str(own) in lines[2]
+    assert str(HOOK) not in lines[2]
+    assert done.stderr == ""
+
+
+def test_errors_of_own_sitecustomize_are_told_by_python(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(HOOK), str(tmp_path)))}
+    done = subprocess.run(
+        [sys.executable, "-c", "print('went on')"],
+        env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "went on\n"
+    assert "no_such_module" in done.stderr
+
+
+@pytest.fixture
+def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*arguments: object) -> Path:
+        raise ToposeatError("cannot tell which MPI")
+
+    monkeypatch.setattr(recorders, "choose_library", none)
+
+
+@pytest.mark.usefixtures("without_mpi")
+def test_why_nothing_was_recorded(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('no groups')")
+    with pytest.raises(NothingRecordedError, match=r"python.* -I .*keeps the recorder out"):
+        profile_run([sys.executable, "-I", str(script)])
+    with pytest.raises(NothingRecordedError, match="made a process group"):
+        profile_run([sys.executable, str(script)])
+    with pytest.raises(ToposeatError, match="cannot tell which MPI"):
+        profile_run(["true"])
+
+
+@pytest.mark.usefixtures("without_mpi")
+def test_line_that_would_run() -> None:
+    argv = ["torchrun", "--nproc-per-node", "4", "train.py"]
+    line = profile_line(argv)
+    assert line[0] == "env"
+    assert line[-len(argv) :] == argv
+    assert f"PYTHONPATH={HOOK}" in " ".join(line)

@@ -1,0 +1,128 @@
+"""What PyTorch jobs do to be recorded: `torch_program.py CASE [STEPS]`, under torchrun with gloo.
+
+It knows nothing of toposeat, and what each case moves can be told by hand.
+"""
+
+import gc
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.parallel import DistributedDataParallel
+
+HIDDEN, BATCH = 32, 8
+
+
+def layer() -> nn.Linear:
+    return nn.Linear(HIDDEN, HIDDEN, bias=False)
+
+
+def train(model: nn.Module, steps: int) -> None:
+    for _ in range(steps):
+        model(torch.ones(BATCH, HIDDEN)).sum().backward()
+
+
+def ddp(steps: int) -> None:
+    train(DistributedDataParallel(nn.Sequential(layer(), layer())), steps)
+
+
+def fsdp(steps: int) -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    model = nn.Sequential(layer(), layer())
+    for each in model:
+        fully_shard(each)
+    train(fully_shard(model), steps)
+
+
+def tp_fsdp(steps: int) -> None:
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    model = nn.Sequential(layer(), layer(), layer(), layer())
+    plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
+    plan |= {"2": ColwiseParallel(), "3": RowwiseParallel()}
+    parallelize_module(model, mesh["tp"], plan)
+    for each in model:
+        fully_shard(each, mesh=mesh["dp"])
+    train(fully_shard(model, mesh=mesh["dp"]), steps)
+
+
+def pp(steps: int) -> None:
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    rank, stages = dist.get_rank(), dist.get_world_size()
+    part = torch.ones(BATCH // 4, HIDDEN, requires_grad=True)
+    stage = PipelineStage(
+        layer(), rank, stages, torch.device("cpu"), input_args=(part,), output_args=(part,)
+    )
+    schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=lambda out, _: out.sum())
+    whole = torch.ones(BATCH, HIDDEN)
+    for _ in range(steps):
+        if rank == 0:
+            schedule.step(whole)
+        elif rank == stages - 1:
+            schedule.step(target=whole)
+        else:
+            schedule.step()
+
+
+def moe(steps: int) -> None:
+    rank, world = dist.get_rank(), dist.get_world_size()
+    given = [rank + peer + 1 for peer in range(world)]  # rows for each; the same both ways
+    rows = torch.ones(sum(given), HIDDEN)
+    for _ in range(steps):
+        dist.all_to_all_single(torch.empty_like(rows), rows, given, given)
+        dist.all_to_all_single(torch.empty(world * 2), torch.ones(world * 2))
+    equal = [torch.ones(5) for _ in range(world)]
+    dist.all_to_all([torch.empty(5) for _ in range(world)], equal)
+
+
+def rooted(steps: int) -> None:
+    rank, world = dist.get_rank(), dist.get_world_size()
+    odd = dist.new_group([3, 1])
+    part = torch.ones(5)
+    for _ in range(steps):
+        dist.broadcast(part, 2)
+        dist.reduce(part, 1)
+        dist.gather(part, [torch.empty(5) for _ in range(world)] if rank == 3 else None, dst=3)
+        dist.scatter(part, [torch.ones(5) for _ in range(world)] if rank == 0 else None, src=0)
+        if rank in (1, 3):
+            dist.broadcast(torch.ones(7, dtype=torch.bfloat16), 3, group=odd)
+        dist.all_gather([torch.empty(5) for _ in range(world)], part)
+        dist.barrier()
+
+
+def killed(steps: int) -> None:
+    for _ in range(steps):
+        dist.all_reduce(torch.ones(1000))
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(1000))
+
+
+def failed(steps: int) -> None:
+    dist.all_reduce(torch.ones(steps))
+    sys.exit(7)
+
+
+CASES = (ddp, fsdp, tp_fsdp, pp, moe, rooted, killed, failed)
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    next(case for case in CASES if case.__name__ == sys.argv[1])(int(sys.argv[2]))
+    dist.barrier()
+    gc.collect()
+    dist.destroy_process_group()
+    time.sleep(0.3)  # torch itself may abort when a gloo thread outlives the interpreter
