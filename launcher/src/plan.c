@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "plan.h"
 
+#include "emulated.h"
 #include "nic.h"
 #include "nic_state.h"
 #include "preload.h"
@@ -27,10 +28,6 @@ static void plan_assignments(struct tps_environment *environment,
   }
 }
 
-/* The stand-in node (`toposeat emulate`) has the GPUs of the machine that was placed for, but CPUs,
-   memory and NICs are those of the machine it runs on. */
-static bool is_emulated(void) { return tps_getenv("TOPOSEAT_EMULATED_MACHINE") != NULL; }
-
 static void tell_emulated(const struct tps_seat *seat, struct tps_messages *messages) {
   bool has_more = seat->cpus != NULL || seat->memory_node >= 0 || seat->nic != NULL;
   if (has_more && tps_getenv("TOPOSEAT_EMULATOR_QUIET") == NULL)
@@ -47,7 +44,7 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
                                       .environment = &plan->environment,
                                       .messages = messages,
                                       .local_rank = plan->identity.local_rank,
-                                      .must_exist = plan->meeting != NULL && !is_emulated()};
+                                      .must_exist = plan->meeting != NULL};
   const struct tps_seat **locals = tps_seating_locals(&plan->placement, plan->seat, plan->meeting);
   visibility.locals = locals;
   visibility.local_count =
@@ -56,7 +53,7 @@ static void plan_devices(struct tps_plan *plan, const struct tps_options *option
   free((void *)locals);
   plan->mode = visibility.mode;
   plan->variable = visibility.variable;
-  if (!is_emulated())
+  if (!tps_is_emulated())
     tps_nearby_find(&plan->nearby, &visibility);
 }
 
@@ -127,7 +124,7 @@ static void plan_placement(struct tps_plan *plan, const struct tps_options *opti
   if (plan->seat == NULL)
     return;
   plan_devices(plan, options, messages);
-  if (is_emulated())
+  if (tps_is_emulated())
     tell_emulated(plan->seat, messages);
   const struct tps_seat *nearby = plan->nearby.seat;
   if (nearby == NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "visibility.h"
 
+#include "emulated.h"
 #include "system_tree.h"
 
 #include <stdio.h>
@@ -86,15 +87,21 @@ size_t *tps_visibility_order(struct tps_visibility *visibility, const struct tps
 
 /* ---- the device that the program will use ---- */
 
+static bool is_on_bus(const struct tps_device *device) {
+  char path[64];
+  snprintf(path, sizeof path, "/sys/bus/pci/devices/%s", device->pci == NULL ? "" : device->pci);
+  return tps_system_exists(path);
+}
+
 /* Devices that the PCI bus does not have; nothing is said where it cannot be read, as in WSL. */
 static void hide_absent(struct tps_view *view) {
-  if (!tps_system_exists("/sys/bus/pci/devices") || tps_system_exists("/dev/dxg"))
+  bool emulated = tps_is_emulated();
+  if (!emulated && (!tps_system_exists("/sys/bus/pci/devices") || tps_system_exists("/dev/dxg")))
     return;
   for (size_t i = 0; i < view->count; i++) {
-    char path[64];
-    const char *pci = view->devices[i].pci;
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s", pci == NULL ? "" : pci);
-    view->visible[i] = view->visible[i] && tps_system_exists(path);
+    const struct tps_device *device = &view->devices[i];
+    bool exists = emulated ? tps_emulated_has(device) : is_on_bus(device);
+    view->visible[i] = view->visible[i] && exists;
   }
 }
 

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.support import Exec, Outcome, node_tree, placement_text, seat_line
+from tests.launcher.support import (
+    PCI,
+    UUID,
+    Exec,
+    Outcome,
+    node_tree,
+    placement_text,
+    seat_line,
+)
 from toposeat.launch.home import Decision, Home
 from toposeat.launch.refusal import refusal_lines
 
@@ -109,6 +117,21 @@ def test_one_rank_that_misses_its_device_keeps_all_from_starting(
         "  rank 3: the placement needs device 0000:1a:00.0, and this process sees"
         " 0000:3d:00.0, 0000:88:00.0, 0000:b1:00.0 only",
     ]
+
+
+@pytest.mark.parametrize("missing", ["", PCI[1], UUID[1]])
+def test_an_emulated_machine_has_the_devices_of_its_text_only(
+    launcher: Exec, tmp_path: Path, missing: str
+) -> None:
+    lines = [f"device {at} {PCI[at]} {UUID[at]} 70 3 16 1 1 name" for at in range(4)]
+    text = ";".join(["toposeat-emulated-machine 1", "name four", *lines, "end"])
+    machine = {
+        "TOPOSEAT_EMULATED_MACHINE": "/no/such/file",
+        "TOPOSEAT_EMULATED_TEXT": text.replace(missing, "other") if missing else text,
+    }
+    done, home = meet(launcher, tmp_path, [job(i, **machine) for i in range(4)])
+    assert [each.code for each in done] == [125 if missing else 0] * 4, done
+    assert bool(home.verdicts.unseated) == bool(missing)
 
 
 def test_what_is_left_out_is_refused_only_if_strict(launcher: Exec, tmp_path: Path) -> None:
