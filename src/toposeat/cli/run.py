@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +90,12 @@ class RunCommand(Command):
             record = launch.run_reordered(command, reorder, dry_run=args.dry_run)
         else:
             placement = load_placement(path)
-            own = placement if args.other_machine else pipeline.with_own_ids(placement)
+            own = placement
+            if not args.other_machine:
+                line = launch.parse_launch_line(command)
+                own = pipeline.with_own_ids(
+                    placement, line, os.environ, starts=not args.dry_run, tell=tell
+                )
             visibility, why = launch.visibility_of(placement, args.visibility)
             if why:
                 tell(why)

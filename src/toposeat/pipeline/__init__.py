@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from toposeat.pipeline.gain import possible_gains
     from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
     from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
-    from toposeat.pipeline.own_ids import nominal_ids, with_own_ids
-    from toposeat.pipeline.placing import map_traffic, placement_of
+    from toposeat.pipeline.own_ids import with_own_ids
+    from toposeat.pipeline.placing import map_traffic, nominal_ids, placement_of
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
     from toposeat.pipeline.stack_path import (
         StackPath,

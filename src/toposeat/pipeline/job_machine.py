@@ -64,7 +64,7 @@ def machine_of_job(
     named = _named_hosts(source, allocation, environment)
     if source.node is None:
         progress("Topology  asking the nodes of the job")
-        nodes = _discovered(line, environment, named)
+        nodes = discovered_nodes(line, environment, named)
         order = allocation.hosts if allocation is not None else tuple(nodes)
         hosts = _hosts_of(named or order, nodes, source)
     else:
@@ -159,9 +159,10 @@ def _first_hosts(line: LaunchLine, hosts: tuple[str, ...]) -> tuple[str, ...]:
     return hosts if count is None else hosts[:count]
 
 
-def _discovered(
+def discovered_nodes(
     line: LaunchLine, environment: Mapping[str, str], hosts: Sequence[str]
 ) -> dict[str, Topology]:
+    """What the nodes of a job say that they are, by host name; see `launch.node_answers`."""
     answers = launch.node_answers(line, discovery_command, environment, hosts=hosts)
     found = nodes_of_answers(answers)
     ordered = sorted(found, key=lambda host: (len(host), host))

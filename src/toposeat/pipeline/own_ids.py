@@ -1,73 +1,79 @@
-"""Placements for a machine of the catalogue, whose ids are nominal, with those of this node."""
+"""Placements for a machine of the catalogue, whose ids are nominal, with those of its nodes."""
 
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from toposeat import mapping, topology
-from toposeat.errors import InputError, UnavailableError
+from toposeat.errors import InputError, ToposeatError, UnavailableError
+from toposeat.launch import LaunchLine
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.topology import ANY_HOST, Device, PathClass, Topology
+from toposeat.pipeline.job_machine import discovered_nodes, runs_here
+from toposeat.pipeline.placing import NOMINAL_KEY, nominal_ids
 
-NOMINAL_KEY = "nominal"  # metadata of a placement: the catalogue machine whose ids it has
-_CATALOGUE = "catalogue"
 _MOST_STEPS = 100_000
 
 
-def nominal_ids(node: Topology | None) -> dict[str, str]:
-    """Metadata for a placement onto this kind of node: the name of a machine of the catalogue."""
-    return {NOMINAL_KEY: node.name} if node is not None and node.origin == _CATALOGUE else {}
+def with_own_ids(
+    placement: Placement,
+    line: LaunchLine,
+    environment: Mapping[str, str],
+    *,
+    starts: bool = True,
+    tell: Callable[[str], None],
+) -> Placement:
+    """The placement with each node's PCI bus ids, UUIDs, CPUs and NICs in place of nominal ones.
 
+    Devices are matched by number, model and wiring. Where the job has other nodes than this one,
+    its launcher starts one process on each, which says what the node is. Nodes that cannot be asked
+    are taken to be like this one if it is of the plan, and else to have the nominal ids: each
+    checks its own before any rank starts. CPUs and NICs that a node does not tell stay too:
+    toposeat-exec leaves out those that are not there.
 
-def with_own_ids(placement: Placement) -> Placement:
-    """The placement with this node's PCI bus ids, UUIDs, CPUs and NICs in place of nominal ones.
-
-    Devices are matched by number, model and wiring. All hosts are taken to be like this one, as
-    when the placement was made; each of them checks its own before any rank starts. Where nothing
-    is nominal, this node is none of the hosts, or it has no devices that can be asked, the
-    placement stays as it is. CPUs and NICs that this node does not tell stay too: toposeat-exec
-    leaves out those that are not there.
+    Args:
+        placement: with nominal ids, or as it is given back.
+        line: the job's.
+        environment: of the job.
+        starts: whether processes may be started on other nodes.
+        tell: called with a line for the user.
 
     Raises:
-        InputError: this node is another machine than the one that was placed for.
+        InputError: a node is another machine than the one that was placed for.
     """
     name = placement.metadata.get(NOMINAL_KEY)
-    hosts = dict.fromkeys(seat.host for seat in placement.seats)
-    here = short_name(socket.gethostname())
-    if name is None or not any(host == ANY_HOST or short_name(host) == here for host in hosts):
+    nominal = None if name is None else topology.read_topology(name)
+    if nominal is None or not nominal_ids(nominal):  # an edited name
         return placement
-    try:
-        node = topology.read_topology("this")
-    except UnavailableError:
+    hosts = list(dict.fromkeys(seat.host for seat in placement.seats))
+    nodes = _nodes_of(hosts, line, environment, starts=starts, tell=tell)
+    if not nodes:
         return placement
-    nominal = topology.read_topology(name)
-    if nominal.origin != _CATALOGUE:
-        return placement  # an edited name
-    own_of = _match(nominal, node)
-    position = {device.number: at for at, device in enumerate(nominal.devices)}
-    seats: dict[int, Seat] = {}
+    seats = {seat.rank: seat for seat in placement.seats}
     devices = dict(placement.devices_of_host)
     for host in hosts:
+        own = nodes.get(short_name(host))
+        if own is None:
+            continue
         there = [seat for seat in placement.seats if seat.host == host]
-        chosen = [own_of[position[seat.index]] for seat in there if seat.index in position]
-        if len(chosen) < len(there):
-            raise _other(f"{name} has no device of an index in it", name)
-        own = mapping.seat_ranks(node, len(there), chosen)
-        uuids = len(hosts) == 1  # those of other hosts are not known
-        for seat, new in zip(there, own.seats, strict=True):
+        seated = _seated(there, nominal, own)
+        listed = next(iter(seated.devices_of_host.values()))
+        if not own.is_itself:  # UUIDs differ from node to node
+            listed = tuple(replace(each, uuid=None) for each in listed)
+        devices[host] = listed
+        for seat, new in zip(there, seated.seats, strict=True):
             seats[seat.rank] = replace(
                 seat,
                 pci_bus_id=new.pci_bus_id,
-                uuid=new.uuid if uuids else None,
+                uuid=new.uuid if own.is_itself else None,
                 index=new.index,
                 cpus=new.cpus or seat.cpus,
                 memory_node=seat.memory_node if new.memory_node is None else new.memory_node,
                 nic=new.nic or seat.nic,
             )
-        listed = next(iter(own.devices_of_host.values()))
-        devices[host] = listed if uuids else tuple(replace(each, uuid=None) for each in listed)
     metadata = {key: value for key, value in placement.metadata.items() if key != NOMINAL_KEY}
     return replace(
         placement,
@@ -77,17 +83,69 @@ def with_own_ids(placement: Placement) -> Placement:
     )
 
 
-def _match(nominal: Topology, node: Topology) -> list[int]:
-    """For each device of the catalogue's machine the position of that of this node."""
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What is known of a host: the node itself, or one that is taken to be like it."""
+
+    node: Topology
+    name: str
+    is_itself: bool
+
+
+def _nodes_of(
+    hosts: Sequence[str],
+    line: LaunchLine,
+    environment: Mapping[str, str],
+    *,
+    starts: bool,
+    tell: Callable[[str], None],
+) -> dict[str, _Node]:
+    """Nodes by the short names of hosts; none where nothing can be said of any."""
+    here = short_name(socket.gethostname())
+    names = [short_name(host) for host in hosts]
+    is_here = len(names) == 1 and (names[0] == here or runs_here(line, environment))
+    if not is_here and starts:
+        tell("Devices   asking the nodes of the job: the ids in the placement are nominal")
+        try:
+            found = discovered_nodes(line, environment, [h for h in hosts if h != ANY_HOST])
+        except ToposeatError as error:
+            tell(f"Warning: {error.message}: they are taken to be as the placement says")
+        else:
+            answered = {short_name(host): _Node(node, host, True) for host, node in found.items()}
+            if names == [ANY_HOST]:
+                (first, *others) = answered.values()
+                return {ANY_HOST: replace(first, is_itself=not others)}
+            return answered
+    if not is_here and here not in names:
+        return {}
+    try:
+        node = topology.read_topology("this")
+    except UnavailableError:
+        return {}
+    return {name: _Node(node, "this node", name == here or is_here) for name in names}
+
+
+def _seated(seats: Sequence[Seat], nominal: Topology, own: _Node) -> Placement:
+    """The ranks of one host on the node's own devices."""
+    own_of = _match(nominal, own.node, own.name)
+    position = {device.number: at for at, device in enumerate(nominal.devices)}
+    chosen = [own_of[position[seat.index]] for seat in seats if seat.index in position]
+    if len(chosen) < len(seats):
+        raise _other(f"{nominal.name} has no device of an index in it", nominal.name)
+    return mapping.seat_ranks(own.node, len(seats), chosen)
+
+
+def _match(nominal: Topology, node: Topology, where: str) -> list[int]:
+    """For each device of the catalogue's machine the position of that of a node."""
     if len(nominal.devices) != len(node.devices):
         raise _other(
-            f"{nominal.name} has {len(nominal.devices)} devices, this node {len(node.devices)}",
+            f"{nominal.name} has {len(nominal.devices)} devices, {where} {len(node.devices)}",
             nominal.name,
         )
     models = [[_model(device) for device in each.devices] for each in (nominal, node)]
     if sorted(models[0]) != sorted(models[1]):
         raise _other(
-            f"{nominal.name} has {nominal.devices[0].name}, this node {node.devices[0].name}",
+            f"{nominal.name} has {nominal.devices[0].name}, {where} {node.devices[0].name}",
             nominal.name,
         )
     wiring = [
@@ -121,15 +179,18 @@ def _match(nominal: Topology, node: Topology) -> list[int]:
         return False
 
     if not place(0):
-        raise _other(f"the devices of {nominal.name} are wired in another way", nominal.name)
+        raise _other(
+            f"the devices of {where} are wired in another way than those of {nominal.name}",
+            nominal.name,
+        )
     return found
 
 
 def _other(cause: str, name: str) -> InputError:
     return InputError(
         f"nothing was started, the placement is for another machine: {cause}",
-        hint=f"map for this one: toposeat map TRAFFIC -t this, not -t {name}; --other-machine runs"
-        " it as it is",
+        hint="map for this one: toposeat map TRAFFIC -t this (for several nodes: toposeat tune),"
+        f" not -t {name}; --other-machine runs it as it is",
     )
 
 

@@ -12,10 +12,11 @@ from toposeat.model.nic_roles import nics_left_out
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.pipeline.own_ids import nominal_ids
 
 if TYPE_CHECKING:
     from toposeat.model.placement import Placement
+
+NOMINAL_KEY = "nominal"  # metadata of a placement: the catalogue machine whose ids it has
 
 
 def untold_of(machine: Topology) -> mapping.Untold:
@@ -32,6 +33,11 @@ def map_traffic(
     See `mapping.map_traffic`, to which this gives the other readings of the sources.
     """
     return mapping.map_traffic(machine, traffic, options, untold=untold_of(machine))
+
+
+def nominal_ids(node: Topology | None) -> dict[str, str]:
+    """Metadata for a placement onto this kind of node: the name of a machine of the catalogue."""
+    return {NOMINAL_KEY: node.name} if node is not None and node.origin == "catalogue" else {}
 
 
 def placement_of(
