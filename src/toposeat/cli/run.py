@@ -93,8 +93,9 @@ class RunCommand(Command):
             own = placement
             if not args.other_machine:
                 line = launch.parse_launch_line(command)
+                own = pipeline.rehosted(placement, line, os.environ, tell)
                 own = pipeline.with_own_ids(
-                    placement, line, os.environ, starts=not args.dry_run, tell=tell
+                    own, line, os.environ, starts=not args.dry_run, tell=tell
                 )
             visibility, why = launch.visibility_of(placement, args.visibility)
             if why:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.own_ids import with_own_ids
     from toposeat.pipeline.placing import map_traffic, nominal_ids, placement_of
     from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
+    from toposeat.pipeline.rehosting import rehosted
     from toposeat.pipeline.stack_path import (
         StackPath,
         check_gpu_aware,

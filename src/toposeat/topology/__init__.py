@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toposeat.topology.health import findings_of, wiring_of
     from toposeat.topology.live.discover import discover_this
     from toposeat.topology.nccl_file import nccl_xml
+    from toposeat.topology.networks.same_places import hosts_in_same_places
     from toposeat.topology.networks.sources import (
         allocated,
         hosts_of,
