@@ -250,9 +250,9 @@ def test_missing_launchers_and_programs_are_said(place: Place, tmp_path: Path) -
             run_placed(argv, *place(1), environment=environment)
 
 
-def test_programs_that_start_their_own_ranks_are_told_of_the_environment(place: Place) -> None:
+def test_executables_that_start_their_own_ranks_are_told_of_the_environment(place: Place) -> None:
     with pytest.raises(UsageError, match="the launch line starts 1 rank") as told:
-        run_placed([sys.executable, "-c", ""], *place(2))
+        run_placed(["true"], *place(2))
     assert "export --launcher env" in (told.value.hint or "")
 
 

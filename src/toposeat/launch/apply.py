@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.errors import UsageError
@@ -13,10 +13,10 @@ from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import TASK_FILE, LaunchLine, wrap_with_exec, wrapped_tasks
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.option_tables import OPENMPI
+from toposeat.launch.own_ranks import own_rank_variables, starts_own_ranks
 from toposeat.launch.reorder import reorder_words
+from toposeat.launch.visibility import VISIBILITIES
 from toposeat.model.placement import Placement
-
-VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,11 +40,12 @@ class ExecOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacedCommand:
-    """The line to start, and what the user should know about it."""
+    """The line to start, what is set for it, and what the user should know about it."""
 
     argv: tuple[str, ...]
     notes: tuple[str, ...] = ()
     files: tuple[LaunchFile, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 # Arguments that switch the launcher's own CPU binding off, and variables that switch it on.
@@ -95,8 +96,13 @@ def placed_command(
             does not exist.
         UnavailableError: toposeat-exec is not installed.
     """
-    check_line(line, placement, options)
     environment = os.environ if environment is None else environment
+    check_line(line, placement, options, environment)
+    if line.ranks != placement.ranks and starts_own_ranks(line, placement, environment):
+        # As under torchrun, which such programs use or imitate.
+        words = exec_words(LauncherKind.TORCHRUN, placement_path, options)
+        variables, note = own_rank_variables(placement, words, options.visibility, environment)
+        return PlacedCommand(argv=line.argv, notes=(note,), environment=variables)
     binding, notes = _binding_arguments(line, placement, environment)
     ordering = () if orders_ranks else _ordering_arguments(line)
     # srun waits for tasks that wait for one that has ended; a later option of the user wins
@@ -137,7 +143,12 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
     return words
 
 
-def check_line(line: LaunchLine, placement: Placement, options: ExecOptions) -> None:
+def check_line(
+    line: LaunchLine,
+    placement: Placement,
+    options: ExecOptions,
+    environment: Mapping[str, str],
+) -> None:
     """Refuse what no words of a launcher can mend.
 
     Raises:
@@ -155,12 +166,13 @@ def check_line(line: LaunchLine, placement: Placement, options: ExecOptions) -> 
             " express",
             hint="add --visibility mask: every rank then sees its own device alone",
         )
-    if line.ranks is not None and line.ranks != placement.ranks:
-        raise UsageError(
-            f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
-            f" {_ranks(line.ranks)}",
-            hint=_hint_for_ranks(line, placement),
-        )
+    if line.ranks in (None, placement.ranks) or starts_own_ranks(line, placement, environment):
+        return
+    raise UsageError(
+        f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
+        f" {_ranks(line.ranks)}",
+        hint=_hint_for_ranks(line, placement),
+    )
 
 
 def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
@@ -176,7 +188,7 @@ def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
     )
 
 
-def _ranks(count: int) -> str:
+def _ranks(count: int | None) -> str:
     return f"{count} rank" if count == 1 else f"{count} ranks"
 
 

@@ -107,7 +107,7 @@ def run_placed(
     )
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    check_line(line, placement, options)
+    check_line(line, placement, options, variables)
     with ExitStack() as stack:
         folder = home = None
         if not dry_run:
@@ -149,7 +149,8 @@ def run_placed(
             folder="" if folder is None else f"{folder}/",
         )
         _write(command.files, folder)
-        variables |= realised.environment
+        added = {**realised.environment, **command.environment}
+        variables |= added
         code = 0 if dry_run else run_child(command.argv, variables, stdout=stdout)
         wall_s = time.perf_counter() - clock
         if home is not None:
@@ -163,7 +164,7 @@ def run_placed(
         )
     return RunRecord(
         command=tuple(argv),
-        launched=(*_assignments(realised.environment), *command.argv),
+        launched=(*_assignments(added), *command.argv),
         placement=str(placement_path),
         visibility=visibility,
         host=socket.gethostname(),

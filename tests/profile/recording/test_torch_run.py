@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.pytorch import PROGRAM, python_with_torch, torchrun, why_no_torch
 from toposeat.errors import ToposeatError
+from toposeat.launch import python_hook
 from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
 from toposeat.profile import (
     NothingRecordedError,
@@ -20,7 +21,6 @@ from toposeat.profile import (
     pattern_traffic,
     profile_line,
     profile_run,
-    torch_hook,
 )
 from toposeat.profile.recording import recorders
 
@@ -28,7 +28,7 @@ needs_torch = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch())
 RANKS, STEPS, HIDDEN, BATCH, F32 = 4, 3, 32, 8, 4
 WEIGHT = HIDDEN * HIDDEN * F32  # bytes of one layer
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-HOOK = Path(torch_hook.__file__).parent
+HOOK = Path(python_hook.__file__).parent
 
 
 def recorded(case: str, *, code: int = 0, steps: int = STEPS) -> Traffic:

@@ -1,12 +1,11 @@
 """What observes the ranks of a launch line: an interposer for MPI, a hook for `torch.distributed`.
 
-The hook is the folder `torch_hook`, put in front of PYTHONPATH: any Python below the launch line
+The hook is the folder `launch/python_hook`, put in front of PYTHONPATH: any Python below the line
 loads it, whoever starts it and whatever the program is called.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from pathlib import Path
 
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
-from toposeat.profile import torch_hook
+from toposeat.launch.python_hook import hooked_path
 from toposeat.profile.recording.library import choose_library
 from toposeat.profile.recording.linkage import inspect_linkage
 from toposeat.profile.recording.python_program import as_python_program
 
-_PATH = "PYTHONPATH"
 _DEAF = {"-I": "isolated: it reads no PYTHONPATH", "-E": "reads no PYTHONPATH", "-S": "no `site`"}
 
 
@@ -37,11 +35,7 @@ class Recorders:
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         """What is set for the ranks, beside what both recorders want."""
-        if not self.hooks_torch:
-            return {}
-        own = environment.get(_PATH)
-        folder = str(Path(torch_hook.__file__).parent)
-        return {_PATH: folder if not own else f"{folder}{os.pathsep}{own}"}
+        return hooked_path(environment) if self.hooks_torch else {}
 
 
 def choose_recorders(line: LaunchLine, environment: Mapping[str, str]) -> Recorders:

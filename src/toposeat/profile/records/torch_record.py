@@ -1,4 +1,4 @@
-"""One process's record of its `torch.distributed` calls, as `torch_hook/recorder.py` leaves it.
+"""One process's record of its `torch.distributed` calls, as `python_hook.recorder` leaves it.
 
 A header, a table of two 64-bit numbers per row (calls, bytes), and lines of JSON: first one on the
 process, then one for each process group, device and row when it is met first, and one at the end of
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from toposeat.errors import InputError
+from toposeat.launch.python_hook.recorder import HEADER_BYTES, MAGIC, ROWS, TABLE_BYTES
 from toposeat.model.input_file import read_input
 from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.profile.importers.nccl_job import MAX_RANKS
-from toposeat.profile.torch_hook.recorder import HEADER_BYTES, MAGIC, ROWS, TABLE_BYTES
 
 SUFFIX = TORCH_SUFFIX
 _MAX_BYTES = 1 << 28

@@ -1,14 +1,19 @@
-"""Loads the recorder into a Python program that imports `torch.distributed`.
+"""Seats or observes a Python program when it starts.
 
 Python imports `sitecustomize` when it starts, from the first folder of its search path that has
-one: this folder, which `toposeat profile` puts in front of PYTHONPATH. The folder is taken off the
-search path at once, and the program's own `sitecustomize`, if there is one, is run as if this one
-were not there. Only the standard library is used, and nothing of toposeat: the program's Python
-may be another one. No error of this file reaches the program.
+one: this folder, which toposeat puts in front of PYTHONPATH. The folder is taken off the search
+path at once, and the program's own `sitecustomize`, if there is one, is run as if this one were not
+there. Only the standard library is used, and nothing of toposeat: the program's Python may be
+another one. No error of this file reaches the program.
+
+Under `run` a process that has a LOCAL_RANK starts anew through toposeat-exec, which seats it
+(`own_ranks.py`). Under `profile` the recorder is let into `torch.distributed` when that is
+imported.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
@@ -91,6 +96,23 @@ def _run_own() -> None:
     spec.loader.exec_module(module)
 
 
+def _take_seat() -> None:
+    """Start anew through toposeat-exec, once, where this process is a rank."""
+    if not os.environ.get("LOCAL_RANK", "").isdecimal():
+        return
+    words = os.environ.pop("TOPOSEAT_SEAT", "")
+    if not words:
+        return
+    try:
+        with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123
+            arguments = file.read().split(b"\0")[1:-1]
+        start = [os.fsencode(word) for word in json.loads(words)]
+        os.execv(start[0], [*start, b"--", os.fsencode(sys.executable), *arguments])
+    except (OSError, ValueError) as error:
+        print(f"toposeat: this rank is not seated: {error}", file=sys.stderr)  # noqa: T201
+
+
+_take_seat()
 if os.environ.get("TOPOSEAT_PROFILE_DIR"):
     sys.meta_path.insert(0, _Finder())
 _run_own()

@@ -1,0 +1,15 @@
+"""What `profile` and `run` put on PYTHONPATH of a program: loaded by it, not by toposeat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+_PATH = "PYTHONPATH"
+
+
+def hooked_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """The PYTHONPATH that has the folder of this file in front of the program's own."""
+    folder, own = str(Path(__file__).parent), environment.get(_PATH)
+    return {_PATH: folder if not own else f"{folder}{os.pathsep}{own}"}

@@ -1,0 +1,123 @@
+"""Programs that start their ranks themselves, as accelerate, deepspeed and vLLM do."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import UsageError
+from toposeat.launch import run_placed
+from toposeat.model.placement import Placement
+from toposeat.model.run_record import RunRecord, Verdict
+
+Place = Callable[..., tuple[Placement, Path]]
+
+RANK = """
+import os, sys
+names = ("LOCAL_RANK", "RANK", "CUDA_VISIBLE_DEVICES", "TOPOSEAT_SEAT")
+said = " ".join(f"{name}={os.environ.get(name, '')[:9]}" for name in names)
+os.write(1, f"{said} {sys.argv[1:]}\\n".encode())
+raise SystemExit(int(os.environ.get("RANK", 0)) == 3 and int(sys.argv[1]))
+"""
+# Children of another name and environment, behind a process that is no rank.
+STARTER = f"""
+import os, subprocess, sys
+names, size, code = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
+children = []
+for rank in range(size):
+    own = {{"LOCAL_RANK": str(rank), "RANK": str(rank), "WORLD_SIZE": str(size)}}
+    env = {{**os.environ, **{{name: own[name] for name in names}}}}
+    line = [sys.executable, "-c", {RANK!r}, code, "a word"]
+    children.append(subprocess.Popen(line, env=env))
+raise SystemExit(max([child.wait() for child in children]))
+"""
+
+
+def run(
+    capfd: pytest.CaptureFixture[str],
+    argv: Sequence[str | Path],
+    placed: tuple[Placement, Path],
+    **options: object,
+) -> tuple[RunRecord, list[dict[str, str]], str]:
+    record = run_placed([str(word) for word in argv], *placed, **options)  # type: ignore[arg-type]
+    out, err = capfd.readouterr()
+    rows = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in out.splitlines() if "RANK=" in row]
+    return record, sorted(rows, key=lambda row: row["RANK"]), err
+
+
+@pytest.fixture
+def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    path = tmp_path / "starter"
+    path.write_text(f"#!{sys.executable}\n{STARTER}")
+    path.chmod(0o755)
+    return path
+
+
+def test_children_with_a_local_rank_are_seated(
+    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "0"]
+    record, rows, _ = run(capfd, argv, place(4, bind=True))
+    assert record.exit_code == 0
+    assert [row["LOCAL_RANK"] for row in rows] == ["0", "1", "2", "3"]
+    assert {row["CUDA_VISIBLE_DEVICES"] for row in rows} == {"3,2,1,0"}
+    assert {row["TOPOSEAT_SEAT"] for row in rows} == {""}
+    assert [seat.local_rank for seat in record.seats] == [0, 1, 2, 3]
+    assert all("its report did not come" not in " ".join(s.differences) for s in record.seats)
+    assert any("starts its ranks itself" in note for note in record.notes)
+
+
+def test_each_child_sees_its_own_device_under_mask(
+    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "0"]
+    _, rows, _ = run(capfd, argv, place(4), visibility="mask")
+    assert [row["CUDA_VISIBLE_DEVICES"] for row in rows] == ["3", "2", "1", "0"]
+
+
+def test_children_without_a_local_rank_get_the_list_and_are_not_judged(
+    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record, rows, _ = run(capfd, [starter, "RANK", "4", "0"], place(4))
+    assert {row["CUDA_VISIBLE_DEVICES"] for row in rows} == {"3,2,1,0"}
+    assert {seat.verdict for seat in record.seats} == {Verdict.NOT_CHECKED}
+
+
+def test_a_list_of_the_users_is_left_to_the_ranks(
+    *,
+    starter: Path,
+    place: Place,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    record, _, _ = run(capfd, [starter, "RANK", "4", "0"], place(4), dry_run=True)
+    assert not any(word.startswith("CUDA_VISIBLE") for word in record.launched)
+
+
+def test_exit_code_of_a_child(
+    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "7"]
+    assert run(capfd, argv, place(4))[0].exit_code == 7
+
+
+def test_other_programs_are_one_rank(place: Place) -> None:
+    with pytest.raises(UsageError, match="the launch line starts 1 rank"):
+        run_placed(["true"], *place(4))
+
+
+def test_shells_may_start_ranks(
+    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    line = f"{starter} LOCAL_RANK,RANK,WORLD_SIZE 4 0"
+    record, rows, _ = run(capfd, ["sh", "-c", line], place(4))
+    assert (record.exit_code, len(rows)) == (0, 4)
+    assert os.environ.get("TOPOSEAT_SEAT") is None
