@@ -18,11 +18,13 @@ import numpy as np
 
 from tests.fuzz.binary_damage import drawn_from
 from tests.fuzz.target import Seed, Target, text_seeds
+from tests.profile.importers import test_flight_recorder as flight
 from tests.profile.importers import test_nccl_inspector as inspector
 from tests.profile.importers import test_pytorch_trace as pytorch
 from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
 from tests.profile.importers.soundness import reads_or_refuses
 from tests.profile.importers.test_open_mpi_monitoring import RANK0
+from tests.profile.records import test_torch_record as torch_record
 from tests.profile.records.records import write_record
 from toposeat.errors import ToposeatError
 from toposeat.model.placement_file import format_placement, parse_placement
@@ -63,6 +65,7 @@ def job_targets() -> list[Target]:
     calls = [pytorch.event("allreduce", 100, 100), pytorch.event("all_to_all", 40, 40, "1")]
     traces = {"rank0.json": json.dumps(pytorch.trace(0, calls))}
     profiles, ranks = (_profile_seed(),), (_record_seed(),)
+    torch = (_torch_seed(),)
     return [
         Target("placement", tuple(text_seeds({"p.place": _PLACEMENT})), _read_placement,
                group="job"),
@@ -75,6 +78,8 @@ def job_targets() -> list[Target]:
         _traffic("NCCL Inspector", text_seeds(
             {"node07.log": "\n".join(json.dumps(each) for each in records) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
+        _traffic("PyTorch flight recorder", _flight_seeds()),
+        Target("PyTorch rank record", torch, _read_record, drawn_from(torch), group="job"),
         Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles), group="job"),
         Target("profile, other schemas", profiles, _read_traffic, _altered(profiles[0]),
                group="job"),
@@ -85,6 +90,22 @@ def job_targets() -> list[Target]:
 
 def _traffic(name: str, seeds: list[Seed]) -> Target:
     return Target(name, tuple(seeds), _read_traffic, group="job")
+
+
+def _flight_seeds() -> list[Seed]:
+    calls = [flight.entry("nccl:all_reduce", 100), flight.entry("nccl:send 0->1", 30)]
+    path = flight.dump(scratch(), 0, calls)
+    text = json.dumps({"comm_lib_version": "", "entries": calls})
+    seeds = [(Path(path.name), path.read_bytes()), (Path("json_0"), text.encode())]
+    path.unlink()
+    return seeds
+
+
+def _torch_seed() -> Seed:
+    path = torch_record.write(scratch())
+    seed = Path(path.name), path.read_bytes()
+    path.unlink()
+    return seed
 
 
 def _read_placement(name: Path, data: bytes) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -103,6 +104,22 @@ def rooted(steps: int) -> None:
         dist.barrier()
 
 
+def dumped(steps: int) -> None:
+    """Leaves what the flight recorder has in the folder DUMPS."""
+    from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
+
+    pair = dist.new_group([1, 3])
+    for _ in range(steps):
+        dist.all_reduce(torch.ones(100))
+        if dist.get_rank() in (1, 3):
+            dist.all_reduce(torch.ones(7, dtype=torch.bfloat16), group=pair)
+        dist.all_gather([torch.empty(5) for _ in range(dist.get_world_size())], torch.ones(5))
+    for name, data in (("pickled", _dump_fr_trace()), ("json", _dump_fr_trace_json())):
+        folder = Path(os.environ["DUMPS"], name)
+        folder.mkdir(exist_ok=True)
+        (folder / f"trace_rank_{dist.get_rank()}").write_bytes(data)
+
+
 def killed(steps: int) -> None:
     for _ in range(steps):
         dist.all_reduce(torch.ones(1000))
@@ -116,7 +133,7 @@ def failed(steps: int) -> None:
     sys.exit(7)
 
 
-CASES = (ddp, fsdp, tp_fsdp, pp, moe, rooted, killed, failed)
+CASES = (ddp, fsdp, tp_fsdp, pp, moe, rooted, dumped, killed, failed)
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

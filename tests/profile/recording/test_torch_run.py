@@ -21,6 +21,7 @@ from toposeat.profile import (
     pattern_traffic,
     profile_line,
     profile_run,
+    read_traffic,
 )
 from toposeat.profile.recording import recorders
 
@@ -148,6 +149,18 @@ def test_roots_and_groups_by_world_rank() -> None:
     assert world in members
     assert members - {world} == {odd}
     assert given(traffic)["allgather", world, 2] == STEPS * 20
+
+
+@needs_torch
+@pytest.mark.parametrize("form", ["pickled", "json"])
+def test_flight_recorder_dumps_say_the_same(tmp_path: Path, form: str) -> None:
+    live, _ = profile_run(
+        torchrun(PROGRAM, "dumped", str(STEPS)), environment={**ENVIRONMENT, "DUMPS": str(tmp_path)}
+    )
+    dump = read_traffic(tmp_path / form)
+    assert given(dump) == given(live)
+    assert (dump.table().dense_bytes(RANKS) == live.table().dense_bytes(RANKS)).all()
+    assert given(live)["allreduce", (1, 3), 3] == STEPS * 14
 
 
 @needs_torch

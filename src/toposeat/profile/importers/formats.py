@@ -13,18 +13,18 @@ from pathlib import Path
 from toposeat.errors import InputError
 from toposeat.model.files import path_exists
 from toposeat.model.input_file import read_input
+from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
 from toposeat.profile.importers.pair_list import looks_like_pair_list
 from toposeat.profile.importers.text_matrix import looks_like_treematch
 from toposeat.profile.input_files import beginning
 from toposeat.profile.recognise import with_pattern
-from toposeat.profile.records.record_layout import SUFFIX
 
 ACCEPTED = (
     "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"
-    " NCCL debug logs, NCCL Inspector files, PyTorch profiler traces, a folder of these, or a"
-    " pattern: stencil2d:4x4"
+    " NCCL debug logs, NCCL Inspector files, PyTorch profiler traces, its flight recorder's dumps,"
+    " a folder of these, or a pattern: stencil2d:4x4"
 )
 
 # Importers as `MODULE:FUNCTION`; those of one file take its path, those of a folder all its files.
@@ -33,12 +33,14 @@ _MONITORING = "open_mpi_monitoring:read_monitoring"
 _NCCL_LOG = "nccl_log:read_nccl_logs"
 _INSPECTOR = "nccl_inspector:read_inspector"
 _PYTORCH = "pytorch_trace:read_pytorch_traces"
-_OF_FOLDERS = (_NCCL_LOG, _INSPECTOR, _PYTORCH)
+_FLIGHT = "flight_recorder:read_flight_records"
+_OF_FOLDERS = (_NCCL_LOG, _INSPECTOR, _PYTORCH, _FLIGHT)
 _NO_TRAFFIC = ""
 
 _MONITORING_START = "# POINT TO POINT"
 _LOG_MARK = b"NCCL INFO"
 _INSPECTOR_MARKS = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
+_FLIGHT_MARKS = (b'"profiling_name"', b'"comm_lib_version"')
 _PYTORCH_MARKS = (b'"traceEvents"', b'"distributedInfo"')
 
 MAX_FILES = 1 << 18
@@ -114,6 +116,7 @@ def _importer_of(path: Path) -> str:
     found = [
         (head.startswith(b"\x93NUMPY"), "numpy_matrix:read_npy_matrix"),
         (head.startswith(b"PK\x03\x04"), "numpy_matrix:read_npz_matrix"),
+        (head.startswith(b"\x80") and b"pg_config" in head, _FLIGHT),
         (text.startswith(_MONITORING_START), _MONITORING),
         (_JSON.match(text) is not None, _importer_of_json(head)),
         (_LOG_MARK in head, _NCCL_LOG),
@@ -132,6 +135,8 @@ def _importer_of_json(head: bytes) -> str:
         return _NO_TRAFFIC
     if any(mark in head for mark in _INSPECTOR_MARKS):
         return _INSPECTOR
+    if any(mark in head for mark in _FLIGHT_MARKS):
+        return _FLIGHT
     if any(mark in head for mark in _PYTORCH_MARKS) or head.lstrip()[:1] == b"[":
         return _PYTORCH
     return _NO_TRAFFIC
@@ -147,10 +152,10 @@ def _read_folder(folder: Path) -> Traffic:
         ) from error
     if len(names) > MAX_FILES:
         raise InputError(f"more than {MAX_FILES} files", path=folder, hint="is it one job's?")
-    if any(path.suffix == SUFFIX for path in names):
-        from toposeat.profile.records.merge import read_records  # noqa: PLC0415
+    if any(path.suffix in (RECORD_SUFFIX, TORCH_SUFFIX) for path in names):
+        from toposeat.profile.records.folders import read_folders  # noqa: PLC0415
 
-        return read_records(folder)
+        return read_folders(folder)
     found: dict[str, list[Path]] = {}
     for path in names:
         head = beginning(path, _HEAD)

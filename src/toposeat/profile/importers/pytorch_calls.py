@@ -119,7 +119,7 @@ def message_of(call: TraceCall, members: Sequence[int] | None) -> tuple[int, int
 
 def vector_call(call: TraceCall, members: int) -> list[int] | None:
     """Bytes to each member of an all-to-all with split sizes; None for all other calls."""
-    if _operation(call) != "alltoall" or not call.splits:
+    if operation_of(call.name) != "alltoall" or not call.splits:
         return None
     parts = _LIST.fullmatch(call.splits)
     if parts is None or not parts[1]:
@@ -137,7 +137,7 @@ def group_call(call: TraceCall, members: int) -> Call:
     Raises:
         TraceCallError: an operation or type that is not known, or no element count.
     """
-    operation = _operation(call)
+    operation = operation_of(call.name)
     if operation == "reduce_scatter_block":
         size = (
             _in_bytes(call, call.got) if call.got >= 0 else _in_bytes(call, call.given) // members
@@ -156,21 +156,36 @@ def group_call(call: TraceCall, members: int) -> Call:
     return Call(operation, size, call.rank if 0 <= call.rank < members else 0)
 
 
-def _operation(call: TraceCall) -> str:
-    name = call.name.replace("_", "")
+def operation_of(called: str) -> str:
+    """The MPI operation of a call of a process group.
+
+    Raises:
+        TraceCallError: it is not known.
+    """
+    name = called.replace("_", "")
     while (shorter := _SUFFIXES.sub("", name)) != name:
         name = shorter
     operation = _OPERATION.get(name)
     if operation is None:
-        raise TraceCallError(f"operation {call.name[:40]!r}")
+        raise TraceCallError(f"operation {called[:40]!r}")
     return operation
 
 
-def _in_bytes(call: TraceCall, elements: int) -> int:
-    kind = call.element_type.lower()
+def bytes_of_type(name: str) -> int:
+    """Bytes of one element.
+
+    Raises:
+        TraceCallError: a type that is not known.
+    """
+    kind = name.lower()
     width = 1 if kind.startswith("float8") else _BYTES_OF_TYPE.get(kind, 0)
     if not width:
-        raise TraceCallError(f"type {call.element_type[:40]!r}")
+        raise TraceCallError(f"type {name[:40]!r}")
+    return width
+
+
+def _in_bytes(call: TraceCall, elements: int) -> int:
+    width = bytes_of_type(call.element_type)
     if elements < 0 or elements * width > MAX_BYTES:
         raise TraceCallError(f"{call.name[:40]} without a count")
     return elements * width

@@ -37,23 +37,37 @@ def read_torch_records(*folders: Path) -> Traffic:
     records = [read_torch_record(path) for path in paths]
     last = max(record.restart for record in records)
     records = [record for record in records if record.restart == last]
+    world = records[0].world
+    return torch_traffic(
+        records, origin=f"PyTorch calls of {len(records)} of {world} ranks", notes=_notes(records)
+    )
+
+
+def torch_traffic(records: Sequence[TorchRecord], *, origin: str, notes: Sequence[str]) -> Traffic:
+    """The traffic of one job.
+
+    Args:
+        records: one of each rank.
+        origin: what they are.
+        notes: for the report.
+
+    Raises:
+        InputError: records of several jobs.
+    """
     _check_one_job(records)
-    records.sort(key=lambda record: record.rank)
     world, library = records[0].world, records[0].library
     spaces = [
         _Space(NcclJob(ranks=world, library=library)),
         _Space(NcclJob(ranks=world, library="", space=MemorySpace.HOST)),
     ]
-    for record in records:
+    ordered = sorted(records, key=lambda record: record.rank)
+    for record in ordered:
         for calls in record.calls:
             spaces[calls.device == "cpu"].add(record.rank, calls)
-    origin = f"PyTorch calls of {len(records)} of {world} ranks"
-    about = [_rank_info(record) for record in records]
+    about = [_rank_info(record) for record in ordered]
     device, host = (space.traffic(origin, about) for space in spaces)
     both = joined(device, host)
-    return replace(
-        both, report=(*both.report, *_notes(records)), metadata={"recorder": "torch.distributed"}
-    )
+    return replace(both, report=(*both.report, *notes), metadata={"recorder": "torch.distributed"})
 
 
 def _check_one_job(records: Sequence[TorchRecord]) -> None:
