@@ -59,6 +59,36 @@ def tp_fsdp(steps: int) -> None:
     train(fully_shard(model, mesh=mesh["dp"]), steps)
 
 
+def llm_fsdp(steps: int) -> None:
+    """Two layers, sharded, in bfloat16; every step is a micro-batch of its own."""
+    from torch.distributed.fsdp import fully_shard
+
+    model = nn.Sequential(layer(), layer()).to(torch.bfloat16)
+    for each in model:
+        fully_shard(each)
+    fully_shard(model)
+    for _ in range(steps):
+        model(torch.ones(BATCH, HIDDEN, dtype=torch.bfloat16)).sum().backward()
+
+
+def llm_tp(steps: int) -> None:
+    """One layer of a transformer as tensor parallelism sees it: two pairs of matrices."""
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
+    model = nn.Sequential(layer(), layer(), layer(), layer()).to(torch.bfloat16)
+    plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
+    plan |= {"2": ColwiseParallel(), "3": RowwiseParallel()}
+    parallelize_module(model, mesh, plan, src_data_rank=None)
+    for _ in range(steps):
+        data = torch.ones(BATCH, HIDDEN, dtype=torch.bfloat16, requires_grad=True)
+        model(data).sum().backward()
+
+
 def pp(steps: int) -> None:
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
@@ -128,12 +158,21 @@ def killed(steps: int) -> None:
     dist.all_reduce(torch.ones(1000))
 
 
+def waiting(steps: int) -> None:
+    for _ in range(steps):
+        dist.all_reduce(torch.ones(2))
+    dist.barrier()
+    if dist.get_rank() == 0:
+        print("waiting", flush=True)
+    time.sleep(100)
+
+
 def failed(steps: int) -> None:
     dist.all_reduce(torch.ones(steps))
     sys.exit(7)
 
 
-CASES = (ddp, fsdp, tp_fsdp, pp, moe, rooted, dumped, killed, failed)
+CASES = (ddp, fsdp, tp_fsdp, llm_fsdp, llm_tp, pp, moe, rooted, dumped, killed, waiting, failed)
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,11 +13,12 @@ import numpy as np
 import pytest
 
 from tests.support.pytorch import PROGRAM, python_with_torch, torchrun, why_no_torch
-from toposeat.errors import ToposeatError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch import python_hook
 from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
 from toposeat.profile import (
     NothingRecordedError,
+    Recording,
     merge_records,
     pattern_traffic,
     profile_line,
@@ -63,14 +65,12 @@ def test_ddp() -> None:
     assert [info.local_rank for info in traffic.rank_info] == list(world)
     assert all(info.finalized for info in traffic.rank_info)
     assert "torch.distributed.run" in traffic.metadata["command"]
-    # The same job by name: what its ring moves for the gradients is the same.
-    by_name = pattern_traffic(f"ring:{RANKS}").table()
-    ring = 2 * (RANKS - 1) * (STEPS * 2 * WEIGHT) // RANKS
-    table = traffic.table(kind=TrafficKind.COLLECTIVE)
-    assert set(zip(table.source, table.target, strict=True)) == set(
-        zip(by_name.source, by_name.target, strict=True)
-    )
-    assert (table.bytes >= ring).all()
+    # The same job by name, without what DDP broadcasts when it starts: weights and their shapes.
+    step = pattern_traffic(f"llm:dp={RANKS},grad=fp32,params={2 * HIDDEN * HIDDEN}").table()
+    assert step.bytes.tolist() == [2 * (RANKS - 1) * 2 * WEIGHT // RANKS] * RANKS
+    rest = traffic.table().dense_bytes(RANKS) - STEPS * step.dense_bytes(RANKS)
+    start = {key[0]: size for key, size in found.items() if key[0] != "allreduce"}
+    assert rest[0, 1] == start["bcast"] + (RANKS - 1) * start["allgather"]
 
 
 @needs_torch
@@ -99,6 +99,21 @@ def test_tensor_parallel_with_fsdp() -> None:
         assert {k: v for k, v in found.items() if k[0] == "reduce_scatter_block"}.items() >= (
             scattered.items()
         )
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("case", "pattern"),
+    [
+        ("llm_fsdp", f"llm:dp=4,fsdp,layers=2,hidden={HIDDEN},params={2 * HIDDEN * HIDDEN}"),
+        ("llm_tp", f"llm:tp=4,layers=1,hidden={HIDDEN},seq={BATCH}"),
+    ],
+)
+def test_pattern_by_name_moves_the_same(case: str, pattern: str) -> None:
+    live = recorded(case).table().dense_bytes(RANKS)
+    named = pattern_traffic(f"{pattern},microbatches={STEPS}").table().dense_bytes(RANKS)
+    assert named.sum() > 0
+    assert (live == named).all()
 
 
 @needs_torch
@@ -185,6 +200,24 @@ def test_exit_code_is_torchruns() -> None:
 
 
 @needs_torch
+def test_signals_reach_the_job(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    argv = torchrun(PROGRAM, "waiting", "2", ranks=2)
+    start = "from toposeat.cli.main import entry; entry()"
+    profile = [sys.executable, "-c", start, "profile", "--keep-records", str(kept)]
+    codes = []
+    for line in (argv, [*profile, "-o", str(tmp_path / "a.prof"), "--", *argv]):
+        with subprocess.Popen(line, env=ENVIRONMENT, stdout=subprocess.PIPE) as job:
+            assert job.stdout is not None
+            assert job.stdout.readline() == b"waiting\n"
+            job.send_signal(signal.SIGTERM)
+            codes.append(job.wait(60))
+    assert codes[0] != 0
+    assert codes[1] in (codes[0], 128 - codes[0])
+    assert given(merge_records(kept))["allreduce", (0, 1), 1] == 2 * 8
+
+
+@needs_torch
 def test_python_alone_is_recorded_too() -> None:
     text = (
         "import torch.distributed as d; import torch;"
@@ -242,6 +275,12 @@ def test_why_nothing_was_recorded(tmp_path: Path) -> None:
         profile_run([sys.executable, str(script)])
     with pytest.raises(ToposeatError, match="cannot tell which MPI"):
         profile_run(["true"])
+
+
+@pytest.mark.usefixtures("without_mpi")
+def test_phases_need_mpi() -> None:
+    with pytest.raises(UsageError, match="phases are told by MPI calls"):
+        profile_run([sys.executable, "-c", ""], recording=Recording(phases=1.0))
 
 
 @pytest.mark.usefixtures("without_mpi")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import socket
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from toposeat.errors import ApplicationError, ToposeatError
+from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import (
     TASK_FILE,
@@ -25,17 +23,16 @@ from toposeat.launch import (
     wrapped_tasks,
 )
 from toposeat.model.files import write_atomically
-from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.recording.gathering import ON_THIS_HOST, Gathering, gathering
-from toposeat.profile.recording.linkage import inspect_linkage
-from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_no_hook
+from toposeat.profile.recording.nothing_recorded import why_nothing
+from toposeat.profile.recording.recorders import Recorders, choose_recorders
 from toposeat.profile.records.folders import a_record, read_folders
 from toposeat.profile.records.merge import Progress
-from toposeat.profile.records.missing import LEFT_NO_RECORD, missing_ranks, noted_hosts
-from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX
+from toposeat.profile.records.missing import LEFT_NO_RECORD, missing_ranks
+from toposeat.profile.records.record_layout import HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # puts the recorder into what ranks spawn
@@ -43,15 +40,6 @@ TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
 MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
-_HOME_HINT = (
-    "run it inside an allocation (salloc, sbatch), or name a folder that the nodes share:"
-    " --keep-records DIR; what ranks left is in /dev/shm/toposeat-records-* of their nodes"
-)
-_NO_WAY_HINT = (
-    "if its nodes cannot connect to this host, name ports that are open (TOPOSEAT_PORTS=FROM-TO),"
-    " or a folder that they share: --keep-records DIR"
-)
-_SEE_ABOVE = "lines that start with 'toposeat:' above, if there are any, give another reason"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +99,7 @@ def profile_run(
 
     Raises:
         MissingProgramError: launcher or program does not exist.
-        UsageError: the launch line cannot be taken apart.
+        UsageError: the launch line cannot be taken apart, or phases without MPI.
         NothingRecordedError: no rank left a record, or one is damaged; the message says the
             probable cause.
         MissingRecordsError: some ranks have no record, and not `partial`.
@@ -120,6 +108,11 @@ def profile_run(
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
     recorders = choose_recorders(line, env)
+    if recorders.library is None and recording is not None and recording.phases is not None:
+        raise UsageError(
+            "phases are told by MPI calls, and no MPI of this program is known",
+            hint="leave --phases out: calls of torch.distributed are summed over the run",
+        )
     with _record_folder(directory) as folder, gathering(folder, line, env) as gathered:
         words, variables = _words(line, recorders, recording, gathered, env)
         tasks = wrapped_tasks(line, words)
@@ -318,48 +311,12 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
 
 def _nothing_recorded(run: _Run, why: str) -> NothingRecordedError:
     """The probable cause of a run without records; `why`: why none could be fetched."""
-    folder, exit_code = run.folder, run.exit_code
-    name = run.line.program[0]
-    found = shutil.which(name, path=run.environment.get("PATH"))
-    linkage = inspect_linkage(Path(found), run.environment) if found else None
-    cause = next((path.name for path in folder.glob(f"*{CAUSE_SUFFIX}*")), "").rpartition("-")[2]
-    hosts = sorted(set(noted_hosts([folder]).values()))
-    if cause.isdecimal():
-        message = f"no rank could keep its record in {folder}: {os.strerror(int(cause[:9]))}"
-        hint = "make room there, or name a folder elsewhere: --keep-records DIR"
-    elif why and hosts:
-        message = f"no record came home from {compress_hostlist(hosts)}: {why}"
-        hint = _HOME_HINT
-    elif exit_code != 0:
-        message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
-        hint = f"run it without toposeat first; {_SEE_ABOVE}"
-    elif run.recorders.hooks_torch and (deaf := why_no_hook(run.line, run.environment)):
-        message = f"no rank recorded anything: {deaf}"
-        hint = "leave the option out to profile what it sends with torch.distributed"
-    elif run.recorders.library is None:
-        message = (
-            f"no rank recorded anything: no process of {name} made a process group with"
-            " torch.distributed, and no MPI of it is known"
-        )
-        hint = f"Python started with -I, -E or -S is not recorded; {_SEE_ABOVE}"
-    elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
-        message = (
-            f"no rank recorded anything: {name} is not linked to an MPI library, and none of its"
-            " processes made an MPI call"
-        )
-        hint = f"profile the MPI program itself, which must not be linked statically; {_SEE_ABOVE}"
-    elif found is not None and Path(found).stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
-        message = (
-            f"no rank recorded anything: {name} is setuid, so that LD_PRELOAD has no effect on it"
-        )
-        hint = "profile a copy without the setuid bit"
-    elif linkage is not None and not linkage.is_elf:
-        message = f"no rank recorded anything: {name} (a script) started no MPI program"
-        hint = "an MPI of another family than the launcher's, or a static one, cannot be recorded"
-    elif why:
-        message = f"no record came home from the nodes of the job: {why}"
-        hint = _NO_WAY_HINT
-    else:
-        message = f"no rank recorded anything: {name} made no MPI call"
-        hint = _SEE_ABOVE
-    return NothingRecordedError(message, hint=hint, exit_code=exit_code)
+    message, hint = why_nothing(
+        run.line,
+        run.environment,
+        run.recorders,
+        folder=run.folder,
+        exit_code=run.exit_code,
+        not_fetched=why,
+    )
+    return NothingRecordedError(message, hint=hint, exit_code=run.exit_code)
