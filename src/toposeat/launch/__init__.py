@@ -8,7 +8,7 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.launch.allocation import Allocation, allocation_of
-    from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
+    from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
     from toposeat.launch.asking import node_answers
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import EXPORTERS, Export, export_placement
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from toposeat.launch.ucx_protocols import device_rule
     from toposeat.launch.verification import verify
     from toposeat.launch.visibility import (
-        VISIBILITIES,
         visibility_of,
         visibility_words,
         with_visibility,

@@ -15,8 +15,9 @@ from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.option_tables import OPENMPI
 from toposeat.launch.own_ranks import own_rank_variables, starts_own_ranks
 from toposeat.launch.reorder import reorder_words
-from toposeat.launch.visibility import VISIBILITIES
 from toposeat.model.placement import Placement
+
+VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

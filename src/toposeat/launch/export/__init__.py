@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from toposeat.errors import UsageError
+from toposeat.launch.apply import VISIBILITIES
 from toposeat.launch.export import (
     cray,
     environment,
@@ -19,7 +20,6 @@ from toposeat.launch.export import (
     torchrun,
 )
 from toposeat.launch.export.job import DEFAULT_PROGRAM, Export, Job
-from toposeat.launch.visibility import VISIBILITIES
 from toposeat.model.placement import Placement
 
 EXPORTERS: Mapping[str, tuple[str, Callable[[Job], Export]]] = MappingProxyType(
