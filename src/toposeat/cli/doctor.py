@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
@@ -12,8 +14,10 @@ from toposeat.cli.command import (
     print_json,
     read_machine,
     show,
+    write_result,
 )
 from toposeat.cli.doctor_node import node_findings
+from toposeat.cli.settings import KEYS, PROJECT_FILE, Settings, config_files
 from toposeat.errors import UnavailableError
 from toposeat.model.health import Finding, Health, Severity, Verdict
 
@@ -30,6 +34,11 @@ class DoctorCommand(Command):
         """Declare this verb's options."""
         add_topologies_option(parser)
         parser.add_argument(
+            "--config",
+            action="store_true",
+            help="show which settings apply, and where they are from, instead of a machine",
+        )
+        parser.add_argument(
             "--strict",
             action="store_true",
             help="exit with 1 for doubts too, not only for faults and what is untold",
@@ -39,6 +48,9 @@ class DoctorCommand(Command):
         """Collect the findings, print them, return the verdict as exit code."""
         from toposeat import pipeline, report, topology  # noqa: PLC0415
 
+        if args.config:
+            _show_settings(args.settings, as_json=args.json)
+            return 0
         sources = args.topology or ["this"]
         node = node_findings() if "this" in sources else ()
         machine, missing = _machine(sources)
@@ -56,6 +68,36 @@ class DoctorCommand(Command):
             show(sys.stdout, report.render_health_text, machine, health)
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
+
+
+def _show_settings(found: Settings, *, as_json: bool) -> None:
+    """What applies here, and whence."""
+    user, project = config_files(os.environ, Path.cwd())
+    if as_json:
+        print_json(
+            {
+                "schema": "toposeat/settings/1",
+                "user_file": str(user),
+                "project_file": None if project is None else str(project),
+                "settings": {
+                    key: {"value": each.value, "source": each.source} for key, each in found.items()
+                },
+            }
+        )
+        return
+    here = "" if user.exists() else ", not there"
+    lines = [
+        f"user's file     {user}{here}",
+        f"project's file  {project or f'no {PROJECT_FILE} here or above'}",
+        "",
+        *(
+            f"{key:<10} {found[key].value}  ({found[key].source})"
+            if key in found
+            else f"{key:<10} not set: {what}"
+            for key, what in KEYS.items()
+        ),
+    ]
+    write_result("\n".join(lines) + "\n")
 
 
 def _machine(sources: list[str]) -> tuple[Topology | None, tuple[Finding, ...]]:

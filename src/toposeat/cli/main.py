@@ -19,6 +19,7 @@ from toposeat.cli.command import (
     Command,
     print_error,
 )
+from toposeat.cli.settings import complete, prepare, read_settings
 from toposeat.errors import (
     ApplicationError,
     MissingProgramError,
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     traced = "--traceback" in options
     try:
         _check_verb(next(iter(options), ""))
-        args = _parser(next(iter(options), "")).parse_args(options)
+        args = _parse(options)
         command: Command = args.command()
         if launch is not None and not command.wraps:
             raise UsageError(
@@ -90,6 +91,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def _parse(options: list[str]) -> argparse.Namespace:
+    """Arguments, with what is set where an option is left out."""
+    verb = next(iter(options), "")
+    parser = _parser(verb)
+    if verb not in VERBS:
+        return parser.parse_args(options)
+    settings = read_settings(os.environ, Path.cwd())
+    prepare(verbs_of(parser)[verb], verb, settings)
+    args = parser.parse_args(options)
+    complete(args, verb, settings)
+    return args
 
 
 def entry() -> NoReturn:

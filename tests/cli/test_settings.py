@@ -1,0 +1,126 @@
+"""Settings of a user and of a project, by what verbs do with them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+
+MAP = ["map", "llm:tp=2,dp=4", "--json"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder below a home folder, without any settings."""
+    monkeypatch.setenv("TOPOSEAT_CACHE_DIR", "")  # what verbs set is undone, too
+    for name in list(os.environ):
+        if name.startswith("TOPOSEAT_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (tmp_path / "job" / "inner").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "job" / "inner")
+    return tmp_path / "job"
+
+
+def of_user(project: Path, text: str) -> Path:
+    path = project.parent / ".config" / "toposeat" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def machine_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(words) == 0
+    return str(json.loads(capsys.readouterr().out)["topology"])
+
+
+def test_an_option_beats_the_environment_the_project_and_the_user(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(MAP) == 2
+    capsys.readouterr()
+    of_user(project, 'machine = "dgx-1v"\n')
+    assert machine_of(MAP, capsys) == "dgx-1v"
+    (project / "toposeat.toml").write_text('machine = "dgx-1p"\n')
+    assert machine_of(MAP, capsys) == "dgx-1p"
+    monkeypatch.setenv("TOPOSEAT_MACHINE", "k40-8")
+    assert machine_of(MAP, capsys) == "k40-8"
+    assert machine_of([*MAP, "-t", "mi60-8"], capsys) == "mi60-8"
+
+
+def test_options_have_the_defaults_that_are_set(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "toposeat.toml").write_text('machine = "dgx-1v"\nmin-gain = 99\nseed = 7\n')
+    assert main(MAP) == 0
+    kept = json.loads(capsys.readouterr().out)
+    assert kept["seed"] == 7
+    assert kept["device_of_rank"] == list(range(8))
+    assert main([*MAP, "--min-gain", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["device_of_rank"] != list(range(8))
+
+
+def test_a_network_and_its_nodes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "topology.conf").write_text("SwitchName=leaf Nodes=n[1-4]\n")
+    text = 'network = "slurm:topology.conf,taper=2"\nmachine = "dgx-1v"\nhosts = "n[2-3]"\n'
+    (project / "toposeat.toml").write_text(text)
+    assert main(["map", "llm:tp=8,dp=2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hosts"] == ["n2", "n3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('seed = 1\nmashine = "dgx-1v"', "toposeat.toml:2: there is no setting 'mashine'"),
+        ('cache = "/tmp"', "toposeat.toml:1: a project's file may not set 'cache'"),
+        ('solver = "autos"', "toposeat.toml:1: solver cannot be 'autos'"),
+        ("budget = -1", "toposeat.toml:1: budget cannot be '-1'"),
+        ("seed = [1]", "toposeat.toml:1: seed is no word and no number"),
+        ('machine = "\\u001b[2J"', "toposeat.toml:1: machine is no word and no number"),
+        ("seed = ", "toposeat.toml:1: no TOML"),
+        ("a" * 40000, "too long for settings"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(
+    project: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "toposeat.toml").write_text(text + "\n")
+    assert main([*MAP, "-t", "dgx-1v"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_doctor_says_what_applies_and_whence(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    user = of_user(project, 'cache = "~/kept"\nsolver = "auto"\n')
+    (project / "toposeat.toml").write_text('\nmachine = "dgx-1v"\n')
+    monkeypatch.setenv("TOPOSEAT_SEED", "3")
+    assert main(["doctor", "--config", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["settings"] == {
+        "cache": {"value": "~/kept", "source": f"{user}:1"},
+        "solver": {"value": "auto", "source": f"{user}:2"},
+        "machine": {"value": "dgx-1v", "source": f"{project}/toposeat.toml:2"},
+        "seed": {"value": "3", "source": "TOPOSEAT_SEED"},
+    }
+    monkeypatch.delenv("TOPOSEAT_CACHE_DIR")  # it was set for the verb
+    assert main(["doctor", "--config"]) == 0
+    assert f"dgx-1v  ({project}/toposeat.toml:2)" in capsys.readouterr().out
+    assert os.environ["TOPOSEAT_CACHE_DIR"] == str(project.parent / "kept")
+
+
+def test_no_file_above_the_home_folder_or_a_repository_is_read(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project.parent.parent / "toposeat.toml").write_text("broken")
+    assert main(["doctor", "--config", "--json"]) == 0
+    (project.parent.parent / "toposeat.toml").unlink()
+    (project / "toposeat.toml").write_text("broken")
+    (project / "inner" / ".git").mkdir()
+    assert main(["doctor", "--config", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["project_file"] is None
