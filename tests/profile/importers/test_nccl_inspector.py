@@ -171,9 +171,14 @@ def test_collectives_are_sets_whose_edges_carry_what_a_ring_does(tmp_path: Path)
     assert load.bytes == 2 * 2 * size // 3
 
 
-def test_a_collective_with_a_root_leaves_all_as_pairs(tmp_path: Path) -> None:
+def test_a_collective_with_a_root_is_messages_beside_the_groups(tmp_path: Path) -> None:
+    """NCCL has no gather: its members send to the root."""
     records = [collective(rank, 2, "AllReduce", 64) for rank in range(2)]
     records += [collective(rank, 2, "Gather", 64, 2, coll_root=0) for rank in range(2)]
     traffic = read(tmp_path, records)
-    assert traffic.groups == ()
-    assert traffic.edge_table().bytes.tolist() == traffic.mapped_table().bytes.tolist()
+    (load,) = traffic.groups
+    assert load.exchange is Exchange.RING
+    assert load.bytes > 0
+    messages = traffic.edge_table()
+    assert (messages.source.tolist(), messages.target.tolist()) == ([1], [0])
+    assert messages.bytes.tolist() == traffic.table(kind=TrafficKind.POINT_TO_POINT).bytes.tolist()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.profile.importers.soundness import reads_or_refuses
 from tests.support.mutations import damaged
 from toposeat.errors import InputError
-from toposeat.model.traffic import MemorySpace, TrafficKind
+from toposeat.model.traffic import Exchange, MemorySpace, TrafficKind
 from toposeat.profile import read_traffic
 from toposeat.profile.importers.pytorch_trace import read_pytorch_traces
 
@@ -130,10 +130,21 @@ def test_all_to_all_with_splits_counts_each_pair(tmp_path: Path) -> None:
         for splits in ([1, 2, 3, 4], [4, 3, 2, 1], [10, 0, 0, 0], [])
     ]
     write(tmp_path, [trace(rank, [call]) for rank, call in enumerate(calls)])
-    matrix = read_traffic(tmp_path).table(**COLLECTIVE).dense_bytes(4)
+    matrix = read_traffic(tmp_path).table(kind=TrafficKind.POINT_TO_POINT).dense_bytes(4)
     assert matrix[0].tolist() == [0, 8, 12, 16]
     assert matrix[1].tolist() == [16, 0, 8, 4]
     assert matrix[2].tolist() == [40, 0, 0, 0]
+
+
+def test_groups_stay_sets_beside_an_all_to_all_with_splits(tmp_path: Path) -> None:
+    """As in training with experts: NCCL orders the all-reduce, the splits are messages."""
+    calls = [event("allreduce", 1000, 1000), event("all_to_allv", 10, 10)]
+    calls[1]["args"]["In split size"] = "[1, 2, 3, 4]"
+    write(tmp_path, [trace(rank, calls) for rank in range(4)])
+    traffic = read_traffic(tmp_path)
+    (load,) = traffic.groups
+    assert (load.library, load.exchange, load.bytes) == ("nccl", Exchange.RING, 4000 * 2 * 3 // 4)
+    assert int(traffic.edge_table().bytes.sum()) == 4 * (4 + 8 + 12 + 16) - (4 + 8 + 12 + 16)
 
 
 def test_ranks_that_the_profiler_cut_are_taken_from_the_configuration(tmp_path: Path) -> None:

@@ -139,9 +139,11 @@ class NcclJob:
         """
         notes = list(report)
         messages = MessageList(self.ranks, self.space)
-        unplaced = sum(self._expand(group, messages) for group in self.groups)
+        has_sets = self._has_sets(notes)
+        direct = TrafficKind.POINT_TO_POINT if has_sets else TrafficKind.COLLECTIVE
+        unplaced = sum(self._expand(group, messages, direct) for group in self.groups)
         for (source, target, size), count in self.exchanged.items():
-            messages.add_sum(TrafficKind.COLLECTIVE, source, target, size * count, count)
+            messages.add_sum(direct, source, target, size * count, count)
         modelled = len(messages) > 0
         for (source, target, size), count in self._reported():
             messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
@@ -172,7 +174,7 @@ class NcclJob:
         )
         return replace(
             traffic,
-            groups=tuple(self._group_loads()),
+            groups=tuple(self._group_loads()) if has_sets else (),
             rank_info=tuple(rank_info),
             report=tuple(notes),
             timed=False,
@@ -196,20 +198,30 @@ class NcclJob:
                         if source is not None and target is not None:
                             self.exchanged[source, target, call.size] += count
 
+    def _has_sets(self, notes: list[str]) -> bool:
+        """Whether collectives are those of sets of ranks, whose members a library orders itself."""
+        if not self.library or self.space is not MemorySpace.DEVICE:
+            return False
+        unknown = sum(bool(group.calls) and None in group.members for group in self.groups)
+        if unknown:
+            notes.append(
+                f"members of {unknown} communicators are not known: collectives are taken as"
+                " messages between pairs of ranks, in rank order"
+            )
+        return not unknown
+
     def _group_loads(self) -> list[GroupLoad]:
         """What each communicator moves, as sets: NCCL orders the members itself.
 
-        None where some collective has a size per pair, a root that all send to or from, or members
-        that are not known: then all of them stay pairs of ranks.
+        What has a size per pair, or a root that all send to or from, is no collective of NCCL but
+        messages of its members.
         """
-        if self.exchanged or not self.library or self.space is not MemorySpace.DEVICE:
-            return []
         loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
         for number, group in enumerate(self.groups):
             n = len(group.members)
             for call, _ in _summed(group):
-                if None in group.members or call.operation not in _OF_SETS:
-                    return []
+                if call.operation not in _OF_SETS:
+                    continue
                 edge = next(collective_edges(call, n), None)
                 if edge is not None:
                     key = number, _OF_SETS[call.operation]
@@ -226,8 +238,11 @@ class NcclJob:
             for (number, exchange), (size, count) in loads.items()
         ]
 
-    def _expand(self, group: Group, messages: MessageList) -> int:
-        """Adds a communicator's edges; returns the bytes on edges with an end that is unknown."""
+    def _expand(self, group: Group, messages: MessageList, direct: TrafficKind) -> int:
+        """Adds a communicator's edges; returns the bytes on edges with an end that is unknown.
+
+        `direct` is the kind of what members send each other without a collective of the library.
+        """
         unplaced = 0
         n = len(group.members)
         for call, algorithm in _summed(group):
@@ -243,7 +258,8 @@ class NcclJob:
                 if sender is None or receiver is None:
                     unplaced += size
                 else:
-                    messages.add_sum(TrafficKind.COLLECTIVE, sender, receiver, size, count)
+                    kind = TrafficKind.COLLECTIVE if call.operation in _OF_SETS else direct
+                    messages.add_sum(kind, sender, receiver, size, count)
             _check(messages)
         return unplaced
 
