@@ -19,6 +19,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.cli.output_form import refuse_other_forms
 from toposeat.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class AdviseCommand(Command):
         from toposeat import pipeline, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
+        refuse_other_forms(args.output, "the advice (JSON)")
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         case = _case(args)

@@ -18,6 +18,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.cli.output_form import output_form
 from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from toposeat.model.topology import Topology
 
 
+_FORMS = ("text", "json", "svg", "png", "html", "nccl")
 _LINES = 29  # of an overview, without the line that says what is next
 
 
@@ -40,10 +42,9 @@ class DiscoverCommand(Command):
         add_output_option(parser, "the topology")
         parser.add_argument(
             "--format",
-            choices=("text", "json", "svg", "png", "nccl"),
-            default="text",
-            help="default: text; svg and png are pictures, for a file or a pipe; nccl is a file for"
-            " NCCL_TOPO_FILE, which -o then names",
+            choices=_FORMS,
+            help="default: what the name of -o ends in, else text; svg and png are pictures, html a"
+            " page; nccl (.xml) is a file for NCCL_TOPO_FILE",
         )
         parser.add_argument(
             "--list", action="store_true", help="list the machines of the catalogue and your own"
@@ -52,14 +53,15 @@ class DiscoverCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Read, show, save."""
         from toposeat import topology  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
+        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.shape_text import is_shape  # noqa: PLC0415
         from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
 
         if args.list:
             _list(as_json=args.json or args.format == "json")
             return 0
-        if args.format == "png" and not args.json and sys.stdout.isatty():
+        form = output_form(args.output, args.format, _FORMS)
+        if form == "png" and args.output is None and not args.json and sys.stdout.isatty():
             raise UsageError(
                 "a PNG cannot be shown in a terminal", hint="discover --format png > machine.png"
             )
@@ -68,18 +70,23 @@ class DiscoverCommand(Command):
         if any(is_shape(source) or topology.is_network(source) for source in args.topology):
             return _show_network(args)
         machine = read_machine(args.topology)
-        if args.format == "nccl" and not args.json:
+        if form == "nccl" and not args.json:
             return _write_nccl(args, machine)
-        if args.output is not None:
+        if args.output is not None and form not in (None, "json"):
+            write_atomically(args.output, _content(machine, form), overwrite=args.force)
+            tell(f"Wrote {args.output}")
+        elif args.output is not None:
             save_topology(machine, args.output, overwrite=args.force)
             tell(
                 f"Wrote {args.output}",
                 f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
             )
-        if args.json or args.format != "text":
-            _show(machine, "json" if args.json else args.format)
-        elif args.output is None:
+        if args.json or (form == "json" and args.format is not None):
+            _show_json(machine)
+        elif args.output is None and form in (None, "text"):
             _show_text(args, machine)
+        elif args.output is None:
+            write_result(_content(machine, form))
         return 0
 
 
@@ -99,19 +106,28 @@ def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
     return 0
 
 
-def _show(machine: Topology, form: str) -> None:
-    """The machine as JSON or a picture."""
+def _show_json(machine: Topology) -> None:
+    """The machine, and what is known of it."""
     from toposeat import report, topology  # noqa: PLC0415
-    from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
-    if form == "json":
-        document = report.topology_json(topology_document(machine))
-        print_json({**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))})
-    elif form == "svg":
-        write_result(report.topology_svg(machine).encode("utf-8", "replace"))
-    else:
-        write_result(png_of_svg(report.topology_svg(machine)))
+    document = report.topology_json(topology_document(machine))
+    print_json({**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))})
+
+
+def _content(machine: Topology, form: str | None) -> bytes:
+    """The machine as a picture, a page or text."""
+    from toposeat import report  # noqa: PLC0415
+    from toposeat.cli.page import page_text  # noqa: PLC0415
+    from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
+
+    if form == "png":
+        return png_of_svg(report.topology_svg(machine))
+    if form == "svg":
+        return report.topology_svg(machine).encode("utf-8", "replace")
+    if form == "html":
+        return page_text([report.Section(machine)], title=machine.name).encode("utf-8", "replace")
+    return report.render_topology_text(machine, report.TextStyle()).encode("utf-8", "replace")
 
 
 def _show_text(args: argparse.Namespace, machine: Topology) -> None:
@@ -179,7 +195,11 @@ def _show_network(args: argparse.Namespace) -> int:
     """A network of hosts: levels, hosts, capacities."""
     from toposeat import report, topology  # noqa: PLC0415
 
-    if args.output is not None or args.format in ("svg", "png", "nccl") or len(args.topology) > 1:
+    if (
+        args.output is not None
+        or args.format in ("svg", "png", "html", "nccl")
+        or len(args.topology) > 1
+    ):
         raise UsageError(
             "a network of hosts is shown alone, as text or JSON",
             hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",

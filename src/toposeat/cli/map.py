@@ -26,6 +26,7 @@ from toposeat.cli.command import (
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.large_machine import is_large
 from toposeat.cli.map_scale import map_onto_shape
+from toposeat.cli.output_form import refuse_other_forms
 from toposeat.cli.page import page_text
 from toposeat.errors import UsageError
 
@@ -76,6 +77,7 @@ class MapCommand(Command):
         from toposeat import profile, report, topology  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
+        _name_page(args)
         if is_large(args):
             if args.stack is not None:
                 raise UsageError(
@@ -120,6 +122,13 @@ class MapCommand(Command):
             wrote = [_next_words(args, result)]
         tell(*wrote)
         return 0
+
+
+def _name_page(args: argparse.Namespace) -> None:
+    """`-o F.html` is the page; other pictures are refused."""
+    if args.output is not None and args.output.suffix.lower() in (".html", ".htm"):
+        args.output, args.html = None, args.output
+    refuse_other_forms(args.output, "the placement")
 
 
 def _path(args: argparse.Namespace, machine: Topology, traffic: Traffic) -> StackPath:

@@ -20,6 +20,7 @@ from toposeat.cli.command import (
     write_result,
 )
 from toposeat.cli.measurement_text import measurement_document, measurement_text
+from toposeat.cli.output_form import refuse_other_forms
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 
@@ -88,6 +89,7 @@ class MeasureCommand(Command):
             return 0
         if args.budget != args.budget or args.budget < 0:  # NaN
             raise UsageError(f"--budget {args.budget}: not a time", hint="seconds, for example 60")
+        refuse_other_forms(args.output, "the topology")
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         with measure.Workers(args.launch or (), devices) as workers:

@@ -22,6 +22,7 @@ from toposeat.cli.command import (
     show,
     tell,
 )
+from toposeat.cli.output_form import refuse_other_forms
 from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class ProfileCommand(Command):
         from toposeat.launch import reordering  # noqa: PLC0415
         from toposeat.model.files import check_writable  # noqa: PLC0415
 
+        refuse_other_forms(args.output, "the profile")
         if args.merge:
             return self._merge(args)
         launch = require_launch(args, self.name)

@@ -17,12 +17,16 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.cli.output_form import output_form
 from toposeat.cli.page import page_text
 from toposeat.cli.report_files import ReportFiles
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
     from toposeat.report import TextStyle
+
+
+_FORMS = ("text", "json", "html", "svg", "png", "csv", "treematch", "npy")
 
 
 class ReportCommand(Command):
@@ -40,9 +44,9 @@ class ReportCommand(Command):
         )
         parser.add_argument(
             "--format",
-            choices=("text", "json", "html", "svg", "csv", "treematch", "npy"),
-            default="text",
-            help="csv, treematch, npy: the traffic as a dense matrix of bytes; default: text",
+            choices=_FORMS,
+            help="csv, treematch, npy: the traffic as a dense matrix of bytes; default: what the"
+            " name of -o ends in, else text",
         )
         add_output_option(parser, "the report")
 
@@ -52,8 +56,8 @@ class ReportCommand(Command):
 
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
+        form = "json" if args.json else output_form(args.output, args.format, _FORMS) or "text"
         found = ReportFiles.load(args)
-        form = "json" if args.json else args.format
         if form == "json":
             document = _document(found)
             if args.output is None:
@@ -107,6 +111,10 @@ def _render(found: ReportFiles, form: str, style: TextStyle) -> str | bytes:
         return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
     if form == "svg":
         return _drawing(found).encode("utf-8", "replace")
+    if form == "png":
+        from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
+
+        return png_of_svg(_drawing(found))
     return _text(found, style) if form == "text" else _matrix(found, form)
 
 

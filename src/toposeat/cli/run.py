@@ -19,6 +19,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.cli.output_form import refuse_other_forms
 from toposeat.errors import InputError
 
 
@@ -82,6 +83,7 @@ class RunCommand(Command):
         from toposeat.model.result_file import save_run  # noqa: PLC0415
 
         command = require_launch(args, self.name)
+        refuse_other_forms(args.output, "the run record")
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         reorder = launch.reordering(args.reorder)

@@ -432,7 +432,9 @@ def _refuse_many_programs(
     if kind is not LauncherKind.TORCHRUN and ":" in program:
         raise UsageError(
             f"the line starts several programs (':'), which is not supported for {kind.value}",
-            hint="start one program per launch line, or put toposeat-exec in front of each by hand",
+            hint="name the programs in a file: srun --multi-prog FILE"
+            if kind is LauncherKind.SRUN
+            else "start one program per launch line, or put toposeat-exec in front of each by hand",
         )
 
 

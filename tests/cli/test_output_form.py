@@ -1,0 +1,70 @@
+"""The name of a file says which form it has, in every verb."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+from toposeat.topology import read_topology
+
+BEGINNINGS = {
+    "svg": "<?xml",
+    "html": "<!DOCTYPE html>",
+    "json": "{",
+    "xml": "<system",
+    "txt": "Top",
+}
+
+
+@pytest.mark.parametrize(("ending", "beginning"), BEGINNINGS.items())
+def test_a_machine_is_written_as_its_file_is_named(
+    tmp_path: Path, ending: str, beginning: str
+) -> None:
+    path = tmp_path / f"machine.{ending}"
+    assert main(["discover", "-t", "k40-4", "-o", str(path)]) == 0
+    assert path.read_text().lstrip().startswith(beginning)
+    if ending == "json":
+        assert len(read_topology(str(path)).devices) == 4
+
+
+def test_format_decides_where_the_name_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "machine.picture"
+    assert main(["discover", "-t", "k40-4", "--format", "svg", "-o", str(path)]) == 0
+    assert path.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["discover", "-t", "k40-4", "-o", "x.csv"], "x.csv: this verb writes no CSV"),
+        (["discover", "-t", "k40-4", "--format", "svg", "-o", "x.json"], "--format says svg"),
+        (["map", "ring:4", "-t", "k40-4", "-o", "x.svg"], "-o writes the placement here, not SVG"),
+        (["profile", "-o", "x.png", "--", "true"], "-o writes the profile here, not PNG"),
+        (["run", "-o", "x.html", "--", "true"], "-o writes the run record here, not HTML"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused_before_the_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reports_and_pages(tmp_path: Path) -> None:
+    machine, page = tmp_path / "m.json", tmp_path / "page.html"
+    assert main(["discover", "-t", "k40-4", "-o", str(machine)]) == 0
+    assert main(["report", str(machine), "-o", str(tmp_path / "m.svg")]) == 0
+    assert (tmp_path / "m.svg").read_text().startswith("<?xml")
+    assert main(["report", str(machine), "-o", str(tmp_path / "again.json")]) == 0
+    assert json.loads((tmp_path / "again.json").read_text())["name"] == "k40-4"
+    assert main(["map", "ring:4", "-t", "k40-4", "-o", str(page)]) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
