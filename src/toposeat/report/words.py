@@ -30,7 +30,6 @@ from toposeat.report.units import (
     format_bytes,
     format_change,
     format_percent,
-    format_rate,
     format_seconds,
     plural,
     three_digits,
@@ -525,20 +524,6 @@ def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
     total = _change_words("one after the other", sum(both[0]), sum(both[1]))
     slowest = _change_words("the slowest alone", max(both[0]), max(both[1]))
     return f"{'; '.join(times)}; {total}, {slowest}"
-
-
-_MOST_GROUPS = 4
-
-
-def group_lines(before: Evaluation, after: Evaluation) -> list[str]:
-    """Groups whose devices have another rate than by default, one line each, at most four."""
-    changed = [
-        f"{clean(old.name)}: {format_rate(old.bytes_per_s)} to {format_rate(new.bytes_per_s)}"
-        for old, new in zip(before.groups, after.groups, strict=True)
-        if old.bytes_per_s and new.bytes_per_s and abs(new.bytes_per_s / old.bytes_per_s - 1) > 0.01
-    ]
-    more = len(changed) - _MOST_GROUPS
-    return changed[:_MOST_GROUPS] + ([f"and {more} more"] if more > 0 else [])
 
 
 ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`

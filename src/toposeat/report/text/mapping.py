@@ -12,6 +12,7 @@ from toposeat.model.placement import Placement
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
+from toposeat.report.group_words import group_lines
 from toposeat.report.text.console import (
     PLAIN,
     TextStyle,
@@ -30,7 +31,6 @@ from toposeat.report.words import (
     device_code,
     fastest_words,
     format_cost,
-    group_lines,
     is_default_kept,
     line_to_copy,
     moved_ranks,
@@ -71,7 +71,7 @@ def render_mapping_text(
     parts: list[RenderableType] = [*_answer(result, topology), ""]
     if verbose:
         parts += [*_reasons(result, topology, traffic, reasoned=True)]
-        parts += [labelled("Groups", line) for line in group_lines(result.default, result.placed)]
+        parts += [labelled("Groups", line) for line in group_lines(result, topology, traffic)]
         parts += sentences(result.notes)
         parts += [labelled("Mapping", _how(result)), "", *_seats(result, topology, style)]
         parts += ["", _before_after(result)]
