@@ -44,6 +44,12 @@ def test_format_decides_where_the_name_does_not(tmp_path: Path) -> None:
         (["map", "ring:4", "-t", "k40-4", "-o", "x.svg"], "-o writes the placement here, not SVG"),
         (["profile", "-o", "x.png", "--", "true"], "-o writes the profile here, not PNG"),
         (["run", "-o", "x.html", "--", "true"], "-o writes the run record here, not HTML"),
+        (["measure", "-o", "x.PNG"], "-o writes the topology here, not PNG"),
+        (["discover", "-t", "k40-4", "-o", "x.pdf"], "x.pdf: this verb writes no PDF"),
+        (["map", "ring:4", "-t", "k40-4", "-o", "x.jpg"], "-o writes the placement here, not JPEG"),
+        (["map", "ring:4", "-t", "k40-4", "--html", "x.svg"], "x.svg: this verb writes no SVG"),
+        (["tune", "--html", "x.png", "--", "true"], "x.png: this verb writes no PNG"),
+        (["report", "x.csv", "--json", "-o", "x.html"], "--format says json"),
     ],
 )
 def test_names_that_do_not_fit_are_refused_before_the_work(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
@@ -26,7 +25,7 @@ from toposeat.cli.command import (
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.large_machine import is_large
 from toposeat.cli.map_scale import map_onto_shape
-from toposeat.cli.output_form import refuse_other_forms
+from toposeat.cli.output_form import page_file, refuse_other_forms
 from toposeat.cli.page import page_text
 from toposeat.errors import UsageError
 
@@ -56,7 +55,10 @@ class MapCommand(Command):
         add_topology_option(parser)
         add_output_option(parser, "the placement")
         parser.add_argument(
-            "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
+            "--html",
+            metavar="F",
+            type=page_file,
+            help="also write a self-contained report page to F",
         )
         add_network_options(parser)
         add_solver_options(parser, min_gain_percent=1)

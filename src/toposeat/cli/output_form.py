@@ -8,6 +8,11 @@ from pathlib import Path
 from toposeat.errors import UsageError
 
 _OF_ENDING = {
+    ".pdf": "pdf",
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".gif": "gif",
+    ".webp": "webp",
     ".json": "json",
     ".svg": "svg",
     ".png": "png",
@@ -57,8 +62,19 @@ def refuse_other_forms(path: Path | None, what: str) -> None:
         UsageError: saying how to draw it.
     """
     form = None if path is None else _OF_ENDING.get(path.suffix.lower())
-    if form in ("svg", "png", "html", "csv", "npy"):
+    if form not in (None, "json", "text", "nccl"):
         raise UsageError(
             f"{path}: -o writes {what} here, not {form.upper()}",
             hint=f"write it to another file, then: toposeat report FILE -o {path}",
         )
+
+
+def page_file(name: str) -> Path:
+    """Type for argparse: the file of a report page.
+
+    Raises:
+        UsageError: its name says another form.
+    """
+    path = Path(name)
+    output_form(path, None, ("html",))
+    return path

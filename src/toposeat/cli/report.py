@@ -56,7 +56,8 @@ class ReportCommand(Command):
 
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
-        form = "json" if args.json else output_form(args.output, args.format, _FORMS) or "text"
+        stated = "json" if args.json else args.format
+        form = output_form(args.output, stated, _FORMS) or "text"
         found = ReportFiles.load(args)
         if form == "json":
             document = _document(found)

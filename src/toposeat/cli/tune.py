@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from toposeat.cli.command import (
     Command,
@@ -19,6 +18,7 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
+from toposeat.cli.output_form import page_file
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar, search_bar
 
@@ -38,7 +38,10 @@ class TuneCommand(Command):
             "--again", action="store_true", help="profile again even if a profile is cached"
         )
         parser.add_argument(
-            "--html", metavar="F", type=Path, help="also write a self-contained report page to F"
+            "--html",
+            metavar="F",
+            type=page_file,
+            help="also write a self-contained report page to F",
         )
         add_force_option(parser)
         add_stack_option(parser)
