@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.topology import PathClass, Topology
-from toposeat.model.traffic import Traffic
-from toposeat.report.units import clean, format_rate
+from toposeat.model.traffic import Exchange, Traffic
+from toposeat.report.units import clean, format_bytes, format_rate
 
 _MOST_GROUPS = 4
 _NEAREST_FIRST = tuple(PathClass)
@@ -21,6 +23,39 @@ _WORDS = {
     PathClass.SYS: "across sockets",
     PathClass.NET: "across hosts",
 }
+GROUP_HEADER = ("group", "ranks", "library", "moved in", "bytes on each edge")
+_MOST_ROWS = 16
+_MOVED_IN = {Exchange.RING: "rings", Exchange.PAIRWISE: "every pair"}
+
+
+def group_rows(traffic: Traffic) -> list[tuple[str, ...]]:
+    """The groups that a library orders itself, the heaviest first, at most 16 and one that counts.
+
+    What a group moves in rings and in every pair are two rows; phases are summed.
+    """
+    size: Counter[tuple[int, str, Exchange]] = Counter()
+    for load in traffic.groups:
+        size[load.communicator, load.library, load.exchange] += load.bytes
+    communicators = {each.id: each for each in traffic.communicators}
+    rows: list[tuple[str, ...]] = []
+    for (id, library, exchange), count in size.most_common(_MOST_ROWS):
+        group = communicators[id]
+        name = clean(group.name) or f"group {id}"
+        ways = _MOVED_IN[exchange]
+        rows.append((name, _ranks(group.ranks), clean(library), ways, format_bytes(count)))
+    more = len(size) - len(rows)
+    return rows + ([(f"and {more} more", "", "", "", "")] if more else [])
+
+
+def _ranks(ranks: Iterable[int]) -> str:
+    """`0-3 8-11`; of more than eight stretches the first seven and the last."""
+    stretches = []
+    for _, run in groupby(enumerate(sorted(ranks)), lambda pair: pair[1] - pair[0]):
+        members = [rank for _, rank in run]
+        stretches.append(str(members[0]) + (f"-{members[-1]}" if len(members) > 1 else ""))
+    if len(stretches) > 8:
+        stretches[7:-1] = ["..."]
+    return " ".join(stretches)
 
 
 def group_lines(result: MappingResult, topology: Topology, traffic: Traffic) -> list[str]:

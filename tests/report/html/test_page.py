@@ -14,7 +14,8 @@ from tests.report.markup import Page, assert_nothing_from_outside
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import PairTable, Traffic
+from toposeat.model.traffic import Communicator, PairTable, Traffic
+from toposeat.profile import pattern_traffic
 from toposeat.report import Section, html_page
 from toposeat.topology import read_topology
 
@@ -243,3 +244,18 @@ def test_a_large_machine_scrolls_instead_of_shrinking(devices: str, scrolls: boo
     page = html_page([Section(topology)])
     assert ('class="wide large"' in page) is scrolls
     assert ".large > svg.machine { max-width: none; }" in page
+
+
+def test_communication_groups_are_named() -> None:
+    traffic = pattern_traffic("llm:tp=2,dp=4")
+    hostile = Communicator(id=0, ranks=(0, 1), name="<img src=x>")
+    traffic = replace(traffic, communicators=(hostile, *traffic.communicators[1:]))
+    page = html_page([Section(traffic=traffic)])
+    _, _, table = page.partition("Groups that a library orders itself")
+    table = table.partition("</table>")[0]
+    assert "&lt;img src=x&gt;" in table
+    assert "<img" not in page
+    for group in traffic.communicators[1:]:
+        assert f">{group.name}<" in table
+    assert ">0 2 4 6<" in table
+    assert "Groups that" not in html_page([Section(traffic=replace(traffic, groups=()))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toposeat.model.traffic import Traffic
+from toposeat.report.group_words import GROUP_HEADER, group_rows
 from toposeat.report.html.figures import View
 from toposeat.report.html.tables import Table, totals
 from toposeat.report.profile_words import (
@@ -37,6 +38,7 @@ def profile_parts(traffic: Traffic) -> View:
     tables = [
         _table("Heaviest pairs", PAIR_HEADER, pair_rows(traffic, _TOP), (1, 2, 3)),
         _table("Collectives (all ranks)", COLLECTIVE_HEADER, collective_rows(traffic), (2, 3)),
+        _table("Groups that a library orders itself", GROUP_HEADER, group_rows(traffic), (4,)),
         _table(
             "Phases (measured)" if traffic.rank_info else "Phases",
             PHASE_HEADER,
