@@ -67,7 +67,9 @@ def test_steps_know_continuations_and_exit_codes(tmp_path: Path) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     docs = _ROOT / "docs"
-    indexes = [docs / "index.md", docs / "adr" / "README.md"]
+    for_users, for_contributors = docs / "index.md", _ROOT / "CONTRIBUTING.md"
+    assert "adr/" not in for_users.read_text()
+    indexes = [for_users, for_contributors, docs / "adr" / "README.md"]
     listed = {
         (index.parent / link).resolve()
         for index in indexes
