@@ -12,6 +12,9 @@ const char *const tps_nic_variables[] = {"UCX_NET_DEVICES",
                                          "MPICH_OFI_NIC_MAPPING",
                                          "MPIR_CVAR_CH4_OFI_PREF_NIC",
                                          "I_MPI_MULTIRAIL",
+                                         "FI_OPX_HFI_SELECT",
+                                         "HFI_UNIT",
+                                         "FI_TCP_IFACE",
                                          NULL};
 
 static void set_unless_set(struct tps_environment *environment, const char *name, const char *value,
@@ -134,10 +137,51 @@ static void plan_slingshot(struct tps_environment *environment, const struct tps
   set_unless_set(environment, "I_MPI_MULTIRAIL", "1", messages);
 }
 
+/* ---- Omni-Path: by the number in the name ---- */
+
+/* The unit of hfi1_0, or of its port hfi1_0:1. OPX and PSM2 open the unit by this very name; of an
+   adapter that is called otherwise they find none. */
+static bool find_unit(const char *nic, char *unit, size_t size) {
+  static const char start[] = "hfi1_";
+  const char *digits = nic + sizeof start - 1;
+  if (!starts_with(nic, start))
+    return false;
+  size_t length = strspn(digits, "0123456789");
+  if (length == 0 || (digits[length] != '\0' && digits[length] != ':'))
+    return false;
+  char path[128];
+  snprintf(unit, size, "%.*s", (int)length, digits);
+  snprintf(path, sizeof path, "/sys/class/infiniband/%s%s", start, unit);
+  return tps_system_exists(path);
+}
+
+static void plan_omni_path(struct tps_environment *environment, const char *unit,
+                           struct tps_messages *messages) {
+  set_unless_set(environment, "FI_OPX_HFI_SELECT", unit, messages);
+  set_unless_set(environment, "HFI_UNIT", unit, messages);
+}
+
 /* ---- the others: by name ---- */
 
-static void plan_named(struct tps_environment *environment, const char *nic,
+/* Whether all ranks of the node have this interface: ranks on several would have to reach each
+   other through addresses of several networks, or have their packets dropped within one. */
+static bool is_only_interface(const struct tps_nic_seat *seat) {
+  char path[128];
+  snprintf(path, sizeof path, "/sys/class/net/%.64s", seat->nic);
+  if (seat->own == NULL || !tps_system_exists(path))
+    return false;
+  for (size_t i = 0; i < seat->placement->seat_count; i++) {
+    const struct tps_seat *other = &seat->placement->seats[i];
+    if (strcmp(other->host, seat->own->host) == 0 &&
+        (other->nic == NULL || strcmp(other->nic, seat->nic) != 0))
+      return false;
+  }
+  return true;
+}
+
+static void plan_named(struct tps_environment *environment, const struct tps_nic_seat *seat,
                        struct tps_messages *messages) {
+  const char *nic = seat->nic;
   struct tps_text name;
   tps_text_init(&name);
   bool has_port = strchr(nic, ':') != NULL;
@@ -149,23 +193,28 @@ static void plan_named(struct tps_environment *environment, const char *nic,
   tps_text_add(&device, "%.*s", (int)strcspn(nic, ":"), nic);
   set_unless_set(environment, "PSM3_NIC", device.data, messages);
   tps_text_free(&device);
+  if (is_ethernet(nic) && is_only_interface(seat))
+    set_unless_set(environment, "FI_TCP_IFACE", nic, messages);
 }
 
-/* Omni-Path, EFA, Slingshot beyond what is counted: UCX drives none of them, and would find no
-   device at all. */
+/* Omni-Path by another name, EFA, Slingshot beyond what is counted: UCX drives none of them, and
+   would find no device at all. */
 static bool has_no_word(const char *nic) {
-  return starts_with(nic, "hfi") || starts_with(nic, "rdmap") || starts_with(nic, "efa") ||
-         starts_with(nic, "cxi");
+  return starts_with(nic, "hfi") || starts_with(nic, "opa") || starts_with(nic, "rdmap") ||
+         starts_with(nic, "efa") || starts_with(nic, "cxi");
 }
 
 void tps_nic_plan(struct tps_environment *environment, const struct tps_nic_seat *seat,
                   struct tps_messages *messages) {
   int number = slingshot_number(seat->nic);
+  char unit[16];
   if (number >= 0)
     plan_slingshot(environment, seat, number, messages);
+  else if (find_unit(seat->nic, unit, sizeof unit))
+    plan_omni_path(environment, unit, messages);
   else if (has_no_word(seat->nic))
     tps_note(messages, "%s: no variable names it to its libraries, which choose themselves",
              seat->nic);
   else
-    plan_named(environment, seat->nic, messages);
+    plan_named(environment, seat, messages);
 }

@@ -16,9 +16,9 @@ struct tps_nic_seat {
   const struct tps_seat *own; /* NULL: which local rank uses which NIC is not known */
 };
 
-/* Sets what fits the NIC's kind unless the user has set it. NCCL is left alone: it wants to see all
-   NICs and picks by topology itself. HFI_UNIT, FI_OPX_HFI_SELECT and libfabric's filters (FI_*) are
-   never set: they take numbers or prefixes, and a wrong one silently picks another adapter. */
+/* Sets what fits the NIC's kind unless the user has set it. NCCL is left alone, and what would hide
+   adapters from it: it wants to see all NICs and picks by topology itself. What is not set, and
+   why: docs/reference/nics.md. */
 void tps_nic_plan(struct tps_environment *environment, const struct tps_nic_seat *seat,
                   struct tps_messages *messages);
 

@@ -44,6 +44,10 @@ MAPPING, NUMBER = "MPICH_OFI_NIC_MAPPING", "MPIR_CVAR_CH4_OFI_PREF_NIC"
         ("cxi0", {MAPPING: "0:0-2; 1:3", NUMBER: "0"}, [f"{MAPPING}=0:0-2; 1:3"], True),
         ("cxi1", {MAPPING: "what?"}, [f"{MAPPING}=what?"], False),
         ("mlx5_1", {}, [], False),
+        ("hfi1_1", {"FI_OPX_HFI_SELECT": "1", "HFI_UNIT": "1"}, [], True),
+        ("hfi1_1", {"FI_OPX_HFI_SELECT": "0"}, [0], False),
+        ("hfi1_1", {"FI_OPX_HFI_SELECT": "numa:0:0,numa:1:1"}, [0], False),
+        ("bond0", {"FI_TCP_IFACE": "bond1"}, [0], False),
     ],
 )
 def test_what_variables_say_is_read_back(

@@ -159,8 +159,8 @@ def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) ->
 def nics(tmp_path: Path) -> dict[str, str]:
     """The environment of a node that has the NICs of these tests."""
     active = ("4: ACTIVE", "200 Gb/sec (4X HDR)")
-    names = ("mlx5_3", "hfi1_0", "rdmap197s0")
-    interfaces = {f"hsn{number}": "up" for number in (0, 1, 3, 10)}
+    names = ("mlx5_3", "hfi1_0", "hfi1_11", "hfi2_0", "opap129s0", "rdmap197s0")
+    interfaces = {name: "up" for name in ("hsn0", "hsn1", "hsn3", "hsn10", "lo", "ens3")}
     return node_tree(tmp_path / "tree", nics=dict.fromkeys(names, active), interfaces=interfaces)
 
 
@@ -168,7 +168,8 @@ CRAY = {"MPICH_OFI_NIC_POLICY": "USER", "I_MPI_MULTIRAIL": "1"}
 NIC_VARIABLES = {
     *("UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY", "MPICH_OFI_NIC_MAPPING"),
     *("MPIR_CVAR_CH4_OFI_PREF_NIC", "I_MPI_MULTIRAIL"),
-    *("NCCL_IB_HCA", "HFI_UNIT", "FI_OPX_HFI_SELECT", "FI_CXI_DEVICE_NAME"),
+    *("HFI_UNIT", "FI_OPX_HFI_SELECT", "FI_TCP_IFACE", "NCCL_IB_HCA"),
+    *("FI_CXI_DEVICE_NAME", "FI_EFA_IFACE", "FI_VERBS_DEVICE_NAME", "FI_VERBS_IFACE"),
 }
 
 
@@ -177,8 +178,12 @@ NIC_VARIABLES = {
     [
         ("mlx5_3", {"UCX_NET_DEVICES": "mlx5_3:1", "PSM3_NIC": "mlx5_3"}),
         ("mlx5_3:2", {"UCX_NET_DEVICES": "mlx5_3:2", "PSM3_NIC": "mlx5_3"}),
-        ("lo", {"UCX_NET_DEVICES": "lo", "PSM3_NIC": "lo"}),
-        ("hfi1_0", {}),
+        ("lo", {"UCX_NET_DEVICES": "lo", "PSM3_NIC": "lo", "FI_TCP_IFACE": "lo"}),
+        ("hfi1_0", {"FI_OPX_HFI_SELECT": "0", "HFI_UNIT": "0"}),
+        ("hfi1_11", {"FI_OPX_HFI_SELECT": "11", "HFI_UNIT": "11"}),
+        ("hfi1_0:1", {"FI_OPX_HFI_SELECT": "0", "HFI_UNIT": "0"}),
+        ("hfi2_0", {}),  # not the name by which a unit is opened
+        ("opap129s0", {}),
         ("rdmap197s0", {}),
         ("cxi0", {**CRAY, "MPICH_OFI_NIC_MAPPING": "0:0", "MPIR_CVAR_CH4_OFI_PREF_NIC": "0"}),
         ("hsn3", {**CRAY, "MPICH_OFI_NIC_MAPPING": "3:0"}),
@@ -190,6 +195,32 @@ def test_libraries_are_pointed_at_the_nic(
 ) -> None:
     found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=nics).variables
     assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "expected"), [("ens3", "ens3"), ("ens4", None), ("-", None)]
+)
+def test_the_tcp_provider_is_told_the_one_interface_that_all_ranks_have(
+    launcher: Exec, tmp_path: Path, neighbour: str, expected: str | None
+) -> None:
+    """Ranks on several would not reach each other wherever each has a network of its own."""
+    text = placement_text([seat_line(0, 0, nic="ens3"), seat_line(1, 1, nic=neighbour)])
+    env = node_tree(tmp_path / "tree", interfaces={"ens3": "up", "ens4": "up"})
+    found = launcher.variables(text, env=env).variables
+    assert found["UCX_NET_DEVICES"] == "ens3"
+    assert found.get("FI_TCP_IFACE") == expected
+
+
+def test_the_tcp_provider_is_told_no_name_that_the_node_does_not_show(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    """A node without /sys tells nothing of its NICs; another one has none of this name."""
+    (tmp_path / "tree").mkdir()
+    text = placement_text([seat_line(0, 0, nic="ens3")])
+    env = {"TOPOSEAT_SYSROOT": str(tmp_path / "tree")}
+    assert "FI_TCP_IFACE" not in launcher.variables(text, env=env).variables
+    text = placement_text([seat_line(0, 0, nic="hfi1_0")])
+    assert "FI_OPX_HFI_SELECT" not in launcher.variables(text, env=env).variables
 
 
 def test_cray_mpich_gets_the_table_of_the_node(launcher: Exec, nics: dict[str, str]) -> None:

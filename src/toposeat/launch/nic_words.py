@@ -13,8 +13,10 @@ from toposeat.model.placement import Seat
 _SLINGSHOT = re.compile(r"(?:cxi|hsn|hsi)([0-9])", re.ASCII)
 _POLICY, _MAPPING = "MPICH_OFI_NIC_POLICY", "MPICH_OFI_NIC_MAPPING"
 _BY_NUMBER = "MPIR_CVAR_CH4_OFI_PREF_NIC"
-_BY_NAME = UCX, PSM3 = "UCX_NET_DEVICES", "PSM3_NIC"
-_WITHOUT_NAME = re.compile(r"cxi|hsn|hsi|hfi|rdmap|efa")  # to UCX, which drives none of them
+UCX, PSM3 = "UCX_NET_DEVICES", "PSM3_NIC"
+_BY_NAME = (UCX, PSM3, "FI_TCP_IFACE")
+_BY_UNIT = ("FI_OPX_HFI_SELECT", "HFI_UNIT")  # of hfi1_0: 0
+_WITHOUT_NAME = re.compile(r"cxi|hsn|hsi|hfi|opa|rdmap|efa")  # to UCX, which drives none of them
 _ETHERNET = re.compile(r"eth|en|bond")
 
 
@@ -65,6 +67,7 @@ def other_nics(nic: str, local_rank: int, variables: Mapping[str, str]) -> tuple
         for variable in _BY_NAME
         if variable in variables
     }
+    agree |= {v: f"hfi1_{variables[v].strip()}" == name for v in _BY_UNIT if v in variables}
     if number is not None and _MAPPING in variables:
         agree[_MAPPING] = _mapped(variables[_MAPPING]).get(local_rank) == number
     if number is not None and _BY_NUMBER in variables:
