@@ -160,7 +160,7 @@ def nics(tmp_path: Path) -> dict[str, str]:
     """The environment of a node that has the NICs of these tests."""
     active = ("4: ACTIVE", "200 Gb/sec (4X HDR)")
     names = ("mlx5_3", "hfi1_0", "hfi1_11", "hfi2_0", "opap129s0", "rdmap197s0")
-    interfaces = {name: "up" for name in ("hsn0", "hsn1", "hsn3", "hsn10", "lo", "ens3")}
+    interfaces = dict.fromkeys(("hsn0", "hsn1", "hsn3", "hsn10", "lo", "ens3"), "up")
     return node_tree(tmp_path / "tree", nics=dict.fromkeys(names, active), interfaces=interfaces)
 
 
@@ -197,9 +197,7 @@ def test_libraries_are_pointed_at_the_nic(
     assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
 
 
-@pytest.mark.parametrize(
-    ("neighbour", "expected"), [("ens3", "ens3"), ("ens4", None), ("-", None)]
-)
+@pytest.mark.parametrize(("neighbour", "expected"), [("ens3", "ens3"), ("ens4", None), ("-", None)])
 def test_the_tcp_provider_is_told_the_one_interface_that_all_ranks_have(
     launcher: Exec, tmp_path: Path, neighbour: str, expected: str | None
 ) -> None:
