@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import combinations
 
@@ -9,6 +10,7 @@ from tests.report import samples
 from toposeat.model.topology import Topology
 from toposeat.report.svg.layout import Box, Layout, lay_out_machine
 from toposeat.report.svg.wire import arc_depth, wires
+from toposeat.topology import read_topology
 
 MACHINES: list[Callable[[], Topology]] = [
     samples.one_device,
@@ -28,8 +30,8 @@ def overlap(a: Box, b: Box) -> bool:
 
 
 def all_boxes(layout: Layout) -> list[Box]:
-    networks = {box.vertex for box in layout.networks}
-    return [b for b in layout.boxes.values() if b.vertex not in networks] + layout.networks
+    networks = {box.vertex for box in layout.buses}
+    return [b for b in layout.boxes.values() if b.vertex not in networks] + layout.buses
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -82,7 +84,37 @@ def test_wide_clusters_break_into_bands() -> None:
     layout = lay_out_machine(samples.cluster(8, 8))
     assert layout.width < 1400
     assert len({box.band for box in layout.boxes.values()}) > 1
-    assert len(layout.networks) == len({box.band for box in layout.networks}) > 1
+    assert len(layout.buses) == len({box.band for box in layout.buses}) > 1
+    (riser,) = layout.risers
+    for bus in layout.buses:
+        assert bus.x == riser.x
+        assert riser.y <= bus.y
+        assert bus.bottom <= riser.bottom
+
+
+@pytest.mark.parametrize("name", ["gb200-nvl72", "gb300-nvl72"])
+def test_a_rack_fits_a_page_and_no_link_leaves_its_band(name: str) -> None:
+    topology = read_topology(name)
+    layout = lay_out_machine(topology)
+    assert layout.width <= 1260
+    if not topology.nics:
+        assert layout.height <= 900
+    (riser,) = layout.risers
+    for box in layout.boxes.values():
+        if box.what in ("device", "nic"):
+            assert box.x > riser.right
+    short = [wire for wire in wires(topology, layout) if riser.vertex in wire.link.ends]
+    assert len(short) == 72
+    for wire in short:
+        top, bottom = (float(y) for y in re.findall(r"[ V]([0-9.]+)", wire.path))
+        assert 0 < bottom - top < 50
+
+
+def test_links_between_buses_pass_beside_the_devices() -> None:
+    topology = samples.switch_box(64)
+    layout = lay_out_machine(topology)
+    trunk = wires(topology, layout)[-1]
+    assert trunk.label_x < min(layout.boxes[d.id].x for d in topology.devices)
 
 
 def test_arcs_nest() -> None:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from toposeat.model.topology import Component, ComponentKind, Topology
 from toposeat.report.forest import LEAF_LEVEL, SWITCH_LEVEL, Forest, Node, build_forest
 
 BAR_HEIGHT = 24.0
-LINK_HEIGHT = 34.0  # of a tree link between two rows
+BUS_LINK = 26.0  # from the leaves to the first bus below them
 DEVICE_HEIGHT = 62.0
 MARGIN = 6.0
-_PAD = 10.0  # from a frame to what it holds
+RISER = 10.0  # width of what ties the bars of a crossbar in several bands
 _BAND_WIDTH = 1200.0
 _MOST_IN_LINE = 24  # devices of one host
 _LEAST_DEVICE = 46.0
 _LEAST_NIC = 38.0
-_LEAST_BAR = 96.0
-_BAND_GAP = 34.0
+_BAND_GAP = 24.0
 _HOST_CAPTION = 26.0
-_SMP_GAP = 92.0  # room for a label on the link between two packages
+_JOINERS = (ComponentKind.NVSWITCH, ComponentKind.NETWORK)
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,14 @@ class Frame:
 
 @dataclass
 class Layout:
-    """All boxes by vertex, frames, tree links (child above which parent), and the page size."""
+    """All boxes by vertex, frames, tree links (child above which parent), and the page size.
+
+    What joins many leaves is a bus: a bar in every band where it has some, which `risers` tie.
+    """
 
     boxes: dict[str, Box] = field(default_factory=dict)
-    networks: list[Box] = field(default_factory=list)  # one bar per band for the same vertex
+    buses: list[Box] = field(default_factory=list)
+    risers: list[Box] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     tree_links: dict[str, tuple[str, str]] = field(default_factory=dict)  # link: parent, child
     other_links: tuple[str, ...] = ()
@@ -88,6 +91,12 @@ class _Sizes:
     nic: float
     arcs: float  # room below devices for direct links
     top: float  # room above packages for links between distant ones
+    pad: float  # from a frame to what it holds
+    gap: float  # between two packages
+    host_gap: float
+    least_bar: float
+    link: float  # height of a tree link between two rows
+    left: float = MARGIN
 
 
 def lay_out_machine(topology: Topology) -> Layout:
@@ -96,19 +105,45 @@ def lay_out_machine(topology: Topology) -> Layout:
     layout = Layout(other_links=forest.other_links)
     sizes = _sizes(topology, forest)
     rows = _Rows(forest)
+    bands = _bands(topology, forest, sizes)
+    lanes = _lanes_of_risers(topology, bands)
+    sizes = replace(sizes, left=MARGIN + (RISER + 6) * len(lanes))
     y = MARGIN
-    for band, roots in enumerate(_bands(topology, forest, sizes)):
-        y = (
-            _Band(topology, layout, sizes=sizes, rows=rows, band=band, top=y).place(roots)
-            + _BAND_GAP
-        )
+    for number, roots in enumerate(bands):
+        band = _Band(topology, layout, sizes=sizes, rows=rows, lanes=lanes, band=number, top=y)
+        y = band.place(roots, is_last=roots is bands[-1]) + _BAND_GAP
     layout.height = y - _BAND_GAP + MARGIN
+    _tie_buses(layout, lanes)
     _note_arc_room(topology, layout, sizes)
-    boxes = [*layout.boxes.values(), *layout.networks]
+    boxes = [*layout.boxes.values(), *layout.buses]
     frame_right = max((f.x + f.width for f in layout.frames), default=0.0)
     layout.width = max([frame_right, *(box.right for box in boxes)], default=200) + MARGIN
     _note_order(topology, forest, layout)
     return layout
+
+
+def _lanes_of_risers(topology: Topology, bands: Sequence[list[Node]]) -> dict[str, float]:
+    """Where the bars of each vertex that joins leaves of several bands are tied."""
+    band_of = {
+        leaf.vertex: band
+        for band, roots in enumerate(bands)
+        for root in roots
+        for leaf in root.leaves()
+    }
+    joined: dict[str, set[int]] = defaultdict(set)
+    for link in topology.links:
+        for here, there in (link.ends, link.ends[::-1]):
+            if here in band_of:
+                joined[there].add(band_of[here])
+    several = [c.id for c in topology.components if c.kind in _JOINERS and len(joined[c.id]) > 1]
+    return {vertex: MARGIN + (RISER + 6) * lane for lane, vertex in enumerate(several)}
+
+
+def _tie_buses(layout: Layout, lanes: Mapping[str, float]) -> None:
+    for vertex, x in lanes.items():
+        bars = [bus for bus in layout.buses if bus.vertex == vertex]
+        height = bars[-1].bottom - bars[0].y
+        layout.risers.append(Box(vertex, "riser", x, bars[0].y, RISER, height))
 
 
 def _note_arc_room(topology: Topology, layout: Layout, sizes: _Sizes) -> None:
@@ -145,7 +180,20 @@ def _sizes(topology: Topology, forest: Forest) -> _Sizes:
     arcs = min(36.0 + 17.0 * reach, 190.0) if reach else 0.0
     between = _reach(topology, [r.vertex for r in forest.roots if r.level != LEAF_LEVEL])
     top = 14.0 + 16.0 * between if between > 1 else 0.0
-    return _Sizes(device=device, nic=nic, arcs=arcs, top=top)
+    roots = {root.vertex for root in forest.roots if root.level != LEAF_LEVEL}
+    linked = any(set(link.ends) <= roots for link in topology.links)
+    several = len(topology.hosts) > 1
+    return _Sizes(
+        device=device,
+        nic=nic,
+        arcs=arcs,
+        top=top,
+        pad=6.0 if several else 10.0,
+        gap=14.0 if several else 92.0 if linked else 26.0,  # 92: a label on the link
+        host_gap=10.0,
+        least_bar=nic if several else 96.0,
+        link=20.0 if several else 34.0,
+    )
 
 
 def _widest_host(topology: Topology) -> tuple[int, int]:
@@ -189,11 +237,14 @@ def _bands(topology: Topology, forest: Forest, sizes: _Sizes) -> list[list[Node]
     units: list[list[Node]] = [list(g) for _, g in groupby(forest.roots, key=lambda r: r.host)]
     if len(units) == 1 and len(topology.devices) > _MOST_IN_LINE:
         units = [[root] for root in forest.roots]
+    nics = {nic.id for nic in topology.nics}
     bands: list[list[Node]] = []
     used = 0.0
     for unit in units:
-        width = sum(_width(root, topology, sizes) + 2 * _PAD for root in unit) + 60
-        if bands and used + width <= _BAND_WIDTH + 100:
+        trees = sum(root.level != LEAF_LEVEL for root in unit)
+        width = sum(_width(root, nics, sizes) for root in unit) + sizes.gap * max(0, trees - 1)
+        width += 2 * sizes.pad + sizes.host_gap
+        if bands and used + width <= _BAND_WIDTH + 60:
             bands[-1] += unit
             used += width
         else:
@@ -202,9 +253,14 @@ def _bands(topology: Topology, forest: Forest, sizes: _Sizes) -> list[list[Node]
     return bands or [[]]
 
 
-def _width(root: Node, topology: Topology, sizes: _Sizes) -> float:
-    nics = {nic.id for nic in topology.nics}
-    return sum(sizes.nic if leaf.vertex in nics else sizes.device for leaf in root.leaves())
+def _width(node: Node, nics: set[str], sizes: _Sizes) -> float:
+    """Of `node` with all below it, in a frame."""
+    if node.level == LEAF_LEVEL:
+        return sizes.nic if node.vertex in nics else sizes.device
+    gaps = 8.0 * sum(len(child.leaves()) > 1 for child in node.children)
+    below = sum(_width(child, nics, sizes) for child in node.children) + gaps
+    framed = node.level < SWITCH_LEVEL - 1  # packages and NUMA nodes
+    return max(below, sizes.least_bar) + (2 * sizes.pad if framed else 0.0)
 
 
 class _Band:
@@ -217,6 +273,7 @@ class _Band:
         *,
         sizes: _Sizes,
         rows: _Rows,
+        lanes: Mapping[str, float],
         band: int,
         top: float,
     ) -> None:
@@ -224,62 +281,61 @@ class _Band:
         self.layout = layout
         self.sizes = sizes
         self.rows = rows
+        self.lanes = lanes
         self.band = band
         self.several_hosts = len(topology.hosts) > 1
         self.nics = {nic.id for nic in topology.nics}
         self.components = {c.id: c for c in topology.components}
         caption = _HOST_CAPTION if self.several_hosts else 0.0
         self.frame_top = top
-        self.top = top + caption + sizes.top + (_PAD if rows.count else 0.0)
-        pitch = BAR_HEIGHT + LINK_HEIGHT
+        self.top = top + caption + sizes.top + (sizes.pad if rows.count else 0.0)
+        pitch = BAR_HEIGHT + sizes.link
         self.leaf_y = self.top + rows.count * pitch
         self.pitch = pitch
 
-    def place(self, roots: list[Node]) -> float:
+    def place(self, roots: list[Node], *, is_last: bool) -> float:
         """Places everything of this band; the y where it ends."""
-        smp = self._has_links_between(roots)
-        x = MARGIN
+        pad = self.sizes.pad
+        x = self.sizes.left
         for host, group in groupby(roots, key=lambda root: root.host):
             members = list(group)
             start = x
-            inset = _PAD if self.several_hosts else 0.0
+            inset = pad if self.several_hosts else 0.0
             x += inset
             for number, root in enumerate(members):
                 if number:
                     leaves = root.level == LEAF_LEVEL and members[number - 1].level == LEAF_LEVEL
-                    x += 0.0 if leaves else _SMP_GAP if smp else 26.0
+                    x += 0.0 if leaves else self.sizes.gap
                 x = self._place_tree(root, x, root=True)
             x += inset
             if self.several_hosts:
-                bottom = self.leaf_y + DEVICE_HEIGHT + 2 * _PAD + self.sizes.arcs
+                bottom = self.leaf_y + DEVICE_HEIGHT + 2 * pad + self.sizes.arcs
                 frame = Frame(
                     "host", host, start, self.frame_top, x - start, bottom - self.frame_top
                 )
                 self.layout.frames.insert(0, frame)
-            x += 22.0
-        return self._place_below(roots)
-
-    def _has_links_between(self, roots: Sequence[Node]) -> bool:
-        names = {root.vertex for root in roots if root.level != LEAF_LEVEL}
-        return any(e[0] in names and e[1] in names for e in (li.ends for li in self.topology.links))
+            x += self.sizes.host_gap
+        return self._place_below(roots, is_last=is_last)
 
     def _place_tree(self, node: Node, x: float, *, root: bool = False) -> float:
         """Places `node` and all below it from `x` on; the x where it ends."""
         if node.level == LEAF_LEVEL:
             return self._place_leaf(node, x)
         framed = self._frame_word(node, root)
-        pad = _PAD if framed else 0.0
+        pad = self.sizes.pad if framed else 0.0
         start = x
         x += pad
         if all(child.level == LEAF_LEVEL for child in node.children):
-            x += max(0.0, (_LEAST_BAR - self._leaf_widths(node)) / 2)  # few leaves stand centred
+            x += max(
+                0.0, (self.sizes.least_bar - self._leaf_widths(node)) / 2
+            )  # few leaves stand centred
         for number, child in enumerate(node.children):
             if number and (child.children or node.children[number - 1].children):
                 x += self._gap_between(node.children[number - 1], child)
             x = self._place_tree(child, x)
             if child.link is not None:
                 self.layout.tree_links[child.link] = (node.vertex, child.vertex)
-        x = max(x, start + pad + _LEAST_BAR)
+        x = max(x, start + pad + self.sizes.least_bar)
         row = self.rows.row(node)
         y = self.top + row * self.pitch
         left = start + pad
@@ -288,8 +344,8 @@ class _Band:
         )
         x += pad
         if framed:
-            bottom = self.leaf_y + DEVICE_HEIGHT + _PAD
-            frame = Frame(framed, "", start, y - _PAD, x - start, bottom - y + _PAD)
+            bottom = self.leaf_y + DEVICE_HEIGHT + pad
+            frame = Frame(framed, "", start, y - pad, x - start, bottom - y + pad)
             self.layout.frames.insert(0 if framed == "package" else len(self.layout.frames), frame)
         return x
 
@@ -300,7 +356,8 @@ class _Band:
     def _gap_between(self, left: Node, right: Node) -> float:
         ends = {left.vertex, right.vertex}
         linked = any(set(link.ends) == ends for link in self.topology.links)
-        return 40.0 if linked else 8.0
+        lone = self.several_hosts and len(left.leaves()) == len(right.leaves()) == 1
+        return 40.0 if linked else 0.0 if lone else 8.0
 
     def _frame_word(self, node: Node, root: bool) -> str:
         if root:
@@ -323,50 +380,37 @@ class _Band:
         )
         return x + width
 
-    def _place_below(self, roots: Sequence[Node]) -> float:
-        """Crossbars and networks below the devices they join; the y where the band ends."""
-        here = [leaf.vertex for root in roots for leaf in root.leaves()]
-        frames = bool(self.rows.count or self.several_hosts)
-        y = self.leaf_y + DEVICE_HEIGHT + (_PAD if frames else 0.0)
-        y += self.sizes.arcs + (_PAD if self.several_hosts else 0.0)
-        y = self._place_crossbars(set(here), y)
-        return self._place_networks(set(here), y)
+    def _place_below(self, roots: Sequence[Node], *, is_last: bool) -> float:
+        """Crossbars and networks below the leaves they join; the y where the band ends."""
+        here = {leaf.vertex for root in roots for leaf in root.leaves()}
+        y = self.leaf_y + DEVICE_HEIGHT + (self.sizes.pad if self.rows.count else 0.0)
+        y += self.sizes.arcs + (self.sizes.pad if self.several_hosts else 0.0)
+        for kind in _JOINERS:
+            y = self._place_buses(kind, here, y, is_last=is_last)
+        return y
 
-    def _place_crossbars(self, here: set[str], y: float) -> float:
-        taken: list[float] = []  # right end of each row so far
+    def _place_buses(
+        self, kind: ComponentKind, here: set[str], y: float, *, is_last: bool
+    ) -> float:
+        """A bar for each vertex that joins leaves of this band; those side by side share a row."""
         found = []
-        for component in self._of_kind(ComponentKind.NVSWITCH):
-            ends = self._joined_by(component)
-            if component.id not in self.layout.boxes and ends & here:
-                found.append((component, [self.layout.boxes[e] for e in ends & here]))
-        found.sort(key=lambda pair: min(box.x for box in pair[1]))
-        for component, below in found:
-            left, right = min(b.x for b in below), max(b.right for b in below)
+        for component in (c for c in self.topology.components if c.kind is kind):
+            below = [self.layout.boxes[end] for end in self._joined_by(component) & here]
+            if below:
+                left = self.lanes.get(component.id, min(b.x for b in below))
+                found.append((left, max(b.right for b in below), component.id))
+            elif is_last and component.id not in self.layout.boxes:
+                found.append((self.sizes.left, self.sizes.left + 160, component.id))
+        taken: list[float] = []  # right end of each row so far
+        what = "network" if kind is ComponentKind.NETWORK else "crossbar"
+        for left, right, vertex in sorted(found):
             row = next((r for r, end in enumerate(taken) if end + 8 <= left), len(taken))
             taken[row : row + 1] = [right]
-            top = y + LINK_HEIGHT + row * (BAR_HEIGHT + 12)
-            self.layout.boxes[component.id] = Box(
-                component.id, "crossbar", left, top, right - left, BAR_HEIGHT, row, self.band
-            )
-        return y + (LINK_HEIGHT + len(taken) * (BAR_HEIGHT + 12) if taken else 0.0)
-
-    def _place_networks(self, here: set[str], y: float) -> float:
-        placed = 0
-        for component in self._of_kind(ComponentKind.NETWORK):
-            below = [self.layout.boxes[e] for e in self._joined_by(component) & here]
-            if not below and (component.id in self.layout.boxes or self.band):
-                continue
-            left = min((b.x for b in below), default=MARGIN)
-            right = max((b.right for b in below), default=MARGIN + 160)
-            top = y + LINK_HEIGHT + placed * (BAR_HEIGHT + 12)
-            box = Box(component.id, "network", left, top, right - left, BAR_HEIGHT, 0, self.band)
-            self.layout.networks.append(box)
-            self.layout.boxes.setdefault(component.id, box)
-            placed += 1
-        return y + (LINK_HEIGHT + placed * (BAR_HEIGHT + 12) if placed else 0.0)
-
-    def _of_kind(self, kind: ComponentKind) -> list[Component]:
-        return [c for c in self.topology.components if c.kind is kind]
+            top = y + BUS_LINK + row * (BAR_HEIGHT + 12)
+            bus = Box(vertex, what, left, top, right - left, BAR_HEIGHT, row, self.band)
+            self.layout.buses.append(bus)
+            self.layout.boxes.setdefault(vertex, bus)
+        return y + (BUS_LINK + len(taken) * (BAR_HEIGHT + 12) - 12 if taken else 0.0)
 
     def _joined_by(self, component: Component) -> set[str]:
         """The other ends of a component's links that are in this drawing so far."""

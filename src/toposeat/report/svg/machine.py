@@ -35,6 +35,7 @@ from toposeat.report.words import (
 
 CONGESTION_STEPS = 6
 _MAX_TIES = 4
+_LEAST_NAMED = 60.0  # a bar narrower than this has its name in the tooltip only
 _ROOM_FOR_WORDS = 70.0
 
 
@@ -102,11 +103,12 @@ def _drawing(topology: Topology, layout: Layout, seating: Seating | None) -> Mar
     number_of = {link.id: number for number, link in enumerate(topology.links)}
     vertices: list[Device | Nic | Component] = [*topology.devices, *topology.nics]
     names = {vertex.id: vertex for vertex in vertices + [*topology.components]}
-    networks = {box.vertex for box in layout.networks}
-    boxes = [b for b in layout.boxes.values() if b.vertex not in networks] + layout.networks
+    buses = {box.vertex for box in layout.buses}
+    boxes = [b for b in layout.boxes.values() if b.vertex not in buses] + layout.buses
     return joined(
         [
             *(_frame(frame) for frame in layout.frames),
+            *(_riser(box, names[box.vertex]) for box in layout.risers),
             *(_link(topology, w, number_of[w.link.id], loads, seating) for w in order),
             *(_box(topology, box, names[box.vertex], seating) for box in boxes),
             *(_level_words(w, loads, seating) for w in lines if w.room >= _ROOM_FOR_WORDS),
@@ -201,8 +203,15 @@ def _box(
             "text",
             {"x": box.middle, "y": box.y + box.height / 2 + 4},
             fitted(name, box.width - 5, 11),
-        ),
+        )
+        if box.width >= _LEAST_NAMED
+        else None,
     )
+
+
+def _riser(box: Box, vertex: Device | Nic | Component) -> Markup:
+    kind = vertex.kind.value if isinstance(vertex, Component) else ""
+    return element("g", {"class": f"part {kind}"}, _rect(box, 5))
 
 
 def _rect(box: Box, radius: float) -> Markup:

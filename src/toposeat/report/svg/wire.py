@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import product
 
 from toposeat.model.topology import Link, Topology
 from toposeat.report.svg.element import number
@@ -48,13 +49,13 @@ def _wire(
     if a.what in _LEAVES and b.what in _LEAVES and a.band == b.band:
         return _arc(link, a, b, ports, layout)
     if a.what in _LEAVES and b.what in _JOINERS:
-        bar = next((n for n in layout.networks if n.vertex == b.vertex and n.band == a.band), b)
+        bar = next((n for n in layout.buses if n.vertex == b.vertex and n.band == a.band), b)
         if bar.band == a.band:
             return _vertical(link, ports[link.id, a.vertex], a.bottom, bar.y)
     if a.band == b.band and a.y == b.y:
         return _level(link, a, b, layout, drawn)
-    stacked = a.what == b.what == "crossbar" and a.band == b.band
-    return _side(link, a, b, drawn) if stacked else _long_way(link, a, b)
+    crossbars = a.what == b.what == "crossbar"
+    return _side(link, a, b, layout, drawn) if crossbars else _long_way(link, a, b)
 
 
 def _ports(topology: Topology, layout: Layout) -> dict[tuple[str, str], float]:
@@ -132,10 +133,14 @@ def _level(link: Link, a: Box, b: Box, layout: Layout, drawn: _Drawn) -> Wire:
     return _curve(link, (x1, left.y), (x2, left.y), left.y - height, left.y - height * 0.75)
 
 
-def _side(link: Link, a: Box, b: Box, drawn: _Drawn) -> Wire:
+def _side(link: Link, a: Box, b: Box, layout: Layout, drawn: _Drawn) -> Wire:
     """Two crossbars, one above the other: a line where both reach, each in a lane of its own."""
+    bars = [[bus for bus in layout.buses if bus.vertex == end.vertex] for end in (a, b)]
+    a, b = min(product(*bars), key=lambda pair: abs(pair[0].y - pair[1].y))
     left, right = max(a.x, b.x), min(a.right, b.right)
-    x = right - 10 - 6 * (_count(drawn, "") % 6) if right > left else (left + right) / 2
+    lane = 10 + 6 * (_count(drawn, "") % 6)
+    x = right - lane if a.band == b.band else left + lane  # on the left there are no leaves
+    x = x if right > left else (left + right) / 2
     top, bottom = (a, b) if a.y < b.y else (b, a)
     return _vertical(link, x, top.bottom, bottom.y)
 
