@@ -21,8 +21,8 @@ NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.PHONY: setup-demo setup-test setup-lint setup-bench setup-release
-setup-demo setup-test setup-lint setup-bench setup-release: setup-%:
+.PHONY: setup-demo setup-test setup-lint setup-bench setup-docs setup-release
+setup-demo setup-test setup-lint setup-bench setup-docs setup-release: setup-%:
 	@tools/setup.sh $*
 
 .PHONY: build
@@ -122,6 +122,12 @@ emulated-gains: setup-bench build ## clock 16 ranks on emulated GPUs anew, rewri
 .PHONY: regret
 regret: setup-bench build ## clock placements whose premises are false, rewrite docs/explanation/regret.md (an hour)
 	@python -m benchmarks.regret --page docs/explanation/regret.md
+
+.PHONY: docs
+docs: setup-docs build ## build/site: the documentation, strict about links, without the network
+	@rm -rf build/site
+	@sphinx-build --fail-on-warning --keep-going --quiet -b html -d build/site-cache docs build/site
+	@echo 'Next: open build/site/index.html'
 
 .PHONY: dist
 dist: setup-release ## build/dist: the wheel, and its list of parts with their digests (CycloneDX)

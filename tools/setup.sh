@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prepare .venv for one purpose: tools/setup.sh demo|test|lint|bench|release
+# Prepare .venv for one purpose: tools/setup.sh demo|test|lint|bench|docs|release
 # Python packages are those of packaging/lock, to the digest. System packages (packaging/apt.txt) are
 # installed as root only, after the exact command was printed; SYSTEM_PACKAGES=no forbids it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-purpose=${1:?usage: tools/setup.sh demo|test|lint|bench|release}
+purpose=${1:?usage: tools/setup.sh demo|test|lint|bench|docs|release}
 stamp=.venv/ready-$purpose
 inputs=(packaging/lock/*.txt packaging/apt.txt tools/setup.sh)
 
@@ -98,8 +98,8 @@ fi
 say "installing Python packages for $purpose"
 pip_install run
 pip_install build
-case $purpose in test | lint | release) pip_install "$purpose" ;; esac
-case $purpose in lint | bench) pip_install test ;; esac
+case $purpose in test | lint | docs | release) pip_install "$purpose" ;; esac
+case $purpose in lint | bench) pip_install test ;; test) pip_install docs ;; esac
 install_mpi # also to lint the programs that include mpi.h
 if [ "$purpose" != lint ]; then
   pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"

@@ -7,13 +7,17 @@ for any text, blanks count as one. A command must succeed unless its line ends i
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_ROOT = Path(__file__).resolve().parents[2]
+FENCE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _EXIT = re.compile(r"\s+# exit (\d+)$")
 
 
@@ -33,7 +37,7 @@ def steps_of(page: Path) -> list[Step]:
     text = page.read_text()
     return [
         step
-        for block in _FENCE.finditer(text)
+        for block in FENCE.finditer(text)
         for step in _steps_of_block(page, text.count("\n", 0, block.start(1)) + 1, block[1])
     ]
 
@@ -62,6 +66,20 @@ def _step(page: Path, line: int, command: list[str], expected: list[str]) -> Ste
         int(exit_code[1]) if exit_code else 0,
         "\n".join(expected),
     )
+
+
+def run_page(page: Path, folder: Path, base: Mapping[str, str] = os.environ) -> None:
+    """Run all commands of a page in an empty folder, with the examples beside them."""
+    environment = dict(base) | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}",
+        "TOPOSEAT_CACHE_DIR": str(folder / "cache"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+    }
+    shutil.copytree(_ROOT / "examples", folder / "examples")
+    for step in steps_of(page):
+        run_step(step, folder, environment)
 
 
 def run_step(step: Step, folder: Path, environment: Mapping[str, str]) -> None:

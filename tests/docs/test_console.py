@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.console import Step, _matches, run_step, steps_of
+from tests.docs.console import Step, _matches, run_page, steps_of
 from tests.support.mpi import find_mpi
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -31,17 +29,7 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
     steps = steps_of(page)
     if isinstance(mpi, str) and any("mpirun" in step.command for step in steps):
         pytest.skip(mpi)
-    environment = dict(os.environ) if isinstance(mpi, str) else dict(mpi.env)
-    environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}",
-        "TOPOSEAT_CACHE_DIR": str(tmp_path / "cache"),
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
-        "NO_COLOR": "1",
-        "COLUMNS": "100",
-    }
-    shutil.copytree(_ROOT / "examples", tmp_path / "examples")
-    for step in steps:
-        run_step(step, tmp_path, environment)
+    run_page(page, tmp_path, os.environ if isinstance(mpi, str) else mpi.env)
 
 
 def test_pages_with_commands_are_found() -> None:
