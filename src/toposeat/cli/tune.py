@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from functools import partial
 
 from toposeat.cli.command import (
     Command,
@@ -14,7 +16,7 @@ from toposeat.cli.command import (
     map_options,
     print_json,
     require_launch,
-    show_mapping,
+    show,
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
@@ -52,6 +54,7 @@ class TuneCommand(Command):
         """Tune, show, say how to run."""
         from toposeat import launch, pipeline, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+        from toposeat.model.scale_result import ScaleResult  # noqa: PLC0415
 
         command = require_launch(args, self.name)
         if args.html is not None:
@@ -73,25 +76,31 @@ class TuneCommand(Command):
             )
         says = launch.visibility_words(tuned.placement)
         wrote = [*filter(None, [says]), f"Wrote {tuned.placement_path}"]
+        result, topology, traffic = tuned.result, tuned.topology, tuned.traffic
+        if isinstance(result, ScaleResult):
+            section = report.Section(traffic=traffic, scale=result)
+            text = partial(report.render_scale_text, result, traffic, verbose=args.verbose)
+            document = partial(report.scale_json, result, traffic)
+        else:
+            section = report.Section(topology, traffic, result)
+            text = partial(
+                report.render_mapping_text, result, topology, traffic, verbose=args.verbose
+            )
+            document = partial(report.mapping_json, result, topology, traffic)
         if args.html is not None:
             page = page_text(
-                [report.Section(tuned.topology, tuned.traffic, tuned.result)],
-                title=f"{pipeline.program_name(command)} on {tuned.topology.name}",
+                [section],
+                title=f"{pipeline.program_name(command)} on {tuned.placement.metadata['topology']}",
                 subtitle=pipeline.shell_line(command),
                 commands=[f"toposeat run -- {pipeline.shell_line(command)}"],
             )
             write_atomically(args.html, page, overwrite=args.force)
             wrote.append(f"Wrote {args.html}")
         if args.json:
-            print_json(
-                report.with_stack(
-                    report.mapping_json(tuned.result, tuned.topology, tuned.traffic),
-                    tuned.path.stack,
-                )
-                | {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
-            )
+            files = {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
+            print_json(report.with_stack(document(), tuned.path.stack) | files)
         else:
-            show_mapping(tuned.result, tuned.topology, tuned.traffic, verbose=args.verbose)
+            show(sys.stdout, text)
         refusal = pipeline.why_not_realised(command, tuned.placement)
         next_line = f"Next: toposeat run -- {pipeline.shell_line(command)}"
         tell(*wrote, *(refusal or [next_line]))

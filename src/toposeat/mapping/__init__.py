@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from toposeat.mapping.binding import seat_ranks
     from toposeat.mapping.choose import choose_by_placements, choose_devices, free_devices
     from toposeat.mapping.cluster import shape_of_network
-    from toposeat.mapping.joined import join_hosts
+    from toposeat.mapping.joined import MOST_DEVICES, join_hosts
     from toposeat.mapping.mapper import map_traffic
     from toposeat.mapping.problem import problem_of
     from toposeat.mapping.robust import Untold
-    from toposeat.mapping.scale import map_to_shape, seat_slots
+    from toposeat.mapping.scale import check_scale, map_to_shape, seat_slots
     from toposeat.mapping.shapes import Shape, is_shape, read_shape
     from toposeat.mapping.slot_evaluation import SlotEvaluator
 else:

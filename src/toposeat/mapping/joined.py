@@ -78,8 +78,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
     if devices > MOST_DEVICES:
         raise InputError(
             f"{devices} devices are too many to list pair by pair (at most {MOST_DEVICES})",
-            hint="name fewer hosts with --hosts; equal hosts as a large machine: toposeat profile"
-            " -o app.prof -- LAUNCH, then toposeat map app.prof -t NETWORK --node SRC -o app.place",
+            hint="name fewer hosts with --hosts",
         )
     named = zip(network.host_names, nodes, strict=True)
     hosts = [_in_host(node, name) for name, node in named]

@@ -6,7 +6,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -67,12 +67,7 @@ def map_to_shape(
         UnavailableError: if Scotch is asked for and not installed.
     """
     options = options or MapOptions()
-    _check_options(options)
-    if traffic.ranks > shape.slots:
-        raise ToposeatError(
-            f"{traffic.ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
-            hint="one rank per slot: use fewer ranks or a larger machine",
-        )
+    check_scale(shape, traffic.ranks, options)
     check_installed(options.solver)
     begin = time.perf_counter()
     evaluator = SlotEvaluator(shape, traffic)
@@ -174,7 +169,8 @@ def _slower_phases(default: ScaleEvaluation, placed: ScaleEvaluation) -> str:
     return ""
 
 
-def _check_options(options: MapOptions) -> None:
+def check_scale(shape: Shape, ranks: int, options: MapOptions) -> None:
+    """Refuse what cannot be mapped onto a shape, as `map_to_shape` does."""
     if options.solver not in SCALE_SOLVERS:
         raise UsageError(
             f"solver {options.solver!r} does not map onto the shape of a machine",
@@ -185,18 +181,28 @@ def _check_options(options: MapOptions) -> None:
             "a metric or constraints need a topology with devices, not the shape of a machine",
             hint="leave them out, or give a topology",
         )
+    if ranks > shape.slots:
+        raise ToposeatError(
+            f"{ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
+            hint="one rank per slot: use fewer ranks or a larger machine",
+        )
 
 
 def seat_slots(
-    result: ScaleResult, *, metadata: Mapping[str, str], node: Topology | None = None
+    result: ScaleResult,
+    *,
+    metadata: Mapping[str, str],
+    node: Topology | None = None,
+    own: Sequence[Topology] = (),
 ) -> Placement:
     """The placement file's content: host, local rank and device index of every rank.
 
     Local ranks number a host's ranks in rank order, as launchers do. With `node`, the topology of
-    every host, seats also have the device's bus id, CPUs, memory node and adapter.
+    every host, seats also have the device's bus id, CPUs, memory node and adapter, and with `own`,
+    the same of each host as it has said, its UUID.
     """
     if node is not None:
-        return _seats_in_nodes(result, node, metadata)
+        return _seats_in_nodes(result, node, own, metadata)
     used: dict[int, int] = {}
     seats = []
     for rank, slot in enumerate(result.slot_of_rank.tolist()):
@@ -212,27 +218,31 @@ def seat_slots(
     )
 
 
-def _seats_in_nodes(result: ScaleResult, node: Topology, metadata: Mapping[str, str]) -> Placement:
+def _seats_in_nodes(
+    result: ScaleResult, node: Topology, own: Sequence[Topology], metadata: Mapping[str, str]
+) -> Placement:
     """Bind the ranks of every host as on a machine of that host alone."""
     ranks_of_host: dict[int, list[int]] = {}
     for rank, slot in enumerate(result.slot_of_rank.tolist()):
         ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
     seats: dict[int, Seat] = {}
+    listed: dict[str, tuple[HostDevice, ...]] = {}
     bound: dict[tuple[int, ...], Placement] = {}  # most hosts are seated alike
-    for host, ranks in ranks_of_host.items():
+    for host, ranks in sorted(ranks_of_host.items()):
         slots = result.slot_of_rank[ranks] % result.slots_per_host
         devices = tuple(int(slot) for slot in slots)
         if devices not in bound:
             bound[devices] = seat_ranks(node, len(devices), devices)
+        uuids = {device.number: device.uuid for device in own[host].devices} if own else {}
+        name = result.hosts[host]
         for rank, seat in zip(ranks, bound[devices].seats, strict=True):
-            seats[rank] = replace(seat, rank=rank, host=result.hosts[host], uuid=None)
-    any_host = next(iter(bound.values()))
-    (listed,) = any_host.devices_of_host.values()
-    nameless = tuple(replace(device, uuid=None) for device in listed)
+            seats[rank] = replace(seat, rank=rank, host=name, uuid=uuids.get(seat.index))
+        (any_list,) = bound[devices].devices_of_host.values()
+        listed[name] = tuple(replace(each, uuid=uuids.get(each.index)) for each in any_list)
     return Placement(
         seats=tuple(seats[rank] for rank in range(len(seats))),
-        devices_of_host={result.hosts[host]: nameless for host in sorted(ranks_of_host)},
-        vendor=any_host.vendor,
+        devices_of_host=listed,
+        vendor=next(iter(bound.values())).vendor,
         metadata=metadata,
     )
 

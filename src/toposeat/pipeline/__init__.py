@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
     from toposeat.pipeline.own_ids import with_own_ids
     from toposeat.pipeline.placing import map_traffic, nominal_ids, placement_of
-    from toposeat.pipeline.placing_at_scale import assess_slots, slots_of_placement
+    from toposeat.pipeline.placing_at_scale import (
+        assess_slots,
+        placement_at_scale,
+        slots_of_placement,
+    )
     from toposeat.pipeline.rehosting import rehosted
     from toposeat.pipeline.stack_path import (
         StackPath,

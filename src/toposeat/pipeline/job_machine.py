@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toposeat import launch, mapping, topology
 from toposeat.errors import InputError, UnavailableError, UsageError
@@ -29,11 +29,19 @@ class MachineSource:
 
 @dataclass(frozen=True, kw_only=True)
 class JobMachine:
-    """The machine of a job, what to say of it, and the devices that the line's counts leave."""
+    """The machine of a job, what to say of it, and the devices that the line's counts leave.
+
+    Equal nodes with more devices than can be listed pair by pair are a `shape`: then `topology` is
+    what of each node the job uses, `nodes` what each of the shape's hosts has said that it is, and
+    `sources` says where `compare` finds the network.
+    """
 
     topology: Topology
     words: tuple[str, ...]
     devices: tuple[int, ...] | None = None  # positions; None: all
+    shape: mapping.Shape | None = None
+    nodes: tuple[Topology, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def machine_of_job(
@@ -77,12 +85,62 @@ def machine_of_job(
     network = topology.network_of_hosts(
         source.topology, hosts, in_slurm=in_slurm, environment=environment
     )
+    room = {host: len(nodes[host].devices) for host in hosts}
+    if sum(room.values()) > mapping.MOST_DEVICES:
+        counts = _ranks_of_hosts(line, room, allocation, environment)
+        return _shape(network, hosts, nodes, counts, source)
     machine = mapping.join_hosts(network, [nodes[host] for host in hosts])
-    counts = _ranks_of_hosts(line, machine, allocation, environment)
+    counts = _ranks_of_hosts(line, room, allocation, environment)
     return JobMachine(
         topology=machine,
-        words=_words(network, hosts, nodes, machine),
+        words=_words(network, hosts, nodes),
         devices=_devices_of_counts(machine, counts),
+    )
+
+
+def _shape(
+    network: Network,
+    hosts: Sequence[str],
+    nodes: Mapping[str, Topology],
+    counts: Mapping[str, int],
+    source: MachineSource,
+) -> JobMachine:
+    """Equal nodes of which the job uses equally many devices, as one large machine.
+
+    Raises:
+        InputError: they are not equal.
+    """
+    kinds = _kinds(hosts, nodes)
+    used: dict[int, list[str]] = defaultdict(list)
+    for host in hosts:
+        devices = len(nodes[host].devices)
+        used[min(counts.get(host, devices), devices)].append(host)
+    unlike = [f"{compress_hostlist(own)} with {_devices_of(nodes[own[0]])}" for own in kinds]
+    if len(kinds) == 1:
+        unlike = [
+            f"{count} ranks on each of {compress_hostlist(own)}" for count, own in used.items()
+        ]
+    if len(unlike) > 1:
+        most = max(kinds if len(kinds) > 1 else list(used.values()), key=len)
+        raise InputError(
+            f"more than {mapping.MOST_DEVICES} devices are planned on equal nodes only, and these"
+            f" differ: {'; '.join(unlike[:4])}{'; ...' if len(unlike) > 4 else ''}",
+            hint=f"tune for the equal ones: --hosts {compress_hostlist(most)}, with -N {len(most)}"
+            f" and as many ranks as they take; or for at most {mapping.MOST_DEVICES} devices",
+        )
+    (count,) = used
+    whole = nodes[hosts[0]]
+    gone = frozenset(device.id for device in whole.devices[count:])
+    node = topology.without_devices(whole, gone) if gone else whole
+    return JobMachine(
+        topology=node,
+        words=_words(network, hosts, nodes),
+        shape=mapping.shape_of_network(network, node),
+        nodes=() if source.node is not None else tuple(nodes[host] for host in hosts),
+        sources={
+            "hosts": compress_hostlist(hosts),
+            **({} if source.topology is None else {"source": source.topology}),
+        },
     )
 
 
@@ -188,18 +246,18 @@ def _number(line: LaunchLine, what: str) -> int | None:
 
 def _ranks_of_hosts(
     line: LaunchLine,
-    machine: Topology,
+    room: Mapping[str, int],
     allocation: launch.Allocation | None,
     environment: Mapping[str, str],
 ) -> dict[str, int]:
     """How many ranks the line puts on each host, where it or the job says so.
 
-    An even share is not asked of hosts that have fewer devices.
+    An even share is not asked of hosts that have fewer devices. `room` is the devices of each host.
 
     Raises:
         InputError: the job leaves devices without a place for a rank, and they are needed.
     """
-    hosts, room = machine.hosts, Counter(device.host for device in machine.devices)
+    hosts, total = tuple(room), sum(room.values())
     each, nodes = _number(line, "per_host"), _number(line, "nodes")
     if each is not None:
         return dict.fromkeys(hosts, each)
@@ -211,12 +269,12 @@ def _ranks_of_hosts(
         return {}
     places = {host: allocation.slots[host] for host in hosts if host in allocation.slots}
     usable = sum(min(count, places.get(host, count)) for host, count in room.items())
-    if line.ranks is not None and usable < line.ranks <= room.total():
+    if line.ranks is not None and usable < line.ranks <= total:
         few = ", ".join(f"{host} {count}" for host, count in places.items() if count < room[host])
         per_host = -(-line.ranks // len(hosts))
         raise InputError(
             f"{allocation.source} leaves places for {usable} of {line.ranks} ranks on"
-            f" {room.total()} devices ({few[:80]})",
+            f" {total} devices ({few[:80]})",
             hint=f"ask for the job with: salloc -N {len(hosts)} --ntasks-per-node={per_host}"
             if allocation.source.startswith("SLURM")
             else f"give every host {per_host} places, or let the launcher oversubscribe",
@@ -239,27 +297,33 @@ def _devices_of_counts(machine: Topology, counts: Mapping[str, int]) -> tuple[in
 
 
 def _words(
-    network: Network, hosts: Sequence[str], nodes: Mapping[str, Topology], machine: Topology
+    network: Network, hosts: Sequence[str], nodes: Mapping[str, Topology]
 ) -> tuple[str, ...]:
     """The nodes in groups of equal ones, and the network above them."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for host in hosts:
-        groups[_kind_of_node(nodes[host])].append(host)
+    kinds = _kinds(hosts, nodes)
     above = {port.switch for host in network.hosts for port in host.ports}
     switches = "1 switch" if len(above) == 1 else f"{len(above)} leaf switches"
-    few = [
-        f"{compress_hostlist(members)}: {_devices_of(nodes[members[0]])}"
-        for members in groups.values()
-    ]
-    unlike = f" of {len(groups)} kinds, kept apart" if len(groups) > 1 else ""
+    shown = [f"{compress_hostlist(own)}: {_devices_of(nodes[own[0]])}" for own in kinds]
+    unlike = f" of {len(kinds)} kinds, kept apart" if len(kinds) > 1 else ""
     said = [
         f"Topology  {len(hosts)} node{'s' * (len(hosts) > 1)}{unlike}, {switches}"
-        f" ({network.origin}), {len(machine.devices)} devices",
-        *(f"          {each}" for each in few[:8]),
+        f" ({network.origin}), {sum(len(nodes[host].devices) for host in hosts)} devices",
+        *(f"          {each}" for each in shown[:8]),
     ]
-    said += [f"          and {len(few) - 8} more kinds"] if len(few) > 8 else []
+    said += [f"          and {len(shown) - 8} more kinds"] if len(shown) > 8 else []
     said += [f"          {note}" for note in network.report if note.startswith("assumed")]
     return tuple(said)
+
+
+def _kinds(hosts: Sequence[str], nodes: Mapping[str, Topology]) -> list[list[str]]:
+    """The hosts in groups of those whose nodes are equal."""
+    kind_of = {
+        id(node): _kind_of_node(node) for node in {id(n): n for n in nodes.values()}.values()
+    }
+    groups: dict[str, list[str]] = defaultdict(list)
+    for host in hosts:
+        groups[kind_of[id(nodes[host])]].append(host)
+    return list(groups.values())
 
 
 def _devices_of(node: Topology) -> str:

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat import mapping
+from toposeat import launch, mapping
 from toposeat.errors import InputError
 from toposeat.model.placement import Placement
 from toposeat.model.scale_result import ScaleResult
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.pipeline.placing import nominal_ids
+
+
+def placement_at_scale(
+    result: ScaleResult,
+    shape: mapping.Shape,
+    traffic: Traffic,
+    *,
+    traffic_name: str,
+    sources: Mapping[str, str],
+    own: Sequence[Topology] = (),
+) -> Placement:
+    """Where each rank of a large job goes; with `shape.node` also CPUs, memory nodes and NICs.
+
+    Args:
+        result: of mapping this traffic onto this shape.
+        shape: the machine.
+        traffic: bytes between ranks.
+        traffic_name: kept in the placement.
+        sources: the machine as `compare` reads it again: `source`, `node` and `hosts`.
+        own: what is inside each host of the shape, where each of them has said it.
+    """
+    metadata = {
+        "topology": shape.text,
+        **sources,
+        **nominal_ids(shape.node),
+        "traffic": traffic_name,
+        "objective": result.objective,
+        "solver": result.solver,
+        "certificate": "heuristic",
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    node = own[0] if own else shape.node
+    placement = mapping.seat_slots(result, metadata=metadata, node=node, own=own)
+    return launch.with_visibility(placement, traffic.device_choice)
 
 
 def slots_of_placement(

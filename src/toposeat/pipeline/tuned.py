@@ -12,19 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat import launch, mapping, profile
-from toposeat.errors import ApplicationError, InputError
+from toposeat.errors import ApplicationError, InputError, UsageError
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.private_cache import cache_root, private_folder
 from toposeat.model.result_file import save_mapping
+from toposeat.model.scale_result import ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
-from toposeat.pipeline.job_machine import MachineSource, machine_of_job, runs_here
+from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
+from toposeat.pipeline.placing_at_scale import placement_at_scale
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
 from toposeat.topology.topology_file import save_topology
 
@@ -43,11 +45,11 @@ _RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_NPROCS", "PBS_NP", "LSB_DJOB_NUMPROC",
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What `tune` found, and where it keeps it."""
+    """What `tune` found, and where it keeps it; of a large job `topology` is that of a node."""
 
     topology: Topology
     traffic: Traffic
-    result: MappingResult
+    result: MappingResult | ScaleResult
     path: StackPath
     placement: Placement
     placement_path: Path
@@ -85,8 +87,7 @@ def tune(
     options = options_for(machine)
     if found.devices is not None and options.constraints.devices is None:
         options = replace(options, constraints=replace(options.constraints, devices=found.devices))
-    if ranks is not None:  # refused before the application runs, not after
-        mapping.problem_of(machine, ranks, options.constraints)
+    _check_mapping(found, ranks, options, stack)
     folder = _tuned_folder(command)
     profile_path = folder / PROFILE_NAME
     exit_code = 0
@@ -108,19 +109,16 @@ def tune(
             )
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
-    path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
+    path = StackPath()
+    if found.shape is None:
+        path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
     with searching or nullcontext():
-        result = map_on_path(machine, traffic, options, path)
-    placement = placement_of(
-        result,
-        machine,
-        traffic,
-        traffic_name=str(profile_path),
-        machine_source=str(folder / TOPOLOGY_NAME),
-        stack=path.name,
-    )
+        result, placement = _placed(found, traffic, options, path, folder)
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
-    save_mapping(result, folder / MAPPING_NAME, overwrite=True)
+    if isinstance(result, ScaleResult):
+        (folder / MAPPING_NAME).unlink(missing_ok=True)
+    else:
+        save_mapping(result, folder / MAPPING_NAME, overwrite=True)
     save_placement(placement, folder / PLACEMENT_NAME, overwrite=True)
     return Tuned(
         topology=machine,
@@ -131,6 +129,47 @@ def tune(
         placement_path=folder / PLACEMENT_NAME,
         profile_path=profile_path,
         exit_code=exit_code,
+    )
+
+
+def _check_mapping(
+    found: JobMachine, ranks: int | None, options: MapOptions, stack: str | None
+) -> None:
+    """Refuse what cannot be mapped before the application runs, not after."""
+    if found.shape is not None:
+        if stack is not None:
+            raise UsageError(
+                "--stack needs a measured node, not the shape of a large machine",
+                hint="map one node with --stack, or leave it out",
+            )
+        mapping.check_scale(found.shape, ranks or 1, options)
+    elif ranks is not None:
+        mapping.problem_of(found.topology, ranks, options.constraints)
+
+
+def _placed(
+    found: JobMachine, traffic: Traffic, options: MapOptions, path: StackPath, folder: Path
+) -> tuple[MappingResult | ScaleResult, Placement]:
+    """The mapping, and the placement that it gives."""
+    profile_path, machine_path = str(folder / PROFILE_NAME), str(folder / TOPOLOGY_NAME)
+    if found.shape is not None:
+        at_scale = mapping.map_to_shape(found.shape, traffic, options)
+        return at_scale, placement_at_scale(
+            at_scale,
+            found.shape,
+            traffic,
+            traffic_name=profile_path,
+            sources={**found.sources, "node": machine_path},
+            own=found.nodes,
+        )
+    result = map_on_path(found.topology, traffic, options, path)
+    return result, placement_of(
+        result,
+        found.topology,
+        traffic,
+        traffic_name=profile_path,
+        machine_source=machine_path,
+        stack=path.name,
     )
 
 

@@ -28,6 +28,6 @@ if TYPE_CHECKING:
     from toposeat.topology.readings import readings_of
     from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
     from toposeat.topology.untold import knowledge_of, untold_pairs
-    from toposeat.topology.visible import visible_part
+    from toposeat.topology.visible import visible_part, without_devices
 else:
     __getattr__ = door(__name__, __file__)
