@@ -1,6 +1,7 @@
-"""What PyTorch jobs do to be recorded: `torch_program.py CASE [STEPS]`, under torchrun with gloo.
+"""What PyTorch jobs do to be recorded: `torch_program.py CASE STEPS [BACKEND]`, under torchrun.
 
-It knows nothing of toposeat, and what each case moves can be told by hand.
+It knows nothing of toposeat. What each case moves, `torch_bytes.py` says. With nccl all ranks share
+the first GPU. If DUMPS is set, what the flight recorder has is left in that folder.
 """
 
 import gc
@@ -17,6 +18,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 HIDDEN, BATCH = 32, 8
+BACKEND = sys.argv[3] if len(sys.argv) > 3 else "gloo"
+DEVICE = torch.device("cuda", 0) if BACKEND == "nccl" else torch.device("cpu")
 
 
 def layer() -> nn.Linear:
@@ -32,15 +35,6 @@ def ddp(steps: int) -> None:
     train(DistributedDataParallel(nn.Sequential(layer(), layer())), steps)
 
 
-def fsdp(steps: int) -> None:
-    from torch.distributed.fsdp import fully_shard
-
-    model = nn.Sequential(layer(), layer())
-    for each in model:
-        fully_shard(each)
-    train(fully_shard(model), steps)
-
-
 def tp_fsdp(steps: int) -> None:
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor.parallel import (
@@ -49,7 +43,7 @@ def tp_fsdp(steps: int) -> None:
         parallelize_module,
     )
 
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    mesh = init_device_mesh(DEVICE.type, (2, 2), mesh_dim_names=("dp", "tp"))
     model = nn.Sequential(layer(), layer(), layer(), layer())
     plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
     plan |= {"2": ColwiseParallel(), "3": RowwiseParallel()}
@@ -59,7 +53,7 @@ def tp_fsdp(steps: int) -> None:
     train(fully_shard(model, mesh=mesh["dp"]), steps)
 
 
-def llm_fsdp(steps: int) -> None:
+def fsdp(steps: int) -> None:
     """Two layers, sharded, in bfloat16; every step is a micro-batch of its own."""
     from torch.distributed.fsdp import fully_shard
 
@@ -71,7 +65,7 @@ def llm_fsdp(steps: int) -> None:
         model(torch.ones(BATCH, HIDDEN, dtype=torch.bfloat16)).sum().backward()
 
 
-def llm_tp(steps: int) -> None:
+def tp(steps: int) -> None:
     """One layer of a transformer as tensor parallelism sees it: two pairs of matrices."""
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
@@ -79,7 +73,7 @@ def llm_tp(steps: int) -> None:
         parallelize_module,
     )
 
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
+    mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),), mesh_dim_names=("tp",))
     model = nn.Sequential(layer(), layer(), layer(), layer()).to(torch.bfloat16)
     plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
     plan |= {"2": ColwiseParallel(), "3": RowwiseParallel()}
@@ -94,9 +88,7 @@ def pp(steps: int) -> None:
 
     rank, stages = dist.get_rank(), dist.get_world_size()
     part = torch.ones(BATCH // 4, HIDDEN, requires_grad=True)
-    stage = PipelineStage(
-        layer(), rank, stages, torch.device("cpu"), input_args=(part,), output_args=(part,)
-    )
+    stage = PipelineStage(layer(), rank, stages, DEVICE, input_args=(part,), output_args=(part,))
     schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=lambda out, _: out.sum())
     whole = torch.ones(BATCH, HIDDEN)
     for _ in range(steps):
@@ -108,15 +100,40 @@ def pp(steps: int) -> None:
             schedule.step()
 
 
-def moe(steps: int) -> None:
+def messages(steps: int) -> None:
+    """A ring in pairs, then a message from the last rank to the first."""
     rank, world = dist.get_rank(), dist.get_world_size()
-    given = [rank + peer + 1 for peer in range(world)]  # rows for each; the same both ways
+    given, got = torch.ones(HIDDEN), torch.empty(HIDDEN)
+    for _ in range(steps):
+        both = [
+            dist.P2POp(dist.isend, given, (rank + 1) % world),
+            dist.P2POp(dist.irecv, got, (rank - 1) % world),
+        ]
+        for each in dist.batch_isend_irecv(both):
+            each.wait()
+        if rank == world - 1:
+            dist.send(given[:5], 0)
+        elif rank == 0:
+            dist.recv(got[:5], world - 1)
+
+
+def moe(steps: int) -> None:
+    """Experts that get unequal numbers of rows; the same both ways."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    given = [rank + peer + 1 for peer in range(world)]
     rows = torch.ones(sum(given), HIDDEN)
     for _ in range(steps):
         dist.all_to_all_single(torch.empty_like(rows), rows, given, given)
         dist.all_to_all_single(torch.empty(world * 2), torch.ones(world * 2))
-    equal = [torch.ones(5) for _ in range(world)]
-    dist.all_to_all([torch.empty(5) for _ in range(world)], equal)
+
+
+def moe_even(steps: int) -> None:
+    world = dist.get_world_size()
+    rows = torch.ones(world * BATCH, HIDDEN)
+    for _ in range(steps):
+        dist.all_to_all_single(torch.empty_like(rows), rows)
+        dist.all_to_all_single(torch.empty_like(rows), rows)
+    dist.all_to_all([torch.empty(5) for _ in range(world)], [torch.ones(5) for _ in range(world)])
 
 
 def rooted(steps: int) -> None:
@@ -134,20 +151,13 @@ def rooted(steps: int) -> None:
         dist.barrier()
 
 
-def dumped(steps: int) -> None:
-    """Leaves what the flight recorder has in the folder DUMPS."""
-    from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
-
+def grouped(steps: int) -> None:
     pair = dist.new_group([1, 3])
     for _ in range(steps):
         dist.all_reduce(torch.ones(100))
         if dist.get_rank() in (1, 3):
             dist.all_reduce(torch.ones(7, dtype=torch.bfloat16), group=pair)
         dist.all_gather([torch.empty(5) for _ in range(dist.get_world_size())], torch.ones(5))
-    for name, data in (("pickled", _dump_fr_trace()), ("json", _dump_fr_trace_json())):
-        folder = Path(os.environ["DUMPS"], name)
-        folder.mkdir(exist_ok=True)
-        (folder / f"trace_rank_{dist.get_rank()}").write_bytes(data)
 
 
 def killed(steps: int) -> None:
@@ -172,13 +182,47 @@ def failed(steps: int) -> None:
     sys.exit(7)
 
 
-CASES = (ddp, fsdp, tp_fsdp, llm_fsdp, llm_tp, pp, moe, rooted, dumped, killed, waiting, failed)
+def on_one_gpu() -> None:
+    """Let NCCL take every rank for a host of its own, which may use the same GPU."""
+    os.environ |= {
+        "NCCL_HOSTID": f"host{os.environ['RANK']}",
+        "NCCL_NET": "Socket",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "NCCL_P2P_DISABLE": "1",
+        "NCCL_SHM_DISABLE": "1",
+    }
+    torch.cuda.set_device(DEVICE)
+    torch.zeros(1, device=DEVICE)  # a mesh would choose a device by LOCAL_RANK until one is in use
+    torch.set_default_device(DEVICE)
+
+
+def dump(folder: Path) -> None:
+    """What the flight recorder has, in both of its forms."""
+    c10d = torch._C._distributed_c10d
+    name = "_dump_nccl_trace" if BACKEND == "nccl" else "_dump_fr_trace"
+    for form, data in (
+        ("pickled", getattr(c10d, name)()),
+        ("json", getattr(c10d, name + "_json")()),
+    ):
+        into = folder / form
+        into.mkdir(parents=True, exist_ok=True)
+        (into / f"trace_rank_{dist.get_rank()}").write_bytes(data)
+
+
+CASES = (
+    *(ddp, fsdp, tp, tp_fsdp, pp, messages, moe, moe_even, rooted, grouped),
+    *(killed, waiting, failed),
+)
 
 if __name__ == "__main__":
-    dist.init_process_group("gloo")
+    if BACKEND == "nccl":
+        on_one_gpu()
+    dist.init_process_group(BACKEND)
     torch.manual_seed(0)
     next(case for case in CASES if case.__name__ == sys.argv[1])(int(sys.argv[2]))
     dist.barrier()
+    if "DUMPS" in os.environ:
+        dump(Path(os.environ["DUMPS"]))
     gc.collect()
     dist.destroy_process_group()
     time.sleep(0.3)  # torch itself may abort when a gloo thread outlives the interpreter

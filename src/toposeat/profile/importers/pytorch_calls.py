@@ -17,7 +17,10 @@ from toposeat.profile.importers.nccl_job import ROOTED, Call
 MAX_BYTES = 1 << 60
 
 IGNORED = frozenset(
-    {"", "wait", "init", "barrier", "coalesced", "startcoalescing", "endcoalescing", "n/a"}
+    {
+        *("", "wait", "init", "barrier", "allreducebarrier", "n/a"),
+        *("coalesced", "startcoalescing", "endcoalescing"),
+    }
 )
 
 _BYTES_OF_TYPE: Mapping[str, int] = MappingProxyType(
