@@ -10,6 +10,7 @@ through a device outside of the group. Where that leaves none, although the hard
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise, product
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import nccl_speeds
-from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.model.group_rate import GroupRate
 from toposeat.model.route import PathClass
 from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
@@ -67,6 +68,7 @@ class GroupRates:
         self._nccl = speeds == "nccl"
         self._topology = topology
         self._known: dict[tuple[int, ...], GroupRate] = {}
+        self._searched: dict[tuple[object, ...], _core.RingRate] = {}  # sets that are wired alike
         self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
         arrays = network_arrays(topology)
         capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.cap.copy()
@@ -89,6 +91,16 @@ class GroupRates:
         self._routes = _Routes(topology, uses, cap)
         if not self._nccl:
             self._routes.share_ports(self._capacity)
+
+    def at(self, arrays: NetworkArrays) -> GroupRates:
+        """The rates with other numbers of the same machine."""
+        found = copy.copy(self)
+        found._known = {}
+        found._capacity = np.concatenate([arrays.capacity.reshape(-1), arrays.pair_limits])
+        found._routes = copy.copy(self._routes)
+        found._routes.cap = arrays.cap.tolist()
+        found._routes.share_ports(found._capacity)
+        return found
 
     def _resources(self, *numbers: int) -> list[int]:
         return [number for number in numbers if np.isfinite(self._capacity[number])]
@@ -162,22 +174,27 @@ class GroupRates:
         )
 
     def _rings(self, routes: _Routes, most: int) -> _core.RingRate:
-        begin = np.cumsum([0, *map(len, routes.uses)])
-        used = np.array([use for each in routes.uses for use in each], np.uint32)
-        own, numbers = np.unique(used, return_inverse=True)
-        return _core.ring_rate(
-            routes.members,
-            capacity=self._capacity[own],
-            route_begin=begin.astype(np.uint32),
-            uses=numbers.reshape(-1).astype(np.uint32),
-            flow_cap=np.array(routes.cap, np.float64),
-            path_class=np.array(routes.path_class, np.uint8),
-            switched=routes.switched,
-            levels=self._levels(self._capacity[own], routes.cap),
-            stop_below=nccl_speeds.STOP_BELOW if self._nccl else 0.0,
-            most_rings=most,
-            steps=nccl_speeds.STEPS if self._nccl else _STEPS,
-        )
+        number: dict[int, int] = {}  # of a resource, in the order of their first use
+        begin = np.cumsum([0, *map(len, routes.uses)]).astype(np.uint32)
+        uses = [number.setdefault(use, len(number)) for each in routes.uses for use in each]
+        capacity = self._capacity[list(number)]
+        wiring = (tuple(uses), tuple(begin), tuple(capacity), tuple(routes.cap))
+        key = (*wiring, tuple(routes.path_class), routes.switched, most)
+        if key not in self._searched:
+            self._searched[key] = _core.ring_rate(
+                routes.members,
+                capacity=capacity,
+                route_begin=begin,
+                uses=np.array(uses, np.uint32),
+                flow_cap=np.array(routes.cap, np.float64),
+                path_class=np.array(routes.path_class, np.uint8),
+                switched=routes.switched,
+                levels=self._levels(capacity, routes.cap),
+                stop_below=nccl_speeds.STOP_BELOW if self._nccl else 0.0,
+                most_rings=most,
+                steps=nccl_speeds.STEPS if self._nccl else _STEPS,
+            )
+        return self._searched[key]
 
     def _levels(self, capacity: NDArray[np.float64], cap: Sequence[float]) -> NDArray[np.float64]:
         """Rates of one ring, falling: NCCL's table, or simple parts of the capacities in use."""
