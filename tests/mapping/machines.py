@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.quantity import nominal
+from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.route import CurvePoint, RouteCurve
 from toposeat.model.topology import (
     Component,
@@ -211,3 +212,41 @@ def measured_topology(rng: np.random.Generator, devices: int) -> Topology:
         for device in machine.devices
     ]
     return dataclasses.replace(machine, routes=tuple(routes), devices=tuple(copies))
+
+
+def moved(quantity: Quantity | None, factors: dict[str, float]) -> Quantity | None:
+    """A number on the machine whose premises are so many times their nominal value."""
+    if quantity is None:
+        return None
+    factor = float(np.prod([factors.get(what, 1.0) for what in quantity.premises]))
+    return Quantity(quantity.value * factor)
+
+
+def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
+    """The topology written anew with other numbers: nothing of `evaluation.corners` is used."""
+    return dataclasses.replace(
+        machine,
+        links=tuple(
+            dataclasses.replace(
+                link,
+                forward_bytes_per_s=moved(link.forward_bytes_per_s, factors),
+                backward_bytes_per_s=moved(link.backward_bytes_per_s, factors),
+                combined_bytes_per_s=moved(link.combined_bytes_per_s, factors),
+            )
+            for link in machine.links
+        ),
+        routes=tuple(
+            dataclasses.replace(
+                route,
+                cap_bytes_per_s=moved(route.cap_bytes_per_s, factors),
+                combined_bytes_per_s=moved(route.combined_bytes_per_s, factors),
+            )
+            for route in machine.routes
+        ),
+        premises=(),
+    )
+
+
+def corners_of(machine: Topology) -> list[dict[str, float]]:
+    ends = [[(p.what, p.low / p.nominal), (p.what, p.high / p.nominal)] for p in machine.premises]
+    return [dict(corner) for corner in product(*ends)]

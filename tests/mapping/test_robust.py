@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.mapping.machines import random_traffic
+from tests.mapping.machines import corners_of, machine_at, random_traffic
 from toposeat.evaluation import Evaluator, evaluate
 from toposeat.evaluation.corners import Machines
 from toposeat.mapping import map_traffic
 from toposeat.mapping.robust import Untold
 from toposeat.model.premise import Premise
-from toposeat.model.quantity import Quantity
 from toposeat.model.topology import ComponentKind, Device, FactKind, LinkKind, Topology
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topologies, read_topology
@@ -23,44 +22,6 @@ from toposeat.topology.graph.graph_builder import GraphBuilder
 
 EPSILON = 1e-9
 SMI = "nvidia-smi-topo"
-
-
-def moved(quantity: Quantity | None, factors: dict[str, float]) -> Quantity | None:
-    """A number on the machine whose premises are so many times their nominal value."""
-    if quantity is None:
-        return None
-    factor = float(np.prod([factors.get(what, 1.0) for what in quantity.premises]))
-    return Quantity(quantity.value * factor)
-
-
-def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
-    """The topology written anew with other numbers: nothing of `evaluation.corners` is used."""
-    return replace(
-        machine,
-        links=tuple(
-            replace(
-                link,
-                forward_bytes_per_s=moved(link.forward_bytes_per_s, factors),
-                backward_bytes_per_s=moved(link.backward_bytes_per_s, factors),
-                combined_bytes_per_s=moved(link.combined_bytes_per_s, factors),
-            )
-            for link in machine.links
-        ),
-        routes=tuple(
-            replace(
-                route,
-                cap_bytes_per_s=moved(route.cap_bytes_per_s, factors),
-                combined_bytes_per_s=moved(route.combined_bytes_per_s, factors),
-            )
-            for route in machine.routes
-        ),
-        premises=(),
-    )
-
-
-def corners_of(machine: Topology) -> list[dict[str, float]]:
-    ends = [[(p.what, p.low / p.nominal), (p.what, p.high / p.nominal)] for p in machine.premises]
-    return [dict(corner) for corner in product(*ends)]
 
 
 def recorded(shared_dir: Path, *names: str) -> Topology:

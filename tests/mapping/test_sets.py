@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
+from tests.mapping.machines import corners_of, machine_at
 from toposeat.errors import UsageError
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.group_rate import group_rate
@@ -39,6 +41,11 @@ def grouped(ranks: int, groups: list[tuple[Exchange, tuple[int, ...], int]]) -> 
 
 def mapped(name: str, pattern: str) -> MappingResult:
     return map_traffic(read_topology(name), pattern_traffic(pattern))
+
+
+def certain(name: str) -> Topology:
+    """A machine of which nothing is assumed."""
+    return replace(read_topology(name), premises=())
 
 
 def saved(result: MappingResult) -> float:
@@ -113,8 +120,8 @@ def test_tensor_parallel_pairs_get_the_crossed_bridges() -> None:
 
 
 def test_the_range_is_said_to_be_that_of_the_phases() -> None:
-    machine, pattern = read_topology("rtx-4-crossed-bridges"), "llm:tp=2,pp=2,dp=1"
-    traffic = pattern_traffic(pattern)
+    machine = certain("rtx-4-crossed-bridges")
+    traffic = pattern_traffic("llm:tp=2,pp=2,dp=1")
     result = map_traffic(machine, traffic)
     form = mapping_json(result, machine, traffic)
     shares = sorted(1 - form["placed"][end] / form["default"][end] for end in ("low_s", "high_s"))
@@ -124,6 +131,64 @@ def test_the_range_is_said_to_be_that_of_the_phases() -> None:
     words = range_words(result.premises) or ""
     assert "between all phases one after the other and the slowest alone" in words
     assert "depending on" not in words
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("rtx-4-crossed-bridges", "llm:tp=2,pp=2,dp=1"),
+        ("mi100-8", "llm:tp=4,pp=1,dp=2"),
+        ("k40-8", "llm:tp=2,pp=2,dp=2"),
+    ],
+)
+def test_the_range_covers_what_is_assumed_of_the_machine(name: str, pattern: str) -> None:
+    machine, traffic = read_topology(name), pattern_traffic(pattern)
+    result = map_traffic(machine, traffic)
+    assert result.premises is not None
+    low, high = result.premises.gain_range
+    found = []
+    for corner in corners_of(machine):
+        evaluator = Evaluator(machine_at(machine, corner), traffic)
+        rows = result.default.device_of_rank, result.device_of_rank
+        before, after = (evaluator.evaluate(row) for row in rows)
+        found += [1 - after.predicted_s / before.predicted_s, 1 - after.low_s / before.low_s]
+    assert min(found) >= -1e-9
+    assert low - 1e-9 <= min(found)
+    assert max(found) <= high + 1e-9
+    if max(found) - min(found) > 0.01:
+        assert result.premises.deciding
+        assert "depending on both directions of PCIe" in (range_words(result.premises) or "")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_proved_is_said_of_all_that_is_assumed(seed: int) -> None:
+    rng = random.Random(seed)
+    machine = read_topology(rng.choice(["k40-4", "rtx-4-crossed-bridges"]))
+    groups = []
+    for _ in range(rng.randint(1, 3)):
+        members = tuple(rng.sample(range(4), rng.randint(2, 4)))
+        groups.append((rng.choice(list(Exchange)), members, rng.randint(1, 100) * 10**6))
+    traffic = grouped(4, groups)
+    result = map_traffic(machine, traffic, MapOptions(budget_s=20))
+    gaps = []
+    for corner in corners_of(machine):
+        other = machine_at(machine, corner)
+        placed = Evaluator(other, traffic).evaluate(result.device_of_rank).predicted_s
+        gaps.append(placed / everything(other, traffic) - 1)
+    assert result.certificate.everywhere == (max(gaps) <= 1e-9)
+    if max(gaps) > 1e-9:
+        assert result.certificate.word != "proved"
+
+
+def test_an_answer_that_may_be_slower_is_refused_and_nothing_is_proved_of_the_default() -> None:
+    groups = [((3, 1), 21), ((2, 3), 49), ((4, 1), 94)]
+    traffic = grouped(5, [(Exchange.RING, ranks, size * 10**6) for ranks, size in groups])
+    assert saved(map_traffic(certain("l40s-8"), traffic)) > 0.1
+    result = map_traffic(read_topology("l40s-8"), traffic)
+    assert result.device_of_rank == result.default.device_of_rank
+    assert not result.certificate.proved
+    (note,) = [note for note in result.notes if note.startswith("kept the default")]
+    assert "slower, if phases overlap, with capacity between sockets of 79.2 GB/s" in note
 
 
 def test_known_boxes() -> None:
@@ -160,7 +225,7 @@ def everything(machine: Topology, traffic: Traffic) -> float:
 @pytest.mark.parametrize("seed", range(12))
 def test_no_placement_is_better_than_one_that_is_proved(seed: int) -> None:
     rng = random.Random(seed)
-    machine = read_topology(rng.choice(["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"]))
+    machine = certain(rng.choice(["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"]))
     ranks = min(len(machine.devices), 5)
     groups = []
     for _ in range(rng.randint(1, 4)):

@@ -11,20 +11,25 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation.evaluation import Evaluator
-from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.model.premise import WORTH_SAYING, Assumed, Premise, Premises
 from toposeat.model.topology import Topology
+
+if TYPE_CHECKING:
+    from toposeat.evaluation.group_time import GroupModel
 
 MOST_MACHINES = 80  # 64 corners of six premises, and 16 points inside
 _INSIDE = 16
 _WORK = 2_000_000  # of pairs of devices and flows on all machines together
 _FLOW_WORK = 10  # work of a flow relative to a pair of devices
+_MEMBER_WORK = 5000  # of a rank in a group, whose rings are searched
 
 Floats = NDArray[np.float64]
 
@@ -34,29 +39,40 @@ class Outlook:
     """Predicted seconds of placements on every allowed machine.
 
     Row 0 of `times` (machines, placements) is the nominal machine. `factors` (machines, premises)
-    are the premises relative to their nominal values; readings have no row there.
+    are the premises relative to their nominal values; readings have no row there. With groups
+    `times` are the sums of the phases, and `slowest` those of the slowest phase alone.
     """
 
     premises: tuple[Premise, ...]
     factors: Floats
     times: Floats
+    slowest: Floats | None = None
 
-    def gains(self, default: int = 0) -> Floats:
+    def gains(self) -> Floats:
         """Shares of the default's time that each placement saves, (machines, placements)."""
-        base = self.times[:, [default]]
-        return 1 - np.divide(self.times, base, out=np.ones_like(self.times), where=base > 0)
+        return _gains(self.times)
 
-    def gain_range(self, placement: int, default: int = 0) -> tuple[float, float]:
-        """Least and largest of a placement's gains."""
-        gain = self.gains(default)[:, placement]
-        return float(gain.min()), float(gain.max())
+    def _both_gains(self) -> Floats:
+        """Those of the sums and of the slowest phases, (2, machines, placements)."""
+        slowest = self.times if self.slowest is None else self.slowest
+        return np.stack([_gains(self.times), _gains(slowest)])
 
-    def assumed(self, topology: Topology, gain: Floats) -> tuple[Assumed, ...]:
-        """All premises of a machine, and whether each decides `gain`, a column of `gains`."""
-        effects = self.effects(gain)
+    def least_gains(self) -> Floats:
+        """The lesser of the gains of sum and slowest phase, (machines, placements)."""
+        least: Floats = self._both_gains().min(axis=0)
+        return least
+
+    def gain_range(self, placement: int) -> tuple[float, float]:
+        """Least and largest of a placement's gains, of sum and slowest phase."""
+        gains = self._both_gains()[:, :, placement]
+        return float(gains.min()), float(gains.max())
+
+    def assumed(self, topology: Topology, placement: int) -> tuple[Assumed, ...]:
+        """All premises of a machine, and whether each decides the gain of a placement."""
         deciding = {
             premise.what
-            for premise, effect in zip(self.premises, effects, strict=True)
+            for gain in self._both_gains()[:, :, placement]
+            for premise, effect in zip(self.premises, self.effects(gain), strict=True)
             if effect > WORTH_SAYING
         }
         return tuple(
@@ -76,6 +92,11 @@ class Outlook:
                     moved += [] if other is None else [abs(float(gain[at] - gain[other]))]
             found.append(max(moved))
         return found
+
+
+def _gains(times: Floats) -> Floats:
+    base = times[:, [0]]
+    return 1 - np.divide(times, base, out=np.ones_like(times), where=base > 0)
 
 
 class Machines:
@@ -101,28 +122,51 @@ class Machines:
             self._moved = [at for at in self._moved if used[uses[at].pairs].any()]
         self.premises = tuple(uses[at].premise for at in self._moved)
         work = evaluator.arrays.devices**2 + _FLOW_WORK * len(evaluator.table.source)
+        if evaluator.groups is not None:
+            work += _MEMBER_WORK * sum(map(len, evaluator.groups.members()))
         most = min(MOST_MACHINES, max(2, _WORK // work))
         self.factors, self.corner_count = _factors(self.premises, most)
 
     @cached_property
+    def _arrays(self) -> tuple[NetworkArrays, ...]:
+        nominal = self._evaluator.arrays
+        moved = (dict(zip(self._moved, row, strict=True)) for row in self.factors[1:].tolist())
+        return (nominal, *(nominal.scaled(each) for each in moved))
+
+    @cached_property
     def networks(self) -> tuple[_core.Network, ...]:
         """The machines of `factors`, in their order: the nominal one first."""
-        arrays = self._evaluator.arrays
-        moved = (dict(zip(self._moved, row, strict=True)) for row in self.factors[1:].tolist())
-        return (self._evaluator.network, *(arrays.scaled(each).network() for each in moved))
+        if self.groups:
+            return tuple(each.network for each in self.groups)
+        return (self._evaluator.network, *(each.network() for each in self._arrays[1:]))
+
+    @cached_property
+    def groups(self) -> tuple[GroupModel, ...]:
+        """The time model of groups on each of `networks`; none without groups."""
+        nominal = self._evaluator.groups
+        return () if nominal is None else (nominal, *map(nominal.at, self._arrays[1:]))
 
     @property
-    def corners(self) -> tuple[_core.Network, ...]:
-        """Those with every premise at one of its ends."""
-        return self.networks[1 : 1 + self.corner_count]
+    def corners(self) -> range:
+        """Numbers of those with every premise at one of its ends."""
+        return range(1, min(1 + self.corner_count, len(self.factors)))
 
     def outlook(self, placements: NDArray[np.uint32]) -> Outlook:
         """Predict every placement on every machine."""
+        readings = [(each, network_arrays(each)) for each in self._readings]
+        if nominal := self._evaluator.groups:
+            models = [*self.groups, *(nominal.of(*reading) for reading in readings)]
+            rows = placements.tolist()
+            seconds = [[each.seconds(row) for row in rows] for each in models]
+            return Outlook(
+                premises=self.premises,
+                factors=self.factors,
+                times=np.array([[sum(each) for each in row] for row in seconds]),
+                slowest=np.array([[max(each, default=0.0) for each in row] for row in seconds]),
+            )
         flows = self._evaluator.flows
-        times = [_core.flow_time_each(each, flows, placements) for each in self.networks]
-        for reading in self._readings:
-            other = network_arrays(reading).network()
-            times.append(_core.flow_time_each(other, flows, placements))
+        networks = [*self.networks, *(arrays.network() for _, arrays in readings)]
+        times = [_core.flow_time_each(each, flows, placements) for each in networks]
         return Outlook(premises=self.premises, factors=self.factors, times=np.stack(times))
 
 
@@ -135,20 +179,26 @@ def premises_of_gains(
     """What the gain of each placement over the first depends on."""
     rows = np.array(placements, np.uint32)
     outlook = Machines(evaluator, rows, readings).outlook(rows)
-    gains = outlook.gains()
     return tuple(
-        Premises(assumed=outlook.assumed(topology, gains[:, at]), gain_range=outlook.gain_range(at))
+        Premises(
+            assumed=outlook.assumed(topology, at),
+            gain_range=outlook.gain_range(at),
+            of_phases=evaluator.groups is not None,
+        )
         for at in range(len(placements))
     )
 
 
 def _used_pairs(evaluator: Evaluator, placements: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Which ordered pairs of devices carry a flow in any of the placements."""
+    """Which ordered pairs of devices may carry bytes in any of the placements."""
     devices, table = evaluator.arrays.devices, evaluator.table
-    used = np.zeros(devices * devices, np.bool_)
+    used = np.zeros((devices, devices), np.bool_)
     at = placements.astype(np.intp)
-    used[at[:, table.source] * devices + at[:, table.target]] = True
-    return used
+    used[at[:, table.source], at[:, table.target]] = True
+    for ranks in evaluator.groups.members() if evaluator.groups is not None else ():
+        for row in at[:, ranks]:
+            used[np.ix_(row, row)] = True
+    return used.reshape(-1)
 
 
 def _factors(premises: Sequence[Premise], most: int) -> tuple[Floats, int]:

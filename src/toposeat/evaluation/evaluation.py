@@ -72,9 +72,9 @@ class Evaluator:
         self.costs = pair_costs(topology, metric)
         self.groups: GroupModel | None = None
         if traffic.groups:
-            from toposeat.evaluation.group_time import GroupModel  # noqa: PLC0415
+            from toposeat.evaluation.group_time import GroupModel, phases_of  # noqa: PLC0415
 
-            self.groups = GroupModel(topology, traffic, self.arrays)
+            self.groups = GroupModel(topology, phases_of(traffic), self.arrays)
 
     def evaluate_default(self) -> Evaluation:
         """Predict what the default placement costs; see `default_placement`."""

@@ -7,6 +7,7 @@ overlap is not known: their sum is what is minimised, the slowest alone is the l
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -52,19 +53,40 @@ class GroupModel:
         phases: what runs together: families of groups, then the pairs.
         rates: of the sets of devices.
         nodes: how many nodes the groups' library sees.
+        network: the machine, for what goes between pairs of ranks.
     """
 
-    def __init__(self, topology: Topology, traffic: Traffic, arrays: NetworkArrays) -> None:
-        """Compile the groups and pairs of a traffic."""
+    def __init__(
+        self, topology: Topology, phases: tuple[PhaseParts, ...], arrays: NetworkArrays
+    ) -> None:
+        """Compile the machine for the phases of a traffic (`phases_of`)."""
         self._names = [link.id for link in topology.links]
         self._arrays = arrays
         self._capacity = arrays.capacity
-        self._network = arrays.network()
+        self.network = arrays.network()
         self.rates = GroupRates(topology)
         self._channels = channels_of(topology)
         self.nodes = len(self._channels.units(range(len(topology.devices))))
-        self.phases = phases_of(traffic)
+        self.phases = phases
         self._load: dict[tuple[Exchange, tuple[Unit, ...]], tuple[float, Floats]] = {}
+
+    def at(self, arrays: NetworkArrays) -> GroupModel:
+        """The same groups with other numbers of the same machine."""
+        found = copy.copy(self)
+        found._arrays = arrays
+        found._capacity = arrays.capacity
+        found.network = arrays.network()
+        found.rates = self.rates.at(arrays)
+        found._load = {}
+        return found
+
+    def of(self, topology: Topology, arrays: NetworkArrays) -> GroupModel:
+        """The same groups on another machine with as many devices."""
+        return GroupModel(topology, self.phases, arrays)
+
+    def members(self) -> set[tuple[int, ...]]:
+        """The ranks of each group."""
+        return {group.ranks for phase in self.phases for group in phase.groups}
 
     def seconds(self, device_of_rank: Sequence[int]) -> tuple[float, ...]:
         """Seconds of each phase."""
@@ -100,10 +122,10 @@ class GroupModel:
             load += group.bytes * own
         if phase.flows is not None:
             placement = tuple(device_of_rank)
-            found = _core.congestion(self._network, phase.flows, placement)
+            found = _core.congestion(self.network, phase.flows, placement)
             load[:, 0] += found.forward_bytes
             load[:, 1] += found.backward_bytes
-            slowest = max(slowest, _core.flow_time(self._network, phase.flows, placement))
+            slowest = max(slowest, _core.flow_time(self.network, phase.flows, placement))
         return max(slowest, float(self.congestion(load).max(initial=0.0))), load
 
     def _of(self, group: Members, device_of_rank: Sequence[int]) -> tuple[float, Floats]:

@@ -14,10 +14,9 @@ from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
-from toposeat.mapping.sets import SetsAnswer, map_sets
+from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.premise import Premises
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
@@ -66,7 +65,7 @@ def map_traffic(
         answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
     elif evaluator.groups is None:
         answer = _solved(request)
-    elif _by_sets(evaluator, problem, options):
+    elif searches_sets(evaluator, problem, options):
         answer = map_sets(
             evaluator, problem, default.device_of_rank, budget_s=budget_s, seed=options.seed
         )
@@ -75,6 +74,10 @@ def map_traffic(
         answer = _solved(problem.request(evaluator, options, budget_s=budget_s, flows=flows))
     else:
         answer = _by_pairs(evaluator, _solved(request), options)
+    row: Sequence[int] = answer.device_of_rank
+    why = ""
+    if evaluator.groups is not None and not options.is_fixed:
+        row, why = _gaining(evaluator, default, row, options)
     asked = Asked(
         topology=topology,
         problem=problem,
@@ -83,12 +86,7 @@ def map_traffic(
         untold=untold or Untold(),
         deadline=begin + budget_s,
     )
-    rows = default.device_of_rank, answer.device_of_rank
-    choice = (
-        choose(asked, *rows, proved=answer.proved)
-        if evaluator.groups is None
-        else _chosen_of_groups(asked, *rows)
-    )
+    choice = choose(asked, default.device_of_rank, row, proved=answer.proved)
     seconds = time.perf_counter() - begin
     placed, kept = _worth_moving(evaluator, default, choice, options)
     explanation = None
@@ -109,6 +107,7 @@ def map_traffic(
         notes=(
             *_constraint_notes(problem, traffic.ranks),
             *answer.notes,
+            *([why] if why else []),
             *_number_notes(topology),
             *kept,
         ),
@@ -118,50 +117,22 @@ def map_traffic(
     )
 
 
-def _by_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -> bool:
-    """Whether sets are searched: on one node, for time, one rank per device, no given order."""
-    return (
-        evaluator.groups is not None
-        and evaluator.groups.nodes == 1
-        and options.objective == "time"
-        and not options.is_fixed
-        and max(problem.slots) == 1
-    )
-
-
-def _chosen_of_groups(asked: Asked, default: Sequence[int], answer: Sequence[int]) -> Choice:
-    """The answer, where it gains by the objective and no sum or maximum of phases is slower.
-
-    What is assumed of the machine is not varied: how a group's rings change with it is not known.
-    """
-    base, found = (asked.evaluator.evaluate(row) for row in (default, answer))
+def _gaining(
+    evaluator: Evaluator, default: Evaluation, row: Sequence[int], options: MapOptions
+) -> tuple[Sequence[int], str]:
+    """An answer that pairs stood for, if the groups gain by it; else the default, and why."""
+    found = evaluator.evaluate(row)
     limit = 1 + _TOLERANCE
-    slower = found.predicted_s > base.predicted_s * limit or found.low_s > base.low_s * limit
-    objective = asked.options.objective
-    gains = _gains(base.value(objective), found.value(objective)) or (
-        objective == "time" and _gains(base.low_s, found.low_s)
+    if found.predicted_s > default.predicted_s * limit or found.low_s > default.low_s * limit:
+        return default.device_of_rank, "kept the default: what was found is slower than it"
+    gains = _gains(default.value(options.objective), found.value(options.objective)) or (
+        options.objective == "time" and _gains(default.low_s, found.low_s)
     )
-    taken = found if (gains and not slower) or asked.options.is_fixed else base
-    low = _saved(base.low_s, taken.low_s)
-    total = _saved(base.predicted_s, taken.predicted_s)
-    return Choice(
-        device_of_rank=taken.device_of_rank,
-        premises=Premises(
-            untold_pairs=asked.untold.pairs,
-            gain_range=(min(low, total), max(low, total)),
-            of_phases=True,
-        ),
-        everywhere=not asked.evaluator.arrays.premises and not asked.untold.readings,
-        note="kept the default: what was found is slower than it" if slower else "",
-    )
+    return row if gains else default.device_of_rank, ""
 
 
 def _gains(before: float, after: float) -> bool:
     return after < before * (1 - _TOLERANCE)
-
-
-def _saved(before: float, after: float) -> float:
-    return 1 - after / before if before > 0 else 0.0
 
 
 def _solved(request: _core.MapRequest) -> _core.MapAnswer:
@@ -215,7 +186,9 @@ def _certificate(
         value=value,
         lower_bound=bound,
         gap=gap,
-        reason=_reason(objective, answer),
+        reason=_reason(objective, answer)
+        if proved or not answer.proved
+        else "what has the lower bound may be slower than the default with other numbers",
         everywhere=everywhere,
     )
 

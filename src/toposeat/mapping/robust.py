@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.corners import Floats, Machines, Outlook
+from toposeat.evaluation.corners import Machines, Outlook
 from toposeat.mapping.problem import Problem
+from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
 from toposeat.model.map_options import MapOptions
 from toposeat.model.premise import WORTH_SAYING, Premises
 from toposeat.model.topology import Topology
@@ -96,25 +97,27 @@ def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, prove
     rows = [tuple(default), tuple(answer)]
     looked_at = None if solvable else np.array(rows, np.uint32)
     machines = Machines(asked.evaluator, looked_at, asked.untold.readings)
-    found, least = _solved_corners(asked, machines) if solvable else ([], [])
+    found, least = _solved_corners(asked, machines, rows[0]) if solvable else ([], [])
     if options.objective == "time":
         rows += [row for row in dict.fromkeys(found) if row not in rows]
     outlook = machines.outlook(np.array(rows, np.uint32))
-    gains = outlook.gains()
-    if not solvable and _may_be_better(asked, gains[:, 1]):
-        rows.append(_found_at(asked, machines, int(gains[: len(outlook.factors), 1].argmin())))
+    if not solvable and _may_be_better(asked, outlook.least_gains()[:, 1]):
+        worst = int(outlook.least_gains()[: len(outlook.factors), 1].argmin())
+        left = min(_SEARCH_S, max(0.0, asked.deadline - time.perf_counter()))
+        request = replace(asked, options=replace(options, solver="search"))
+        rows.append(tuple(_solved(request, machines, worst, rows[0], left).device_of_rank))
         outlook = machines.outlook(np.array(rows, np.uint32))
-        gains = outlook.gains()
-    taken = 1 if options.is_fixed else _taken(gains, options.objective)
+    taken = 1 if options.is_fixed else _taken(outlook, options.objective)
     return Choice(
         device_of_rank=rows[taken],
         premises=Premises(
             untold_pairs=asked.untold.pairs,
-            assumed=outlook.assumed(asked.topology, gains[:, taken or 1]),
+            assumed=outlook.assumed(asked.topology, taken or 1),
             gain_range=outlook.gain_range(taken),
+            of_phases=asked.evaluator.groups is not None,
         ),
         everywhere=_is_best(asked, machines, rows[taken], least),
-        note=_note(outlook, gains[:, 1]) if taken == 0 and rows[0] != rows[1] else "",
+        note=_note(outlook) if taken == 0 and rows[0] != rows[1] else "",
     )
 
 
@@ -137,23 +140,31 @@ def _is_best(
         return options.metric in ("latency", "distance")
     if len(least) < machines.corner_count or not least:
         return False
-    value = _AT_CORNERS[options.objective]
-    placement = np.array([row], np.uint32)
     return all(
-        value(network, asked.evaluator.flows, placement)[0] <= best * (1 + _TOLERANCE)
-        for network, best in zip(machines.corners, least, strict=True)
+        _value(asked, machines, at, row) <= best * (1 + _TOLERANCE)
+        for at, best in zip(machines.corners, least, strict=True)
     )
 
 
-def _taken(gains: Floats, objective: str) -> int:
+def _value(asked: Asked, machines: Machines, at: int, row: tuple[int, ...]) -> float:
+    """The objective on one of the machines."""
+    if machines.groups:
+        return sum(machines.groups[at].seconds(row))
+    value = _AT_CORNERS[asked.options.objective]
+    placement = np.array([row], np.uint32)
+    return float(value(machines.networks[at], asked.evaluator.flows, placement)[0])
+
+
+def _taken(outlook: Outlook, objective: str) -> int:
     """The column with the best guaranteed gain, if nowhere slower; at a tie the answer."""
+    gains = outlook.gains()
     guaranteed = gains.min(axis=0)
     candidates = range(1, gains.shape[1] if objective == "time" else 2)
-    able = [at for at in candidates if guaranteed[at] >= -_TOLERANCE]
+    able = [at for at in candidates if outlook.least_gains()[:, at].min() >= -_TOLERANCE]
     if not able:
         return 0
     most = max(guaranteed[at] for at in able)
-    if guaranteed[1] >= most - _TOLERANCE:
+    if 1 in able and guaranteed[1] >= most - _TOLERANCE:
         return 1
     equal = [at for at in able if guaranteed[at] >= most - _TOLERANCE]
     return max(equal, key=lambda at: gains[0, at])
@@ -168,28 +179,36 @@ def _may_be_better(asked: Asked, gain: NDArray[np.float64]) -> bool:
     )
 
 
-def _found_at(asked: Asked, machines: Machines, corner: int) -> tuple[int, ...]:
-    """What a short search finds on one of the machines."""
-    left = min(_SEARCH_S, max(0.0, asked.deadline - time.perf_counter()))
-    options = replace(asked.options, solver="search")
+def _solved(
+    asked: Asked, machines: Machines, at: int, default: tuple[int, ...], budget_s: float
+) -> _core.MapAnswer | SetsAnswer:
+    """What is found on one of the machines."""
+    if searches_sets(asked.evaluator, asked.problem, asked.options):
+        return map_sets(
+            asked.evaluator,
+            asked.problem,
+            default,
+            model=machines.groups[at],
+            budget_s=budget_s,
+            seed=asked.options.seed,
+        )
     request = asked.problem.request(
-        asked.evaluator, options, budget_s=left, network=machines.networks[corner]
+        asked.evaluator, asked.options, budget_s=budget_s, network=machines.networks[at]
     )
-    return tuple(_core.map_ranks(request).device_of_rank)
+    return _core.map_ranks(request)
 
 
-def _solved_corners(asked: Asked, machines: Machines) -> tuple[list[tuple[int, ...]], list[float]]:
+def _solved_corners(
+    asked: Asked, machines: Machines, default: tuple[int, ...]
+) -> tuple[list[tuple[int, ...]], list[float]]:
     """The best placements of corners, and their values as far as they are proved in time."""
     found: list[tuple[int, ...]] = []
     least: list[float] = []
-    for network in machines.corners:
+    for at in machines.corners:
         left = asked.deadline - time.perf_counter()
         if left <= 0:
             break
-        request = asked.problem.request(
-            asked.evaluator, asked.options, budget_s=left, network=network
-        )
-        answer = _core.map_ranks(request)
+        answer = _solved(asked, machines, at, default, left)
         found.append(tuple(answer.device_of_rank))
         if not answer.proved:
             break
@@ -197,13 +216,19 @@ def _solved_corners(asked: Asked, machines: Machines) -> tuple[list[tuple[int, .
     return found, least
 
 
-def _note(outlook: Outlook, gain: NDArray[np.float64]) -> str:
+def _note(outlook: Outlook) -> str:
     """Why the solver's answer is not taken."""
+    gain = outlook.least_gains()[:, 1]
     worst = int(gain.argmin())
-    nominal, least = float(gain[0]), float(gain[worst])
+    nominal, least = float(outlook.gains()[0, 1]), float(gain[worst])
     start = f"kept the default: a placement predicted {100 * nominal:.2g} % faster was found, but"
+    loss = f"{-100 * least:.2g} % slower"
+    if gain[worst] < outlook.gains()[worst, 1] - _TOLERANCE:
+        loss += ", if phases overlap,"
     if worst >= len(outlook.factors):
-        return f"{start} it is {-100 * least:.2g} % slower if other device links are there"
+        return f"{start} it is {loss} if other device links are there"
+    if worst == 0:
+        return f"{start} it is {loss.rstrip(',')}"
     where = ", ".join(
         f"{premise.what} of {premise.nominal * factor:.3g} {premise.unit}"
         for premise, factor, effect in zip(
@@ -211,4 +236,4 @@ def _note(outlook: Outlook, gain: NDArray[np.float64]) -> str:
         )
         if effect >= -least
     )
-    return f"{start} it is {-100 * least:.2g} % slower with {where or 'other assumed numbers'}"
+    return f"{start} it is {loss} with {where or 'other assumed numbers'}"

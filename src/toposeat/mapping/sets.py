@@ -42,8 +42,26 @@ class SetsAnswer:
     notes: tuple[str, ...] = ()
 
 
+def searches_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -> bool:
+    """Whether sets are searched: on one node, for time, one rank per device, no given order."""
+    return (
+        evaluator.groups is not None
+        and evaluator.groups.nodes == 1
+        and options.objective == "time"
+        and options.solver != "multilevel"
+        and not options.is_fixed
+        and max(problem.slots) == 1
+    )
+
+
 def map_sets(
-    evaluator: Evaluator, problem: Problem, default: Sequence[int], *, budget_s: float, seed: int
+    evaluator: Evaluator,
+    problem: Problem,
+    default: Sequence[int],
+    *,
+    budget_s: float,
+    seed: int,
+    model: GroupModel | None = None,
 ) -> SetsAnswer:
     """The placement with the least sum of phases that is nowhere slower than the default.
 
@@ -55,34 +73,34 @@ def map_sets(
         default: the placement to beat.
         budget_s: seconds after which the search ends with what it has.
         seed: of random starts.
+        model: of the groups where the machine has other numbers than those of the evaluator.
     """
-    assert evaluator.groups is not None
+    model = model or evaluator.groups
+    assert model is not None
     search = _Search(
-        model=evaluator.groups,
+        model=model,
         allowed=_allowed(problem, len(default)),
         deadline=time.perf_counter() + budget_s,
     )
     search.offer(tuple(default))
     search.limit = search.best_low
-    pairs_s = _least_of_pairs(evaluator, problem, budget_s / 4, seed)
-    bound = _least_of_links(search.model, problem.devices, pairs_s)
+    pairs_s = _least_of_pairs(evaluator, model, problem, budget_s / 4, seed)
+    bound = _least_of_links(model, problem.devices, pairs_s)
     proved = search.best_sum <= bound * (1 + _SAME)
     if not proved:  # else each phase takes its least time, and the slowest does
         search.improve(tuple(default))
         proved = search.best_sum <= bound * (1 + _SAME)
     if not proved and len(problem.devices) <= MOST_EXACT_DEVICES:
-        covering = _Covering(search, _bounds(search.model, problem.devices, pairs_s))
+        covering = _Covering(search, _bounds(model, problem.devices, pairs_s))
         bound = max(bound, covering.root)
         proved = covering.run()
     if not proved:
         search.wander(random.Random(seed))
-    notes = ("ranges of assumed numbers are not computed for groups of NCCL or RCCL",)
     return SetsAnswer(
         device_of_rank=search.best,
         value=search.best_sum,
         lower_bound=search.best_sum if proved else bound,
         proved=proved,
-        notes=notes if evaluator.arrays.premises else (),
     )
 
 
@@ -110,14 +128,19 @@ def _least_of_links(model: GroupModel, devices: Sequence[int], pairs_s: Seconds)
     return total
 
 
-def _least_of_pairs(evaluator: Evaluator, problem: Problem, budget_s: float, seed: int) -> Seconds:
+def _least_of_pairs(
+    evaluator: Evaluator, model: GroupModel, problem: Problem, budget_s: float, seed: int
+) -> Seconds:
     """Seconds below which no placement brings the messages between pairs, by phase."""
-    assert evaluator.groups is not None
     found = {}
-    for phase in evaluator.groups.phases:
+    for phase in model.phases:
         if phase.flows is not None:
             request = problem.request(
-                evaluator, MapOptions(seed=seed), budget_s=budget_s, flows=phase.flows
+                evaluator,
+                MapOptions(seed=seed),
+                budget_s=budget_s,
+                network=model.network,
+                flows=phase.flows,
             )
             answer = _core.map_ranks(request)
             bound = answer.value if answer.proved or answer.uniform else answer.lower_bound

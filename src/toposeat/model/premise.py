@@ -60,8 +60,8 @@ class Premises:
     machine that the sources allow. `untold_pairs` are pairs of device ids of which no source tells
     whether device links join them. Each premise in `assumed` says whether it `decides` the gain;
     where the default was kept, this is the gain of the placement that was not taken.
-    `of_phases`: the range is that between all phases one after the other and the slowest alone, and
-    no assumed number was varied.
+    `of_phases`: how far phases overlap is a part of the range too, which has all of them one after
+    the other and the slowest alone.
     """
 
     untold_pairs: tuple[tuple[str, str], ...] = ()

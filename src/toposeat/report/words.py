@@ -374,8 +374,8 @@ def range_words(premises: Premises | None) -> str | None:
         saves = "another order may gain or lose"
     if premises.of_phases:
         saves += ", between all phases one after the other and the slowest alone"
-        beside = f" Not in this range: {'; '.join(what)}. {_settling(premises)}" if what else ""
-        return f"{saves}.{beside}"
+    if premises.of_phases and not what:
+        return f"{saves}."
     depends = f", depending on {'; '.join(what)}" if what else ""
     return f"{saves}{depends}. {_settling(premises)}"
 
