@@ -13,6 +13,7 @@ from toposeat import _core
 from toposeat.errors import InputError, UsageError
 from toposeat.evaluation import network_arrays, walk
 from toposeat.mapping.fabric import Fabric, domains_of, tray_of
+from toposeat.mapping.host_groups import groups_of_network
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
@@ -73,6 +74,7 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
         words=f"{len(network.hosts)} hosts of {devices} devices ({node.name})"
         f" on {len(network.switches)} switches",
         link_levels=partial(_link_levels, network, node, plan.ports),
+        host_groups=partial(groups_of_network, network, plan.ports),
         node=node,
         nic_of_device=_numbered(plan.nic_of_device),
         domain_of_host=domains,

@@ -126,6 +126,7 @@ def map_to_shape(
         seed=options.seed,
         notes=tuple(notes),
         explanation=explanation,
+        stages=evaluator.stages,
     )
 
 

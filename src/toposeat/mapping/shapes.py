@@ -35,6 +35,12 @@ from math import prod
 from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.mapping.fabric import Fabric
+from toposeat.mapping.host_groups import (
+    HostGroups,
+    groups_of_dragonfly,
+    groups_of_planes,
+    groups_of_units,
+)
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.model.shape_text import MAX_SLOTS, SHAPE_HINT, ShapeText, is_shape, parse_shape
 from toposeat.model.topology import Topology
@@ -54,6 +60,7 @@ class Shape:
     hosts: tuple[str, ...]
     words: str  # "128 nodes of 8 groups of 4 devices"
     link_levels: Callable[[], LinkLevels]  # of the machine's links, made when asked for
+    host_groups: Callable[[], HostGroups]  # likewise
     node: Topology | None = None  # what is inside each host, where it is known
     nic_of_device: tuple[int, ...] = ()  # with `node`: the number of each device's adapter
     domain_of_host: tuple[int, ...] = ()  # where a fabric of their own joins hosts
@@ -163,6 +170,7 @@ def _nested(
         hosts=request.hosts(count),
         words=words,
         link_levels=partial(LinkLevels.of_runs, runs),
+        host_groups=partial(groups_of_units, request.sizes, node_levels),
     )
 
 
@@ -206,6 +214,7 @@ def _torus(request: ShapeText) -> Shape:
         machine=machine,
         slots_per_host=devices,
         hosts=request.hosts(count),
+        host_groups=partial(groups_of_planes, request.sizes, nodes, machine.links - 2 * count),
         words=f"{extents} {grid}, {nodes} nodes per router, {devices} devices per node",
         link_levels=partial(LinkLevels.of_runs, runs),
     )
@@ -236,6 +245,13 @@ def _dragonfly(request: ShapeText) -> Shape:
         slots_per_host=devices,
         hosts=request.hosts(machine.slots // devices),
         link_levels=partial(LinkLevels.of_runs, [*among, *below]),
+        host_groups=partial(
+            groups_of_dragonfly,
+            groups,
+            machine.slots // devices,
+            groups * routers * routers,
+            machine.links - 2 * (machine.slots // devices),
+        ),
         words=f"dragonfly of {groups} groups of {routers} routers, {nodes} nodes per router,"
         f" {devices} devices per node",
     )

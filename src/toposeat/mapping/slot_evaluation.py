@@ -15,7 +15,7 @@ from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_groups import SlotGroups, slots_table
 from toposeat.model.evaluation import PhaseTime
-from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation
+from toposeat.model.scale_result import HostGroup, LevelLoad, NamedLinkLoad, ScaleEvaluation
 from toposeat.model.traffic import Traffic
 
 BUSIEST_LINKS = 20
@@ -42,6 +42,7 @@ class SlotEvaluator:
         self._ranks = traffic.ranks
         self.flows = compile_traffic(traffic, slots_table(shape, traffic))
         self._groups = SlotGroups(shape, traffic) if traffic.groups else None
+        self._host_groups = shape.host_groups()
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
     @property
@@ -71,13 +72,21 @@ class SlotEvaluator:
             phases, nbytes = self._groups.evaluate(placed)
             figures = self._with_groups(figures, phases, nbytes / capacities)
         seconds = nbytes / capacities
+        hosts_s, stages_s = self._host_groups.busiest(seconds)
         is_hop = np.array([level.is_hop for level in links.levels])
         return replace(
             figures,
             hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
             levels=_levels(links, nbytes, seconds),
             links=self._busiest(links, nbytes, seconds),
+            hosts_s=hosts_s,
+            stages_s=stages_s,
         )
+
+    @property
+    def stages(self) -> tuple[tuple[HostGroup, ...], ...]:
+        """Groups of near hosts, which the loads of an evaluation follow."""
+        return self._host_groups.nouns(self._shape.machine.capacities)
 
     def sum_range(self, slots: NDArray[np.uint32]) -> tuple[float, float]:
         """Seconds of all phases where domains use the NICs of all their hosts, and of one each."""

@@ -9,7 +9,12 @@ import numpy as np
 
 from toposeat.errors import InputError
 from toposeat.model.files import decode_json
-from toposeat.model.scale_result import ScaleEvaluation, ScaleExplanation, ScaleResult
+from toposeat.model.scale_result import (
+    HostGroup,
+    ScaleEvaluation,
+    ScaleExplanation,
+    ScaleResult,
+)
 
 SCALE_SCHEMA = "toposeat/scale/2"
 
@@ -34,6 +39,7 @@ class _Form:
     seed: int
     notes: tuple[str, ...] = ()
     explanation: ScaleExplanation | None = None
+    stages: tuple[tuple[HostGroup, ...], ...] = ()
 
 
 def parse_scale(text: str, path: str | Path) -> ScaleResult:
@@ -75,4 +81,5 @@ def parse_scale(text: str, path: str | Path) -> ScaleResult:
         seed=form.seed,
         notes=form.notes,
         explanation=form.explanation,
+        stages=form.stages,
     )

@@ -38,6 +38,19 @@ class NamedLinkLoad:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HostGroup:
+    """Hosts on one leaf switch, or in one pod, plane or group: positions in `ScaleResult.hosts`.
+
+    Per direction: what all of their adapters carry, and what leads out of the group.
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    hosts_bytes_per_s: float
+    out_bytes_per_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScaleEvaluation:
     """Predictions for one placement. Seconds are link time, not application time.
 
@@ -62,6 +75,10 @@ class ScaleEvaluation:
     # With groups that a library orders itself: what runs together, each alone. All of it at once
     # takes `predicted_s`, one after the other the sum.
     phases: tuple[PhaseTime, ...] = ()
+    # Congestion of the busiest adapter of each host, and of the busiest link between each group of
+    # `ScaleResult.stages` and the rest; none where a machine has too many hosts to draw.
+    hosts_s: tuple[float, ...] = ()
+    stages_s: tuple[tuple[float, ...], ...] = ()
 
     @property
     def sum_s(self) -> float:
@@ -149,6 +166,7 @@ class ScaleResult:
     seed: int
     notes: tuple[str, ...] = ()
     explanation: ScaleExplanation | None = None  # if asked for
+    stages: tuple[tuple[HostGroup, ...], ...] = ()  # groups of near hosts, the smallest first
 
     @property
     def ranks(self) -> int:

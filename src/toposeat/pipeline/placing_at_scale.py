@@ -111,4 +111,5 @@ def assess_slots(
         peak_memory_bytes=0,
         seed=0,
         notes=shape.notes,
+        stages=evaluator.stages,
     )

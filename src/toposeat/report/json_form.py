@@ -292,6 +292,7 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> Json:
         "seed": result.seed,
         "notes": list(result.notes),
         "explanation": _plain(result.explanation),
+        "stages": _plain(result.stages),
     }
 
 
