@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.scale_result import ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.html import tables
-from toposeat.report.svg import chart
+from toposeat.report.svg import chart, network
 from toposeat.report.svg.element import Markup, number
 from toposeat.report.svg.heat_map import heat_legend, heat_map
 from toposeat.report.svg.layout import Layout, lay_out_machine
@@ -38,11 +39,38 @@ def machine_views(result: MappingResult, topology: Topology) -> View:
         "heading": "The machine" if kept else "The machine, before and after",
         "samples": _load_samples(top),
         "has_moved": bool(moved) or not kept,
+        "last_rank": 0,
         "narrow": not kept and layout.width <= _NARROW,
         "look": _scroller(layout),
         "drawings": [
             _drawing(name, topology, layout, seating, look) for name, seating, look in shown
         ],
+    }
+
+
+def network_views(result: ScaleResult) -> View | None:
+    """A large machine under the default and under the new placement; None if it has no picture."""
+    if not network.can_draw(result):
+        return None
+    shown = [("Default placement, kept" if result.kept_default else "Default placement", "default")]
+    if not result.kept_default:
+        shown.append(("Placed", "placed"))
+    drawings = []
+    for heading, name in shown:
+        each = result.default if name == "default" else result.placed
+        worst = max((load.max_congestion_s for load in each.levels), default=0.0)
+        time = format_seconds(each.predicted_s or 0.0)
+        caption = f"predicted: busiest link {format_seconds(worst)}, time {time}"
+        svg, _ = network.network_svg(result, name, label=f"{heading}: {caption}")
+        look = "f-before" if name == "default" else "f-after"
+        drawings.append({"name": heading, "caption": caption, "look": look, "svg": svg})
+    return {
+        "samples": _load_samples(network.top_seconds(result)),
+        "has_moved": False,
+        "last_rank": result.ranks - 1,
+        "narrow": False,
+        "look": "wide",
+        "drawings": drawings,
     }
 
 

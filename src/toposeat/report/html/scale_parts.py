@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
-from toposeat.report.html.figures import View
+from toposeat.report.html.figures import View, network_views
 from toposeat.report.html.tables import Table
 from toposeat.report.svg.scale import level_bars
 from toposeat.report.text.scale import (
@@ -44,6 +44,7 @@ def scale_parts(result: ScaleResult) -> View:
             name="compare",
             caption="Predicted (nothing here was measured)",
         ),
+        "machine": network_views(result),
         "bars": level_bars(shown),
         "levels": Table(
             ("level", "links", "default, worst / mean", "placed, worst / mean"),

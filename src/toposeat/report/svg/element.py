@@ -96,6 +96,11 @@ def standalone_svg(look: str, size: tuple[float, float], label: str, *parts: Chi
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{svg}\n'
 
 
+def tooltip(*lines: Child) -> Markup:
+    """A `<title>` with each of them on a line of its own; empty ones are left out."""
+    return element("title", {}, Markup("\n".join(markup(line) for line in lines if line)))
+
+
 def text_line(x: float, y: float, words: str, look: str = "") -> Markup:
     """One line of text at (x, y)."""
     return element("text", {"class": look or None, "x": x, "y": y}, words)

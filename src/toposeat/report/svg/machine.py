@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toposeat.model.evaluation import Evaluation, LinkLoad
@@ -15,9 +15,9 @@ from toposeat.report.svg.element import (
     element,
     fitted,
     joined,
-    markup,
     standalone_svg,
     text_width,
+    tooltip,
 )
 from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
 from toposeat.report.svg.wire import Wire, wires
@@ -155,7 +155,7 @@ def _link(
     return element(
         "g",
         {"class": "link", "data-link": index},
-        element("title", {}, _link_title(topology, link, loads.get(link.id))),
+        _link_title(topology, link, loads.get(link.id)),
         element("path", {"class": "hit", "d": wire.path}),
         element("path", {"class": f"wire {look}", "d": wire.path, "stroke-width": width}),
     )
@@ -177,12 +177,7 @@ def _link_title(topology: Topology, link: Link, load: LinkLoad | None) -> Markup
     if load is not None:
         busy = format_seconds(load.congestion_s)
         lines.append(f"predicted: {format_bytes(load.bytes)}, congestion {busy}")
-    return _lines(lines)
-
-
-def _lines(lines: Iterable[Child]) -> Markup:
-    """Each on its own line of a tooltip; empty ones are left out."""
-    return Markup("\n".join(markup(line) for line in lines if line))
+    return tooltip(*lines)
 
 
 def _box(
@@ -242,7 +237,7 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
     return element(
         "g",
         {"class": look},
-        element("title", {}, _lines(lines)),
+        tooltip(*lines),
         _rect(box, 8),
         element("text", {"class": "head", "x": box.middle, "y": box.y + 15}, head)
         if head

@@ -1,4 +1,4 @@
-"""A placement on a large machine as one standalone drawing: congestion per level, busiest links."""
+"""A placement on a large machine as one standalone drawing: its picture, levels, busiest links."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
+from toposeat.report.svg import network
 from toposeat.report.svg.chart import bar_pitch, congestion_bars
 from toposeat.report.svg.element import Child, Markup, element, standalone_svg, text_line
 from toposeat.report.units import clean, format_seconds
 from toposeat.report.words import traffic_sentence
 
 _MARGIN = 16.0
-_WIDTH = 1020.0
 _LINKS = 12
 _LINE = 18.0
 
@@ -33,15 +33,20 @@ def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
         y += height + 8
     height = y + _MARGIN
     label = f"placement on {clean(result.shape)}"
-    return standalone_svg("chart", (_WIDTH, height), label, *parts)
+    return standalone_svg("chart", (network.WIDTH + 2 * _MARGIN, height), label, *parts)
 
 
 def _charts(result: ScaleResult) -> list[tuple[str, Markup, float]]:
     """Heading, chart and its height."""
     both = [("default", result.default), ("placed", result.placed)]
+    pictures = [] if not network.can_draw(result) else both[: 1 if result.kept_default else 2]
+    charts = []
+    for name, _ in pictures:
+        heading = f"The machine, {'as placed' if name == 'placed' else 'by default'} (predicted)"
+        charts.append((heading, *network.network_svg(result, name, label=heading)))
     used = len(_used_levels([each for _, each in both]))
     height = bar_pitch(2) * used + 6
-    charts = [("Busiest link of each level (predicted)", level_bars(both), height)]
+    charts.append(("Busiest link of each level (predicted)", level_bars(both), height))
     for name, each in both:
         rows = [(0, clean(load.link), [load.congestion_s]) for load in each.links[:_LINKS]]
         height = bar_pitch(1) * len(rows) + 6

@@ -1,0 +1,307 @@
+"""A large machine as one picture: leaf by leaf, uplinks as wide as they are, ranks host by host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from toposeat.model.cpu_list import format_cpu_list
+from toposeat.model.scale_result import HostGroup, ScaleEvaluation, ScaleResult
+from toposeat.report.svg.element import (
+    Attributes,
+    Child,
+    Markup,
+    element,
+    joined,
+    number,
+    text_width,
+    tooltip,
+)
+from toposeat.report.svg.machine import congestion_step
+from toposeat.report.units import clean, format_rate, format_seconds, plural
+
+WIDTH = 1208.0
+_ROOM = 420.0  # height of one picture, of the two that a screen should show
+_GAP = 7.0
+_NECK = 18.0  # height of an uplink
+_BAR = 19.0
+_LEAST_TILE = 28.0
+_TALLEST_ROW = 15.0
+_SMALL = 9.5  # size of letters
+_MARK = 4.0  # width of the mark of a host's adapters
+_WIDEST_CELL = 40.0
+_LEAST_NAMED = 12.0  # height of a row that has room for letters
+_FAINTEST = 0.14  # opacity of rank 0
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """How leaves are dealt to bands, and hosts to the columns of a leaf."""
+
+    bands: tuple[tuple[int, ...], ...]  # leaves, by number
+    tile: float
+    columns: int
+    rows: int
+    row: float
+    levels: int  # of switches that are drawn
+    words: float  # room for the name and the ranks of a host; 0: there is none
+
+    @property
+    def head(self) -> float:
+        """Height of the switches of a band, leaves included."""
+        return self.levels * (_BAR + _NECK) + _BAR + 2
+
+    @property
+    def pitch(self) -> float:
+        """From a band to the next one."""
+        return self.head + self.rows * self.row + 14
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """One placement on the machine, and the congestion that the colours end at."""
+
+    result: ScaleResult
+    evaluation: ScaleEvaluation
+    ranks_of_host: dict[int, list[int]]  # by slot; -1: no rank
+    top_s: float
+
+
+def network_svg(result: ScaleResult, name: str, *, label: str) -> tuple[Markup, float]:
+    """The machine under one placement, `default` or `placed`, as an inline `<svg>`; its height.
+
+    Colours of links end at the busiest one of both placements.
+    """
+    shown = _shown(result, name)
+    grid = _grid(result, max(text_width(each, _SMALL) for each in _words(shown).values()) + 6)
+    parts = [_band(shown, grid, at, leaves) for at, leaves in enumerate(grid.bands)]
+    height = len(grid.bands) * grid.pitch
+    frame: Attributes = {"viewBox": f"0 0 {WIDTH:.0f} {number(height)}", "width": round(WIDTH)}
+    words: Attributes = {"height": round(height), "role": "img", "aria-label": label}
+    return element("svg", {"class": "machine network", **frame, **words}, *parts), height
+
+
+def can_draw(result: ScaleResult) -> bool:
+    """Whether the machine says which hosts are near each other."""
+    return bool(result.stages and result.default.hosts_s and result.placed.hosts_s)
+
+
+def top_seconds(result: ScaleResult) -> float:
+    """Congestion of the busiest link that a picture shows, under either placement."""
+    both = (result.default, result.placed)
+    return max(value for each in both for row in (each.hosts_s, *each.stages_s) for value in row)
+
+
+def _shown(result: ScaleResult, name: str) -> _Shown:
+    evaluation = result.default if name == "default" else result.placed
+    slots = result.slot_of_rank.astype(np.int64)
+    slots = np.arange(result.ranks) if name == "default" else slots
+    rank_of_slot = np.full(result.slots, -1)
+    rank_of_slot[slots] = np.arange(result.ranks)
+    by_host = rank_of_slot.reshape(-1, result.slots_per_host)
+    used = np.flatnonzero((by_host >= 0).any(axis=1)).tolist()
+    return _Shown(
+        result, evaluation, {host: by_host[host].tolist() for host in used}, top_seconds(result)
+    )
+
+
+def _words(shown: _Shown) -> dict[int, str]:
+    """Name and ranks of each host."""
+    names = enumerate(shown.result.hosts)
+    return {at: f"{clean(name)} {_listed(shown.ranks_of_host.get(at, []))}" for at, name in names}
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return format_cpu_list(sorted(rank for rank in ranks if rank >= 0))
+
+
+def _grid(result: ScaleResult, words: float) -> _Grid:
+    """As few bands as leave each leaf legible, and rows as high as fit the room."""
+    leaves, most = result.stages[0], max(len(group.hosts) for group in result.stages[0])
+    least = max(_LEAST_TILE, 2.0 * result.slots_per_host + 10)
+    bands = max(1, -(-len(leaves) // int((WIDTH + _GAP) // (least + _GAP))))
+    order = _order(result.stages)
+    each = -(-len(leaves) // bands)
+    tile = min((WIDTH + _GAP) / each - _GAP, WIDTH)
+    levels = len(result.stages) if any(group.out_bytes_per_s for group in leaves) else 0
+    room = max(60.0, _ROOM / bands - levels * (_BAR + _NECK) - _BAR - 16)
+    fit = max(1, int(tile // max(least, 40.0)))  # columns of hosts
+    columns = min(fit, max(1, -(-most // int(room / 8.0))))
+    rows = -(-most // columns)
+    row = min(_TALLEST_ROW, max(4.0, room / rows))
+    strip = (tile + 4) / columns - 5 - _MARK
+    fits = row >= _LEAST_NAMED and words + 6 * result.slots_per_host <= strip
+    return _Grid(
+        bands=tuple(tuple(order[at : at + each]) for at in range(0, len(order), each)),
+        tile=tile,
+        columns=columns,
+        rows=rows,
+        row=row,
+        levels=levels,
+        words=words if fits else 0.0,
+    )
+
+
+def _order(stages: Sequence[Sequence[HostGroup]]) -> list[int]:
+    """Leaves so that those of one pod stand together."""
+    keys = [
+        tuple(_group_of(stage, leaf.hosts[0]) for stage in reversed(stages[1:]))
+        for leaf in stages[0]
+    ]
+    return sorted(range(len(keys)), key=lambda at: (keys[at], at))
+
+
+def _group_of(stage: Sequence[HostGroup], host: int) -> int:
+    return next(at for at, group in enumerate(stage) if host in group.hosts)
+
+
+def _band(shown: _Shown, grid: _Grid, at: int, leaves: Sequence[int]) -> Markup:
+    """A row of leaves with the switches above them."""
+    top = at * grid.pitch
+    x_of = {leaf: place * (grid.tile + _GAP) for place, leaf in enumerate(leaves)}
+    right = max(x_of.values()) + grid.tile
+    parts = [_bar((0.0, top, right), "network")] if grid.levels else []
+    y = top + (_BAR if grid.levels else -_NECK)
+    stages = shown.result.stages
+    for level in range(len(stages) - 1, 0, -1):
+        groups = [_group_of(stages[level], stages[0][leaf].hosts[0]) for leaf in leaves]
+        cuts = [0, *(k for k, (a, b) in enumerate(pairwise(groups), 1) if a != b), len(groups)]
+        for start, end in pairwise(cuts):
+            left, last = x_of[leaves[start]], x_of[leaves[end - 1]] + grid.tile
+            parts.append(_group(shown, level, groups[start], (left, y, last - left)))
+        y += _NECK + _BAR
+    for leaf, x in x_of.items():
+        parts.append(_group(shown, 0, leaf, (x, y, grid.tile)))
+        parts.append(_hosts(shown, grid, stages[0][leaf], (x, top + grid.head)))
+    return joined(parts)
+
+
+def _group(shown: _Shown, level: int, at: int, place: tuple[float, float, float]) -> Markup:
+    """A switch with its uplinks: the track is as wide as what its hosts send, they what they are.
+
+    `place` is its left edge, the top of the uplinks, and its width.
+    """
+    x, y, width = place
+    group = shown.result.stages[level][at]
+    seconds = shown.evaluation.stages_s[level][at]
+    share = group.out_bytes_per_s / group.hosts_bytes_per_s if group.hosts_bytes_per_s else 0.0
+    busy = _busy(seconds)
+    says = tooltip(
+        f"{group.name}: {plural(len(group.hosts), 'host')}",
+        f"adapters {format_rate(group.hosts_bytes_per_s)}, out"
+        f" {format_rate(group.out_bytes_per_s)} per direction",
+        f"predicted: busiest link out or in {busy}",
+    )
+    parts: list[Child] = []
+    name = group.name
+    if group.out_bytes_per_s > 0:
+        inner, wide = width - 8, min(1.0, share) * (width - 8)
+        neck: Attributes = {"y": y, "height": _NECK, "x": x + 4}
+        step = congestion_step(seconds, shown.top_s)
+        over = f"1:{1 / share:.3g}, {busy}" if share < 1 else busy
+        beside = _beside((over, busy), (x + 4 + wide, y + 13), inner - wide)
+        parts += [
+            element("rect", {"class": "track", **neck, "width": inner}),
+            element("rect", {"class": f"flow-{step}", **neck, "width": wide}),
+            beside,
+        ]
+        if beside is None and text_width(f"{name}, {busy}", _SMALL) + 6 <= width:
+            name = f"{name}, {busy}"
+    parts.append(_bar((x, y + _NECK, width), name, says))
+    return joined(parts)
+
+
+def _beside(texts: Sequence[str], place: tuple[float, float], room: float) -> Markup | None:
+    """The first of the texts that fits the free part of the track."""
+    for text in texts:
+        if text_width(text, _SMALL) + 6 <= room:
+            return _small(text, place[0] + 4, place[1])
+    return None
+
+
+def _bar(place: tuple[float, float, float], name: str, says: Markup | None = None) -> Markup:
+    x, y, width = place
+    last = name.split()[-1:]  # most often a number
+    shown = next((n for n in (name, *last) if text_width(n, _SMALL) + 4 <= width), "")
+    spot: Attributes = {"x": x, "y": y, "width": width, "height": _BAR, "rx": 4}
+    return element(
+        "g",
+        {"class": "part"},
+        says,
+        element("rect", spot),
+        element("text", {"class": "small", "x": x + width / 2, "y": y + 13}, shown),
+    )
+
+
+def _hosts(shown: _Shown, grid: _Grid, leaf: HostGroup, place: tuple[float, float]) -> Markup:
+    x, y = place
+    column = (grid.tile + 4) / grid.columns
+    return joined(
+        _host(
+            shown,
+            grid,
+            host,
+            (x + at // grid.rows * column, y + at % grid.rows * grid.row, column - 4),
+        )
+        for at, host in enumerate(leaf.hosts)
+    )
+
+
+def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, float]) -> Markup:
+    """A strip of devices, darker with the rank; on its left how busy the adapters are."""
+    x, y, width = place
+    devices = shown.result.slots_per_host
+    name = shown.result.hosts[host]
+    ranks = shown.ranks_of_host.get(host, [])
+    seconds = shown.evaluation.hosts_s[host]
+    height = grid.row - (3 if grid.row >= 10 else 1)
+    left = x + _MARK + 1
+    cell = min((width - _MARK - 1 - grid.words) / devices, _WIDEST_CELL)
+    mark: Attributes = {"x": x, "y": y, "width": _MARK, "height": height}
+    seats: Attributes = {"x": left, "y": y, "width": cell * devices, "height": height}
+    listed = _listed(ranks)
+    return element(
+        "g",
+        {"class": "host"},
+        tooltip(
+            f"{name}: ranks {listed}" if listed else f"{name}: no rank",
+            f"predicted: busiest adapter {_busy(seconds)}",
+        ),
+        element("rect", {"class": f"flow-{congestion_step(seconds, shown.top_s)}", **mark}),
+        element("rect", {"class": "slots", **seats}),
+        *_runs_of_ranks(ranks, shown.result.ranks, (left, y, cell, height)),
+        _small(f"{name} {listed}", left + cell * devices + 5, y + 9.5) if grid.words else None,
+    )
+
+
+def _small(words: str, x: float, y: float) -> Markup:
+    return element("text", {"class": "small start", "x": x, "y": y}, words)
+
+
+def _busy(seconds: float) -> str:
+    return format_seconds(seconds) if seconds > 0 else "idle"
+
+
+def _runs_of_ranks(
+    ranks: Sequence[int], most: int, place: tuple[float, float, float, float]
+) -> list[Markup]:
+    """One rectangle for ranks that follow each other on devices that do."""
+    x, y, cell, height = place
+    starts = [
+        at
+        for at, rank in enumerate(ranks)
+        if rank >= 0 and (at == 0 or ranks[at - 1] < 0 or rank != ranks[at - 1] + 1)
+    ]
+    found = []
+    for start in starts:
+        end = start + 1
+        while end < len(ranks) and ranks[end] == ranks[end - 1] + 1:
+            end += 1
+        shade = _FAINTEST + (1 - _FAINTEST) * (ranks[start] + ranks[end - 1]) / 2 / max(1, most - 1)
+        spot: Attributes = {"x": x + start * cell, "y": y, "width": (end - start) * cell}
+        shaded: Attributes = {"height": height, "fill-opacity": shade}
+        found.append(element("rect", {"class": "rank", **spot, **shaded}))
+    return found

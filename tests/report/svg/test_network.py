@@ -1,0 +1,141 @@
+"""Pictures of large machines: every host, every uplink, as wide as it is, nothing on top of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.report.markup import Page
+from toposeat import mapping, pipeline, profile, topology
+from toposeat.model.scale_result import ScaleResult
+from toposeat.report import Section, html_page, scale_svg
+from toposeat.report.svg.network import WIDTH, can_draw, network_svg
+
+EVIL = "</title><script>alert(1)</script>\"'&"
+
+
+def result_on(text: str, node: str = "", seed: int | None = 4) -> ScaleResult:
+    """Neighbours on a line, in random order (or in the default one)."""
+    shape = mapping.read_shape(text)
+    if node:
+        network = topology.read_network(text)
+        shape = mapping.shape_of_network(network, topology.read_topology(node))
+    evaluator = mapping.SlotEvaluator(shape, profile.read_traffic(f"ring:{shape.slots // 2}"))
+    slots = evaluator.default
+    if seed is not None:
+        slots = np.random.default_rng(seed).permutation(shape.slots)[: len(slots)]
+    return pipeline.assess_slots(shape, evaluator, slots.astype(np.uint32))
+
+
+def rects(page: Page, name: str) -> list[tuple[float, float, float, float]]:
+    found = [a for tag, a in page.tags if tag == "rect" and (a.get("class") or "") == name]
+    return [tuple(float(a[k] or 0) for k in ("x", "y", "width", "height")) for a in found]
+
+
+MACHINES = [
+    ("fattree:4:4:2,taper=2", 8, [4, 4]),
+    ("fattree:8:8:8,taper=4", 64, [8] * 8),
+    ("fattree:8:32:16,taper=4", 512, [32] * 16),
+    ("fattree:8:16:16:4", 1024, [16] * 64),
+    ("torus3d:8x4x4,nodes=2", 256, [32] * 8),
+    ("dragonfly:9:4:4:8", 144, [16] * 9),
+    ("hierarchy:4:8:128", 128, [128]),
+]
+
+
+@pytest.mark.parametrize(("text", "hosts", "leaves"), MACHINES)
+def test_every_host_is_drawn_once_and_nothing_overlaps(
+    text: str, hosts: int, leaves: list[int]
+) -> None:
+    result = result_on(text)
+    svg, height = network_svg(result, "placed", label="x")
+    page = Page(svg)
+    assert page.classes("host") == hosts == sum(leaves)
+    assert height <= 470  # before and after on one screen
+    boxes = np.array(rects(page, "slots"))
+    assert len(boxes) == hosts
+    x, y, wide, high = boxes.T
+    assert x.min() >= 0
+    assert (x + wide).max() <= WIDTH + 0.01
+    assert (y + high).max() <= height
+    assert high.min() >= 3
+    assert wide.min() >= 2 * result.slots_per_host
+    across = (x[:, None] < (x + wide)[None] - 0.02) & (x[None] < (x + wide)[:, None] - 0.02)
+    along = (y[:, None] < (y + high)[None] - 0.02) & (y[None] < (y + high)[:, None] - 0.02)
+    assert (across & along).sum() == hosts  # each with itself
+
+
+def test_each_rank_is_named_where_it_sits() -> None:
+    result = result_on("fattree:8:8:8,taper=4", "hgx-h100")
+    for name, slots in (("default", range(result.ranks)), ("placed", result.slot_of_rank)):
+        page = Page(network_svg(result, name, label="x")[0])
+        said: dict[str, set[int]] = {}
+        for title in page.titles:
+            found = re.match(r"(node\d+): ranks ([\d,-]+)\n", title)
+            if found:
+                ends = [part.split("-") for part in found[2].split(",")]
+                said[found[1]] = {
+                    rank for part in ends for rank in range(int(part[0]), int(part[-1]) + 1)
+                }
+        expected: dict[str, set[int]] = {}
+        for rank, slot in enumerate(slots):
+            expected.setdefault(result.hosts[int(slot) // 8], set()).add(rank)
+        assert said == expected
+
+
+@pytest.mark.parametrize("taper", [1, 2, 4])
+def test_an_uplink_is_as_wide_as_it_is_fast(taper: int) -> None:
+    page = Page(network_svg(result_on(f"fattree:8:4:8,taper={taper}"), "placed", label="x")[0])
+    tracks = rects(page, "track")
+    assert len(tracks) == 8
+    flows = [each for step in range(7) for each in rects(page, f"flow-{step}")]
+    for x, y, width, height in tracks:
+        (flow,) = [f for f in flows if f[:2] == (x, y) and f[3] == height]
+        assert flow[2] == pytest.approx(width / taper, abs=0.02)
+
+
+def test_the_busiest_link_has_the_last_colour_and_both_pictures_share_it() -> None:
+    result = result_on("fattree:8:4:8,taper=4")
+    steps = {
+        name: [Page(network_svg(result, name, label="x")[0]).classes(f"flow-{n}") for n in range(7)]
+        for name in ("default", "placed")
+    }
+    assert steps["placed"][6] > 0  # random: worse than neighbours side by side
+    assert steps["default"][6] == 0
+    assert steps["default"][0] > 0  # half of the hosts are idle
+
+
+def test_a_saved_result_without_groups_has_no_picture() -> None:
+    result = replace(result_on("fattree:4:4:2"), stages=())
+    assert not can_draw(result)
+    assert "leaf by leaf" not in html_page(
+        [Section(traffic=profile.read_traffic(f"ring:{result.ranks}"), scale=result)]
+    )
+
+
+def test_a_large_machine_as_a_file_has_its_picture_and_charts_without_black_rows() -> None:
+    result = result_on("fattree:4:4:4,taper=2")
+    text = scale_svg(result, profile.read_traffic(f"ring:{result.ranks}"))
+    root = ElementTree.fromstring(text.split("?>", 1)[1])
+    pictures = [each for each in root.iter() if each.get("class") == "machine network"]
+    assert len(pictures) == 2
+    drawn = {name for each in root.iter() for name in (each.get("class") or "").split()}
+    shapes = drawn & {"hit-row", "rank", "slots", "track", "flow-0", "flow-6"}
+    (style,) = [each.text or "" for each in root.iter() if each.tag.endswith("style")]
+    assert shapes
+    for name in shapes:
+        assert re.search(rf"\.{name} \{{ fill:", style), name
+
+
+def test_hostile_names_of_hosts_and_switches_stay_text() -> None:
+    result = result_on("fattree:4:4:2")
+    hosts = tuple(f"{EVIL}{at}" for at in range(len(result.hosts)))
+    stages = tuple(tuple(replace(g, name=EVIL) for g in stage) for stage in result.stages)
+    svg, _ = network_svg(replace(result, hosts=hosts, stages=stages), "placed", label=EVIL)
+    page = Page(svg)
+    assert not any(tag == "script" for tag, _ in page.tags)
+    assert any(EVIL in title for title in page.titles)
