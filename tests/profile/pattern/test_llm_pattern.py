@@ -10,6 +10,7 @@ import pytest
 from toposeat.errors import UsageError
 from toposeat.model.pair_table import PairTable
 from toposeat.model.traffic import Exchange, Traffic
+from toposeat.profile.pattern.llm_job import models
 from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.report.profile_words import phase_rows
 
@@ -163,6 +164,66 @@ def test_context_sends_keys_of_the_heads_that_a_rank_has(options: str, share: fl
     assert set(edges.bytes.tolist()) == {round(3 * keys_and_values * LAYERS * BATCHES)}
 
 
+def test_keys_of_heads_that_are_wider_than_their_share_of_the_hidden_size() -> None:
+    wide = "heads=8,kv-heads=2,head-dim=16"
+    edges = pattern_traffic(f"llm:cp=2,{wide},{SIZES}").edge_table()
+    keys_and_values = 2 * (TOKENS // 2) * 2 * 16 * 2
+    assert set(edges.bytes.tolist()) == {3 * keys_and_values * LAYERS * BATCHES}
+    data = pattern_traffic(f"llm:dp=2,{wide},ffn=96,{SIZES}")
+    parameters = LAYERS * HIDDEN * (2 * 16 * (8 + 2) + 3 * 96)
+    assert groups_of(data, "data") == {(0, 1): parameters * 2}
+
+
+def test_layers_without_experts() -> None:
+    traffic = pattern_traffic(f"llm:tp=2,dp=2,ep=2,experts=2,topk=2,dense=1,sp,{SIZES}")
+    tokens = ACTIVATION // 2 * 2 // 2
+    assert set(groups_of(traffic, "expert").values()) == {tokens * 4 * (LAYERS - 1) * BATCHES}
+    # Half of the part, and of the layers with experts twice as much for the other half.
+    assert set(groups_of(traffic, "tensor").values()) == {
+        (2 * LAYERS + 2 + 2 * 2 * (LAYERS - 1)) * ACTIVATION * BATCHES
+    }
+
+
+def test_published_model_is_its_sizes() -> None:
+    layout = "tp=2,cp=2,dp=2,pp=2,microbatches=3"
+    named = pattern_traffic(f"llm:model=Llama-3.1-8B,{layout}")
+    sizes = "layers=32,hidden=4096,ffn=14336,heads=32,kv-heads=8"
+    spelled = pattern_traffic(f"llm:{sizes},params=8.03e9,{layout}")
+    assert named.table() == spelled.table()
+    assert named.groups == spelled.groups
+    # An option wins, and one of the sizes leaves the published number of parameters out.
+    fewer = pattern_traffic(f"llm:model=llama-3.1-8b,params=7e9,{layout}")
+    assert fewer.groups == pattern_traffic(f"llm:{sizes},params=7e9,{layout}").groups
+    cut = pattern_traffic(f"llm:model=llama-3.1-8b,layers=16,{layout}")
+    assert cut.groups == pattern_traffic(f"llm:{sizes.replace('32', '16', 1)},{layout}").groups
+
+
+def test_published_parameters_follow_from_the_sizes() -> None:
+    words = {  # of the vocabulary, by the models' own configurations
+        **{"gpt3": 50257, "llama": 128256, "qwen2.5": 152064, "qwen3.5": 248320, "qwen3": 151936},
+        **{"mixtral": 32000, "gpt": 201088, "glm": 151552, "deepseek": 129280, "kimi": 163840},
+    }
+    for name, options in models().items():
+        size = {key: int(value) for key, value in options.items() if value.isdigit()}
+        layers, hidden, heads = size["layers"], size["hidden"], size.get("heads", 1)
+        each = size.get("head-dim", hidden // heads)
+        attention = 2 * hidden * each * (heads + size.get("kv-heads", heads))
+        ffn = 3 * hidden * size["ffn"] if "ffn" in size else 8 * hidden**2
+        experts = (layers - size.get("dense", 0)) * size.get("experts", 1) * ffn
+        vocabulary = next(count for start, count in words.items() if name.startswith(start))
+        told = float(options["params"][:-1]) * {"B": 1e9, "T": 1e12}[options["params"][-1]]
+        # Shared experts, layers without experts and gates are not counted here.
+        assert layers * attention + experts + 2 * vocabulary * hidden == pytest.approx(
+            told, rel=0.015
+        ), name
+
+
+def test_unknown_model_is_answered_with_those_that_are_known() -> None:
+    with pytest.raises(UsageError, match=r"unknown model 'llama3\.1-70b'") as caught:
+        pattern_traffic("llm:model=llama3.1-70b,tp=2")
+    assert caught.value.hint.startswith("did you mean 'llama-3.1-70b'? known are gpt3-175b, ")
+
+
 def test_interleaved_stages_pass_each_boundary_more_often() -> None:
     edges = pattern_traffic(f"llm:tp=1,pp=4,virtual=1,{SIZES}").edge_table()
     assert set(edges.bytes.tolist()) == {ACTIVATION * BATCHES}
@@ -194,6 +255,8 @@ def test_sequence_parallelism_cuts_what_stages_pass_on() -> None:
         ("dp=2,mode=serve", "mode must be one of train, prefill, decode"),
         ("cp=2,mode=decode", "nothing to split with cp"),
         ("cp=2,kv-heads=2", "add heads=A"),
+        ("cp=2,head-dim=64", "add heads=A"),
+        ("dense=4", "leaves none of 4 layers"),
         ("cp=2,heads=8,kv-heads=3", "do not divide into kv-heads=3"),
         ("tp=2,virtual=2", "add pp=2"),
         ("pp=8,virtual=3", "do not divide into virtual=3 chunks"),
@@ -201,6 +264,6 @@ def test_sequence_parallelism_cuts_what_stages_pass_on() -> None:
 )
 def test_options_that_contradict_each_other(options: str, cause: str) -> None:
     with pytest.raises(UsageError) as caught:
-        pattern_traffic(f"llm:{options}")
+        pattern_traffic(f"llm:{options}" + (f",{SIZES}" if "dense" in options else ""))
     assert cause in caught.value.message
     assert caught.value.hint

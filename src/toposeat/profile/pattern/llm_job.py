@@ -5,19 +5,23 @@ docs/explanation/llm-pattern.md says what each option means.
 
 from __future__ import annotations
 
+import csv
+import functools
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.traffic import Int64Array
 from toposeat.profile.pattern.pattern_text import PatternText
 
 LLM_FORM = (
-    "llm:tp=2,pp=2,dp=2[,cp=C][,ep=E,experts=N[,topk=K][,capacity=F]][,order=tp-cp-dp-pp][,sp]"
-    "[,virtual=V][,layers=L][,hidden=H][,ffn=F][,heads=A,kv-heads=G][,seq=S][,microbatch=B]"
-    "[,microbatches=M][,params=P][,zero=0|1|2|3][,fsdp][,grad=bf16|fp32]"
-    "[,mode=train|prefill|decode]"
+    "llm:tp=2,pp=2,dp=2[,model=NAME][,cp=C][,ep=E,experts=N[,topk=K][,capacity=F][,dense=D]]"
+    "[,order=tp-cp-dp-pp][,sp][,virtual=V][,layers=L][,hidden=H][,ffn=F]"
+    "[,heads=A,kv-heads=G,head-dim=D][,seq=S][,microbatch=B][,microbatches=M][,params=P]"
+    "[,zero=0|1|2|3][,fsdp][,grad=bf16|fp32][,mode=train|prefill|decode]"
 )
 
 AXES = ("tp", "cp", "dp", "pp")
@@ -27,6 +31,34 @@ _MODES = ("train", "prefill", "decode")
 _MAX_DEGREE = 2**14
 _MAX_RANKS = 2**17
 _MAX_PAIRS = 2**22
+_MODELS = Path(__file__).with_name("models.csv")
+_SIZES = ("layers", "hidden", "ffn", "heads", "kv-heads", "head-dim", "experts", "dense")
+
+
+@functools.cache
+def models() -> dict[str, dict[str, str]]:
+    """Options of `llm:` for each published model."""
+    with _MODELS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return {
+        row.pop("model"): {name: value for name, value in row.items() if value and name != "source"}
+        for row in rows
+    }
+
+
+def _take_model(text: PatternText) -> None:
+    """Fill in the options of `model=` that are not given."""
+    name = text.take_word("model", "")
+    if not name:
+        return
+    options = models().get(name.lower())
+    if options is None:
+        near = did_you_mean(name.lower(), models())
+        known = f"known are {', '.join(models())}"
+        raise UsageError(f"unknown model {name[:40]!r}", hint=f"{near} {known}".strip())
+    # The number that is published is that of a model of these sizes.
+    same = not any(text.has(size) for size in _SIZES)
+    text.set_defaults({key: options[key] for key in options if same or key != "params"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +68,7 @@ class Experts:
     ep: int  # ranks that share them
     number: int
     load: float  # tokens that leave a rank, over the tokens it has: top-k x capacity factor
+    dense: int  # layers without them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +78,7 @@ class LlmJob:
     extent: dict[str, int]  # ranks along each axis
     order: tuple[str, ...]  # axes, the fastest varying first
     layers_per_stage: int
+    expert_share: float  # layers whose feed-forward part is split into experts, over all
     virtual: int  # chunks of layers of each stage
     microbatches: int
     values: int  # of one activation tensor on one rank: b s/cp h
@@ -99,6 +133,7 @@ def take_job(text: PatternText) -> LlmJob:
     Raises:
         UsageError: on options that are unknown, out of range, do not divide or contradict.
     """
+    _take_model(text)
     extent = {axis: text.take_integer(axis, 1, minimum=1, maximum=_MAX_DEGREE) for axis in AXES}
     order = tuple(text.take_word("order", "-".join(AXES)).split("-"))
     if sorted(order) != sorted(AXES):
@@ -114,16 +149,19 @@ def take_job(text: PatternText) -> LlmJob:
     tokens = text.take_integer("seq", 4096, minimum=1, maximum=10**9)
     microbatch = text.take_integer("microbatch", 1, minimum=1, maximum=10**6)
     ffn = text.take_integer("ffn", 0, minimum=1, maximum=10**8)
-    expert = layers * experts.number * hidden * (3 * ffn if ffn else 8 * hidden)
-    parameters = text.take_count("params", expert + 4 * layers * hidden * hidden)
+    attention, key_share = _take_attention(text, hidden, extent["tp"])
+    one = hidden * (3 * ffn if ffn else 8 * hidden)
+    expert = (layers - experts.dense) * experts.number * one
+    parameters = text.take_count("params", expert + experts.dense * one + layers * attention)
     job = LlmJob(
         extent=extent,
         order=order,
         layers_per_stage=layers // extent["pp"],
+        expert_share=(1 - experts.dense / layers) if experts.ep > 1 else 0,
         virtual=text.take_integer("virtual", 1, minimum=1, maximum=10**4),
         microbatches=text.take_integer("microbatches", 8, minimum=1, maximum=10**6),
         values=microbatch * (1 if mode == "decode" else tokens // extent["cp"]) * hidden,
-        key_share=_take_key_share(text, extent["tp"]),
+        key_share=key_share,
         sequence_parallel=sequence_parallel,
         parameters=(parameters - expert * (experts.ep > 1)) / (extent["tp"] * extent["pp"]),
         expert_parameters=(
@@ -135,6 +173,8 @@ def take_job(text: PatternText) -> LlmJob:
         mode=mode,
     )
     text.finish()
+    if experts.dense >= layers:
+        raise text.error(f"dense={experts.dense} leaves none of {layers} layers with experts")
     if layers % (extent["pp"] * job.virtual):
         chunks = f"virtual={job.virtual} chunks of " if job.virtual > 1 else ""
         raise text.error(f"{layers} layers do not divide into {chunks}pp={extent['pp']} stages")
@@ -185,20 +225,31 @@ def _take_experts(text: PatternText) -> Experts:
     if ep > 1 and number == 1:
         raise text.error("expert parallelism (ep > 1) needs experts=N")
     topk = text.take_integer("topk", min(2, number), minimum=1, maximum=number)
-    return Experts(ep=ep, number=number, load=topk * text.take_factor("capacity", 1))
+    return Experts(
+        ep=ep,
+        number=number,
+        load=topk * text.take_factor("capacity", 1),
+        dense=text.take_integer("dense", 0, minimum=0, maximum=10**5),
+    )
 
 
-def _take_key_share(text: PatternText, tp: int) -> float:
-    """Size of the keys that one rank of `tp` holds, as a share of an activation tensor."""
+def _take_attention(text: PatternText, hidden: int, tp: int) -> tuple[float, float]:
+    """Parameters of the attention of a layer, and the size of the keys that one rank of `tp` holds.
+
+    The keys are a share of an activation tensor.
+    """
     heads = text.take_integer("heads", 0, minimum=1, maximum=10**5)
     key_heads = text.take_integer("kv-heads", heads, minimum=1, maximum=10**5)
+    head = text.take_integer("head-dim", 0, minimum=1, maximum=10**7)
     if not heads:
-        if key_heads:
-            raise text.error("kv-heads needs the number of all heads: add heads=A")
-        return 1 / tp
+        if key_heads or head:
+            raise text.error("kv-heads and head-dim need the number of all heads: add heads=A")
+        return 4 * hidden * hidden, 1 / tp
     if heads % key_heads:
         raise text.error(f"heads={heads} do not divide into kv-heads={key_heads} groups")
-    return max(key_heads / tp, 1) / heads
+    values = head or hidden / heads  # of one head
+    # Queries and output, keys and values.
+    return 2 * hidden * values * (heads + key_heads), max(key_heads / tp, 1) * values / hidden
 
 
 def _choice(text: PatternText, name: str, words: tuple[str, ...]) -> str:

@@ -36,7 +36,7 @@ def _passes(job: LlmJob) -> int:
 
 def _add_tensor(messages: StepMessages, job: LlmJob) -> None:
     """An all-reduce for attention and one for the feed-forward part, or their two halves."""
-    load = job.experts.load if job.experts.ep > 1 else 1
+    load = 1 + (job.experts.load - 1) * job.expert_share  # of the feed-forward part, on average
     members = job.groups("tp")
     for share in (1, load):
         size = job.values * share * VALUE_BYTES
@@ -117,5 +117,5 @@ def _add_experts(messages: StepMessages, job: LlmJob) -> None:
         job.expert_groups(),
         Exchange.PAIRWISE,
         size=round(tokens * VALUE_BYTES / ep),
-        count=2 * _passes(job),
+        count=round(2 * _passes(job) * job.expert_share),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from toposeat.errors import UsageError
 
@@ -116,6 +117,14 @@ class PatternText:
         """The value of `name=` as it is."""
         value = self._take_value(name)
         return default if value is None else value
+
+    def has(self, name: str) -> bool:
+        """Whether an option is given and not taken yet."""
+        return name in self._options
+
+    def set_defaults(self, options: Mapping[str, str]) -> None:
+        """Options as if they were given, where they are not."""
+        self._options = {**options, **self._options}
 
     def finish(self) -> None:
         """Refuse what no `take_*` has read."""
