@@ -32,10 +32,16 @@ highlight_language = "text"
 html_theme = "furo"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 html_theme_options = {"source_view_link": ""}
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([\w/-]+)\.md\)")
+_SHOWN = {
+    ".svg": '\n\n<p><a href="{0}"><img src="{0}" alt="{1}"></a></p>',
+    ".html": '\n\n<p><a href="{0}">Open this page</a></p>'
+    '<iframe src="{0}" title="{1}" loading="lazy" style="width: 100%; height: 34rem"></iframe>',
+}
 _WRITTEN = re.compile(r"(?:-o|--html) (\S+\.(?:svg|html))")
 
 
@@ -85,16 +91,13 @@ def _navigation(index: str) -> str:
 
 
 def _shown(name: str, block: str) -> str:
-    """Links to what the commands of a block wrote."""
+    """What the commands of a block wrote."""
     to_top = "../" * name.count("/")
     lines = []
     for command in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
         for file in _written(command):
-            target = f"{to_top}made/{name}/{file}"
-            what = f"What <code>{escape(command)}</code> wrote"
-            if file.endswith(".svg"):
-                what = f'<img src="{target}" alt="what {escape(command)} wrote">'
-            lines.append(f'\n\n<p><a href="{target}">{what}</a></p>')
+            what = f"what {escape(command)} wrote"
+            lines.append(_SHOWN[Path(file).suffix].format(f"{to_top}made/{name}/{file}", what))
     return "".join(lines)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from calls_page import calls_page
 from collectives_page import collectives_page
+from gain_page import gain_page
 
 from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.model.known_shapes import KNOWN_SHAPES
@@ -150,7 +151,13 @@ def records_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+def tables_of_gains() -> str:
+    """The page of gains with its tables computed anew."""
+    return gain_page((_FOLDER / "gain.md").read_text(encoding="utf-8"))
+
+
 PAGES = {
+    "gain.md": tables_of_gains,
     "reference/formats.md": formats_page,
     "reference/cli.md": command_line_page,
     "reference/catalogue.md": catalogue_page,

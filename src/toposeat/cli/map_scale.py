@@ -45,8 +45,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         title = f"{traffic.ranks} ranks on {shape.text}"
         page = page_text([section], title=title, subtitle=f"traffic: {args.traffic}")
         write_atomically(args.html, page, overwrite=args.force)
-        tell(f"Wrote {args.html}")
-    # The file is safe before the result is shown: its reader may be gone.
+    # The files are safe before the result is shown: its reader may be gone.
     if args.json:
         print_json(report.scale_json(result, traffic))
     else:
@@ -63,6 +62,8 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             f"Next: toposeat run -p {place} -- {launcher} -n {traffic.ranks} ./app",
             *([f"Export: toposeat export {place} --launcher torchrun"] if has_hosts(args) else []),
         )
+    if args.html is not None:
+        tell(f"Wrote {args.html}")
     return 0
 
 
