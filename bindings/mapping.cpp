@@ -13,6 +13,7 @@
 #include "bindings.hpp"
 #include "interrupts.hpp"
 #include "toposeat/certificate/solve.hpp"
+#include "toposeat/problem/symmetry.hpp"
 #include "toposeat/scotch/scotch.hpp"
 
 namespace {
@@ -25,6 +26,7 @@ using toposeat::Objective;
 using toposeat::Qap;
 using toposeat::RankTraffic;
 using toposeat::ScotchAnswer;
+using toposeat::Symmetry;
 using InputMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const std::map<std::string, Objective> objectives{
@@ -106,6 +108,22 @@ scotch_raw(const RankTraffic &traffic, const InputMatrix &cost, std::uint64_t se
   return {answer.raw, answer.placement};
 }
 
+void make_symmetry(Symmetry *self, const InputMatrix &colours, const Network *network) {
+  const Matrix matrix = as_matrix(colours);
+  if (network != nullptr && network->devices != matrix.n)
+    throw std::invalid_argument("expected as many rows as devices");
+  if (network != nullptr)
+    new (self) Symmetry(*network, matrix);
+  else
+    new (self) Symmetry(matrix);
+}
+
+std::vector<std::uint32_t> representatives(const Symmetry &symmetry,
+                                           const std::vector<std::uint32_t> &fixed,
+                                           const std::vector<std::uint32_t> &candidates) {
+  return symmetry.representatives(fixed, candidates);
+}
+
 constexpr const char *request_doc =
     "What is asked of a mapper; immutable.\n\n"
     "`cost` is devices x devices, what a byte between two devices costs, with the cost of a copy\n"
@@ -156,6 +174,13 @@ void bind_mapping(nb::module_ &module) {
            "devices"_a = Numbers(), "pins"_a = Pins(), "slots"_a = Numbers(),
            "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), "objective"_a = "time",
            "solver"_a = "auto", "budget_s"_a = 1.0, "seed"_a = 1);
+
+  nb::class_<Symmetry>(module, "Symmetry",
+                       "Permutations that keep a square table and, with it, a network.")
+      .def("__init__", &make_symmetry, "colours"_a, "network"_a.none() = nb::none())
+      .def("representatives", &representatives, "fixed"_a, "candidates"_a,
+           "Candidates, in order, but those that a symmetry which fixes `fixed` maps an earlier "
+           "to.");
 
   module.def("map_ranks", &map_ranks, "request"_a, nb::kw_only(), "interruptible"_a = false,
              map_doc);

@@ -10,9 +10,9 @@
 #include "certificate/guard.hpp"
 #include "certificate/job.hpp"
 #include "problem/reduced_machine.hpp"
-#include "problem/symmetry.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
+#include "toposeat/problem/symmetry.hpp"
 #include "toposeat/scotch/scotch.hpp"
 
 namespace toposeat {

@@ -11,8 +11,8 @@
 #include "bounds/dual_ascent.hpp"
 #include "bounds/gilmore_lawler.hpp"
 #include "bounds/prepared_qap.hpp"
-#include "problem/symmetry.hpp"
 #include "toposeat/problem/qap.hpp"
+#include "toposeat/problem/symmetry.hpp"
 
 namespace toposeat {
 namespace {

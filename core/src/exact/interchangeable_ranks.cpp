@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "problem/symmetry.hpp"
+#include "toposeat/problem/symmetry.hpp"
 
 namespace toposeat {
 namespace {

@@ -23,8 +23,8 @@
 #include "exact/limit_kernel.hpp"
 #include "exact/limit_terms.hpp"
 #include "problem/load_problem.hpp"
-#include "problem/symmetry.hpp"
 #include "toposeat/base/deadline.hpp"
+#include "toposeat/problem/symmetry.hpp"
 
 namespace toposeat {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "problem/symmetry.hpp"
+#include "toposeat/problem/symmetry.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "base/rng.hpp"
@@ -255,6 +257,10 @@ bool Symmetry::equivalent(std::span<const std::uint32_t> fixed, std::uint32_t fr
 std::vector<std::uint32_t>
 Symmetry::representatives(std::span<const std::uint32_t> fixed,
                           std::span<const std::uint32_t> candidates) const {
+  const auto is_there = [&](std::uint32_t each) { return each < size_; };
+  if (!std::all_of(fixed.begin(), fixed.end(), is_there) ||
+      !std::all_of(candidates.begin(), candidates.end(), is_there))
+    throw std::invalid_argument("a symmetry permutes " + std::to_string(size_) + " places");
   std::vector<std::uint32_t> chosen;
   for (const std::uint32_t candidate : candidates) {
     const bool known = std::any_of(chosen.begin(), chosen.end(), [&](std::uint32_t other) {

@@ -9,8 +9,8 @@
 #include "exact/branch_and_bound.hpp"
 #include "exact/cut_tree.hpp"
 #include "exact/subset_dp.hpp"
-#include "problem/symmetry.hpp"
 #include "qap_brute_force.hpp"
+#include "toposeat/problem/symmetry.hpp"
 #include "toposeat/search/cost_search.hpp"
 
 using namespace toposeat;

@@ -20,6 +20,7 @@ from toposeat._core._ext import (
     RingRate,
     SearchRecord,
     SwitchLink,
+    Symmetry,
     check_assignment,
     congestion,
     default_ranks,

@@ -239,6 +239,16 @@ class MapRequest:
 
     def __init__(self, network: Network, traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, message_cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, devices: Sequence[int] = [], pins: Sequence[tuple[int, int]] = [], slots: Sequence[int] = [], allowed: Sequence[Sequence[int]] = [], hosts: Sequence[int] = [], objective: str = 'time', solver: str = 'auto', budget_s: float = 1.0, seed: int = 1) -> None: ...
 
+class Symmetry:
+    """Permutations that keep a square table and, with it, a network."""
+
+    def __init__(self, colours: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], network: Network | None = None) -> None: ...
+
+    def representatives(self, fixed: Sequence[int], candidates: Sequence[int]) -> list[int]:
+        """
+        Candidates, in order, but those that a symmetry which fixes `fixed` maps an earlier to.
+        """
+
 def map_ranks(request: MapRequest, *, interruptible: bool = False) -> MapAnswer:
     """
     Chooses a device for every rank.

@@ -135,6 +135,11 @@ class GroupRates:
         routes = self._routes.within(members, self._capacity, forwarded=forwarded)
         return _load(paths, routes.uses, len(members), 3 * len(self._topology.links), closed=False)
 
+    @property
+    def path_classes(self) -> Sequence[int]:
+        """How far the two devices of each ordered pair are apart, row by row."""
+        return self._routes.path_class
+
     def leaving(self, device: int) -> float:
         """Bytes per second that leave a device over all its links: no group with it has more."""
         n = len(self._topology.devices)

@@ -22,7 +22,7 @@ from toposeat.evaluation.network import NetworkArrays, compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
 from toposeat.model.nic_choice import choose_nics
 from toposeat.model.topology import ComponentKind, Topology
-from toposeat.model.traffic import Exchange, GroupLoad, Phase, Traffic
+from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffic
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +44,7 @@ class PhaseParts:
     label: str
     groups: tuple[Members, ...]
     flows: _core.RankTraffic | None
+    pairs: PairTable | None = None  # what `flows` is compiled of
 
 
 class GroupModel:
@@ -53,6 +54,7 @@ class GroupModel:
         phases: what runs together: families of groups, then the pairs.
         rates: of the sets of devices.
         nodes: how many nodes the groups' library sees.
+        arrays: the numbers of the machine.
         network: the machine, for what goes between pairs of ranks.
     """
 
@@ -61,7 +63,7 @@ class GroupModel:
     ) -> None:
         """Compile the machine for the phases of a traffic (`phases_of`)."""
         self._names = [link.id for link in topology.links]
-        self._arrays = arrays
+        self.arrays = arrays
         self._capacity = arrays.capacity
         self.network = arrays.network()
         self.rates = GroupRates(topology)
@@ -73,7 +75,7 @@ class GroupModel:
     def at(self, arrays: NetworkArrays) -> GroupModel:
         """The same groups with other numbers of the same machine."""
         found = copy.copy(self)
-        found._arrays = arrays
+        found.arrays = arrays
         found._capacity = arrays.capacity
         found.network = arrays.network()
         found.rates = self.rates.at(arrays)
@@ -141,7 +143,7 @@ class GroupModel:
         load = np.zeros((len(self._names), 2))
         if len(devices) < 2:
             return 0.0, load
-        share = np.zeros(self._arrays.devices**2)  # of each byte, over each pair of devices
+        share = np.zeros(self.arrays.devices**2)  # of each byte, over each pair of devices
         slowest = 0.0
         if exchange is Exchange.RING:
             channels = self._channels.count(units)
@@ -154,17 +156,17 @@ class GroupModel:
                     load[link, direction] += passes
                 slowest = max(slowest, 1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf)
             for source, target, count in self._channels.hops(units):
-                share[source * self._arrays.devices + target] += 1 / count
+                share[source * self.arrays.devices + target] += 1 / count
         else:
             members = np.array(devices)
-            share[(members[:, None] * self._arrays.devices + members).ravel()] = 1.0
-            share[members * (self._arrays.devices + 1)] = 0.0
-        used = share[self._arrays.use_pair] > 0
-        reverse = self._arrays.use_reverse[used].astype(np.intp)
-        np.add.at(load, (self._arrays.use_link[used], reverse), share[self._arrays.use_pair[used]])
+            share[(members[:, None] * self.arrays.devices + members).ravel()] = 1.0
+            share[members * (self.arrays.devices + 1)] = 0.0
+        used = share[self.arrays.use_pair] > 0
+        reverse = self.arrays.use_reverse[used].astype(np.intp)
+        np.add.at(load, (self.arrays.use_link[used], reverse), share[self.arrays.use_pair[used]])
         between = np.flatnonzero(share)
         if between.size:
-            alone = share[between] / self._arrays.isolated_rate()[between]
+            alone = share[between] / self.arrays.isolated_rate()[between]
             slowest = max(slowest, float(alone.max()))
         return max(slowest, float(self.congestion(load).max(initial=0.0))), load
 
@@ -221,7 +223,7 @@ def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:
     if told:
         pairs = [(phase.label, _alone(traffic, phase).edge_table()) for phase in traffic.phases]
     parts += [
-        PhaseParts(label=name, groups=(), flows=compile_traffic(traffic, table))
+        PhaseParts(label=name, groups=(), flows=compile_traffic(traffic, table), pairs=table)
         for name, table in pairs
         if len(table)
     ]

@@ -1,10 +1,8 @@
 """Map groups that a library orders itself: which set of devices each group gets.
 
-The order inside a group costs nothing, so ranks with the same groups and no messages of their own
-are interchangeable. On few devices every division into sets is covered by branch and bound: a phase
-takes at least V / B for a group whose final set has the rate B, and a partly seated group ends in
-some superset of its devices, of which the fastest bounds it (B does not grow with the set). On
-more devices swaps improve the default and random starts until the time is over.
+The order inside a group costs nothing. On few devices every division into sets is covered
+(`set_cover`); where that takes too long, and on more devices, swaps improve the default and random
+starts until the time is over.
 """
 
 from __future__ import annotations
@@ -13,18 +11,15 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.group_time import GroupModel, PhaseParts
+from toposeat.evaluation.group_time import GroupModel
 from toposeat.mapping.problem import Problem
+from toposeat.mapping.set_cover import MOST_DEVICES, Seconds, SetCover
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import Exchange
 
-Seconds = dict[str, float]  # by label of a phase
-
-MOST_EXACT_DEVICES = 10
 _SAME = 1e-9  # times that differ by a smaller share are the same
 _STARTS = 64  # of the search by swaps, besides the default
 
@@ -86,14 +81,15 @@ def map_sets(
     search.limit = search.best_low
     pairs_s = _least_of_pairs(evaluator, model, problem, budget_s / 4, seed)
     bound = _least_of_links(model, problem.devices, pairs_s)
-    proved = search.best_sum <= bound * (1 + _SAME)
-    if not proved:  # else each phase takes its least time, and the slowest does
+    cover = None
+    if search.best_sum > bound * (1 + _SAME) and len(problem.devices) <= MOST_DEVICES:
+        cover = SetCover(model, search.allowed, problem.devices, pairs_s, search.deadline)
+        bound = max(bound, cover.bound())
+    if search.best_sum > bound * (1 + _SAME):  # else each phase takes its least time
         search.improve(tuple(default))
-        proved = search.best_sum <= bound * (1 + _SAME)
-    if not proved and len(problem.devices) <= MOST_EXACT_DEVICES:
-        covering = _Covering(search, _bounds(model, problem.devices, pairs_s))
-        bound = max(bound, covering.root)
-        proved = covering.run()
+    proved = search.best_sum <= bound * (1 + _SAME)
+    if not proved and cover is not None:
+        proved = cover.run(search.best_sum, search.beaten_by) and not search.was_refused()
     if not proved:
         search.wander(random.Random(seed))
     return SetsAnswer(
@@ -185,6 +181,15 @@ class _Search:
             self.best, self.best_sum, self.best_low = placement, total, low
         return found
 
+    def beaten_by(self, placement: tuple[int, ...]) -> float:
+        """Take a placement if it is better; the least sum so far."""
+        self.offer(placement)
+        return self.best_sum
+
+    def was_refused(self) -> bool:
+        """Whether a better placement is over the limit."""
+        return self.refused < self.best_sum * (1 - _SAME)
+
     def improve(self, placement: tuple[int, ...]) -> None:
         """Swap two ranks, or move one to a free device, while that makes the sum smaller."""
         value = self.offer(placement)
@@ -222,107 +227,3 @@ class _Search:
             for _ in range(3):
                 placement = rng.choice(self._neighbours(placement) or [placement])
             self.improve(placement)
-
-
-@dataclass(frozen=True)
-class _Bounds:
-    """Least seconds of each phase: of a ring group by the devices that it has so far."""
-
-    fastest: dict[int, dict[int, float]]  # by size of the group, then mask: rate of a superset
-    bit: dict[int, int]  # of each device
-    pairs_s: Seconds  # of the messages between pairs, on the placement that is best for them
-
-    def phase(self, phase: PhaseParts, placement: Sequence[int | None]) -> float:
-        """Seconds that the phase takes at least, whatever the ranks without a device get."""
-        slowest = 0.0 if phase.flows is None else self.pairs_s[phase.label]
-        for group in phase.groups:
-            if group.exchange is not Exchange.RING:
-                continue
-            mask = 0
-            for rank in group.ranks:
-                device = placement[rank]
-                if device is not None:
-                    mask |= self.bit[device]
-            rate = self.fastest[len(group.ranks)][mask]
-            slowest = max(slowest, group.bytes / rate if rate > 0 else float("inf"))
-        return slowest
-
-
-def _bounds(model: GroupModel, devices: Sequence[int], pairs_s: Seconds) -> _Bounds:
-    bit = {device: 1 << place for place, device in enumerate(devices)}
-    sizes = {
-        len(group.ranks)
-        for phase in model.phases
-        for group in phase.groups
-        if group.exchange is Exchange.RING
-    }
-    fastest = {}
-    for size in sizes:
-        rates = {
-            sum(bit[device] for device in own): model.rates.of(tuple(sorted(own))).bytes_per_s
-            for own in combinations(devices, min(size, len(devices)))
-        }
-        for smaller in range(size - 1, -1, -1):
-            for own in combinations(devices, smaller):
-                mask = sum(bit[device] for device in own)
-                rates[mask] = max(
-                    rates[mask | bit[device]] for device in devices if not mask & bit[device]
-                )
-        fastest[size] = rates
-    return _Bounds(fastest, bit, pairs_s)
-
-
-class _Covering:
-    """Branch and bound over the devices of each rank, in rank order."""
-
-    def __init__(self, search: _Search, bounds: _Bounds) -> None:
-        self._search = search
-        self._bounds = bounds
-        self._phases = search.model.phases
-        ranks = len(search.allowed)
-        self._placement: list[int | None] = [None] * ranks
-        self._twin = _twins(search, ranks)
-        self.root = self._bound()
-
-    def _bound(self) -> float:
-        return sum(self._bounds.phase(phase, self._placement) for phase in self._phases)
-
-    def run(self) -> bool:
-        """Cover every placement; False where the time was over or the answer was refused."""
-        whole = self._extend(0)
-        return whole and self._search.refused >= self._search.best_sum * (1 - _SAME)
-
-    def _extend(self, rank: int) -> bool:
-        """Cover what is left; a bound that only equals the best cannot improve the sum."""
-        if self._search.is_over():
-            return False
-        if self._bound() >= self._search.best_sum * (1 - _SAME):
-            return True
-        if rank == len(self._placement):
-            self._search.offer(tuple(d for d in self._placement if d is not None))
-            return True
-        twin = self._twin[rank]
-        after = -1 if twin is None else self._placement[twin]
-        whole = True
-        for device in self._search.allowed[rank]:
-            if device in self._placement or (after is not None and device < after):
-                continue
-            self._placement[rank] = device
-            whole = self._extend(rank + 1) and whole
-            self._placement[rank] = None
-        return whole
-
-
-def _twins(search: _Search, ranks: int) -> list[int | None]:
-    """For each rank the one before it that it could change places with, at no cost at all."""
-    alone = [phase for phase in search.model.phases if phase.flows is not None]
-    last: dict[tuple[object, ...], int] = {}
-    found: list[int | None] = []
-    for rank in range(ranks):
-        groups = tuple(
-            rank in group.ranks for phase in search.model.phases for group in phase.groups
-        )
-        key = (groups, search.allowed[rank], rank if alone else None)
-        found.append(last.get(key))
-        last[key] = rank
-    return found

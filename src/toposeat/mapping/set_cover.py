@@ -1,0 +1,271 @@
+"""Cover every division of ranks into sets of devices: branch and bound over each rank's device.
+
+A phase takes at least V / B for a group whose final set has the rate B, and a partly seated group
+ends in some superset of its devices, of which the fastest bounds it (B does not grow with the set).
+Where a link cuts the machine in two, every group that has to be on both sides brings its V over
+that link, each way: what the groups of a phase bring together bounds it too.
+
+Of placements that a symmetry of the machine or of the groups exchanges only the first in
+lexicographic order is looked at. That one has on each rank the least device of all that a symmetry
+of the machine, which keeps the devices before it, exchanges; and a rank that a symmetry of the
+groups, which keeps the ranks before it, exchanges with a later one has the lesser device.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core
+from toposeat.evaluation.group_time import GroupModel, Members
+from toposeat.evaluation.network import NetworkArrays
+from toposeat.model.traffic import Exchange
+
+Seconds = dict[str, float]  # by label of a phase
+Floats = NDArray[np.float64]
+Masks = NDArray[np.int64]
+
+MOST_DEVICES = 16  # tables have an entry for each set of devices
+_MOST_SETS = 2500  # of one size, whose rates are searched; of more the cuts alone are a bound
+_SAME = 1e-9  # times that differ by a smaller share are the same
+
+
+class SetCover:
+    """Seats ranks one after the other, each on every device that may lead to a better placement.
+
+    Attributes:
+        devices: that may be used; bit i of a mask stands for number i of these.
+    """
+
+    def __init__(
+        self,
+        model: GroupModel,
+        allowed: Sequence[tuple[int, ...]],
+        devices: Sequence[int],
+        pairs_s: Seconds,
+        deadline: float,
+    ) -> None:
+        """Prepare the bounds.
+
+        Args:
+            model: of the groups.
+            allowed: the devices that each rank may have.
+            devices: all of these, `MOST_DEVICES` at most.
+            pairs_s: what the messages between pairs take at least, by phase.
+            deadline: of `time.perf_counter`; rates that are not searched by then are bounded.
+        """
+        self.devices = sorted(devices)
+        self._model, self._allowed, self._deadline = model, allowed, deadline
+        self._bit = {device: 1 << at for at, device in enumerate(self.devices)}
+        self._all = (1 << len(self.devices)) - 1
+        self._ranks = range(len(allowed))
+        phases = model.phases
+        groups = [(at, group) for at, phase in enumerate(phases) for group in phase.groups]
+        self._of_rank = [
+            [at for at, (_, group) in enumerate(groups) if rank in group.ranks]
+            for rank in self._ranks
+        ]
+        self._bytes = np.array([group.bytes for _, group in groups], np.float64)
+        self._size = np.array([len(group.ranks) for _, group in groups], np.int64)
+        self._in_phase = np.array(
+            [[at == phase for at, _ in groups] for phase in range(len(phases))], np.float64
+        ).reshape(len(phases), len(groups))
+        self._pairs_s = np.array([pairs_s.get(each.label, 0.0) for each in phases])
+        self._sides, self._seconds = _cuts(model.arrays, self.devices)
+        self._count = _counts(len(self.devices))
+        rings = {len(group.ranks) for _, group in groups if group.exchange is Exchange.RING}
+        sizes = sorted(rings)
+        self._rate = np.array([*map(self._fastest, sizes), np.full(self._all + 1, np.inf)])
+        self._table = np.array(
+            [
+                sizes.index(len(group.ranks)) if group.exchange is Exchange.RING else len(sizes)
+                for _, group in groups
+            ],
+            np.int64,
+        )
+        self._after = _after(model, allowed)
+        self._symmetry = _symmetry(model, allowed)
+        self._first_of: dict[tuple[int, ...], list[int]] = {}
+
+    def bound(self, placement: Sequence[int] = ()) -> float:
+        """Seconds that the sum of the phases takes at least, with these devices for the ranks."""
+        masks = np.zeros(len(self._bytes), np.int64)
+        for rank, device in enumerate(placement):
+            masks[self._of_rank[rank]] |= self._bit[device]
+        free = self._all & ~sum(self._bit[device] for device in placement)
+        return float(self._phases(masks, free).sum())
+
+    def run(self, best: float, offer: Callable[[tuple[int, ...]], float]) -> bool:
+        """Look at all placements that may be better; False where the time was over before.
+
+        Args:
+            best: the sum to beat.
+            offer: takes a whole placement, returns the sum to beat from then on.
+        """
+        self._best, self._offer = best, offer
+        return self._extend(())
+
+    def _phases(self, masks: Masks, free: int) -> Floats:
+        """Least seconds of each phase."""
+        with np.errstate(divide="ignore"):
+            alone = self._bytes / self._rate[self._table, masks]
+        slowest = (self._in_phase * alone).max(axis=1, initial=0.0)
+        if len(self._sides):
+            left = (self._size - self._count[masks])[:, None]
+            beyond = self._all & ~self._sides
+            may_be_here = ((masks[:, None] & beyond) == 0) & (
+                left <= self._count[free & self._sides]
+            )
+            may_be_beyond = ((masks[:, None] & self._sides) == 0) & (
+                left <= self._count[free & beyond]
+            )
+            split = ~(may_be_here | may_be_beyond)
+            over = (self._in_phase @ (split * self._bytes[:, None])) * self._seconds
+            slowest = np.maximum(slowest, over.max(axis=1, initial=0.0))
+        found: Floats = np.maximum(slowest, self._pairs_s)
+        return found
+
+    def _fastest(self, size: int) -> Floats:
+        """By mask, the most that the rate of a superset of `size` devices can be."""
+        count = len(self.devices)
+        rate = np.full(self._all + 1, -np.inf)
+        if comb(count, size) <= _MOST_SETS:
+            for own in combinations(self.devices, size):
+                mask = sum(self._bit[device] for device in own)
+                if time.perf_counter() > self._deadline:
+                    rate = self._by_cuts(size)
+                    break
+                rate[mask] = self._model.rates.of(own).bytes_per_s
+        else:
+            rate = self._by_cuts(size)
+        return self._of_supersets(rate)
+
+    def _by_cuts(self, size: int) -> Floats:
+        """By mask of `size` devices what its cuts and what leaves its devices allow."""
+        masks = np.arange(self._all + 1)
+        rate = np.full(self._all + 1, np.inf)
+        for device in self.devices:
+            own = (masks & self._bit[device]) != 0
+            rate[own] = np.minimum(rate[own], self._model.rates.leaving(device))
+        for side, seconds in zip(self._sides.tolist(), self._seconds.tolist(), strict=True):
+            split = ((masks & side) != 0) & ((masks & ~side) != 0)
+            rate[split] = np.minimum(rate[split], 1 / seconds)
+        rate[self._count != size] = -np.inf
+        return rate
+
+    def _of_supersets(self, rate: Floats) -> Floats:
+        """By mask the most of all supersets, itself included."""
+        for at in range(len(self.devices)):
+            halves = rate.reshape(-1, 2, 1 << at)
+            np.maximum(halves[:, 0], halves[:, 1], out=halves[:, 0])
+        return rate
+
+    def _extend(self, placement: tuple[int, ...]) -> bool:
+        """Cover what is left; a bound that only equals the best cannot improve the sum."""
+        rank = len(placement)
+        if rank == len(self._allowed):
+            self._best = self._offer(placement)
+            return True
+        least = max((placement[each] for each in self._after[rank]), default=-1)
+        for device in self._first(placement):
+            if device <= least or device not in self._allowed[rank]:
+                continue
+            if time.perf_counter() > self._deadline:
+                return False
+            longer = (*placement, device)
+            if self.bound(longer) < self._best * (1 - _SAME) and not self._extend(longer):
+                return False
+        return True
+
+    def _first(self, placement: tuple[int, ...]) -> list[int]:
+        """The free devices but those that a symmetry exchanges with a lesser one."""
+        taken = tuple(sorted(placement))
+        if taken not in self._first_of:
+            free = [device for device in self.devices if device not in placement]
+            self._first_of[taken] = self._symmetry.representatives(taken, free)
+        return self._first_of[taken]
+
+
+def _counts(devices: int) -> Masks:
+    """How many devices each mask has."""
+    count = np.zeros(1, np.int64)
+    for _ in range(devices):
+        count = np.concatenate([count, count + 1])
+    return count
+
+
+def _cuts(arrays: NetworkArrays, devices: Sequence[int]) -> tuple[Masks, Floats]:
+    """Masks of one side of each link that cuts the devices in two, and its seconds per byte.
+
+    A byte passes both ways. A link at a single device is no cut here: rates hold it already.
+    """
+    n = arrays.devices
+    fastest: dict[int, float] = {}
+    both_ways = np.maximum(arrays.capacity[:, 0], arrays.capacity[:, 1])
+    seconds = np.maximum(1 / both_ways, 2 / arrays.capacity[:, 2])
+    own = np.ix_(devices, devices)
+    for link in np.unique(arrays.use_link).tolist():
+        uses = np.zeros(n * n, np.bool_)
+        uses[arrays.use_pair[arrays.use_link == link]] = True
+        table = uses.reshape(n, n)[own]
+        beyond = table[0]
+        side = sum(1 << at for at in np.flatnonzero(beyond).tolist())
+        if 2 <= beyond.sum() <= len(devices) - 2 and (table == (beyond[:, None] ^ beyond)).all():
+            fastest[side] = max(fastest.get(side, 0.0), float(seconds[link]))
+    return np.array(list(fastest), np.int64), np.array(list(fastest.values()), np.float64)
+
+
+def _symmetry(model: GroupModel, allowed: Sequence[tuple[int, ...]]) -> _core.Symmetry:
+    """Of the machine with what each rank may have."""
+    colours = np.array(model.rates.path_classes, np.float64).reshape(model.arrays.devices, -1)
+    for number, devices in enumerate(dict.fromkeys(allowed), start=1):
+        outside = np.ones(len(colours), np.bool_)
+        outside[list(devices)] = False
+        colours[np.diag_indices_from(colours)] += outside * 2.0 ** (8 + number)
+    return _core.Symmetry(colours, model.network)
+
+
+def _after(model: GroupModel, allowed: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """For each rank those that have lesser devices, since a symmetry exchanges them with it."""
+    ranks = len(allowed)
+    kinds: dict[tuple[object, ...], int] = {}
+    meet: list[list[list[object]]] = [[[] for _ in range(ranks)] for _ in range(ranks)]
+    for phase in model.phases:
+        for at, group in enumerate(phase.groups):
+            own: tuple[object, ...] = phase.label, group.exchange, group.bytes
+            if not _is_apart(group, phase.groups):
+                own = (*own, at)
+            for a in group.ranks:
+                for b in group.ranks:
+                    meet[a][b].append(own)
+        if phase.pairs is not None:
+            table = phase.pairs
+            for row in zip(
+                *(each.tolist() for each in (table.source, table.target, table.bytes)),
+                table.messages.tolist(),
+                strict=True,
+            ):
+                meet[row[0]][row[1]].append((phase.label, *row[2:]))
+    for rank, devices in enumerate(allowed):
+        meet[rank][rank].append(devices)
+    colours = [[kinds.setdefault(tuple(own), len(kinds)) for own in row] for row in meet]
+    symmetry = _core.Symmetry(np.array(colours, np.float64).reshape(ranks, ranks))
+    after: list[list[int]] = [[] for _ in range(ranks)]
+    for rank in range(ranks):
+        for other in range(rank + 1, ranks):
+            if len(symmetry.representatives(range(rank), [rank, other])) == 1:
+                after[other].append(rank)
+    return after
+
+
+def _is_apart(group: Members, others: Sequence[Members]) -> bool:
+    """Whether no rank is in another group of the same kind: then who meets tells the groups."""
+    alike = [
+        each for each in others if (each.exchange, each.bytes) == (group.exchange, group.bytes)
+    ]
+    return sum(len(set(each.ranks) & set(group.ranks)) for each in alike) == len(group.ranks)
