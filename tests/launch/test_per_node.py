@@ -45,6 +45,13 @@ def test_hosts_are_kept_and_places_are_not(kind: LauncherKind, text: str, expect
     assert line_of(kind, text) == expected
 
 
+def test_hydra_is_told_the_hosts_of_a_job() -> None:
+    """Without the scheduler's part it would stay on its own host."""
+    job = {"SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "4(x3)"}
+    expected = "mpiexec -ppn 1 -hosts n1,n2,n3 -n 3 ./one"
+    assert line_of(LauncherKind.MPICH, "mpiexec -n 12 ./app", job) == expected
+
+
 def test_srun_needs_an_allocation_that_lasts() -> None:
     text = "srun -N2 -n 8 --cpu-bind=cores -m arbitrary --mpi=pmix ./app"
     assert line_of(LauncherKind.SRUN, text) is None

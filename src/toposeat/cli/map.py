@@ -24,7 +24,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.large_machine import is_large
-from toposeat.cli.map_scale import map_onto_shape
+from toposeat.cli.map_scale import map_onto_shape, next_lines
 from toposeat.cli.output_form import page_file, refuse_other_forms
 from toposeat.cli.page import page_text
 from toposeat.errors import UsageError
@@ -42,6 +42,8 @@ class MapCommand(Command):
     """Choose which rank sits on which GPU."""
 
     name = "map"
+    wraps = True
+    usage = "toposeat map TRAFFIC -t SRC [options] [-- LAUNCH...]"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
@@ -165,7 +167,14 @@ def _searched(
     from toposeat import pipeline  # noqa: PLC0415
 
     if args.stack is None or path.stack is not None or not path.untold:
-        return pipeline.map_on_path(machine, traffic, options, path), machine, None
+        result = pipeline.map_on_path(machine, traffic, options, path)
+        if args.launch is not None:
+            dealing = pipeline.Dealing.of(args.launch, machine.hosts, os.environ)
+            result, said = pipeline.dealt_mapping(
+                machine, traffic, options, path, result, dealing=dealing
+            )
+            tell(*said)
+        return result, machine, None
     joint = pipeline.map_with_protocols(
         machine, traffic, options, args.stack, environment=os.environ
     )
@@ -203,7 +212,7 @@ def _save(
     said = [
         *filter(None, [launch.visibility_words(placement)]),
         f"Wrote {args.output}",
-        f"Next: toposeat run -p {place} -- mpirun -n {traffic.ranks} ./app",
+        *next_lines(args, placement),
     ]
     if any(route.protocols for route in machine.routes):
         said.append(

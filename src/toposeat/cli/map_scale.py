@@ -6,12 +6,16 @@ import argparse
 import os
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 
 from toposeat.cli.command import map_options, print_json, quoted, show, tell
 from toposeat.cli.large_machine import has_hosts, large_machine
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.model.placement import Placement
 
 _PARTS = 1000  # of the progress bar
 
@@ -35,6 +39,11 @@ def map_onto_shape(args: argparse.Namespace) -> int:
             map_options(args, explained=args.explain),
             progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
         )
+    if args.launch is not None:
+        dealing = pipeline.Dealing.of(args.launch, shape.hosts, os.environ)
+        options = map_options(args)
+        result, said = pipeline.dealt_at_scale(shape, traffic, options, result, dealing)
+        tell(*said)
     if args.output is not None:
         placement = pipeline.placement_at_scale(
             result, shape, traffic, traffic_name=args.traffic, sources=_sources(args)
@@ -59,12 +68,24 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         tell(
             *filter(None, [launch.visibility_words(placement)]),
             f"Wrote {args.output}",
-            f"Next: toposeat run -p {place} -- {launcher} -n {traffic.ranks} ./app",
+            *next_lines(args, placement, launcher),
             *([f"Export: toposeat export {place} --launcher torchrun"] if has_hosts(args) else []),
         )
     if args.html is not None:
         tell(f"Wrote {args.html}")
     return 0
+
+
+def next_lines(
+    args: argparse.Namespace, placement: Placement, launcher: str = "mpirun"
+) -> list[str]:
+    """What to type for a placement that was written, or why the line of `args` cannot start it."""
+    from toposeat import pipeline  # noqa: PLC0415
+
+    command = args.launch or [launcher, "-n", str(placement.ranks), "./app"]
+    refusal = pipeline.why_not_realised(command, placement) if args.launch is not None else []
+    line = f"Next: toposeat run -p {quoted(args.output)} -- {pipeline.shell_line(command)}"
+    return refusal or [line]
 
 
 def _sources(args: argparse.Namespace) -> dict[str, str]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import EXPORTERS, Export, export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
+    from toposeat.launch.hosts.rank_hosts import dealing_name, dealt
+    from toposeat.launch.hosts.words import dealing_order
     from toposeat.launch.installations import (
         MpiInstallation,
         find_installations,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toposeat.errors import InputError
+from toposeat.launch import option_tables
 from toposeat.launch.allocation import allocation_of
 from toposeat.launch.launch_line import LaunchLine, Option
 from toposeat.launch.launchers import LauncherKind
@@ -68,7 +69,7 @@ def per_node_line(
         words = _kept(line, _OPENMPI)
         words += ["--map-by", "ppr:1:node", "--bind-to", "none"]
     elif line.kind in (LauncherKind.MPICH, LauncherKind.INTEL):
-        words = [*_kept(line, _HYDRA), "-ppn", "1", *_hydra_count(line, environment)]
+        words = [*_kept(line, _HYDRA), "-ppn", "1", *_hydra_hosts(line, environment)]
     elif line.kind is LauncherKind.SRUN:
         nodes = next((environment[name] for name in _NODES_OF_JOB if environment.get(name)), None)
         if nodes is not None:
@@ -87,13 +88,21 @@ def per_node_line(
     return PerNodeLine(argv=(line.launcher[0], *words, *command), environment=kept)
 
 
-def _hydra_count(line: LaunchLine, environment: Mapping[str, str]) -> list[str]:
-    """MPICH alone starts one process for each host it was given if no number is said."""
+def _hydra_hosts(line: LaunchLine, environment: Mapping[str, str]) -> list[str]:
+    """MPICH alone starts one process for each host it was given if no number is said.
+
+    One that was built without the scheduler's part stays on this host unless hosts are named.
+    """
     try:
         allocation = allocation_of(line, environment)
     except InputError:
         return []
-    return [] if allocation is None else ["-n", str(len(allocation.hosts))]
+    if allocation is None:
+        return []
+    table = option_tables.MPICH
+    named = line.has(table.hosts | table.host_files)
+    hosts = [] if named else ["-hosts", ",".join(allocation.hosts)]
+    return [*hosts, "-n", str(len(allocation.hosts))]
 
 
 def _kept(line: LaunchLine, names: str) -> list[str]:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from toposeat.mapping.mapper import map_traffic
     from toposeat.mapping.problem import problem_of
     from toposeat.mapping.robust import Untold
-    from toposeat.mapping.scale import check_scale, map_to_shape, seat_slots
+    from toposeat.mapping.scale import (
+        check_scale,
+        map_to_shape,
+        seat_slots,
+        why_keep_default,
+    )
     from toposeat.mapping.shapes import Shape, is_shape, read_shape
     from toposeat.mapping.slot_evaluation import SlotEvaluator
 else:

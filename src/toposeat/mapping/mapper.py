@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toposeat import _core
 from toposeat.errors import ToposeatError
@@ -59,7 +60,7 @@ def map_traffic(
     request = problem.request(evaluator, options, budget_s=budget_s)
     check_seating(topology, problem, request)
     check_installed(options.solver)
-    default = evaluator.evaluate(_core.default_ranks(request))
+    default = evaluator.evaluate(_default(topology, evaluator, options, request))
     begin = time.perf_counter()
     if options.solver == "multilevel":
         answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
@@ -105,8 +106,8 @@ def map_traffic(
         solve_seconds=seconds,
         seed=options.seed,
         notes=(
-            *_constraint_notes(problem, traffic.ranks),
-            *answer.notes,
+            *_constraint_notes(problem, traffic.ranks, options),
+            *(() if options.constraints.hosts else answer.notes),  # of another default
             *([why] if why else []),
             *_number_notes(topology),
             *kept,
@@ -115,6 +116,17 @@ def map_traffic(
         premises=choice.premises_of(placed.device_of_rank, default.device_of_rank),
         explanation=explanation,
     )
+
+
+def _default(
+    topology: Topology, evaluator: Evaluator, options: MapOptions, request: _core.MapRequest
+) -> Sequence[int]:
+    """What the job has without a placement, whose ranks need not be on the hosts that are given."""
+    constraints = options.constraints
+    if constraints.hosts:
+        free = problem_of(topology, evaluator.flows.ranks, replace(constraints, hosts=()))
+        request = free.request(evaluator, options, budget_s=0)
+    return _core.default_ranks(request)
 
 
 def _gaining(
@@ -219,7 +231,7 @@ def _solver_name(asked: str, used: str) -> str:
     return asked if asked == used else f"{asked} ({used})"
 
 
-def _constraint_notes(problem: Problem, ranks: int) -> list[str]:
+def _constraint_notes(problem: Problem, ranks: int, options: MapOptions) -> list[str]:
     notes = []
     if ranks > len(problem.devices):
         notes.append(
@@ -228,7 +240,7 @@ def _constraint_notes(problem: Problem, ranks: int) -> list[str]:
         )
     if problem.pins:
         notes.append("the default shown keeps the pinned ranks where they are pinned")
-    if problem.allowed:
+    if options.constraints.allowed:
         notes.append("the default shown keeps to the devices that each rank may use")
     return notes
 

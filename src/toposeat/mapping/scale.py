@@ -92,9 +92,7 @@ def map_to_shape(
             shape.slots_per_host, evaluator, slots, placed, options.objective
         )
     kept = bool((slots == evaluator.default).all())
-    too_little = _slower_phases(default, placed) or options.why_keep_default(
-        *(each.value(options.objective) for each in (default, placed))
-    )
+    too_little = why_keep_default(default, placed, options)
     if too_little and not kept and not options.is_fixed:
         notes.append(too_little)
         slots, placed, kept = evaluator.default, default, True
@@ -160,14 +158,17 @@ def _in_rank_order(
     return plain, replace(found, cpu_s=placed.cpu_s, also=placed.also)
 
 
-def _slower_phases(default: ScaleEvaluation, placed: ScaleEvaluation) -> str:
-    """Why the default is kept: its phases are faster at one end of their range; "" if not."""
+def why_keep_default(default: ScaleEvaluation, placed: ScaleEvaluation, options: MapOptions) -> str:
+    """Why the default is kept: it is faster at one end of the range of phases, or too little less.
+
+    "" where the placement is to be taken.
+    """
     limit = 1 + 1e-9
     if placed.sum_s > default.sum_s * limit:
         return "kept the default: its phases one after the other take less"
     if placed.low_s > default.low_s * limit:
         return "kept the default: its slowest phase takes less"
-    return ""
+    return options.why_keep_default(*(each.value(options.objective) for each in (default, placed)))
 
 
 def check_scale(shape: Shape, ranks: int, options: MapOptions) -> None:

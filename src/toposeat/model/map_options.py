@@ -39,6 +39,8 @@ class Constraints:
             device only where this allows it.
         pins: device by rank, for ranks that must not move.
         allowed: devices by rank, for ranks that may use only some.
+        hosts: the host of every rank, where the launcher deals ranks out; the default, to which a
+            placement is compared, need not keep to it. Empty: any.
     """
 
     devices: Sequence[int] | None = None
@@ -46,6 +48,7 @@ class Constraints:
     slots: int | Mapping[int, int] | None = None
     pins: Mapping[int, int] = field(default_factory=dict)
     allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
+    hosts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

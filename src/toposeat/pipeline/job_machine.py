@@ -43,6 +43,11 @@ class JobMachine:
     nodes: tuple[Topology, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the job."""
+        return self.topology.hosts if self.shape is None else self.shape.hosts
+
 
 def machine_of_job(
     line: LaunchLine,

@@ -24,6 +24,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name, shell_line
+from toposeat.pipeline.dealing import Dealing, dealt_at_scale, dealt_mapping
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
 from toposeat.pipeline.placing_at_scale import placement_at_scale
@@ -112,8 +113,11 @@ def tune(
     path = StackPath()
     if found.shape is None:
         path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
+    dealing = Dealing.of(command, found.hosts, os.environ)
     with searching or nullcontext():
-        result, placement = _placed(found, traffic, options, path, folder)
+        result, placement, said = _placed(found, traffic, options, path, folder, dealing=dealing)
+    for words in said:
+        progress(words)
     save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
     if isinstance(result, ScaleResult):
         (folder / MAPPING_NAME).unlink(missing_ok=True)
@@ -148,13 +152,20 @@ def _check_mapping(
 
 
 def _placed(
-    found: JobMachine, traffic: Traffic, options: MapOptions, path: StackPath, folder: Path
-) -> tuple[MappingResult | ScaleResult, Placement]:
-    """The mapping, and the placement that it gives."""
+    found: JobMachine,
+    traffic: Traffic,
+    options: MapOptions,
+    path: StackPath,
+    folder: Path,
+    *,
+    dealing: Dealing,
+) -> tuple[MappingResult | ScaleResult, Placement, tuple[str, ...]]:
+    """The mapping, the placement that it gives, and what to say of what the line can start."""
     profile_path, machine_path = str(folder / PROFILE_NAME), str(folder / TOPOLOGY_NAME)
     if found.shape is not None:
         at_scale = mapping.map_to_shape(found.shape, traffic, options)
-        return at_scale, placement_at_scale(
+        at_scale, said = dealt_at_scale(found.shape, traffic, options, at_scale, dealing)
+        placement = placement_at_scale(
             at_scale,
             found.shape,
             traffic,
@@ -162,8 +173,10 @@ def _placed(
             sources={**found.sources, "node": machine_path},
             own=found.nodes,
         )
+        return at_scale, placement, said
     result = map_on_path(found.topology, traffic, options, path)
-    return result, placement_of(
+    result, said = dealt_mapping(found.topology, traffic, options, path, result, dealing=dealing)
+    placement = placement_of(
         result,
         found.topology,
         traffic,
@@ -171,6 +184,7 @@ def _placed(
         machine_source=machine_path,
         stack=path.name,
     )
+    return result, placement, said
 
 
 def tuned_placement_path(command: Sequence[str]) -> Path:

@@ -55,7 +55,7 @@ class RankHosts:
             return None
         run = next((n for n, h in enumerate(self.host_of_rank) if h != order[0]), self.ranks)
         for size in (run, max(self.counts.values())):
-            if size and self.host_of_rank == tuple(self._deal(order, size)):
+            if size and self.host_of_rank == dealt(self.counts, order, size):
                 return size
         return None
 
@@ -63,15 +63,25 @@ class RankHosts:
         """The ranks of a host."""
         return [rank for rank, name in enumerate(self.host_of_rank) if name == host]
 
-    def _deal(self, order: Sequence[str], size: int) -> list[str]:
-        left = dict(self.counts)
-        dealt: list[str] = []
-        while len(dealt) < self.ranks:
-            for host in order:
-                share = min(size, left[host])
-                dealt += [host] * share
-                left[host] -= share
-        return dealt
+
+def dealt(counts: Mapping[str, int], order: Sequence[str], size: int) -> tuple[str, ...]:
+    """The host of every rank when `size` in a row go to each host of an order, round after round.
+
+    Until each has as many as `counts` says.
+    """
+    left = dict(counts)
+    hosts: list[str] = []
+    while any(left.values()):
+        for host in order:
+            share = min(size, left[host])
+            hosts += [host] * share
+            left[host] -= share
+    return tuple(hosts)
+
+
+def dealing_name(size: int, per_host: int) -> str:
+    """What srun calls it when `size` ranks in a row go to each host."""
+    return "block" if size == per_host else "cyclic" if size == 1 else f"plane={size}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

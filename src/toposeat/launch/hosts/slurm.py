@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 from toposeat.errors import UsageError
 from toposeat.launch.hosts import cray
-from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts, host_per_rank
+from toposeat.launch.hosts.rank_hosts import (
+    HostWords,
+    RankHosts,
+    dealing_name,
+    host_per_rank,
+)
 from toposeat.launch.option_tables import SRUN
 from toposeat.model.hostlist import compress_hostlist
 
+PMI2 = "pmi2"  # under which an MPI knows the ranks of its node only where srun deals them out
 _REPLACED = SRUN.hosts | SRUN.host_files | SRUN.nodes | SRUN.per_host | {"m", "distribution"}
 
 
@@ -31,9 +37,9 @@ def srun(
     if pmi.startswith("cray"):
         return _of_cray(plan, folder, order)
     size = plan.dealt_over(order) if plan.per_host is not None else None
-    if size is not None and (exact or pmi == "pmi2"):
+    if size is not None and (exact or pmi == PMI2):
         return _dealt(plan, order, size)
-    if pmi == "pmi2":
+    if pmi == PMI2:
         # Measured: MPICH then has one rank in every node communicator, so no shared memory.
         raise UsageError(
             "under --mpi=pmi2 an MPI knows the ranks of its node only where they are in blocks,"
@@ -50,11 +56,11 @@ def srun(
 
 
 def _dealt(plan: RankHosts, order: Sequence[str], size: int) -> HostWords:
-    name = "block" if size == plan.per_host else "cyclic" if size == 1 else f"plane={size}"
+    per_host = max(plan.counts.values())
     return HostWords(
         options=(
             *("-N", str(len(plan.hosts)), "-n", str(plan.ranks)),
-            *(f"--ntasks-per-node={plan.per_host}", "-m", name),
+            *(f"--ntasks-per-node={per_host}", "-m", dealing_name(size, per_host)),
             *("-w", compress_hostlist(order)),
         ),
         replaces=_REPLACED | SRUN.ranks,

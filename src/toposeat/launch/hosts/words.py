@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from toposeat.errors import UsageError
-from toposeat.launch.allocation import Allocation
+from toposeat.launch.allocation import Allocation, allocation_of
 from toposeat.launch.hosts import cray, hydra, openmpi, others, slurm, torchrun
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts, in_natural_order
 from toposeat.launch.launch_line import LaunchLine
@@ -43,12 +43,12 @@ def words_for(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> Ho
         UsageError: it has none for this plan.
     """
     line, folder = launch.line, launch.folder
-    in_job = _order(launch, plan)
+    in_job = _order(launch, plan.hosts)
     order = in_job or in_natural_order(plan.hosts)
     kinds: Mapping[LauncherKind, Callable[[], HostWords]] = {
         LauncherKind.OPENMPI: lambda: _of_openmpi(launch, plan, cpus),
         LauncherKind.MPICH: lambda: hydra.mpich(
-            plan, folder, order=_order(launch, plan), version=version_of(line.launcher[0])
+            plan, folder, order=_order(launch, plan.hosts), version=version_of(line.launcher[0])
         ),
         LauncherKind.INTEL: lambda: hydra.intel(plan, folder, order=in_job),
         LauncherKind.SRUN: lambda: _of_srun(launch, plan),
@@ -67,11 +67,28 @@ def words_for(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> Ho
     return kinds[line.kind]()
 
 
-def _order(launch: Launch, plan: RankHosts) -> tuple[str, ...]:
-    """The plan's hosts as the scheduler's job has them; () outside a job."""
+def dealing_order(
+    line: LaunchLine, hosts: Sequence[str], environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """These hosts in the order in which this line deals ranks out to them: blocks, cyclic, plane.
+
+    Empty where it has words for other plans too.
+
+    Raises:
+        InputError: a host list or host file that cannot be read.
+    """
+    if line.kind is not LauncherKind.SRUN or _pmi(line, environment) != slurm.PMI2:
+        return ()
+    allocation = allocation_of(line, environment)
+    launch = Launch(line=line, allocation=allocation, environment=environment, folder="")
+    return _srun_order(launch, hosts, slurm.PMI2) or in_natural_order(hosts)
+
+
+def _order(launch: Launch, hosts: Collection[str]) -> tuple[str, ...]:
+    """These hosts as the scheduler's job has them; () outside a job."""
     if launch.allocation is None or not launch.allocation.in_job:
         return ()
-    return tuple(host for host in launch.allocation.hosts if host in plan.counts)
+    return tuple(host for host in launch.allocation.hosts if host in hosts)
 
 
 def _of_openmpi(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> HostWords:
@@ -87,11 +104,15 @@ def _of_openmpi(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> 
 
 def _of_srun(launch: Launch, plan: RankHosts) -> HostWords:
     pmi = _pmi(launch.line, launch.environment)
-    order = _order(launch, plan)
-    if not order and (pmi == "pmi2" or pmi.startswith("cray")):
-        order = _slurm_order(plan.hosts)
+    order = _srun_order(launch, plan.hosts, pmi)
     guess = in_natural_order(plan.hosts)
     return slurm.srun(plan, launch.folder, order=order or guess, pmi=pmi, exact=bool(order))
+
+
+def _srun_order(launch: Launch, hosts: Sequence[str], pmi: str) -> tuple[str, ...]:
+    """The order in which srun deals ranks to these hosts; () if not known, or not needed."""
+    order = _order(launch, hosts)
+    return order or (_slurm_order(hosts) if pmi == slurm.PMI2 or pmi.startswith("cray") else ())
 
 
 def needs_shared_files(line: LaunchLine, environment: Mapping[str, str]) -> bool:

@@ -1,0 +1,174 @@
+"""Plans that a launcher can start which only deals ranks out to hosts: `srun --mpi=pmi2`."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from toposeat import evaluation, launch, mapping
+from toposeat.errors import ToposeatError
+from toposeat.launch import LaunchLine
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.map_options import MapOptions
+from toposeat.model.scale_result import ScaleResult
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import Traffic
+from toposeat.pipeline.stack_path import StackPath, map_on_path
+
+_FINALISTS = 2  # orders within whose hosts devices are searched for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dealing:
+    """What a line can say: hosts in the order in which it deals ranks out; none: any plan."""
+
+    line: LaunchLine
+    order: tuple[str, ...]
+
+    @staticmethod
+    def of(command: Sequence[str], hosts: Sequence[str], environment: Mapping[str, str]) -> Dealing:
+        """What a command can say about these hosts."""
+        line = launch.parse_launch_line(command)
+        order = launch.dealing_order(line, hosts, environment) if len(hosts) > 1 else ()
+        return Dealing(line=line, order=order)
+
+    def plans(self, default: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """By their names the hosts of all ranks, with as many ranks on each as the default has.
+
+        Empty where the line says any plan, or hosts have different numbers of ranks.
+        """
+        counts = Counter(default)
+        order = [host for host in self.order if host in counts]
+        if len(order) < len(counts) or len(set(counts.values())) > 1:
+            return {}
+        per_host = counts[order[0]]
+        return {
+            launch.dealing_name(size, per_host): launch.dealt(counts, order, size)
+            for size in range(1, per_host + 1)
+        }
+
+    def words(self, name: str, objective: str, saved: float, could: float) -> tuple[str, ...]:
+        """What to say of the best plan that can be started, and of a better one that cannot."""
+        ranks = () if self.line.ranks is None else ("-n", str(self.line.ranks))
+        hydra = shlex.join(["mpiexec", *ranks, *self.line.program])
+        less = f"less {objective} than the default"
+        return (
+            f"Order     {name}: {saved:.2g} % {less}, the best that srun --mpi=pmi2 can start",
+            f"          another order has {could:.2g} % {less}; Hydra starts it inside the job:"
+            f" toposeat tune -- {hydra}",
+        )
+
+
+def dealt_mapping(
+    machine: Topology,
+    traffic: Traffic,
+    options: MapOptions,
+    path: StackPath,
+    best: MappingResult,
+    *,
+    dealing: Dealing,
+) -> tuple[MappingResult, tuple[str, ...]]:
+    """The best plan that the line can start, and what to say; `best` itself if it is one.
+
+    All orders are compared with devices in rank order; within the hosts of the best ones, devices
+    are searched for. The bound stays that of all plans.
+    """
+    hosts = [machine.devices[device].host for device in best.device_of_rank]
+    default = [machine.devices[device].host for device in best.default.device_of_rank]
+    plans = dealing.plans(default)
+    if not plans or tuple(hosts) in plans.values() or options.is_fixed:
+        return best, ()
+    used = path.machine_for(machine, traffic)
+    evaluator = evaluation.Evaluator(used, traffic, metric=options.metric)
+
+    def in_rank_order(name: str) -> float:
+        left: dict[str, Iterator[int]] = {
+            host: iter([d for d in best.default.device_of_rank if machine.devices[d].host == host])
+            for host in dealing.order
+        }
+        row = [next(left[host]) for host in plans[name]]
+        return evaluator.evaluate(row).value(options.objective)
+
+    solver = "search" if options.solver == "multilevel" else options.solver
+    found: dict[str, MappingResult] = {}
+    for name in sorted(plans, key=in_rank_order)[:_FINALISTS]:
+        kept = replace(options.constraints, hosts=plans[name])
+        try:
+            found[name] = map_on_path(
+                machine, traffic, replace(options, solver=solver, constraints=kept), path
+            )
+        except ToposeatError:  # the user's own constraints allow no such plan
+            continue
+    if not found:
+        return best, ()
+    name = min(found, key=lambda each: found[each].placed.value(options.objective))
+    taken = found[name]
+    value, bound = taken.placed.value(options.objective), best.certificate.lower_bound
+    certificate = replace(
+        best.certificate,
+        proved=False,
+        value=value,
+        gap=max(0.0, value / bound - 1) if bound else None,
+        reason="the line starts no plan that is better",
+        everywhere=False,
+    )
+    before = best.default.value(options.objective)
+    saved, could = (_saved(before, each.placed.value(options.objective)) for each in (taken, best))
+    name = "block" if taken.device_of_rank == best.default.device_of_rank else name
+    return (
+        replace(taken, certificate=certificate, uniform=False),
+        dealing.words(name, options.objective, saved, could),
+    )
+
+
+def dealt_at_scale(
+    shape: mapping.Shape,
+    traffic: Traffic,
+    options: MapOptions,
+    best: ScaleResult,
+    dealing: Dealing,
+) -> tuple[ScaleResult, tuple[str, ...]]:
+    """The same for a large job, with devices in rank order within each host."""
+    per_host, number = shape.slots_per_host, {host: at for at, host in enumerate(shape.hosts)}
+    names = [shape.hosts[slot // per_host] for slot in range(traffic.ranks)]
+    hosts = [shape.hosts[slot] for slot in (best.slot_of_rank // per_host).tolist()]
+    plans = dealing.plans(names)
+    if not plans or tuple(hosts) in plans.values() or options.is_fixed:
+        return best, ()
+    evaluator = mapping.SlotEvaluator(shape, traffic)
+    found = {}
+    for name, plan in plans.items():
+        local: Counter[str] = Counter()
+        slots = np.empty(traffic.ranks, np.uint32)
+        for rank, host in enumerate(plan):
+            slots[rank] = number[host] * per_host + local[host]
+            local[host] += 1
+        found[name] = slots, evaluator.evaluate(slots, name)
+    name = min(found, key=lambda each: found[each][1].value(options.objective) or 0.0)
+    slots, placed = found[name]
+    before = best.default.value(options.objective) or 0.0
+    kept = mapping.why_keep_default(best.default, placed, options)
+    if kept:
+        name, slots, placed = "block", evaluator.default, best.default
+    saved, could = (
+        _saved(before, each.value(options.objective) or 0.0) for each in (placed, best.placed)
+    )
+    taken = replace(
+        best,
+        slot_of_rank=slots,
+        placed=placed,
+        kept_default=bool(kept),
+        solver=f"{options.solver} ({name})",
+        notes=(*best.notes, *([kept] if kept else [])),
+        explanation=None,
+    )
+    return taken, dealing.words(name, options.objective, saved, could)
+
+
+def _saved(before: float, after: float) -> float:
+    """How much less, in per cent."""
+    return 100 * (1 - after / before) if before > 0 else 0.0
