@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +17,8 @@ def _one_line(text: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean 'map'?` where a known word is near; "" where none is."""
+    import difflib  # noqa: PLC0415 - only errors need it
+
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else ""
 

@@ -205,9 +205,9 @@ class GroupRates:
         """Rates of one ring, falling: NCCL's table, or simple parts of the capacities in use."""
         if self._nccl:
             return nccl_speeds.levels(self._generation)
-        whole = np.unique([*capacity, *(each for each in cap if np.isfinite(each))])
-        levels = np.unique(np.round(whole[:, None] / _PARTS, -3))
-        return np.sort(levels[levels > 0])[::-1].astype(np.float64)
+        whole = {*capacity.tolist(), *(each for each in cap if np.isfinite(each))}
+        levels = {round(each / part, -3) for each in whole for part in _PARTS}
+        return np.array(sorted((each for each in levels if each > 0), reverse=True), np.float64)
 
 
 def _load(

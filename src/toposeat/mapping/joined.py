@@ -23,8 +23,8 @@ from toposeat.mapping.cluster import (
 )
 from toposeat.mapping.joined_domains import with_domains
 from toposeat.model.hostlist import compress_hostlist
-from toposeat.model.network import PORT_PREMISE, UPLINK_PREMISE, Network, NetworkLink
-from toposeat.model.premise import Premise
+from toposeat.model.network import Network, NetworkLink
+from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premise
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import (
     Component,

@@ -17,14 +17,17 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation.group_time import GroupModel, Members
 from toposeat.evaluation.network import NetworkArrays
 from toposeat.model.traffic import Exchange
+
+if TYPE_CHECKING:
+    from toposeat.evaluation.group_time import GroupModel, Members
 
 Seconds = dict[str, float]  # by label of a phase
 Floats = NDArray[np.float64]

@@ -11,14 +11,17 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.group_time import GroupModel
 from toposeat.mapping.problem import Problem
 from toposeat.mapping.set_cover import MOST_DEVICES, Seconds, SetCover
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import Exchange
+
+if TYPE_CHECKING:
+    from toposeat.evaluation.group_time import GroupModel
 
 _SAME = 1e-9  # times that differ by a smaller share are the same
 _STARTS = 64  # of the search by swaps, besides the default

@@ -14,8 +14,6 @@ from enum import StrEnum
 from toposeat.model.part_error import PartError
 from toposeat.model.quantity import Quantity
 
-PORT_PREMISE = "rate of a network port"
-UPLINK_PREMISE = "uplinks of a switch"
 INSIDE_HOSTS = 0  # level of a link that stands for what hosts pass on inside: no uplink
 MAX_HOSTS = 1 << 17
 MAX_SWITCHES = 1 << 17

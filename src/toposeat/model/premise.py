@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WORTH_SAYING = 0.01  # share of the default's time: a gain range below it is not in doubt
+PORT_PREMISE = "rate of a network port"
+UPLINK_PREMISE = "uplinks of a switch"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
-from toposeat.model.network import PORT_PREMISE, UPLINK_PREMISE
 from toposeat.model.placement import Placement
-from toposeat.model.premise import Premise, Premises
+from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premise, Premises
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,

@@ -150,6 +150,8 @@ def _denied(topology: Topology) -> set[str]:
     linked = {end for x in topology.links if x.kind in DEVICE_LINKS for end in x.ends}
     denied: set[str] = set()
     for members in _members(topology):
+        if linked.issuperset(device.id for device in members):
+            continue
         kinds: dict[tuple[Product, ...], list[Device]] = {}
         for device in members:
             kinds.setdefault(products_of(device), []).append(device)

@@ -17,13 +17,6 @@ from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.traffic import Int64Array
 from toposeat.profile.pattern.pattern_text import PatternText
 
-LLM_FORM = (
-    "llm:tp=2,pp=2,dp=2[,model=NAME][,cp=C][,ep=E,experts=N[,topk=K][,capacity=F][,dense=D]]"
-    "[,order=tp-cp-dp-pp][,sp][,virtual=V][,layers=L][,hidden=H][,ffn=F]"
-    "[,heads=A,kv-heads=G,head-dim=D][,seq=S][,microbatch=B][,microbatches=M][,params=P]"
-    "[,zero=0|1|2|3][,fsdp][,grad=bf16|fp32][,mode=train|prefill|decode]"
-)
-
 AXES = ("tp", "cp", "dp", "pp")
 VALUE_BYTES = 2  # bf16
 _GRADIENT_BYTES = {"bf16": 2, "fp32": 4}

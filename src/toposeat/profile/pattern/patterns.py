@@ -5,13 +5,13 @@ Grids are row-major: the first dimension varies slowest. All bytes are between d
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from toposeat.errors import UsageError
+from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.exchange import GridExchange
 from toposeat.model.traffic import (
     MAX_TOTAL,
@@ -22,10 +22,10 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile.importers.message_list import MessageList
-from toposeat.profile.pattern.llm_job import LLM_FORM
-from toposeat.profile.pattern.llm_pattern import llm_messages
 from toposeat.profile.pattern.pattern_text import PatternText
-from toposeat.profile.pattern.step_messages import StepMessages
+
+if TYPE_CHECKING:
+    from toposeat.profile.pattern.step_messages import StepMessages
 
 DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
@@ -34,7 +34,7 @@ MAX_EXCHANGE_RANKS = 4096
 MAX_DIMENSIONS = 6  # of the microbenchmark program, microbench/microbench.h
 MAX_PAIRS = 2**22
 
-Builder = Callable[[PatternText], MessageList | StepMessages]
+Builder = Callable[[PatternText], "MessageList | StepMessages"]
 
 
 def pattern_traffic(text: str) -> Traffic:
@@ -61,9 +61,9 @@ def pattern_traffic(text: str) -> Traffic:
     name = text.partition(":")[0]
     entry = _PATTERNS.get(name)
     if entry is None:
-        raise UsageError(
-            f"unknown pattern {name[:80]!r}", hint="accepted: " + "; ".join(PATTERN_FORMS)
-        )
+        examples = ", ".join(form.partition("[")[0] for form in PATTERN_FORMS)
+        hint = did_you_mean(name, _PATTERNS) or f"accepted, each with options: {examples}"
+        raise UsageError(f"unknown pattern {name[:80]!r}", hint=hint)
     form, build = entry
     parts = PatternText(text, (form,))
     messages = build(parts)
@@ -179,6 +179,8 @@ def _random(text: PatternText) -> MessageList:
     text.finish()
     if ranks * degree > MAX_PAIRS:
         raise text.error(f"more than {MAX_PAIRS} pairs of ranks")
+    import random  # noqa: PLC0415
+
     # Only random() keeps its sequence from one version of Python to the next.
     uniform = random.Random(seed).random
     messages = MessageList(ranks)
@@ -192,6 +194,12 @@ def _random(text: PatternText) -> MessageList:
                 one = 1 + int(uniform() * size)
                 messages.add(TrafficKind.POINT_TO_POINT, source, target, one, count)
     return messages
+
+
+def _llm(text: PatternText) -> StepMessages:
+    from toposeat.profile.pattern.llm_pattern import llm_messages  # noqa: PLC0415
+
+    return llm_messages(text)
 
 
 def _take_count(text: PatternText) -> int:
@@ -236,6 +244,12 @@ class _Grid:
                 yield sum(step for _, step in ends)
 
 
+_LLM_FORM = (
+    "llm:tp=2,pp=2,dp=2[,model=NAME][,cp=C][,ep=E,experts=N[,topk=K][,capacity=F][,dense=D]]"
+    "[,order=tp-cp-dp-pp][,sp][,virtual=V][,layers=L][,hidden=H][,ffn=F]"
+    "[,heads=A,kv-heads=G,head-dim=D][,seq=S][,microbatch=B][,microbatches=M][,params=P]"
+    "[,zero=0|1|2|3][,fsdp][,grad=bf16|fp32][,mode=train|prefill|decode]"
+)
 EXCHANGE_FORMS = (
     "stencil2d:4x4[,diagonals][,wrap][,weight=W][,bytes=N]",
     "stencil3d:2x2x4[,diagonals][,wrap][,weight=W][,bytes=N]",
@@ -253,7 +267,7 @@ _PATTERNS: MappingProxyType[str, tuple[str, Builder]] = MappingProxyType(
             for form in EXCHANGE_FORMS[:5]
         },
         "random": ("random:N[,seed=S][,degree=D][,bytes=N][,messages=M]", _random),
-        "llm": (LLM_FORM, llm_messages),
+        "llm": (_LLM_FORM, _llm),
     }
 )
 _COLLECTIVE_MODELS = {"alltoall": "alltoall: linear", "llm": "rings; alltoall: pairwise"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from statistics import median
+
+import numpy as np
 
 from toposeat.model.health import Finding, Severity
 from toposeat.model.quantity import Source
@@ -55,7 +56,7 @@ def slow_pairs(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     for (path_class, _lanes), members in groups.items():
         if len(members) < _LEAST_PAIRS:
             continue
-        usual = median(rate for _, rate in members)
+        usual = float(np.median([rate for _, rate in members]))
         slow = [(route, rate) for route, rate in members if rate < _SLOW * usual]
         if slow:
             least = min(rate for _, rate in slow)
