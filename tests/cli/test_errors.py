@@ -122,7 +122,7 @@ def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         (["map", "ring:64", "-t", "dgx-1v"], ["64", "8", "--slots 8"]),
         (["map", "stencil2d:4by4", "-t", "dgx-1v"], ["4by4"]),
-        (["map", "gossip:8", "-t", "dgx-1v"], ["gossip"]),
+        (["map", "gossip:8", "-t", "dgx-1v"], ["gossip", "stencil2d:4x4, "]),
         (["map", "ring:8", "-t", "dgx-1v", "--pin", "0=99"], ["99"]),
         (["map", "ring:8", "-t", "dgx-1v", "--pin", "zero"], ["zero"]),
         (["map", "ring:4", "-t", "dgx-1v", "--devices", "0-2"], ["4", "--slots 2"]),
@@ -134,6 +134,8 @@ def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["map", "ring:4", "-t", "dgx-1v", "--devices", ""], ["--devices"]),
         (["discover", "-t", ""], ["empty"]),
         (["map", "ring:4", "-t", "dgx-1v", "--budget", "-1"], ["--budget"]),
+        (["map", "ring:4", "-t", "dgx-1v", "--budget", "x"], ["--budget", "expected a number"]),
+        (["choose", "two"], ["expected a whole number, got 'two'"]),
         (["map", "ring:4", "-t", "dgx-1v", "--objective", "joy"], ["joy"]),
         (["map", "ring:4"], ["-t"]),
         (["frobnicate"], ["frobnicate"]),
@@ -216,6 +218,10 @@ def test_traceback_shows_where() -> None:
         (["map", "ring:8", "-t", "dgx-1v", "--budgt", "1"], "'--budget'"),
         (["discover", "--formt=svg"], "'--format'"),
         (["run", "-p", "PLACE", "--", "srunn", "-n", "8", "./app"], "'srun'"),
+        (["map", "ring:8", "--topolgy", "dgx-1v"], "'--topology'"),
+        (["export", "PLACE", "--launcher", "opnmpi"], "'openmpi'"),
+        (["discover", "dgx-1v"], "'-t dgx-1v'"),
+        (["map", "stencl2d:2x4", "-t", "dgx-1v"], "'stencil2d'"),
     ],
 )
 def test_what_was_meant_is_named(

@@ -6,7 +6,14 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from toposeat.cli.command import Command, add_topology_option, natural, print_json, show
+from toposeat.cli.command import (
+    Command,
+    add_topology_option,
+    natural,
+    print_json,
+    show,
+    tell,
+)
 from toposeat.cli.constraints import device_list
 from toposeat.errors import UsageError
 
@@ -46,6 +53,7 @@ class ChooseCommand(Command):
             print_json(report.device_set_json(chosen, machine))
         else:
             show(sys.stdout, report.render_device_set_text, chosen, machine)
+            tell(f"Next: set that line, then toposeat tune -- mpirun -n {args.count} ./app")
         return 0
 
 

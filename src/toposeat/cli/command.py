@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -171,7 +170,7 @@ def map_options(
 
 def positive_seconds(text: str) -> float:
     """Argparse type: seconds > 0."""
-    value = float(text)
+    value = _number(text, float)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
     return value
@@ -179,7 +178,7 @@ def positive_seconds(text: str) -> float:
 
 def percent(text: str) -> float:
     """Type for argparse: 0 to 100."""
-    value = float(text)
+    value = _number(text, float)
     if not 0 <= value <= 100:
         raise argparse.ArgumentTypeError(f"expected 0 to 100 percent, got {text}")
     return value
@@ -187,10 +186,18 @@ def percent(text: str) -> float:
 
 def natural(text: str) -> int:
     """Argparse type: an integer >= 0."""
-    value = int(text)
+    value = int(_number(text, int))
     if value < 0:
         raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text}")
     return value
+
+
+def _number(text: str, kind: Callable[[str], float]) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        whole = "a whole number" if kind is int else "a number"
+        raise argparse.ArgumentTypeError(f"expected {whole}, got {text!r}") from None
 
 
 # Launchers that hand the job to a service, where it may outlive them.
@@ -260,7 +267,14 @@ def style_of(stream: TextIO) -> TextStyle:
     """How text on `stream` is laid out: width and colour of a terminal, plain otherwise."""
     from toposeat.report import text_style_for  # noqa: PLC0415
 
-    return text_style_for(stream, os.environ, columns=shutil.get_terminal_size().columns)
+    columns = _columns() if stream.isatty() else None
+    return text_style_for(stream, os.environ, columns=columns)
+
+
+def _columns() -> int:
+    import shutil  # noqa: PLC0415 - a pipe has no width
+
+    return shutil.get_terminal_size().columns
 
 
 def show(stream: TextIO, render: Callable[..., str], *nouns: Any) -> None:

@@ -105,6 +105,8 @@ class CompareCommand(Command):
                 show(sys.stdout, report.render_clocked_text, clocked)
                 write_result("\n")
             show(sys.stdout, text)
+            if clocked is None:
+                tell("Next: clock them: the same line with -- mpirun -n N ./app at its end")
         return 0
 
 

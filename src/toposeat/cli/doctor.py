@@ -12,14 +12,17 @@ from toposeat.cli.command import (
     Command,
     add_topologies_option,
     print_json,
+    quoted,
     read_machine,
     show,
+    tell,
     write_result,
 )
 from toposeat.cli.doctor_node import node_findings
 from toposeat.cli.settings import KEYS, PROJECT_FILE, Settings, config_files
 from toposeat.errors import UnavailableError
 from toposeat.model.health import Finding, Health, Severity, Verdict
+from toposeat.model.premise import WORTH_SAYING
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
@@ -66,8 +69,19 @@ class DoctorCommand(Command):
             print_json(report.health_json(machine, health))
         else:
             show(sys.stdout, report.render_health_text, machine, health)
+            if machine is not None and any(gain.share >= WORTH_SAYING for gain in health.gains):
+                tell(_next_words(sources, len(machine.devices)))
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
+
+
+def _next_words(sources: list[str], devices: int) -> str:
+    """How to gain what an order of ranks may save."""
+    if sources == ["this"]:
+        return f"Next: toposeat tune -- mpirun -n {devices} ./app"
+    if len(sources) > 1:
+        return "Next: merge them by toposeat discover -o FILE, then toposeat map TRAFFIC -t FILE"
+    return f"Next: toposeat map TRAFFIC -t {quoted(sources[0])}"
 
 
 def _show_settings(found: Settings, *, as_json: bool) -> None:

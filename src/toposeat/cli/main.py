@@ -212,9 +212,39 @@ class _Parser(argparse.ArgumentParser):
         Raises:
             UsageError: naming the option, and the one that may have been meant.
         """
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown and " " in self.prog:  # the parser of a verb, which knows its options
-            near = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
-            hint = near or f"see: {self.prog} --help"
+        if " " not in self.prog:
+            return super().parse_known_args(args, namespace)
+        try:
+            found, unknown = super().parse_known_args(args, namespace)
+        except UsageError as error:  # a misspelt option leaves out a required one
+            if not error.message.startswith("the following arguments are required"):
+                raise
+            unknown = [word for word in args or () if word.startswith("--") and not self._has(word)]
+            if not unknown:
+                raise
+        if unknown:
+            hint = self._meant(unknown[0]) or f"see: {self.prog} --help"
             raise UsageError(f"unrecognized arguments: {' '.join(unknown)}", hint=hint)
         return found, unknown
+
+    def _has(self, word: str) -> bool:
+        """Whether an option is called like this, or begins so."""
+        name = word.partition("=")[0]
+        return any(each.startswith(name) for each in self._option_string_actions)
+
+    def _meant(self, word: str) -> str:
+        """What may have been meant by a word that the verb does not take."""
+        if word.startswith("-") or "-t" not in self._option_string_actions:
+            return did_you_mean(word.partition("=")[0], self._option_string_actions)
+        return f"did you mean '-t {word}'?"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does it, with the choice that is near."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = did_you_mean(str(value), map(str, action.choices or ()))
+            if not near:
+                raise
+            name = "/".join(action.option_strings) or action.metavar or action.dest
+            raise UsageError(f"{name}: invalid choice {value!r}", hint=near) from error

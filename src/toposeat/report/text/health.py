@@ -35,15 +35,15 @@ _COLOURS = {
 
 def render_health_text(topology: Topology | None, health: Health, style: TextStyle = PLAIN) -> str:
     """The verdict at a glance, then what it rests on; `topology` is None where there is none."""
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = [labelled("Verdict", verdict_of_health(health))]
+    if health.wiring is not None:
+        parts.append(labelled("Order", gain_words(health.gains, health.wiring)))
+        parts += [*_best_order(topology, health), ""]
     if topology is not None:
         parts.append(labelled("Machine", topology_sentence(topology)))
     if health.wiring is not None:
         wiring = health.wiring
         parts.append(labelled("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
-        parts.append(labelled("Order", gain_words(health.gains, health.wiring)))
-        parts += _best_order(topology, health)
-    parts.append(labelled("Verdict", verdict_of_health(health)))
     shown = [gain for gain in health.gains if gain.share >= WORTH_NAMING][:_MOST_GAINS]
     if shown:
         parts += ["", _gain_table(shown)]
@@ -96,7 +96,8 @@ def gain_words(gains: Sequence[PossibleGain], wiring: Wiring) -> str:
         saved = gain_range_words(best.premises)
         what = "; ".join(premise_words(each) for each in best.premises.deciding)
         depends = f", depending on {what}" if what else ""
-    return f"{saved} of link time: {best.words} (predicted; {count} {tried} gain from it){depends}"
+    words = f"may save {saved} of link time: {best.words}"
+    return f"{words} (predicted; {count} {tried} gain from it){depends}"
 
 
 def _gain_table(gains: Sequence[PossibleGain]) -> Table:
