@@ -15,7 +15,9 @@ _VARIABLE = re.compile(r"--([\w-]+):\s*([^;}]+)")
 _USE = re.compile(r"var\(--([\w-]+)\)")
 _STYLE = re.compile(r"(<style>)(.*?)(</style>)", re.DOTALL)
 _ROOT = re.compile(r":root[^{]*\{([^}]*)\}")
-_DARK = re.compile(r"@media \(prefers-color-scheme: dark\) \{\s*:root[^{]*\{[^}]*\}\s*\}")
+_DARK = re.compile(
+    r"@media screen and \(prefers-color-scheme: dark\) \{\s*:root[^{]*\{[^}]*\}\s*\}"
+)
 
 # Each reads SVG from stdin and writes PNG to stdout.
 CONVERTERS: dict[str, tuple[str, ...]] = {

@@ -155,9 +155,16 @@ class ReportFiles:
 
         machine = self.topology if self.topology is not None else self.shape
         complete = machine is not None and self.traffic is not None
-        results = self.mapping_results()
-        sections = [Section(self.topology, self.traffic, result) for result in results]
-        sections += [Section(traffic=self.traffic, scale=scale) for scale in self.scale_results()]
+        results, scales = self.mapping_results(), self.scale_results()
+        several = len(results) + len(scales) > 1  # then the names of files tell them apart
+        sections = [
+            Section(self.topology, self.traffic, result, title=path.name if several else "")
+            for (path, _), result in zip((*self.results, *self.placements), results, strict=False)
+        ]
+        sections += [
+            Section(traffic=self.traffic, scale=scale, title=path.name if several else "")
+            for (path, _), scale in zip((*self.scales, *self.placements), scales, strict=False)
+        ]
         if not sections and (self.topology is not None or self.traffic is not None):
             sections.append(Section(self.topology, self.traffic))
         if not complete:

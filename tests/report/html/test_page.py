@@ -17,7 +17,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Communicator, PairTable, Traffic
 from toposeat.profile import pattern_traffic
 from toposeat.report import Section, html_page
-from toposeat.topology import read_topology
+from toposeat.report.html.figures import bars
 
 EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -68,7 +68,8 @@ def test_a_gain_shows_everything() -> None:
         assert sum(
             f"\nrank {rank}" in t and t.endswith((str(rank), "(moved)")) for t in page.titles
         )
-    assert page.classes("fill-before") == page.classes("fill-after") == 14
+    assert page.classes("bar-row") == 14
+    assert page.classes("bar") == 28
 
 
 def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
@@ -76,7 +77,7 @@ def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
     page = page_of(Section(tree, traffic, samples.mapping(tree, traffic, range(4))))
     assert "No gain: the default placement is kept" in page.words
     assert page.classes("machine") == 1
-    assert page.classes("fill-after") == 0
+    assert page.classes("bar") == page.classes("bar-row") > 0
     assert page.classes("moved") == 0
 
 
@@ -238,12 +239,16 @@ def test_styles_of_the_page_do_not_reach_into_drawings() -> None:
     assert depth_classes & styled <= {"moved", "bar-row", "hit-row", "lit", "device"}
 
 
-@pytest.mark.parametrize(("devices", "scrolls"), [("tree:2:4", False), ("tree:4:4:4", True)])
-def test_a_large_machine_scrolls_instead_of_shrinking(devices: str, scrolls: bool) -> None:
-    topology = read_topology(devices)
-    page = html_page([Section(topology)])
-    assert ('class="wide large"' in page) is scrolls
-    assert ".large > svg.machine { max-width: none; }" in page
+def test_bars_share_one_scale() -> None:
+    drawn = bars([(0, "a", (4.0, 1.0)), (1, "b", (2.0, 0.0))])
+    assert drawn["both"]
+    shares = [[part["share"] for part in row["parts"]] for row in drawn["rows"]]
+    assert shares == [["100", "25"], ["50", "0"]]
+    assert drawn["rows"][0]["words"] == "a: default 4.00 s, placed 1.00 s"
+    assert drawn["rows"][1]["parts"][1]["words"] == "idle"
+    kept = bars([(0, "a", (4.0,))])
+    assert not kept["both"]
+    assert [len(row["parts"]) for row in kept["rows"]] == [1]
 
 
 def test_communication_groups_are_named() -> None:

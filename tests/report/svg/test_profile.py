@@ -49,7 +49,7 @@ def test_share_bar_fills_the_run() -> None:
     chart = share_bar(time_parts(full_profile()))
     assert chart is not None
     widths = [float(e.get("width", 0)) for e in ET.fromstring(chart).findall("./g/rect")]
-    assert sum(widths) == 640
+    assert sum(widths) == 440
     assert "completion, device memory: 10 %, 4.00 s" in Page(chart).titles
 
 

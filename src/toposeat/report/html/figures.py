@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from toposeat.model.evaluation import Evaluation, MappingResult
@@ -9,7 +10,7 @@ from toposeat.model.scale_result import ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.html import tables
-from toposeat.report.svg import chart, network
+from toposeat.report.svg import network
 from toposeat.report.svg.element import Markup, number
 from toposeat.report.svg.heat_map import heat_legend, heat_map
 from toposeat.report.svg.layout import Layout, lay_out_machine
@@ -19,7 +20,6 @@ from toposeat.report.words import is_default_kept, link_words, moved_ranks
 
 _MOST_BARS = 14
 _NARROW = 570.0  # two drawings up to this width stand side by side
-_LARGE = 1900.0  # from this width on a drawing shrunk to the page could not be read: it scrolls
 
 View = dict[str, Any]  # what a template shows
 
@@ -41,7 +41,6 @@ def machine_views(result: MappingResult, topology: Topology) -> View:
         "has_moved": bool(moved) or not kept,
         "last_rank": 0,
         "narrow": not kept and layout.width <= _NARROW,
-        "look": _scroller(layout),
         "drawings": [
             _drawing(name, topology, layout, seating, look) for name, seating, look in shown
         ],
@@ -69,7 +68,6 @@ def network_views(result: ScaleResult) -> View | None:
         "has_moved": False,
         "last_rank": result.ranks - 1,
         "narrow": False,
-        "look": "wide",
         "drawings": drawings,
     }
 
@@ -101,12 +99,7 @@ def machine_plain(topology: Topology) -> View:
     """The machine alone, links coloured by kind."""
     layout = lay_out_machine(topology)
     svg = machine_svg(topology, label=f"machine {topology.name}", layout=layout)
-    return {"legend": kind_legend(topology), "look": _scroller(layout), "svg": svg}
-
-
-def _scroller(layout: Layout) -> str:
-    """The class of the box around a drawing of the machine."""
-    return "wide large" if layout.width > _LARGE else "wide"
+    return {"legend": kind_legend(topology), "svg": svg}
 
 
 def congestion_bars(result: MappingResult, topology: Topology) -> View | None:
@@ -126,14 +119,35 @@ def congestion_bars(result: MappingResult, topology: Topology) -> View | None:
         return None
     both = not is_default_kept(result)
     left = len(rows) - _MOST_BARS
-    names = ("default", "placed")[: 1 + both]
-    shown = [(at, link, seconds[: len(names)]) for at, link, seconds in rows[:_MOST_BARS]]
+    shown = [(at, link, seconds[: 1 + both]) for at, link, seconds in rows[:_MOST_BARS]]
     return {
-        "both": both,
-        "chart": chart.congestion_bars(shown, *names),
+        "bars": bars(shown),
         "more": f"and {plural(left, 'less busy link')}: see the table" if left > 0 else "",
         "table": tables.links(result, topology),
     }
+
+
+def bars(rows: Sequence[tuple[int, str, Sequence[float]]]) -> View:
+    """Seconds side by side, as bars that share one scale.
+
+    Args:
+        rows: number of the link, its name, seconds by default and perhaps as placed.
+    """
+    top = max((max(seconds) for _, _, seconds in rows), default=0.0)
+    drawn = []
+    for at, name, all_seconds in rows:
+        named = list(zip(("default", "placed"), all_seconds, strict=False))
+        parts = [
+            {
+                "look": "before" if which == "default" else "after",
+                "share": number(100 * seconds / top if top > 0 else 0.0),
+                "words": format_seconds(seconds) if seconds > 0 else "idle",
+            }
+            for which, seconds in named
+        ]
+        words = ", ".join(f"{which} {format_seconds(seconds)}" for which, seconds in named)
+        drawn.append({"link": at, "name": name, "words": f"{name}: {words}", "parts": parts})
+    return {"both": any(len(seconds) > 1 for *_, seconds in rows), "rows": drawn}
 
 
 def heat_maps(result: MappingResult | None, topology: Topology | None, traffic: Traffic) -> View:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
-from toposeat.report.html.figures import View, network_views
+from toposeat.report.html.figures import View, bars, network_views
 from toposeat.report.html.tables import Table
-from toposeat.report.svg.scale import level_bars
+from toposeat.report.svg.scale import used_levels
 from toposeat.report.text.scale import (
     level_rows,
     mapping_words,
@@ -45,7 +45,7 @@ def scale_parts(result: ScaleResult) -> View:
             caption="Predicted (nothing here was measured)",
         ),
         "machine": network_views(result),
-        "bars": level_bars(shown),
+        "bars": bars(used_levels([each for _, each in shown])),
         "levels": Table(
             ("level", "links", "default, worst / mean", "placed, worst / mean"),
             level_rows([result.default, result.placed]),

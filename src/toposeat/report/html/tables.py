@@ -26,8 +26,6 @@ from toposeat.report.words import (
     table_rows,
 )
 
-_SEATS_PER_LINE = 8
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -47,14 +45,6 @@ class Table:
     numbers: Sequence[int] = ()
     name: str = ""
     caption: str = ""
-
-
-@dataclass(frozen=True)
-class SeatLine:
-    """Some ranks, or where they sit: one row of the table of seats."""
-
-    name: str
-    cells: Sequence[Cell]
 
 
 def before_after(result: MappingResult) -> Table:
@@ -84,27 +74,20 @@ def busiest_sentence(result: MappingResult, topology: Topology) -> str:
     return words if before == after else f"{words} (default), {after} (placed)"
 
 
-def seats(result: MappingResult, topology: Topology) -> list[SeatLine]:
-    """Device of every rank before and after, eight ranks a line."""
+def seats(result: MappingResult, topology: Topology) -> list[list[Cell]]:
+    """A column for each rank: its number, its device by default, and its device as placed."""
     moved = set(moved_ranks(result))
     shown = [("default", result.default.device_of_rank)]
     if not is_default_kept(result):
         shown.append(("placed", result.device_of_rank))
-    lines = []
-    ranks = len(result.device_of_rank)
-    for start in range(0, ranks, _SEATS_PER_LINE):
-        here = range(start, min(start + _SEATS_PER_LINE, ranks))
-        lines.append(SeatLine("rank", [Cell(str(rank)) for rank in here]))
+    columns = [[Cell("rank"), *(Cell(name) for name, _ in shown)]]
+    for rank in range(len(result.device_of_rank)):
+        column = [Cell(str(rank))]
         for name, devices in shown:
-            cells = [
-                Cell(
-                    device_code(topology, devices[rank]),
-                    "moved" if name == "placed" and rank in moved else "",
-                )
-                for rank in here
-            ]
-            lines.append(SeatLine(name, cells))
-    return lines
+            look = "moved" if name == "placed" and rank in moved else ""
+            column.append(Cell(device_code(topology, devices[rank]), look))
+        columns.append(column)
+    return columns
 
 
 def links(result: MappingResult, topology: Topology) -> Table:

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from toposeat.model.traffic import PairTable
 from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
-from toposeat.report.svg.element import Attributes, Markup, element, joined, number
+from toposeat.report.svg.element import (
+    Attributes,
+    Markup,
+    element,
+    joined,
+    number,
+    text_width,
+)
 from toposeat.report.units import format_bytes
 
 _SIDE = 336.0
@@ -124,7 +131,8 @@ def _cells(matrix: NDArray[np.int64], cell: float) -> Markup:
 def _axes(order: Sequence[int], cell: float, block: int) -> Markup:
     """Rank numbers along the top and the left, as many as have room."""
     pitch = cell / block  # of one rank
-    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 10**9) if n * pitch >= 15)
+    room = max(15.0, text_width(str(len(order) - 1), 10) + 5)
+    every = next(n for n in (*(2**k for k in range(17)), 10**9) if n * pitch >= room)
     parts = [element("text", {"class": "axis", "x": _LEFT, "y": 10.0}, "rank")]
     for place in range(0, len(order), every):
         middle = (place + 0.5) * pitch

@@ -338,8 +338,8 @@ def kind_legend(topology: Topology) -> Markup:
                 "stroke-width": 4,
             }
             sample: Attributes = {"width": 28, "height": 14, "aria-hidden": "true"}
-            parts.append(element("svg", sample, element("path", line)))
-            parts.append(element("span", {}, LINK_WORDS[kind]))
+            drawn = element("svg", sample, element("path", line))
+            parts.append(element("span", {"class": "entry"}, drawn, LINK_WORDS[kind]))
     return element("p", {"class": "legend"}, *parts)
 
 

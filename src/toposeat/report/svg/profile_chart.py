@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toposeat.model.traffic import MemorySpace, RankInfo, TrafficKind
-from toposeat.report.svg.chart import chart_svg
-from toposeat.report.svg.element import Attributes, Child, Markup, element, fitted, joined
+from toposeat.report.svg.element import (
+    Attributes,
+    Child,
+    Markup,
+    element,
+    fitted,
+    joined,
+    number,
+)
 from toposeat.report.time_words import TimePart
 from toposeat.report.units import (
     format_count,
@@ -23,6 +30,22 @@ _SHADE_OF_KIND = {
     TrafficKind.ONE_SIDED.value: " shade-3",
     "completion": " shade-3",
 }
+
+
+def _chart_svg(width: float, height: float, label: str, *children: Child) -> Markup:
+    """An inline `<svg>` of a chart."""
+    return element(
+        "svg",
+        {
+            "class": "chart",
+            "viewBox": f"0 0 {number(width)} {number(height)}",
+            "width": round(width),
+            "height": round(height),
+            "role": "img",
+            "aria-label": label,
+        },
+        *children,
+    )
 
 
 def fill_class(kind: str, space: MemorySpace | None) -> str:
@@ -45,7 +68,7 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
     first, last = max(0, used[0] - 1), min(len(total) - 1, used[-1] + 1)
     top = max(total)
     count = last - first + 1
-    pitch = max(20.0, min(46.0, 640.0 / count))
+    pitch = max(20.0, min(46.0, 440.0 / count))
     height, floor = 190.0, 150.0
     every = 1 if pitch >= 44 else 2 if pitch >= 26 else 3
     parts: list[Child] = []
@@ -64,7 +87,7 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
         element("line", line),
         element("text", {"class": "axis", "x": 8, "y": floor + 34}, words),
     ]
-    return chart_svg(max(width, 300), height, "messages per size", *parts)
+    return _chart_svg(max(width, 300), height, "messages per size", *parts)
 
 
 def _stack(
@@ -93,7 +116,7 @@ def share_bar(parts: Sequence[TimePart]) -> Markup | None:
     """The run's time as one bar: MPI by kind and memory, and the rest; None when not timed."""
     if not parts:
         return None
-    left, wide, x = 8.0, 640.0, 8.0
+    left, wide, x = 8.0, 440.0, 8.0
     children: list[Child] = []
     for part in parts:
         width = wide * part.share
@@ -114,7 +137,7 @@ def share_bar(parts: Sequence[TimePart]) -> Markup | None:
         x += width
     frame: Attributes = {"class": "heat-back", "x": left, "y": 6, "width": wide, "height": 34}
     children.append(element("rect", frame))
-    return chart_svg(left * 2 + wide, 62, "share of the run's time", *children)
+    return _chart_svg(left * 2 + wide, 62, "share of the run's time", *children)
 
 
 def part_class(part: TimePart) -> str:
@@ -139,7 +162,7 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
     if not timed:
         return None
     columns = _columns(timed)
-    pitch = max(4.0, min(30.0, 620.0 / len(columns)))
+    pitch = max(4.0, min(30.0, 440.0 / len(columns)))
     floor, room = 128.0, 112.0
     every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 10**9) if n * pitch >= 18)
     parts: list[Child] = []
@@ -154,7 +177,7 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
         parts.append(element("text", {"class": "axis end", "x": 34, "y": y}, format_percent(share)))
     parts.append(element("text", {"class": "axis", "x": 40, "y": floor + 30}, "rank"))
     width = 48 + len(columns) * pitch
-    return chart_svg(width, 166, "share of time in MPI per rank", *parts)
+    return _chart_svg(width, 166, "share of time in MPI per rank", *parts)
 
 
 def _columns(timed: Sequence[RankInfo]) -> list[_Column]:

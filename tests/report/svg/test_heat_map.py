@@ -7,27 +7,8 @@ from tests.report import samples
 from tests.report.markup import Page
 from toposeat.model.traffic import PairTable
 from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
-from toposeat.report.svg.chart import congestion_bars
+from toposeat.report.svg.element import text_width
 from toposeat.report.svg.heat_map import heat_map
-
-
-def widths(page: Page, name: str) -> list[float]:
-    return [float(a["width"] or 0) for _, a in page.tags if name in (a.get("class") or "").split()]
-
-
-def test_bars_share_one_scale() -> None:
-    page = Page(congestion_bars([(0, "a", (4.0, 1.0)), (1, "b", (2.0, 0.0))], "default", "placed"))
-    before, after = widths(page, "fill-before"), widths(page, "fill-after")
-    assert before[0] == 2 * before[1] == 4 * after[0]
-    assert after[1] == 0
-    assert "a: default 4.00 s, placed 1.00 s" in page.titles
-    assert "idle" in page.words
-
-
-def test_bars_of_a_kept_default_are_single() -> None:
-    page = Page(congestion_bars([(0, "a", (4.0,))], "default"))
-    assert page.classes("fill-before") == 1
-    assert page.classes("fill-after") == 0
 
 
 def test_heat_map_shows_every_pair_where_it_is() -> None:
@@ -57,6 +38,17 @@ def test_heat_map_of_any_size_is_small(ranks: int) -> None:
     size = float(page.tags[0][1]["width"] or 0)
     assert 0 < size <= 380
     assert len(text) < 60_000
+
+
+@pytest.mark.parametrize("ranks", [9, 100, 512, 4096, 20_000])
+def test_numbers_along_the_axes_do_not_touch(ranks: int) -> None:
+    table = PairTable.from_pairs(np.array([0]), np.array([1]), np.array([1]), np.array([1]))
+    page = Page(heat_map(table, ranks, label="x"))
+    along_the_top = [
+        float(attrs["x"] or 0) for _, attrs in page.tags if attrs.get("class") == "axis mid"
+    ]
+    assert len(along_the_top) >= 2
+    assert np.diff(along_the_top).min() >= text_width(str(ranks - 1), 10)
 
 
 def test_blocks_keep_the_sum() -> None:
