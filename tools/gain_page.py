@@ -24,7 +24,6 @@ MACHINES = [
     ("k80-16", "two dies a board, PCIe only"),
     ("mi100-8", "two islands of xGMI"),
     ("mi250x-8", "dies, links of three speeds"),
-    ("aurora-12", "tiles, Xe Link"),
     ("hgx-h100", "NVSwitch"),
     ("mi300x-8", "every pair linked alike"),
     ("perlmutter-4", "every pair linked alike"),
@@ -38,7 +37,7 @@ WORKLOADS = [
     ("2-D halo", "stencil2d:{grid},weight=3"),
     ("all-to-all in two groups", "alltoall:{half}x2"),
 ]
-GRIDS = {4: "2x2", 6: "2x3", 8: "2x4", 12: "3x4", 16: "4x4"}
+GRIDS = {4: "2x2", 6: "2x3", 8: "2x4", 16: "4x4"}
 
 LEAVES, HOSTS = 8, 32
 ORDERS = {
@@ -54,6 +53,7 @@ JOBS = [
     ("2-D halo", "stencil2d:16x16"),
     ("3-D halo", "stencil3d:4x8x8"),
 ]
+_BUDGET_S = "60"  # none of these searches needs it: the answer must not depend on a busy machine
 _TABLE = re.compile(r"(<!-- table (\w+) [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -106,7 +106,7 @@ def _saved(words: Sequence[str]) -> str:
     """What `toposeat map` saves of the default's time, in percent."""
     answer = io.StringIO()
     with redirect_stdout(answer), redirect_stderr(io.StringIO()):
-        code = main(["map", *words, "--json"])
+        code = main(["map", *words, "--budget", _BUDGET_S, "--json"])
     if code:
         raise ValueError(f"toposeat map {' '.join(words)} failed")
     found: dict[str, Any] = json.loads(answer.getvalue())
