@@ -4,8 +4,10 @@
 
 Two ranks with gloo train a model by DDP, then by FSDP2, in blocks of a few steps: in every round a
 block with the recorder's kernels and two without, in an order that turns; the second is the A/A
-control. Each figure is the sum over the ranks of the CPU time of their processes, all threads.
-Last, the cost of one call: an all-reduce of a single rank, the least of many rounds.
+control. Each figure is the sum over the ranks of the CPU time of their processes, all threads; what
+is printed is the median of the pairs' differences. Last, what one call costs this process: calls of
+PyTorch's "fake" backend, which moves nothing, without the recorder, with kernels that only pass
+them on, and with the recorder; the least CPU time of many rounds.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Switch:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        self._operators = module._OPERATORS
         self._recorder = module.Recorder(distributed_c10d)
 
     def set(self, on: bool) -> None:
@@ -46,6 +49,20 @@ class Switch:
         elif self._recorder._library is not None:
             self._recorder._library._destroy()
             self._recorder._library = None
+
+    def empty(self) -> Any:
+        """Kernels that pass every call on and count nothing; to be destroyed."""
+        import torch  # noqa: PLC0415
+
+        library = torch.library.Library("c10d", "IMPL")
+        after = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
+        for name in self._operators:
+            operator = getattr(torch.ops.c10d, name, None)
+            if operator is not None:
+                pass_on = operator.default.redispatch
+                kernel = lambda keys, *args, to=pass_on: to(keys & after, *args)  # noqa: E731
+                library.impl(name, kernel, "BackendSelect", with_keyset=True)
+        return library
 
     @property
     def calls(self) -> int:
@@ -93,24 +110,48 @@ def work(rounds: int) -> None:
                 taken[which].append(block(model, which == "on"))
         told = {"calls": calls, **taken}
         Path(sys.argv[3], f"{name}-{dist.get_rank()}").write_text(json.dumps(told))
-    alone = [dist.new_group([rank]) for rank in range(2)][dist.get_rank()]
-    one, best = torch.ones(1000), {True: 1.0, False: 1.0}
-    for turn in range(2 * ROUNDS):
-        switch.set(turn % 2 == 0)
-        begin = time.perf_counter()
-        for _ in range(CALLS):
-            dist.all_reduce(one, group=alone)
-        best[turn % 2 == 0] = min(best[turn % 2 == 0], (time.perf_counter() - begin) / CALLS)
-    Path(sys.argv[3], f"call-{dist.get_rank()}").write_text(json.dumps([best[True], best[False]]))
+    Path(sys.argv[3], f"call-{dist.get_rank()}").write_text(json.dumps(_calls(switch)))
     dist.barrier()
     dist.destroy_process_group()
 
 
+def _calls(switch: Switch) -> dict[str, list[float]]:
+    """CPU microseconds of a call: without kernels, with empty ones, recorded, without again."""
+    import torch  # noqa: PLC0415
+    import torch.distributed as dist  # noqa: PLC0415
+    from torch.testing._internal.distributed import fake_pg  # noqa: F401, PLC0415
+
+    group = dist.new_group(backend="fake")
+    one, all_ones = torch.ones(1000), torch.ones(2 * 1000)
+    kinds = {
+        "all_reduce": lambda: dist.all_reduce(one, group=group),
+        "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(all_ones, one, group=group),
+        "isend": lambda: dist.isend(one, 1 - dist.get_rank(), group=group),
+    }
+    best = {kind: [1e6] * 4 for kind in kinds}
+    for _ in range(ROUNDS):
+        for place, state in enumerate(("off", "empty", "on", "off")):
+            switch.set(state == "on")
+            empty = switch.empty() if state == "empty" else None
+            for kind, call in kinds.items():
+                call()
+                begin = time.process_time()
+                for _ in range(CALLS):
+                    call()
+                taken = (time.process_time() - begin) / CALLS * 1e6
+                best[kind][place] = min(best[kind][place], taken)
+            if empty is not None:
+                empty._destroy()
+    return best
+
+
 def _share(these: list[float], those: list[float]) -> str:
-    """The mean of the pairs' differences with its 95 % interval."""
-    shares = [(a - b) / b for a, b in zip(these, those, strict=True)]
-    half = 1.96 * statistics.stdev(shares) / len(shares) ** 0.5
-    return f"{statistics.mean(shares):+.2%} +- {half:.2%}"
+    """The median of the pairs' differences with its 95 % interval, by order statistics."""
+    shares = sorted((a - b) / b for a, b in zip(these, those, strict=True))
+    middle, half = len(shares) / 2, 0.98 * len(shares) ** 0.5
+    low = shares[max(0, int(middle - half))]
+    high = shares[min(len(shares) - 1, int(middle + half))]
+    return f"{statistics.median(shares):+.2%} ({low:+.2%} to {high:+.2%})"
 
 
 def main() -> None:
@@ -134,8 +175,11 @@ def main() -> None:
                 f" {ranks[0]['calls']:g} calls; with the recorder {_share(on, off)};"
                 f" without it again {_share(again, off)}; {rounds} rounds"
             )
-        call = json.loads(Path(folder, "call-0").read_text())
-        print(f"one call: {call[0] * 1e6:.1f} us with, {call[1] * 1e6:.1f} us without")
+        print(
+            "us of CPU per call: without, with kernels that only pass on, recorded, without again"
+        )
+        for kind, figures in json.loads(Path(folder, "call-0").read_text()).items():
+            print(f"{kind}: {', '.join(f'{figure:.1f}' for figure in figures)}")
 
 
 if __name__ == "__main__":

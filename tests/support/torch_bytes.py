@@ -11,8 +11,8 @@ import numpy as np
 
 from toposeat.model.traffic import Int64Array, Traffic, TrafficKind
 
-RANKS, HIDDEN, BATCH, F32 = 4, 32, 8, 4
-WEIGHT = HIDDEN * HIDDEN * F32  # bytes of one layer
+RANKS, HIDDEN, BATCH, VALUE = 4, 32, 8, 2
+WEIGHT = HIDDEN * HIDDEN * VALUE  # bytes of one layer
 WORLD = tuple(range(RANKS))
 TENSOR, DATA = ((0, 1), (2, 3)), ((0, 2), (1, 3))  # groups of a mesh of 2 x 2
 FORM = 64  # bytes by which stages of a pipeline may agree on what they send, once
@@ -22,12 +22,12 @@ Given = Mapping[tuple[str, tuple[int, ...]], int]
 
 
 class Moved(NamedTuple):
-    """What a case moves in each step, and once."""
+    """What a case moves in each step."""
 
     given: Given = MappingProxyType({})
     pairs: Callable[[int, int], int] | None = None  # bytes from rank to rank; None: rings alone
-    once: Callable[[int, int], int] | None = None
-    at_start: frozenset[str] = frozenset()  # operations that also prepare the job; not compared
+    pattern: str = ""  # the same step by name
+    at_start: frozenset[str] = frozenset()  # operations that prepare the job; not compared
     slack: int = 0  # bytes of a pair that may come on top
 
 
@@ -35,53 +35,66 @@ def _over(groups: Iterable[tuple[int, ...]], operation: str, size: int) -> Given
     return {(operation, members): size for members in groups}
 
 
-def _next(size: int) -> Callable[[int, int], int]:
-    return lambda rank, peer: size if abs(rank - peer) == 1 else 0
-
-
-_ACTIVATIONS = BATCH * HIDDEN * F32
+_SIZES = f"hidden={HIDDEN},seq={BATCH},microbatches=1"
+_ACTIVATIONS = BATCH * HIDDEN * VALUE
 _SHARD = WEIGHT // RANKS  # of one layer by FSDP
 _MESH_SHARD = WEIGHT // 2 // 2  # of one layer by tensor parallelism, then FSDP
 
 MOVED: dict[str, Moved] = {
     "ddp": Moved(
-        _over([WORLD], "allreduce", 2 * WEIGHT), at_start=frozenset({"bcast", "allgather"})
+        _over([WORLD], "allreduce", 2 * WEIGHT),
+        pattern=f"llm:dp=4,params={2 * HIDDEN**2},{_SIZES}",
+        at_start=frozenset({"bcast", "allgather"}),
     ),
-    # In bfloat16, of each of two layers: gathered for both passes, scattered after the second.
+    # Of each of two layers: gathered for both passes, scattered after the second.
     "fsdp": Moved(
         {
-            **_over([WORLD], "allgather", 2 * 2 * _SHARD // 2),
-            **_over([WORLD], "reduce_scatter_block", 2 * _SHARD // 2),
-        }
+            **_over([WORLD], "allgather", 2 * 2 * _SHARD),
+            **_over([WORLD], "reduce_scatter_block", 2 * _SHARD),
+        },
+        pattern=f"llm:dp=4,fsdp,params={2 * HIDDEN**2},{_SIZES}",
     ),
-    # In bfloat16: two sums forward, two backward.
-    "tp": Moved(_over([WORLD], "allreduce", 4 * _ACTIVATIONS // 2), at_start=frozenset({"bcast"})),
-    # A row-parallel layer sums forward; backward the first layer's input needs no gradient.
+    # Two sums forward, two backward.
+    "tp": Moved(
+        _over([WORLD], "allreduce", 4 * _ACTIVATIONS),
+        pattern=f"llm:tp=4,layers=1,{_SIZES}",
+        at_start=frozenset({"bcast"}),
+    ),
     "tp_fsdp": Moved(
         {
-            **_over(TENSOR, "allreduce", (2 + 1) * _ACTIVATIONS),
+            **_over(TENSOR, "allreduce", 4 * _ACTIVATIONS),
             **_over(DATA, "allgather", 4 * 2 * _MESH_SHARD),
             **_over(DATA, "reduce_scatter_block", 4 * _MESH_SHARD),
         },
-        at_start=frozenset({"bcast", "scatter"}),
+        pattern=f"llm:tp=2,dp=2,fsdp,layers=1,params={4 * HIDDEN**2},{_SIZES}",
+        at_start=frozenset({"bcast"}),
     ),
     # Activations to the next stage, their gradients back.
-    "pp": Moved(pairs=_next(_ACTIVATIONS), slack=FORM),
+    "pp": Moved(
+        pairs=lambda rank, peer: _ACTIVATIONS if abs(rank - peer) == 1 else 0,
+        pattern=f"llm:pp=4,layers=4,{_SIZES}",
+        slack=FORM,
+    ),
     "messages": Moved(
         pairs=lambda rank, peer: (
-            HIDDEN * F32 * (peer == (rank + 1) % RANKS)
-            + 5 * F32 * (rank == RANKS - 1 and peer == 0)
+            HIDDEN * VALUE * (peer == (rank + 1) % RANKS)
+            + 5 * VALUE * (rank == RANKS - 1 and peer == 0)
         )
     ),
-    "moe": Moved(pairs=lambda rank, peer: (rank + peer + 1) * HIDDEN * F32 + 2 * F32),
+    "moe": Moved(
+        pairs=lambda rank, peer: (rank + peer + 1) * HIDDEN * VALUE + 2 * VALUE + 5 * VALUE
+    ),
+    # To the experts and back, in the forward pass.
     "moe_even": Moved(
-        pairs=lambda _rank, _peer: 2 * BATCH * HIDDEN * F32, once=lambda _rank, _peer: 5 * F32
+        pairs=lambda _rank, _peer: 2 * BATCH * HIDDEN * VALUE,
+        pattern=f"llm:dp=4,ep=4,experts=4,topk=4,layers=1,mode=prefill,{_SIZES}",
     ),
     "grouped": Moved(
         {
-            **_over([WORLD], "allreduce", 100 * F32),
-            **_over([(1, 3)], "allreduce", 7 * 2),
-            **_over([WORLD], "allgather", 5 * F32),
+            **_over([WORLD], "allreduce", 100 * VALUE),
+            **_over([(1, 3)], "allreduce", 7 * VALUE),
+            **_over([(0, 1), (2, 3), (1, 2)], "allreduce", 3 * VALUE),
+            **_over([WORLD], "allgather", 5 * VALUE),
         }
     ),
 }
@@ -105,10 +118,9 @@ def pairs(case: str, steps: int) -> Int64Array:
         edge = 2 * (n - 1) * size // n if operation == "allreduce" else (n - 1) * size
         for place, rank in enumerate(members):
             found[rank, members[(place + 1) % n]] += edge * steps
-    for times, between in ((steps, moved.pairs), (1, moved.once)):
-        for rank in range(RANKS if between else 0):
-            for peer in set(range(RANKS)) - {rank}:
-                found[rank, peer] += times * between(rank, peer)  # type: ignore[misc]
+    for rank in range(RANKS if moved.pairs else 0):
+        for peer in set(range(RANKS)) - {rank}:
+            found[rank, peer] += steps * moved.pairs(rank, peer)  # type: ignore[misc]
     return found
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 HIDDEN, BATCH = 32, 8
@@ -27,8 +27,9 @@ def layer() -> nn.Linear:
 
 
 def train(model: nn.Module, steps: int) -> None:
+    """Steps of one micro-batch, with layers in front that need the gradient of its input."""
     for _ in range(steps):
-        model(torch.ones(BATCH, HIDDEN)).sum().backward()
+        model(torch.ones(BATCH, HIDDEN, requires_grad=True)).sum().backward()
 
 
 def ddp(steps: int) -> None:
@@ -36,51 +37,42 @@ def ddp(steps: int) -> None:
 
 
 def tp_fsdp(steps: int) -> None:
+    """One layer of a transformer by tensor parallelism, its parts sharded over the other ranks."""
     from torch.distributed.fsdp import fully_shard
-    from torch.distributed.tensor.parallel import (
-        ColwiseParallel,
-        RowwiseParallel,
-        parallelize_module,
-    )
 
     mesh = init_device_mesh(DEVICE.type, (2, 2), mesh_dim_names=("dp", "tp"))
-    model = nn.Sequential(layer(), layer(), layer(), layer())
-    plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
-    plan |= {"2": ColwiseParallel(), "3": RowwiseParallel()}
-    parallelize_module(model, mesh["tp"], plan)
+    model = tensor_parallel(mesh["tp"])
     for each in model:
         fully_shard(each, mesh=mesh["dp"])
     train(fully_shard(model, mesh=mesh["dp"]), steps)
 
 
-def fsdp(steps: int) -> None:
-    """Two layers, sharded, in bfloat16; every step is a micro-batch of its own."""
-    from torch.distributed.fsdp import fully_shard
-
-    model = nn.Sequential(layer(), layer()).to(torch.bfloat16)
-    for each in model:
-        fully_shard(each)
-    fully_shard(model)
-    for _ in range(steps):
-        model(torch.ones(BATCH, HIDDEN, dtype=torch.bfloat16)).sum().backward()
-
-
-def tp(steps: int) -> None:
-    """One layer of a transformer as tensor parallelism sees it: two pairs of matrices."""
+def tensor_parallel(mesh: DeviceMesh) -> nn.Module:
+    """Two pairs of matrices, as those of attention and of the feed-forward part."""
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
         RowwiseParallel,
         parallelize_module,
     )
 
-    mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),), mesh_dim_names=("tp",))
-    model = nn.Sequential(layer(), layer(), layer(), layer()).to(torch.bfloat16)
+    model = nn.Sequential(layer(), layer(), layer(), layer())
     plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
     plan |= {"2": ColwiseParallel(), "3": RowwiseParallel()}
-    parallelize_module(model, mesh, plan, src_data_rank=None)
-    for _ in range(steps):
-        data = torch.ones(BATCH, HIDDEN, dtype=torch.bfloat16, requires_grad=True)
-        model(data).sum().backward()
+    return parallelize_module(model, mesh, plan, src_data_rank=None)
+
+
+def fsdp(steps: int) -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    model = nn.Sequential(layer(), layer())
+    for each in model:
+        fully_shard(each)
+    train(fully_shard(model), steps)
+
+
+def tp(steps: int) -> None:
+    mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),), mesh_dim_names=("tp",))
+    train(tensor_parallel(mesh["tp"]), steps)
 
 
 def pp(steps: int) -> None:
@@ -125,15 +117,14 @@ def moe(steps: int) -> None:
     for _ in range(steps):
         dist.all_to_all_single(torch.empty_like(rows), rows, given, given)
         dist.all_to_all_single(torch.empty(world * 2), torch.ones(world * 2))
+        dist.all_to_all([torch.empty(5) for _ in range(world)], [torch.ones(5)] * world)
 
 
 def moe_even(steps: int) -> None:
-    world = dist.get_world_size()
-    rows = torch.ones(world * BATCH, HIDDEN)
+    rows = torch.ones(dist.get_world_size() * BATCH, HIDDEN)
     for _ in range(steps):
         dist.all_to_all_single(torch.empty_like(rows), rows)
         dist.all_to_all_single(torch.empty_like(rows), rows)
-    dist.all_to_all([torch.empty(5) for _ in range(world)], [torch.ones(5) for _ in range(world)])
 
 
 def rooted(steps: int) -> None:
@@ -146,18 +137,25 @@ def rooted(steps: int) -> None:
         dist.gather(part, [torch.empty(5) for _ in range(world)] if rank == 3 else None, dst=3)
         dist.scatter(part, [torch.ones(5) for _ in range(world)] if rank == 0 else None, src=0)
         if rank in (1, 3):
-            dist.broadcast(torch.ones(7, dtype=torch.bfloat16), 3, group=odd)
+            dist.broadcast(torch.ones(7), 3, group=odd)
         dist.all_gather([torch.empty(5) for _ in range(world)], part)
         dist.barrier()
 
 
 def grouped(steps: int) -> None:
+    """A group that stays, and groups that come and go."""
+    rank = dist.get_rank()
     pair = dist.new_group([1, 3])
     for _ in range(steps):
         dist.all_reduce(torch.ones(100))
-        if dist.get_rank() in (1, 3):
-            dist.all_reduce(torch.ones(7, dtype=torch.bfloat16), group=pair)
+        if rank in (1, 3):
+            dist.all_reduce(torch.ones(7), group=pair)
         dist.all_gather([torch.empty(5) for _ in range(dist.get_world_size())], torch.ones(5))
+        for members in ([0, 1], [2, 3], [1, 2]):
+            group = dist.new_group(members)
+            if rank in members:
+                dist.all_reduce(torch.ones(3), group=group)
+                dist.destroy_process_group(group)
 
 
 def killed(steps: int) -> None:
@@ -217,6 +215,7 @@ CASES = (
 if __name__ == "__main__":
     if BACKEND == "nccl":
         on_one_gpu()
+    torch.set_default_dtype(torch.bfloat16)
     dist.init_process_group(BACKEND)
     torch.manual_seed(0)
     next(case for case in CASES if case.__name__ == sys.argv[1])(int(sys.argv[2]))

@@ -20,6 +20,7 @@ import os
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,7 +71,8 @@ class Recorder:
         self._file: _File | None = None
         self._dead = False
         self._rows = 1
-        self._group_of: dict[tuple[int, str], _Group] = {}
+        self._group_of: dict[int, _Group] = {}  # by the identity of a process group that lives
+        self._watched: dict[int, Any] = {}
         self._groups: dict[tuple[str, tuple[int, ...]], _Group] = {}
         self._devices: set[Any] = set()
         self._library: Any = None
@@ -102,6 +104,7 @@ class Recorder:
 
         rank, world = self._module.get_rank(), self._module.get_world_size()
         self._file = _File(os.environ["TOPOSEAT_PROFILE_DIR"], rank)
+        self._table = self._file.table
         self._file.line(
             rank=rank,
             world=world,
@@ -118,17 +121,48 @@ class Recorder:
     ) -> Callable[..., Any]:
         key = torch._C.DispatchKey.BackendSelect
         after = torch._C._dispatch_keyset_full_after(key)
-        redispatch = operator.redispatch
+        # What `redispatch` itself calls, where it does.
+        redispatch = getattr(operator._handle, "redispatch_boxed", operator.redispatch)
+        count = self._counter(place, shares)
 
         def kernel(keys: Any, *args: Any) -> Any:
             if not self._dead:
                 try:
-                    self._note(args[place], shares(*args))
+                    count(args)
                 except Exception as error:
                     self._lose(error)
             return redispatch(keys & after, *args)
 
         return kernel
+
+    def _counter(self, place: int, shares: Callable[..., Any]) -> Callable[[Any], None]:
+        """What counts a call; most are like an earlier one, and are counted with few steps."""
+        unbox, groups, lock = self._unbox, self._group_of, self._lock
+        simple = shares if isinstance(shares, _Simple) else None
+
+        def count(args: Any) -> None:
+            if simple is None:
+                return self._note(args[place], shares(*args))
+            tensors = args[simple.sent]
+            tensor = tensors
+            if isinstance(tensors, list):
+                if len(tensors) != 1 or isinstance(tensors[0], list):
+                    return self._note(args[place], simple(*args))
+                tensor = tensors[0]
+            group = groups.get(id(unbox(args[place])))
+            if group is None:
+                return self._note(args[place], simple(*args))
+            size, other = tensor.nbytes, args[simple.root] if simple.root >= 0 else -1
+            row = group.rows.get((simple.operation, size, other, tensor.dtype, tensor.device))
+            if row is None:
+                return self._note(args[place], simple(*args))
+            with lock:
+                table = self._table
+                table[2 * row] += 1
+                table[2 * row + 1] += size
+            return None
+
+        return count
 
     def _note(self, boxed: Any, called: tuple[Any, Sequence[Share]]) -> None:
         process_group = self._unbox(boxed)
@@ -144,12 +178,11 @@ class Recorder:
                 row = group.rows.get(key)
                 if row is None:
                     row = self._row(process_group, group, key)
-                table = self._file.table  # type: ignore[union-attr]
-                table[2 * row] += 1
-                table[2 * row + 1] += size
+                self._table[2 * row] += 1
+                self._table[2 * row + 1] += size
 
     def _group(self, process_group: Any) -> _Group:
-        key = (id(process_group), process_group.group_name)
+        key = id(process_group)
         found = self._group_of.get(key)
         if found is None:
             members = tuple(self._module.get_process_group_ranks(process_group))
@@ -163,6 +196,9 @@ class Recorder:
                     name=getattr(process_group, "group_desc", "") or name,
                     members=members,
                 )
+            # Another one may get the identity of one that has gone.
+            gone = self._group_of.pop
+            self._watched[key] = weakref.ref(process_group, lambda _: gone(key, None))
             self._group_of[key] = found
         return found
 
@@ -224,7 +260,7 @@ class Recorder:
         """Count a call that cannot be told; without a file there is nothing more to do."""
         with self._lock:
             if self._file is not None:
-                self._file.table[0] += 1
+                self._table[0] += 1
             else:
                 self._dead = True
                 tell(error)
@@ -284,14 +320,18 @@ def _first(tensors: Any) -> Any:
     return tensors
 
 
-def _simple(operation: str, sent: int, root: int = -1) -> Callable[..., Any]:
+class _Simple:
     """A call whose size is that of one argument; `root` is the place of its root or peer."""
 
-    def shares(*args: Any) -> tuple[Any, Sequence[Share]]:
-        tensors = args[sent]
-        return _first(tensors), ((operation, _bytes(tensors), args[root] if root >= 0 else -1),)
+    def __init__(self, operation: str, sent: int, root: int = -1) -> None:
+        self.operation = operation
+        self.sent = sent
+        self.root = root
 
-    return shares
+    def __call__(self, *args: Any) -> tuple[Any, Sequence[Share]]:
+        tensors = args[self.sent]
+        other = args[self.root] if self.root >= 0 else -1
+        return _first(tensors), ((self.operation, _bytes(tensors), other),)
 
 
 def _of_lists(operation: str, uneven: str, own: int, parts: int) -> Callable[..., Any]:
@@ -335,23 +375,23 @@ def _barrier(*args: Any) -> tuple[Any, Sequence[Share]]:
 
 # Operator: the place of its process group, and what it moves.
 _OPERATORS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "allreduce_": (1, _simple("allreduce", 0)),
-    "allreduce_coalesced_": (1, _simple("allreduce", 0)),
-    "broadcast_": (1, _simple("bcast", 0, 2)),
-    "reduce_": (1, _simple("reduce", 0, 3)),
+    "allreduce_": (1, _Simple("allreduce", 0)),
+    "allreduce_coalesced_": (1, _Simple("allreduce", 0)),
+    "broadcast_": (1, _Simple("bcast", 0, 2)),
+    "reduce_": (1, _Simple("reduce", 0, 3)),
     "allgather_": (2, _of_lists("allgather", "bcast", 1, 0)),
-    "_allgather_base_": (2, _simple("allgather", 1)),
-    "allgather_coalesced_": (2, _simple("allgather", 1)),
-    "allgather_into_tensor_coalesced_": (2, _simple("allgather", 1)),
+    "_allgather_base_": (2, _Simple("allgather", 1)),
+    "allgather_coalesced_": (2, _Simple("allgather", 1)),
+    "allgather_into_tensor_coalesced_": (2, _Simple("allgather", 1)),
     "reduce_scatter_": (2, _of_lists("reduce_scatter_block", "reduce", 0, 1)),
-    "_reduce_scatter_base_": (2, _simple("reduce_scatter_block", 0)),
-    "reduce_scatter_tensor_coalesced_": (2, _simple("reduce_scatter_block", 0)),
+    "_reduce_scatter_base_": (2, _Simple("reduce_scatter_block", 0)),
+    "reduce_scatter_tensor_coalesced_": (2, _Simple("reduce_scatter_block", 0)),
     "alltoall_": (2, _alltoall),
     "alltoall_base_": (2, _alltoall_base),
-    "gather_": (2, _simple("gather", 1, 3)),
-    "scatter_": (2, _simple("scatter", 0, 3)),
-    "send": (1, _simple("send", 0, 2)),
-    "recv_": (1, _simple("recv", 0, 2)),
+    "gather_": (2, _Simple("gather", 1, 3)),
+    "scatter_": (2, _Simple("scatter", 0, 3)),
+    "send": (1, _Simple("send", 0, 2)),
+    "recv_": (1, _Simple("recv", 0, 2)),
     "barrier": (1, _barrier),
     "monitored_barrier_": (1, _barrier),
 }
