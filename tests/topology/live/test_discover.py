@@ -22,7 +22,7 @@ from tests.topology.live.fake_machine import (
 )
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import Topology, Vendor
-from toposeat.topology import discover_this, read_topology
+from toposeat.topology import discover_this, nccl_xml, read_topology
 from toposeat.topology.catalogue import catalogue_topology
 from toposeat.topology.live.kfd import read_kfd
 from toposeat.topology.live.sysfs import read_sysfs
@@ -123,6 +123,40 @@ def test_finds_the_dgx_1v_of_the_catalogue(tmp_path: Path, as_bytes: bool) -> No
     assert found.route_of_pair["gpu0", "gpu1"].peer_access is True
     assert found.route_of_pair["gpu0", "gpu5"].peer_access is False
     assert found.route_of_pair["gpu0", "nic0"].peer_access is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "text", "words"),
+    [
+        (
+            "x86_64",
+            "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 207\nmodel name"
+            "\t: Intel(R) Xeon(R)\n\nprocessor\t: 1\nvendor_id\t: Other\n",
+            "x86_64 GenuineIntel 6 207",
+        ),
+        ("x86_64", "vendor_id : AuthenticAMD\ncpu family : \nmodel : 1\n", "x86_64 AuthenticAMD"),
+        ("aarch64", "processor\t: 0\nCPU implementer\t: 0x41\n", "arm64"),
+        ("ppc64le", "processor\t: 0\ncpu\t\t: POWER9\nmodel\t: 8335-GTG\n", "ppc64"),
+        ("x86_64", None, "x86_64"),
+    ],
+)
+def test_the_processor_is_told_in_nccls_words(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    architecture: str,
+    text: str | None,
+    words: str,
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: architecture)
+    dgx1_sysfs(tmp_path)
+    cpuinfo = tmp_path / "cpuinfo"
+    if text is not None:
+        cpuinfo.write_text(text)
+    found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(), cpuinfo=cpuinfo)
+    assert found.metadata["cpu"] == words
+    attributes = zip(("arch", "vendor", "familyid", "modelid"), words.split(), strict=False)
+    first = nccl_xml(found)[0].split("<cpu")[1].split(">")[0]
+    assert all(f'{key}="{value}"' in first for key, value in attributes)
 
 
 def test_pcie_speed_is_that_of_the_slower_end(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import UnavailableError
+from toposeat.model.processor import CPU_KEY
 from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.kfd_node import KfdNode
@@ -38,6 +39,7 @@ from toposeat.topology.live.nvidia import (
 )
 from toposeat.topology.live.nvlink_live import add_live_nvlinks
 from toposeat.topology.live.nvml import NvmlSnapshot
+from toposeat.topology.live.processor import live_processor
 from toposeat.topology.live.small_file import TreePath
 from toposeat.topology.live.sysfs import read_sysfs
 
@@ -46,7 +48,7 @@ _HIDDEN_HINT = (
     "ask the job for them (Slurm: --gpus-per-node=N --gpu-bind=none; containers: --gpus all,"
     " --device /dev/kfd --device /dev/dri), or give a saved one with -t FILE"
 )
-_LIVE_SYSFS, _LIVE_DEV = Path("/sys"), Path("/dev")
+_LIVE_SYSFS, _LIVE_DEV, _LIVE_CPUINFO = Path("/sys"), Path("/dev"), Path("/proc/cpuinfo")
 
 
 def discover_this(
@@ -55,6 +57,7 @@ def discover_this(
     dev: Path | None = None,
     nvml: Any = None,
     host: str | None = None,
+    cpuinfo: Path | None = None,
 ) -> Topology:
     """Read the topology of the machine this runs on.
 
@@ -64,12 +67,13 @@ def discover_this(
             recorded one.
         nvml: an object with the functions of `pynvml`; None loads the real one.
         host: name of the machine; None asks the system.
+        cpuinfo: where the processor is told; None is /proc/cpuinfo for the real sysfs only.
 
     Raises:
         UnavailableError: there is no GPU.
     """
-    if dev is None and sysfs == _LIVE_SYSFS:
-        dev = _LIVE_DEV
+    if sysfs == _LIVE_SYSFS:
+        dev, cpuinfo = dev or _LIVE_DEV, cpuinfo or _LIVE_CPUINFO
     machine = read_sysfs(sysfs)
     name = host or platform.node() or "this"
     found = Collection(GraphBuilder(host=name, report=list(machine.report)), machine)
@@ -91,7 +95,8 @@ def discover_this(
         add_live_nvlinks(found.builder, whole, numa_of, present)
     add_xgmi(found.builder, amd, id_of_node)
     add_tile_links(found.builder)
-    return _finish(found, snapshot, ids, _origin(snapshot, amd, intel))
+    metadata = {CPU_KEY: live_processor(cpuinfo)} if cpuinfo is not None else {}
+    return _finish(found, snapshot, ids, _origin(snapshot, amd, intel), metadata)
 
 
 def _why(found: Collection, reason: str) -> str:
@@ -129,9 +134,12 @@ def _tells(builder: GraphBuilder, snapshot: NvmlSnapshot | None) -> set[FactKind
 
 
 def _finish(
-    found: Collection, snapshot: NvmlSnapshot | None, ids: DeviceIds, origin: str
+    found: Collection,
+    snapshot: NvmlSnapshot | None,
+    ids: DeviceIds,
+    origin: str,
+    metadata: dict[str, str],
 ) -> Topology:
-    metadata = {}
     if snapshot is not None and snapshot.driver:
         metadata["driver"] = snapshot.driver
     if snapshot is not None and snapshot.virtual:
