@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.driver_conformance.calls import (
     POSIX_FILE,
+    AllocationProperties,
     Calls,
     Handle,
     PoolProperties,
@@ -123,6 +124,81 @@ def _freed(calls: Calls) -> Any:
     return _two(calls, owner, opener)
 
 
+@question("ipc: freed before it was opened, and taken again")
+def _freed_unopened(calls: Calls) -> Any:
+    def owner(calls: Calls, end: socket.socket) -> None:
+        first = _own_buffer(calls, end)
+        end.recv(1)
+        calls.do("cuMemFree_v2", c_uint64(first))
+        end.sendall(b"f")
+        end.recv(1)
+        second = calls.allocate()
+        calls.put(second, b"other")
+        end.sendall(bytes([first == second]) + bytes(calls.export(second)))
+
+    def opener(calls: Calls, end: socket.socket) -> Any:
+        calls.start()
+        handle = _heard(end)
+        end.sendall(b"f")
+        end.recv(1)
+        freed = _opened(calls, handle)
+        end.sendall(b"a")
+        same_place = bool(end.recv(1)[0])
+        other = _heard(end)
+        return [freed, same_place, _opened(calls, handle), _opened(calls, other)]
+
+    return _two(calls, owner, opener)
+
+
+@question("ipc: opened, closed, freed, opened again")
+def _opened_again(calls: Calls) -> Any:
+    def owner(calls: Calls, end: socket.socket) -> None:
+        first = _own_buffer(calls, end)
+        end.recv(1)
+        calls.do("cuMemFree_v2", c_uint64(first))
+        end.sendall(b"f")
+
+    def opener(calls: Calls, end: socket.socket) -> Any:
+        calls.start()
+        handle = _heard(end)
+        code, pointer = calls.open(handle)
+        closed = calls.close(pointer)
+        end.sendall(b"f")
+        end.recv(1)
+        return [code, closed, _opened(calls, handle)]
+
+    return _two(calls, owner, opener)
+
+
+def _opened(calls: Calls, handle: Handle) -> list[Any]:
+    """The code, and what the memory holds."""
+    code, pointer = calls.open(handle)
+    return [code, calls.get(pointer, 5).decode(errors="replace") if code == 0 else ""]
+
+
+def _ended(end: socket.socket) -> None:
+    """Wait until the owner is no more: its files close one after the other."""
+    assert end.recv(1) == b""
+    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+
+
+@question("ipc: the owner was killed before it was opened")
+def _killed_unopened(calls: Calls) -> Any:
+    def owner(calls: Calls, end: socket.socket) -> None:
+        _own_buffer(calls, end)
+        end.recv(1)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def opener(calls: Calls, end: socket.socket) -> Any:
+        calls.start()
+        handle = _heard(end)
+        end.sendall(b"k")
+        _ended(end)
+        return _opened(calls, handle)
+
+    return _two(calls, owner, opener)
+
+
 @question("ipc: the owner was killed")
 def _killed(calls: Calls) -> Any:
     def owner(calls: Calls, end: socket.socket) -> None:
@@ -135,7 +211,7 @@ def _killed(calls: Calls) -> Any:
         handle = _heard(end)
         code, pointer = calls.open(handle)
         end.sendall(b"k")
-        assert end.recv(1) == b""  # gone
+        _ended(end)
         kept = calls.get(pointer, 5).decode()
         return [code, kept, calls.close(pointer), calls.open(handle)[0]]
 
@@ -235,12 +311,14 @@ def _virtual_export(calls: Calls) -> Any:
     calls.start()
     size, file, none = calls.granule(), c_int(-1), c_uint64(0)
     shared, private = calls.create(size), calls.create(size, 0)
+    windows = AllocationProperties(1, 2, 1, 0)  # another system's handles
     name = "cuMemExportToShareableHandle"
     return [
         calls.code(name, byref(file), shared, c_int(POSIX_FILE), none),
         file.value >= 0,
         calls.code(name, byref(file), private, c_int(POSIX_FILE), none),
         calls.code("cuMemImportFromShareableHandle", byref(none), c_void_p(0), c_int(POSIX_FILE)),
+        calls.code("cuMemCreate", byref(none), c_size_t(size), byref(windows), none),
     ]
 
 
@@ -256,6 +334,7 @@ def _stream_ordered(calls: Calls) -> Any:
     stream, pointer = calls.stream(), c_uint64()
     codes = [
         calls.code("cuMemAllocAsync", byref(pointer), c_size_t(0), stream),
+        bool(pointer.value),
         calls.code("cuMemAllocAsync", byref(pointer), c_size_t(1 << 50), stream),
         calls.code("cuMemAllocAsync", byref(pointer), c_size_t(4096), stream),
         calls.code("cuIpcGetMemHandle", byref(Handle()), pointer),

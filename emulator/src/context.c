@@ -271,7 +271,7 @@ EMU_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   CUcontext context = emu_current();
   if (flags)
     result = CUDA_ERROR_INVALID_VALUE;
-  else if (!context || !emu_context_lives(peer) || peer == context)
+  else if (!context || !emu_context_lives(peer))
     result = CUDA_ERROR_INVALID_CONTEXT;
   else if (context->physical == peer->physical ||
            !emu_way(emu_driver.machine, context->physical, peer->physical)->peer)

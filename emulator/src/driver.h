@@ -124,6 +124,8 @@ CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size
 
 enum { EMU_MEMORY_MAGIC = 0x74707345, EMU_EVENT_MAGIC = 0x74707346, EMU_POOL_MAGIC = 0x74707347 };
 
+#define EMU_DEVICE_MEMORY "toposeat-device-memory" /* the name of its files */
+
 /* Names a file that a process holds open: memory, or the mark of an event. */
 struct emu_handle {
   uint32_t magic;
@@ -139,6 +141,9 @@ _Static_assert(sizeof(struct emu_handle) <= sizeof(CUipcMemHandle), "a handle ha
 struct emu_handle emu_handle_of(const struct emu_memory *memory, uint32_t magic);
 /* The exporter's file, if it is still the one that the handle names; -1. */
 int emu_open_exported(const struct emu_handle *handle);
+bool emu_owner_lives(const struct emu_handle *handle);
+/* A handle is of a place: once its memory was freed, and other memory lies there, it is of that. */
+void emu_follow(struct emu_handle *handle);
 /* Maps another process's memory. */
 CUresult emu_open_memory(CUcontext context, const struct emu_handle *handle,
                          struct emu_memory **result);

@@ -56,7 +56,9 @@ static CUresult initialize(void) {
   raise_file_limit();
   if (!emu_is_quiet() && emu_state_first_here())
     emu_banner(machine->name, machine->devices);
-  return emu_driver.visible.count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+  if (emu_driver.visible.count)
+    return CUDA_SUCCESS;
+  return emu_driver.visible.repeated ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 }
 
 static CUresult init_result;
@@ -167,7 +169,7 @@ EMU_EXPORT CUresult cuGetProcAddress_v2(const char *name, void **function, int v
   const char *log = getenv("TOPOSEAT_EMULATOR_LOG");
   if (!*function && log && *log)
     emu_say("cuGetProcAddress: %s is not implemented", name);
-  return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND; /* the status tells */
 }
 
 EMU_EXPORT CUresult cuGetProcAddress(const char *name, void **function, int version,

@@ -235,7 +235,7 @@ EMU_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *result, CUevent event)
 
 static CUresult check_event(const struct emu_handle *handle) {
   if (handle->magic != EMU_EVENT_MAGIC || handle->physical >= emu_driver.machine->devices)
-    return CUDA_ERROR_INVALID_HANDLE;
+    return CUDA_ERROR_MAP_FAILED;
   return emu_current() && handle->process != (int32_t)getpid() ? CUDA_SUCCESS
                                                                : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -32,17 +32,14 @@ static void take_time(int64_t nanoseconds) {
     ;
 }
 
-/* A buffer that is open already; *stale if memory that has gone is still open at its place. */
-static struct emu_memory *opened(const struct emu_handle *handle, bool *stale) {
+/* A buffer that is open already. */
+static struct emu_memory *opened(const struct emu_handle *handle) {
   for (unsigned i = 0; i < emu_allocations(); ++i) {
     struct emu_memory *each = emu_allocation(i);
     if (!each->imported || each->pool || each->owner != handle->process)
       continue;
     if (each->inode == handle->inode && each->owner_base == handle->base)
       return each;
-    if (each->owner_base < handle->base + handle->size &&
-        handle->base < each->owner_base + each->size)
-      *stale = true;
   }
   return NULL;
 }
@@ -65,7 +62,7 @@ CUresult emu_open_memory(CUcontext context, const struct emu_handle *handle,
                          struct emu_memory **result) {
   const int file = emu_open_exported(handle);
   if (file < 0)
-    return CUDA_ERROR_INVALID_VALUE;
+    return emu_owner_lives(handle) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
   struct emu_memory memory = {.size = handle->size,
                               .mapped = handle->mapped,
                               .kind = EMU_DEVICE,
@@ -102,14 +99,12 @@ EMU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle g
   CUcontext context = emu_current();
   CUresult result = check(context, &handle);
   if (result == CUDA_SUCCESS) {
-    bool stale = false;
-    struct emu_memory *open_already = opened(&handle, &stale);
+    emu_follow(&handle);
+    struct emu_memory *open_already = opened(&handle);
     if (open_already) {
       ++open_already->references;
       *pointer = open_already->base;
-    } else if (stale)
-      result = CUDA_ERROR_ALREADY_MAPPED;
-    else {
+    } else {
       struct emu_memory *made = NULL;
       result = emu_open_memory(context, &handle, &made);
       is_new = result == CUDA_SUCCESS;

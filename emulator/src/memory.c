@@ -157,12 +157,13 @@ static CUresult release_host(uint64_t pointer, bool registered) {
   struct emu_memory *memory = emu_find(pointer);
   const bool ours = memory && memory->base == pointer && memory->kind == EMU_HOST &&
                     memory->registered == registered;
+  const bool inside = memory && memory->registered;
   if (ours)
     emu_remove(memory);
   emu_unlock();
   if (ours)
     return CUDA_SUCCESS;
-  return registered ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : CUDA_ERROR_INVALID_VALUE;
+  return registered && !inside ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : CUDA_ERROR_INVALID_VALUE;
 }
 
 EMU_EXPORT CUresult cuMemHostUnregister(void *pointer) {

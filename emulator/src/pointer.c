@@ -41,7 +41,7 @@ static CUresult answer(void *data, int which, uint64_t pointer, const struct emu
   case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     return memory->kind == EMU_DEVICE ? CUDA_ERROR_INVALID_VALUE : put_word(data, pointer);
   case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    return put_flag(data, memory->sync_memops);
+    return put_flag(data, memory->sync_memops || memory->kind == EMU_MANAGED);
   case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     return put_word(data, memory->buffer_id);
   case CU_POINTER_ATTRIBUTE_IS_MANAGED:

@@ -66,7 +66,7 @@ EMU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pr
   if (!emu_is_ordinal(properties->location.id))
     return CUDA_ERROR_INVALID_DEVICE;
   if (properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_ERROR_INVALID_VALUE;
   emu_lock();
   *pool =
       emu_new_pool(emu_driver.visible.physical[properties->location.id], properties->handleTypes);
@@ -223,7 +223,7 @@ EMU_EXPORT CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocat
 /* The memory is there at once: what uses it before the stream comes to this point is undefined. */
 static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool given, CUstream named) {
   EMU_NEEDS_INIT();
-  if (!pointer || !bytes)
+  if (!pointer)
     return CUDA_ERROR_INVALID_VALUE;
   emu_lock();
   CUcontext context = emu_current();
@@ -235,11 +235,11 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool given,
   if (stream)
     result = emu_pool_lives(pool) && !pool->imported ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   struct emu_memory *made = NULL;
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS && bytes) /* no bytes: no memory, and no error */
     result = bytes > (uint64_t)1 << 46
                  ? CUDA_ERROR_OUT_OF_MEMORY
                  : emu_allocate_device(stream->context, pool->physical, bytes, false, &made);
-  if (result == CUDA_SUCCESS) {
+  if (made) {
     made->pool = pool;
     emu_pool_count(pool, (int64_t)bytes);
     *pointer = made->base;

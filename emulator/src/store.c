@@ -29,7 +29,7 @@ CUresult emu_allocate_device(CUcontext context, unsigned physical, uint64_t size
     memory.alias = room == MAP_FAILED ? NULL : room;
     memory.base = (uint64_t)(uintptr_t)memory.alias;
   } else {
-    memory.file = emu_new_file("toposeat-device-memory", memory.mapped);
+    memory.file = emu_new_file(EMU_DEVICE_MEMORY, memory.mapped);
     if (memory.file >= 0 && !emu_map_twice(memory.file, memory.mapped, &memory.base, &memory.alias))
       memory.alias = NULL;
     memory.inode = memory.file >= 0 ? emu_inode(memory.file) : 0;

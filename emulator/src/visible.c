@@ -31,8 +31,8 @@ static long uuid_match(const char *entry, size_t length, const char *const *uuid
   return found;
 }
 
-unsigned emu_select(const char *list, const char *const *uuid, unsigned count, unsigned *selected) {
-  unsigned chosen = 0;
+int emu_select(const char *list, const char *const *uuid, unsigned count, unsigned *selected) {
+  int chosen = 0;
   const char *at = list;
   for (;;) {
     at += strspn(at, " \t");
@@ -44,9 +44,9 @@ unsigned emu_select(const char *list, const char *const *uuid, unsigned count, u
       which = index_of(at, length);
     if (which < 0 || which >= (long)count)
       return chosen;
-    for (unsigned i = 0; i < chosen; ++i)
+    for (int i = 0; i < chosen; ++i)
       if (selected[i] == (unsigned)which)
-        return 0;
+        return -1;
     selected[chosen++] = (unsigned)which;
     if (!next)
       return chosen;
@@ -81,9 +81,9 @@ void emu_visible_devices(const struct emu_machine *machine, struct emu_visible *
   }
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   unsigned selected[EMU_MAX_DEVICES];
-  visible->count = count;
-  if (list)
-    visible->count = emu_select(list, uuid, count, selected);
+  const int chosen = list ? emu_select(list, uuid, count, selected) : (int)count;
+  visible->repeated = chosen < 0;
+  visible->count = chosen < 0 ? 0 : (unsigned)chosen;
   for (unsigned i = 0; i < visible->count; ++i)
     visible->physical[i] = usable[list ? selected[i] : i];
 }

@@ -11,6 +11,7 @@
 struct emu_visible {
   unsigned count;
   unsigned physical[EMU_MAX_DEVICES]; /* of each ordinal */
+  bool repeated;                      /* the list names a device twice, and so selects none */
 };
 
 /* Reads TOPOSEAT_EMULATED_HIDDEN (what a cgroup hides: indices with commas), then the variables. */
@@ -20,7 +21,7 @@ void emu_visible_devices(const struct emu_machine *machine, struct emu_visible *
 bool emu_is_hidden(const struct emu_machine *machine, unsigned physical);
 
 /* What `list` (CUDA_VISIBLE_DEVICES) selects from `count` devices that `uuid` names: stops at the
-   first entry that names none, as the driver does; an entry twice gives no devices at all. */
-unsigned emu_select(const char *list, const char *const *uuid, unsigned count, unsigned *selected);
+   first entry that names none, as the driver does; -1 if it names a device twice. */
+int emu_select(const char *list, const char *const *uuid, unsigned count, unsigned *selected);
 
 #endif

@@ -68,7 +68,7 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
   if (!emu_is_ordinal(properties->location.id))
     return CUDA_ERROR_INVALID_DEVICE;
   return properties->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-             ? CUDA_ERROR_NOT_SUPPORTED
+             ? CUDA_ERROR_INVALID_VALUE
              : CUDA_SUCCESS;
 }
 
@@ -181,7 +181,7 @@ static CUresult map_here(uint64_t pointer, uint64_t size, struct physical *physi
   if (!physical || !range || size != physical->size || (pointer - range->base) % GRANULARITY)
     return CUDA_ERROR_INVALID_VALUE;
   if (emu_find(pointer))
-    return CUDA_ERROR_ALREADY_MAPPED;
+    return CUDA_ERROR_INVALID_VALUE;
   const int file = dup(physical->file);
   struct emu_memory memory = {.base = pointer,
                               .size = size,
@@ -222,13 +222,15 @@ static struct physical *behind(const struct emu_memory *memory) {
   return NULL;
 }
 
+/* Addresses that are reserved and not mapped are unmapped without a complaint. */
 EMU_EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
   EMU_NEEDS_INIT();
   emu_drain_all();
   emu_lock();
   struct emu_memory *memory = emu_find(pointer);
-  bool good = memory && memory->is_virtual && memory->base == pointer && memory->size == size;
-  if (good) {
+  bool good = memory ? memory->is_virtual && memory->base == pointer && memory->size == size
+                     : range_of(pointer, size) != NULL;
+  if (good && memory) {
     struct physical *physical = behind(memory);
     good = emu_clear_addresses((char *)(uintptr_t)pointer, size);
     emu_remove(memory);

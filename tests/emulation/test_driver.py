@@ -22,7 +22,10 @@ def visible(**environment: str) -> list[str]:
     program = "driver.do('cuInit', c_uint(0)); print(json.dumps(driver.devices()))"
     done = run_program(program, environment=environment)
     if done.returncode:
-        assert "cuInit answered 100" in done.stderr  # CUDA_ERROR_NO_DEVICE
+        listed = environment.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        no_device, invalid_device = 100, 101
+        code = invalid_device if len(set(listed)) < len(listed) else no_device
+        assert f"cuInit answered {code}" in done.stderr
         return []
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
