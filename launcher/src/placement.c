@@ -238,6 +238,8 @@ static bool read_metadata(struct parser *parser, char *line) {
     return read_vendor(parser, value);
   if (strncmp(key, "devices ", 8) == 0)
     return read_devices(parser, tps_trim(key + 8), value);
+  if (strcmp(key, "costs") == 0)
+    parser->placement->costs = value;
   return true;
 }
 

@@ -36,6 +36,7 @@ struct tps_placement {
   enum tps_vendor vendor;
   struct tps_host *hosts;
   size_t host_count;
+  const char *costs;      /* how near devices of a host are, for libtoposeat_reorder.so; NULL */
   struct tps_seat *seats; /* position = rank */
   size_t seat_count;
 };

@@ -115,6 +115,19 @@ static void plan_nic(struct tps_plan *plan, const struct tps_seat *nearby,
   tps_text_free(&cause);
 }
 
+/* Where MPI is to reorder ranks: the device that this one will use, and how near devices are. */
+static void plan_costs(struct tps_plan *plan, const struct tps_seat *used) {
+  const char *costs = plan->placement.costs;
+  if (used == NULL || costs == NULL ||
+      tps_environment_get(&plan->environment, "TOPOSEAT_REORDER") == NULL)
+    return;
+  struct tps_text text;
+  tps_text_init(&text);
+  tps_text_add(&text, "%lu;%s", used->device.index, costs);
+  tps_environment_set(&plan->environment, "TOPOSEAT_REORDER_COSTS", text.data);
+  tps_text_free(&text);
+}
+
 static void plan_placement(struct tps_plan *plan, const struct tps_options *options,
                            struct tps_messages *messages) {
   if (!load_placement(plan, options, messages))
@@ -127,6 +140,7 @@ static void plan_placement(struct tps_plan *plan, const struct tps_options *opti
   if (tps_is_emulated())
     tell_emulated(plan->seat, messages);
   const struct tps_seat *nearby = plan->nearby.seat;
+  plan_costs(plan, tps_is_emulated() ? plan->seat : nearby);
   if (nearby == NULL)
     return;
   tps_binding_plan(&plan->binding, nearby, options->memory, messages);

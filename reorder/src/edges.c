@@ -43,7 +43,8 @@ static enum tpr_answer map_all(const struct tpr_order *order, const int *numbers
     weights[e] = numbers[(size_t)e * NUMBERS + 2];
   }
   const struct tpr_edges edges = {(size_t)count, sources, targets, weights};
-  enum tpr_answer answer = tpr__map_graph(order->size, order->node, &edges, order->new_rank, links);
+  enum tpr_answer answer =
+      tpr__map_graph(order->size, &order->places, &edges, order->new_rank, links);
   free(columns);
   return answer;
 }

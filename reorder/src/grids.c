@@ -64,7 +64,7 @@ static enum tpr_answer map_graph(struct tpr_order *order, const int *index, cons
       sources[e++] = v;
   const struct tpr_edges edges = {count, sources, targets, NULL};
   enum tpr_answer answer =
-      tpr__map_graph(order->members, order->node, &edges, order->new_rank, links);
+      tpr__map_graph(order->members, &order->places, &edges, order->new_rank, links);
   free(sources);
   return answer;
 }
@@ -89,7 +89,7 @@ int MPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int pe
     order.members = cells;
     if (order.rank == 0) {
       describe_grid(&grid, shape, sizeof shape);
-      answer = tpr__map_grid(cells, order.node, &grid, order.new_rank, &links);
+      answer = tpr__map_grid(cells, &order.places, &grid, order.new_rank, &links);
     }
     if (tpr__order_decide(&order, answer, &links, shape, "neighbour links") &&
         tpr__order_split(&order, &permuted)) {
@@ -152,7 +152,7 @@ int MPI_Cart_map(tpr_word comm, int ndims, const int dims[], const int periods[]
   int cells = cells_of(&grid, order.size);
   bool good = cells > 0 && newrank != NULL && order.new_rank != NULL;
   order.members = cells;
-  good = good && tpr__map_grid(cells, order.node, &grid, order.new_rank, &links) == TPR_MOVED;
+  good = good && tpr__map_grid(cells, &order.places, &grid, order.new_rank, &links) == TPR_MOVED;
   if (good)
     *newrank = own_new_rank(&order);
   tpr__order_end(&order);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "seats.hpp"
 #include "tiles.hpp"
 #include "toposeat/large/map_large.hpp"
 
@@ -155,20 +156,37 @@ Blocks with_least_movement(const Nodes &nodes, const Blocks &blocks) {
   return moved;
 }
 
-/// Roles of a node, in rising order, for its processes, in rising order.
-void seat(const Nodes &nodes, const Blocks &node_of_role, int *new_rank) {
-  std::vector<std::vector<int>> roles(nodes.sizes.size());
-  for (std::size_t role = node_of_role.size(); role-- > 0;)
-    roles[node_of_role[role]].push_back(static_cast<int>(role));
-  for (std::size_t process = 0; process < nodes.of_process.size(); ++process) {
-    std::vector<int> &left = roles[nodes.of_process[process]];
-    new_rank[process] = left.back();
-    left.pop_back();
+/// Roles of each node for its processes: by link where devices are known, else in rising order.
+void seat(const tpr_places &places, const Nodes &nodes, const RankTraffic &traffic,
+          const Blocks &node_of_role, int *new_rank, tpr_links *links) {
+  const std::size_t count = nodes.sizes.size();
+  std::vector<std::vector<std::uint32_t>> roles(count), processes(count);
+  std::vector<std::uint32_t> position; // of each role in its node
+  for (std::size_t role = 0; role < node_of_role.size(); ++role) {
+    std::vector<std::uint32_t> &here = roles[node_of_role[role]];
+    position.push_back(static_cast<std::uint32_t>(here.size()));
+    here.push_back(static_cast<std::uint32_t>(role));
+    processes[nodes.of_process[role]].push_back(static_cast<std::uint32_t>(role));
+  }
+  std::vector<std::vector<Flow>> within(count);
+  for (const Flow &flow : traffic.flows)
+    if (places.device != nullptr && node_of_role[flow.source] == node_of_role[flow.target])
+      within[node_of_role[flow.source]].push_back(
+          {position[flow.source], position[flow.target], flow.bytes, 1});
+  Seats seats(places, count);
+  for (std::size_t node = 0; node < count; ++node) {
+    const std::vector<std::uint32_t> by_link =
+        within[node].empty() ? std::vector<std::uint32_t>{}
+                             : seats.assign(processes[node], within[node], *links);
+    for (std::size_t p = 0; p < processes[node].size(); ++p)
+      new_rank[processes[node][p]] =
+          static_cast<int>(roles[node][by_link.empty() ? p : by_link[p]]);
   }
 }
 
-/// The best of the candidates, the first of equals; the default if none is better.
-tpr_answer best_of(const Nodes &nodes, const RankTraffic &traffic,
+/// The best of the candidates, the first of equals, the default if none is better; within nodes by
+/// link.
+tpr_answer best_of(const tpr_places &places, const Nodes &nodes, const RankTraffic &traffic,
                    const std::vector<Blocks> &candidates, int *new_rank, tpr_links *links) {
   links->all = total(traffic);
   links->before = links->after = between(traffic, nodes.of_process);
@@ -180,52 +198,56 @@ tpr_answer best_of(const Nodes &nodes, const RankTraffic &traffic,
       best = &candidate;
     }
   }
-  std::iota(new_rank, new_rank + nodes.of_process.size(), 0);
-  if (best == nullptr)
-    return TPR_KEPT;
-  seat(nodes, with_least_movement(nodes, *best), new_rank);
-  return TPR_MOVED;
+  seat(places, nodes, traffic,
+       best == nullptr ? nodes.of_process : with_least_movement(nodes, *best), new_rank, links);
+  return best == nullptr && links->within >= links->within_rising ? TPR_KEPT : TPR_MOVED;
 }
 
-bool searchable(const Nodes &nodes) {
-  return nodes.sizes.size() <= most_nodes && nodes.of_process.size() <= most_searched;
+bool too_large(const Nodes &nodes) {
+  return nodes.sizes.size() > most_nodes || nodes.of_process.size() > most_searched;
 }
+
+bool searchable(const Nodes &nodes) { return nodes.sizes.size() > 1 && !too_large(nodes); }
 
 } // namespace
 } // namespace toposeat::reorder
 
 using namespace toposeat::reorder;
 
-enum tpr_answer tpr__map_grid(int ranks, const int *node, const struct tpr_grid *grid,
-                              int *new_rank, struct tpr_links *links) {
+enum tpr_answer tpr__map_grid(int ranks, const struct tpr_places *places,
+                              const struct tpr_grid *grid, int *new_rank, struct tpr_links *links) {
   try {
-    const Nodes nodes(ranks, node);
-    *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0};
+    const Nodes nodes(ranks, places->node);
+    *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0, 0, 0};
     const Grid shape(*grid);
     const toposeat::RankTraffic traffic = merged(ranks, shape.links());
     std::vector<Blocks> candidates;
-    if (nodes.uniform()) {
+    if (nodes.uniform() && nodes.sizes.size() > 1) {
       Blocks tiles = shape.best_tiles(nodes.sizes.front());
       if (!tiles.empty())
         candidates.push_back(std::move(tiles));
     }
     if (searchable(nodes))
       candidates.push_back(searched(nodes, traffic));
-    return best_of(nodes, traffic, candidates, new_rank, links);
+    return best_of(*places, nodes, traffic, candidates, new_rank, links);
   } catch (const std::exception &) {
     return TPR_FAILED;
   }
 }
 
-enum tpr_answer tpr__map_graph(int ranks, const int *node, const struct tpr_edges *edges,
-                               int *new_rank, struct tpr_links *links) {
+enum tpr_answer tpr__map_graph(int ranks, const struct tpr_places *places,
+                               const struct tpr_edges *edges, int *new_rank,
+                               struct tpr_links *links) {
   try {
-    const Nodes nodes(ranks, node);
-    *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0};
+    const Nodes nodes(ranks, places->node);
+    *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0, 0, 0};
     const toposeat::RankTraffic traffic = traffic_of(ranks, *edges);
-    if (!searchable(nodes))
+    if (too_large(nodes))
       return TPR_FAILED;
-    return best_of(nodes, traffic, {searched(nodes, traffic)}, new_rank, links);
+    std::vector<Blocks> candidates;
+    if (searchable(nodes))
+      candidates.push_back(searched(nodes, traffic));
+    return best_of(*places, nodes, traffic, candidates, new_rank, links);
   } catch (const std::exception &) {
     return TPR_FAILED;
   }

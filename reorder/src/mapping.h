@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which process takes which role, for the fewest bytes between nodes. A role is a rank of the new
+ * Which process takes which role, for the fewest bytes between nodes, then the nearest devices
+ * within them. A role is a rank of the new
  * communicator: a cell of the grid, a vertex of the graph. Pure computation, no MPI; the same
  * answer for the same question in every process (MPI_Cart_map must agree with MPI_Cart_create).
  */
@@ -19,12 +20,24 @@ enum tpr_answer {
   TPR_FAILED, /* no memory, or too large */
 };
 
-/* The weight of directed links between neighbours: all of them, and those between two nodes. */
+/* The weight of directed links between neighbours: all of them, and those between two nodes; and
+ * what those within nodes cost, each by the pair of devices that it is between. */
 struct tpr_links {
   int nodes; /* that the processes are on */
   double all;
   double before;
   double after;
+  double within_rising; /* roles of a node with its processes, both in rising order */
+  double within;        /* as they are; 0 where devices are not known */
+};
+
+/* Where processes are: process p on node node[p], with device device[p] of it. All nodes are alike:
+ * cost[a * devices + b] is what a link between devices a and b of one costs, 1 the nearest. */
+struct tpr_places {
+  int *node;
+  int *device; /* NULL: not known */
+  int devices;
+  const double *cost;
 };
 
 /* A Cartesian grid of `dimensions` extents, row-major, every extent > 0. */
@@ -43,12 +56,13 @@ struct tpr_edges {
   const int *weights;
 };
 
-/* Process p is on node node[p], for `ranks` processes; as many roles. Fills new_rank[p]: the role
- * of process p. Processes of a node hold its roles in rising order. */
-enum tpr_answer tpr__map_grid(int ranks, const int *node, const struct tpr_grid *grid,
-                              int *new_rank, struct tpr_links *links);
-enum tpr_answer tpr__map_graph(int ranks, const int *node, const struct tpr_edges *edges,
-                               int *new_rank, struct tpr_links *links);
+/* For `ranks` processes, and as many roles. Fills new_rank[p]: the role of process p. Processes of
+ * a node hold its roles in rising order, unless another one gains by the devices' costs. */
+enum tpr_answer tpr__map_grid(int ranks, const struct tpr_places *places,
+                              const struct tpr_grid *grid, int *new_rank, struct tpr_links *links);
+enum tpr_answer tpr__map_graph(int ranks, const struct tpr_places *places,
+                               const struct tpr_edges *edges, int *new_rank,
+                               struct tpr_links *links);
 
 #ifdef __cplusplus
 }

@@ -12,8 +12,23 @@
 /* For tests on one machine: the node of each world rank, numbers with commas between them. */
 #define PRETENDED_VARIABLE "TOPOSEAT_REORDER_NODES"
 
-static int *node_of_world; /* by world rank; NULL: not known */
+/* Set by toposeat-exec: the rank's device; then for each further device of the node what a link to
+   those before it costs, in per cent of the nearest pair: "1;100;250,250" of three. */
+#define COSTS_VARIABLE "TOPOSEAT_REORDER_COSTS"
+enum { MOST_DEVICES = 64 };
+
+/* What every rank tells all others. Costs are those of all nodes if all tell the same number. */
+struct place {
+  int node;
+  int device;
+  int costs; /* a number for the text; 0: there is none */
+};
+enum { PLACE_INTS = sizeof(struct place) / sizeof(int) };
+
+static struct place *place_of_world; /* by world rank; NULL: not known */
 static int world_size;
+static int devices; /* of each node; 0: not known */
+static double cost[MOST_DEVICES * MOST_DEVICES];
 
 void tpr__warn(bool *said, const char *format, ...) {
   if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED))
@@ -59,9 +74,41 @@ static int own_node(int rank) {
   return number;
 }
 
-void tpr__nodes_forget(void) { __atomic_store_n(&node_of_world, NULL, __ATOMIC_RELEASE); }
+/* One row after another; how many devices there are, 0: it is no such text. */
+static int read_costs(const char *text) {
+  int count = 1;
+  for (; *text == ';' && count < MOST_DEVICES; ++count) {
+    for (int other = 0; other < count; ++other) {
+      char *end = NULL;
+      long percent = strtol(text + 1, &end, 10);
+      if (end == text + 1 || percent < 1 || percent > 1000000 || *text != (other == 0 ? ';' : ','))
+        return 0;
+      cost[count * MOST_DEVICES + other] = cost[other * MOST_DEVICES + count] =
+          (double)percent / 100;
+      text = end;
+    }
+  }
+  return *text == '\0' && count > 1 ? count : 0;
+}
 
-bool tpr__nodes_known(void) { return __atomic_load_n(&node_of_world, __ATOMIC_ACQUIRE) != NULL; }
+static void learn_costs(struct place *own) {
+  const char *text = getenv(COSTS_VARIABLE);
+  char *end = NULL;
+  long device = text != NULL ? strtol(text, &end, 10) : -1;
+  int count = text != NULL && end != text ? read_costs(end) : 0;
+  if (device < 0 || device >= count)
+    return;
+  unsigned number = 2166136261U; /* FNV-1a */
+  for (const char *at = end; *at != '\0'; ++at)
+    number = (number ^ (unsigned char)*at) * 16777619U;
+  devices = count;
+  own->device = (int)device;
+  own->costs = (int)(number >> 1) | 1;
+}
+
+void tpr__nodes_forget(void) { __atomic_store_n(&place_of_world, NULL, __ATOMIC_RELEASE); }
+
+bool tpr__nodes_known(void) { return __atomic_load_n(&place_of_world, __ATOMIC_ACQUIRE) != NULL; }
 
 void tpr__nodes_learn(void) {
   static bool said;
@@ -78,15 +125,19 @@ void tpr__nodes_learn(void) {
   if (tpr__mpi.Comm_rank(world, &rank) != TPR_SUCCESS ||
       tpr__mpi.Comm_size(world, &world_size) != TPR_SUCCESS || world_size < 2)
     return;
-  int own = own_node(rank);
-  int *all = malloc(sizeof *all * (size_t)world_size);
-  int good = own >= 0 && all != NULL && pthread_atfork(NULL, NULL, tpr__nodes_forget) == 0;
+  struct place own = {.node = own_node(rank)};
+  learn_costs(&own);
+  struct place *all = malloc(sizeof *all * (size_t)world_size);
+  int good = own.node >= 0 && all != NULL && pthread_atfork(NULL, NULL, tpr__nodes_forget) == 0;
   bool agreed = tpr__mpi.Allreduce(&good, &least, 1, tpr__abi.type_int, tpr__abi.op_min, world) ==
                     TPR_SUCCESS &&
                 least == 1;
-  if (agreed && tpr__mpi.Allgather(&own, 1, tpr__abi.type_int, all, 1, tpr__abi.type_int, world) ==
-                    TPR_SUCCESS) {
-    __atomic_store_n(&node_of_world, all, __ATOMIC_RELEASE); /* as long as the process lives */
+  if (agreed && tpr__mpi.Allgather(&own, PLACE_INTS, tpr__abi.type_int, all, PLACE_INTS,
+                                   tpr__abi.type_int, world) == TPR_SUCCESS) {
+    for (int i = 0; i < world_size; ++i)
+      if (all[i].costs == 0 || all[i].costs != all[0].costs)
+        devices = 0;
+    __atomic_store_n(&place_of_world, all, __ATOMIC_RELEASE); /* as long as the process lives */
     return;
   }
   free(all);
@@ -119,17 +170,29 @@ static int *world_ranks(tpr_word comm, int size) {
   return to;
 }
 
-int *tpr__nodes_of(tpr_word comm, int size) {
-  const int *known = __atomic_load_n(&node_of_world, __ATOMIC_ACQUIRE);
-  int *node = known != NULL ? world_ranks(comm, size) : NULL;
-  if (node == NULL)
-    return NULL;
+bool tpr__places_of(tpr_word comm, int size, struct tpr_places *places) {
+  const struct place *known = __atomic_load_n(&place_of_world, __ATOMIC_ACQUIRE);
+  *places = (struct tpr_places){.devices = MOST_DEVICES, .cost = cost};
+  places->node = known != NULL ? world_ranks(comm, size) : NULL;
+  if (places->node == NULL)
+    return false;
+  if (devices > 0)
+    places->device = malloc(sizeof *places->device * (size_t)size);
   for (int i = 0; i < size; ++i) {
-    if (node[i] < 0 || node[i] >= world_size) {
-      free(node);
-      return NULL;
+    int rank = places->node[i];
+    if (rank < 0 || rank >= world_size || (devices > 0 && places->device == NULL)) {
+      tpr__places_free(places);
+      return false;
     }
-    node[i] = known[node[i]];
+    if (devices > 0)
+      places->device[i] = known[rank].device;
+    places->node[i] = known[rank].node;
   }
-  return node;
+  return true;
+}
+
+void tpr__places_free(struct tpr_places *places) {
+  free(places->node);
+  free(places->device);
+  *places = (struct tpr_places){0};
 }

@@ -9,9 +9,11 @@
 
 #define MOST_LINES 8 /* that one rank writes about its communicators */
 
-static bool several(const int *node, int size) {
+/* Whether ranks differ in what an order could be chosen by. */
+static bool several(const struct tpr_places *places, int size) {
   for (int i = 1; i < size; ++i)
-    if (node[i] != node[0])
+    if (places->node[i] != places->node[0] ||
+        (places->device != NULL && places->device[i] != places->device[0]))
       return true;
   return false;
 }
@@ -22,11 +24,11 @@ bool tpr__order_begin(struct tpr_order *order, const char *call, tpr_word comm) 
   if (!tpr__nodes_known() || order->comm == tpr__abi.comm_null ||
       tpr__mpi.Comm_test_inter(order->comm, &inter) != TPR_SUCCESS || inter ||
       tpr__mpi.Comm_size(order->comm, &order->size) != TPR_SUCCESS ||
-      tpr__mpi.Comm_rank(order->comm, &order->rank) != TPR_SUCCESS || order->size < 2)
+      tpr__mpi.Comm_rank(order->comm, &order->rank) != TPR_SUCCESS || order->size < 2 ||
+      !tpr__places_of(order->comm, order->size, &order->places))
     return false;
-  order->node = tpr__nodes_of(order->comm, order->size);
-  if (order->node == NULL || !several(order->node, order->size)) {
-    free(order->node);
+  if (!several(&order->places, order->size)) {
+    tpr__places_free(&order->places);
     return false;
   }
   order->members = order->size;
@@ -57,17 +59,25 @@ static void tell(const struct tpr_order *order, enum tpr_answer answer,
   bool nothing = answer == TPR_KEPT && links->before <= 0;
   if (nothing || is_quiet() || __atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED) >= MOST_LINES)
     return;
-  char text[128];
+  char text[192];
+  int used = 0;
   if (answer == TPR_FAILED)
     snprintf(text, sizeof text, "not reordered, too large or no memory");
   else if (answer == TPR_KEPT)
     snprintf(text, sizeof text, "%.10g of %.10g %s between nodes, no better order", links->before,
              links->all, unit);
+  else if (links->nodes > 1)
+    used = snprintf(text, sizeof text,
+                    "%.10g of %.10g %s between nodes, %.10g in the order of old ranks",
+                    links->after, links->all, unit, links->before);
   else
-    snprintf(text, sizeof text, "%.10g of %.10g %s between nodes, %.10g in the order of old ranks",
-             links->after, links->all, unit, links->before);
-  fprintf(stderr, "toposeat: reorder: %s%s, %d ranks on %d nodes: %s\n", order->call, shape,
-          order->members, links->nodes, text);
+    used = snprintf(text, sizeof text, "%.10g %s", links->all, unit);
+  if (used > 0 && used < (int)sizeof text && links->within < links->within_rising)
+    snprintf(text + used, sizeof text - (size_t)used, "%s cost %.0f %% less by link",
+             links->nodes > 1 ? "; those within" : "",
+             100 * (1 - links->within / links->within_rising));
+  fprintf(stderr, "toposeat: reorder: %s%s, %d ranks on %d node%s: %s\n", order->call, shape,
+          order->members, links->nodes, links->nodes == 1 ? "" : "s", text);
 }
 
 bool tpr__order_decide(struct tpr_order *order, enum tpr_answer answer,
@@ -111,6 +121,6 @@ void tpr__order_end(struct tpr_order *order) {
     tpr__mpi.Comm_set_errhandler(order->comm, order->handler);
     tpr__mpi.Errhandler_free(&order->handler);
   }
-  free(order->node);
+  tpr__places_free(&order->places);
   free(order->new_rank);
 }

@@ -11,9 +11,9 @@ struct tpr_order {
   tpr_word comm;    /* the old communicator */
   int size;
   int rank;
-  int *node;     /* of each rank of it */
-  int *new_rank; /* of each rank of it; ranks beyond the topology have none */
-  int members;   /* ranks 0 to members - 1 of it are in the topology */
+  struct tpr_places places; /* of the ranks of it */
+  int *new_rank;            /* of each rank of it; ranks beyond the topology have none */
+  int members;              /* ranks 0 to members - 1 of it are in the topology */
   tpr_word handler;
   bool has_handler; /* the communicator's own, put aside: our errors are not the application's */
 };

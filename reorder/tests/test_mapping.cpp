@@ -1,4 +1,5 @@
-// Which process takes which role: never more between nodes than before, and the best tiles.
+// Which process takes which role: never more between nodes than before, the best tiles, and links
+// within a node by what they cost.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "catch.hpp"
 
@@ -10,6 +11,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "mapping.h"
@@ -59,20 +61,55 @@ std::vector<int> blocks(const std::vector<int> &sizes) {
   return node;
 }
 
-Answer map_grid(const std::vector<int> &node, const Shape &shape) {
+/// Devices of each process, and what a link between two of a node costs; none: not known.
+struct Devices {
+  std::vector<int> of_process;
+  int count = 0;
+  std::vector<double> cost;
+
+  [[nodiscard]] double between(std::size_t p, std::size_t q) const {
+    return cost[static_cast<std::size_t>(of_process[p] * count + of_process[q])];
+  }
+};
+const Devices unknown;
+
+/// Two switches of two devices, a far link between them.
+const std::vector<double> two_switches{0, 1, 5, 5, 1, 0, 5, 5, 5, 5, 0, 1, 5, 5, 1, 0};
+
+class Places {
+public:
+  Places(std::vector<int> node, Devices devices)
+      : node_(std::move(node)), devices_(std::move(devices)) {}
+  tpr_places view() {
+    return {node_.data(), devices_.count > 0 ? devices_.of_process.data() : nullptr, devices_.count,
+            devices_.cost.data()};
+  }
+
+private:
+  std::vector<int> node_;
+  Devices devices_;
+};
+
+Answer map_grid(const std::vector<int> &node, const Shape &shape,
+                const Devices &devices = unknown) {
   Answer answer{TPR_FAILED, std::vector<int>(node.size(), -1), {}};
   const tpr_grid grid = shape.grid();
-  answer.what = tpr__map_grid(static_cast<int>(node.size()), node.data(), &grid,
-                              answer.new_rank.data(), &answer.links);
+  Places places(node, devices);
+  const tpr_places view = places.view();
+  answer.what = tpr__map_grid(static_cast<int>(node.size()), &view, &grid, answer.new_rank.data(),
+                              &answer.links);
   return answer;
 }
 
-Answer map_graph(const std::vector<int> &node, const Edges &edges) {
+Answer map_graph(const std::vector<int> &node, const Edges &edges,
+                 const Devices &devices = unknown) {
   Answer answer{TPR_FAILED, std::vector<int>(node.size(), -1), {}};
   const tpr_edges list{edges.sources.size(), edges.sources.data(), edges.targets.data(),
                        edges.weights.data()};
-  answer.what = tpr__map_graph(static_cast<int>(node.size()), node.data(), &list,
-                               answer.new_rank.data(), &answer.links);
+  Places places(node, devices);
+  const tpr_places view = places.view();
+  answer.what = tpr__map_graph(static_cast<int>(node.size()), &view, &list, answer.new_rank.data(),
+                               &answer.links);
   return answer;
 }
 
@@ -109,7 +146,39 @@ Edges grid_edges(const Shape &shape) {
   return edges;
 }
 
-void check(const std::vector<int> &node, const Edges &edges, const Answer &answer) {
+/// Counted anew: what links within nodes cost when process p has role new_rank[p].
+double cost_within(const std::vector<int> &node, const std::vector<int> &new_rank,
+                   const Edges &edges, const Devices &devices) {
+  std::vector<std::size_t> process(node.size());
+  for (std::size_t p = 0; p < node.size(); ++p)
+    process[static_cast<std::size_t>(new_rank[p])] = p;
+  double sum = 0;
+  for (std::size_t e = 0; e < edges.sources.size(); ++e) {
+    const std::size_t source = process[static_cast<std::size_t>(edges.sources[e])];
+    const std::size_t target = process[static_cast<std::size_t>(edges.targets[e])];
+    if (source != target && node[source] == node[target])
+      sum += edges.weights[e] * devices.between(source, target);
+  }
+  return sum;
+}
+
+/// The same roles on each node, in rising order.
+std::vector<int> rising(const std::vector<int> &node, const std::vector<int> &new_rank) {
+  std::map<int, std::vector<int>> roles;
+  for (std::size_t p = node.size(); p-- > 0;)
+    roles[node[p]].push_back(new_rank[p]);
+  for (auto &[label, own] : roles)
+    std::ranges::sort(own, std::greater<>());
+  std::vector<int> made;
+  for (const int label : node) {
+    made.push_back(roles[label].back());
+    roles[label].pop_back();
+  }
+  return made;
+}
+
+void check(const std::vector<int> &node, const Edges &edges, const Answer &answer,
+           const Devices &devices = unknown) {
   const std::vector<int> identity = numbers(node.size());
   std::vector<int> sorted = answer.new_rank;
   std::ranges::sort(sorted);
@@ -117,14 +186,18 @@ void check(const std::vector<int> &node, const Edges &edges, const Answer &answe
   REQUIRE((answer.what == TPR_KEPT || answer.what == TPR_MOVED));
   REQUIRE(answer.links.before == between(node, identity, edges));
   REQUIRE(answer.links.after == between(node, answer.new_rank, edges));
-  REQUIRE((answer.what == TPR_MOVED) == (answer.links.after < answer.links.before));
+  REQUIRE(answer.links.after <= answer.links.before);
+  const bool by_link = answer.links.within < answer.links.within_rising;
+  REQUIRE((answer.what == TPR_MOVED) == (by_link || answer.links.after < answer.links.before));
   REQUIRE((answer.what == TPR_KEPT) == (answer.new_rank == identity));
-  std::map<int, int> last; // processes of a node hold its roles in rising order
-  for (std::size_t p = 0; p < node.size(); ++p) {
-    const auto [at, first] = last.try_emplace(node[p], answer.new_rank[p]);
-    REQUIRE((first || at->second < answer.new_rank[p]));
-    at->second = answer.new_rank[p];
-  }
+  const std::vector<int> in_order = rising(node, answer.new_rank);
+  REQUIRE((by_link || answer.new_rank == in_order));
+  if (devices.count == 0)
+    return;
+  const double cost = cost_within(node, in_order, edges, devices);
+  REQUIRE_THAT(answer.links.within_rising, Catch::Matchers::WithinAbs(cost, 1e-6));
+  const double own = cost_within(node, answer.new_rank, edges, devices);
+  REQUIRE_THAT(answer.links.within, Catch::Matchers::WithinAbs(own, 1e-6));
 }
 
 class Random {
@@ -140,6 +213,19 @@ public:
     if (below(3) == 0)
       std::ranges::shuffle(node, engine_);
     return node;
+  }
+
+  /// Of as many as the largest node can need; processes may share one.
+  Devices devices(const std::vector<int> &node) {
+    Devices made{{}, 4 + below(5), {}};
+    for (std::size_t p = 0; p < node.size(); ++p)
+      made.of_process.push_back(below(made.count));
+    const auto count = static_cast<std::size_t>(made.count);
+    made.cost.assign(count * count, 0);
+    for (std::size_t a = 0; a < count; ++a)
+      for (std::size_t b = 0; b < a; ++b)
+        made.cost[a * count + b] = made.cost[b * count + a] = 1 + below(5);
+    return made;
   }
 
   Shape shape(int dimensions) {
@@ -236,22 +322,65 @@ TEST_CASE("the best box is that of all boxes") {
 
 TEST_CASE("random grids and graphs are never worse, and the same each time") {
   Random random(7);
+  int by_link = 0;
   for (int i = 0; i < 500; ++i) {
+    const bool is_known = i % 2 == 0;
+    Answer answer;
     if (random.below(2) == 0) {
       const Shape shape = random.shape(1 + random.below(3));
       const auto node = random.nodes(shape.cells());
-      const Answer answer = map_grid(node, shape);
-      check(node, grid_edges(shape), answer);
-      REQUIRE(answer.new_rank == map_grid(node, shape).new_rank);
+      const Devices devices = is_known ? random.devices(node) : unknown;
+      answer = map_grid(node, shape, devices);
+      check(node, grid_edges(shape), answer, devices);
+      REQUIRE(answer.new_rank == map_grid(node, shape, devices).new_rank);
     } else {
       const int ranks = 1 + random.below(48);
       const auto node = random.nodes(ranks);
       const Edges edges = random.edges(ranks);
-      const Answer answer = map_graph(node, edges);
-      check(node, edges, answer);
-      REQUIRE(answer.new_rank == map_graph(node, edges).new_rank);
+      const Devices devices = is_known ? random.devices(node) : unknown;
+      answer = map_graph(node, edges, devices);
+      check(node, edges, answer, devices);
+      REQUIRE(answer.new_rank == map_graph(node, edges, devices).new_rank);
     }
+    by_link += answer.links.within < answer.links.within_rising ? 1 : 0;
   }
+  CHECK(by_link > 100);
+}
+
+TEST_CASE("within a node roles go by link") {
+  const Devices devices{{0, 2, 1, 3}, 4, two_switches}; // of processes in turn on the switches
+  Edges pairs;                                          // 0 with 1, 2 with 3
+  for (const auto &[a, b] : {std::pair(0, 1), std::pair(2, 3)}) {
+    pairs.add(a, b, 10);
+    pairs.add(b, a, 10);
+  }
+  pairs.add(1, 2);
+  const auto node = blocks({4});
+  const Answer answer = map_graph(node, pairs, devices);
+  check(node, pairs, answer, devices);
+  CHECK(answer.what == TPR_MOVED);
+  CHECK(answer.links.nodes == 1);
+  CHECK(answer.links.within_rising == 20 * 5 + 20 * 5 + 5);
+  CHECK(answer.links.within == 20 + 20 + 5);
+  CHECK(map_graph(node, pairs, {{0, 1, 2, 3}, 4, two_switches}).what == TPR_KEPT);
+}
+
+TEST_CASE("the same on every node is searched once, and lies on every node alike") {
+  const Devices devices{{0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3}, 4, two_switches};
+  const Shape shape{{4, 4}, {0, 0}};
+  const auto node = blocks({4, 4, 4, 4});
+  const Answer answer = map_grid(node, shape, devices);
+  check(node, grid_edges(shape), answer, devices);
+  CHECK(answer.links.after == 16); // as without devices
+  CHECK(answer.links.within_rising == 4 * 2 * (5 + 5 + 1 + 1));
+  CHECK(answer.links.within == answer.links.within_rising); // each pair of columns is on a switch
+}
+
+TEST_CASE("a gain below 1 % moves nobody") {
+  const Devices devices{{0, 1, 2}, 3, {0, 1000, 999, 1000, 0, 1000, 999, 1000, 0}};
+  Edges pair;
+  pair.add(0, 1);
+  CHECK(map_graph(blocks({3}), pair, devices).what == TPR_KEPT);
 }
 
 TEST_CASE("groups that talk among themselves come together") {

@@ -7,7 +7,7 @@ import pytest
 
 from tests.evaluation.machines import device, paper_tree, two_switches
 from toposeat.errors import InputError, UsageError
-from toposeat.evaluation import cost_matrix, evaluate, pair_costs
+from toposeat.evaluation import cost_matrix, costs_within_host, evaluate, pair_costs
 from toposeat.model.map_options import METRICS
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import Topology
@@ -96,3 +96,26 @@ def test_ranks_on_one_device_pay_for_its_own_copies() -> None:
     assert both.cost == both.predicted_s == 2 * 0.25 + 40 / 20
     assert both.max_congestion_s == both.hop_bytes == 0  # no link is used
     assert evaluate(machine, traffic, (0, 0)).predicted_s == 0  # not known: free
+
+
+def test_costs_within_a_host_are_those_of_the_matrix_in_per_cent() -> None:
+    machine = paper_tree()
+    cost = cost_matrix(machine)
+    rows = costs_within_host(machine)
+    assert [len(row) for row in rows] == list(range(1, 16))
+    for at, row in enumerate(rows, 1):
+        assert row == [round(100 * each) for each in cost[at, :at]]
+
+
+def test_costs_within_hosts_say_nothing_where_there_is_nothing_to_choose_by() -> None:
+    alike = two_switches(uplink=100, latency=0)
+    assert set(cost_matrix(alike).ravel()) == {0, 1}
+    assert costs_within_host(alike) == []
+    machine = two_switches(uplink=50, latency=0)
+    assert costs_within_host(machine) == [[100], [200, 200], [200, 200, 100]]
+    slow_back = tuple(
+        dataclasses.replace(each, backward_bytes_per_s=nominal(10)) if each.id == "up" else each
+        for each in machine.links
+    )
+    slower = costs_within_host(dataclasses.replace(machine, links=slow_back))
+    assert slower == [[100], [1000, 1000], [1000, 1000, 100]]

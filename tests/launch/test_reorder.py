@@ -13,6 +13,7 @@ from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from toposeat.cli.main import main
 from toposeat.launch import reordering, run_placed
 from toposeat.model.placement import Placement
+from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import Recording, profile_run
 
@@ -54,6 +55,25 @@ def test_a_placed_job_is_reordered_and_its_seats_are_the_same(
         replace(seat, pid=None) for seat in plain.seats
     ]
     assert len(record.seats) == 4
+
+
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_within_a_node_ranks_go_by_link(
+    job: tuple[MpiToolchain, list[str]], place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ranks 0 to 3 have devices 3 to 0; 0 and 2 are near each other, and 1 and 3."""
+    mpi, line = job
+    environment = {key: value for key, value in mpi.env.items() if "REORDER" not in key}
+    placement, path = place(4)
+    placement = replace(placement, metadata={"costs": "500;100,500;500,100,500"})
+    save_placement(placement, path, overwrite=True)
+    run_placed(line, placement, path, environment=environment, reorder="1")
+    captured = capfd.readouterr()
+    new_rank = _new_rank(captured.out)
+    device = {new: 3 - old for old, new in enumerate(new_rank)}
+    near = [{device[role], device[role + 1]} in ({0, 2}, {1, 3}) for role in range(3)]
+    assert near == [True, False, True]
+    assert "4 ranks on 1 node: 6 neighbour links cost 53 % less by link" in captured.err
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)

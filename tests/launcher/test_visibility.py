@@ -338,3 +338,29 @@ def test_an_empty_list_is_said_to_be_empty(launcher: Exec, listed: str) -> None:
         f"the placement needs device {PCI[2]}, and this process sees no device; device variables"
         " are left alone"
     ]
+
+
+COSTS = "100;250,250;250,250,100"
+
+
+def _with_costs(*seats: str) -> str:
+    return placement_text(seats).replace("# devices", f"# costs: {COSTS}\n# devices", 1)
+
+
+def test_a_rank_that_mpi_reorders_is_told_its_device_and_what_links_cost(launcher: Exec) -> None:
+    text = _with_costs(seat_line(0, 2), seat_line(1, 0))
+    for rank, device in ((0, 2), (1, 0)):
+        env = {"TOPOSEAT_REORDER": "1"}
+        found = launcher.variables(text, rank=rank, env=env).variables
+        assert found["TOPOSEAT_REORDER_COSTS"] == f"{device};{COSTS}"
+        assert "TOPOSEAT_REORDER_COSTS" not in launcher.variables(text, rank=rank).variables
+    plain = placement_text([seat_line(0, 2)])
+    assert "TOPOSEAT_REORDER_COSTS" not in launcher.variables(plain, env=env).variables
+
+
+def test_what_links_cost_is_told_of_the_device_that_the_rank_really_has(launcher: Exec) -> None:
+    """A list that the job inherited shows device 1 alone."""
+    env = {"TOPOSEAT_REORDER": "1", "CUDA_VISIBLE_DEVICES": "1"}
+    text = _with_costs(seat_line(0, 2), seat_line(1, 1))
+    found = launcher.variables(text, env=env).variables
+    assert found["TOPOSEAT_REORDER_COSTS"] == f"1;{COSTS}"

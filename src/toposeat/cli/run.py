@@ -63,7 +63,8 @@ class RunCommand(Command):
             "--reorder",
             action="store_true",
             help="let MPI_Cart_create and the other topologies that the program makes with "
-            "reorder = 1 reorder ranks by node; without a placement nothing else is changed",
+            "reorder = 1 reorder ranks by node and link; without a placement nothing else is "
+            "changed",
         )
         parser.add_argument(
             "--dry-run",

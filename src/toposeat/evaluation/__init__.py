@@ -23,7 +23,13 @@ if TYPE_CHECKING:
         device_positions,
         evaluate,
     )
-    from toposeat.evaluation.metrics import HYBRID, PairCosts, cost_matrix, pair_costs
+    from toposeat.evaluation.metrics import (
+        HYBRID,
+        PairCosts,
+        cost_matrix,
+        costs_within_host,
+        pair_costs,
+    )
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
         measured_protocols,

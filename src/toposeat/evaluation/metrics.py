@@ -22,9 +22,10 @@ from toposeat.evaluation.route_numbers import (
     walk,
 )
 from toposeat.model.map_options import METRICS
-from toposeat.model.topology import PathClass, Route, Topology
+from toposeat.model.topology import Device, PathClass, Route, Topology
 
 HYBRID = "hybrid"
+MOST_DEVICES = 64  # of a host in `costs_within_host`; reorder/src/places.h
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,47 @@ def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.flo
         cost[off_diagonal] = nearest / values[off_diagonal]
         cost[~off_diagonal] = nearest * _own_copies(topology, metric)
     return cost.reshape(n, n)
+
+
+def costs_within_host(topology: Topology) -> list[list[int]]:
+    """What a byte costs between devices of one host, in per cent of the nearest pair.
+
+    By bandwidth, in both directions that of the slower one. Row i is of device number i + 1, and
+    holds its costs to devices 0 to i. Empty where hosts differ, a number or a route is missing,
+    there are too many devices, or all pairs are alike: there is nothing to choose by.
+    """
+    tables = []
+    for host in topology.hosts:
+        devices = sorted(
+            (each for each in topology.devices if each.host == host), key=lambda each: each.number
+        )
+        if len(devices) > MOST_DEVICES or [each.number for each in devices] != [
+            *range(len(devices))
+        ]:
+            return []
+        tables.append(_triangle(topology, devices))
+    table = tables[0] if tables else []
+    if any(other != table for other in tables) or len({c for row in table for c in row}) < 2:
+        return []
+    return table
+
+
+def _triangle(topology: Topology, devices: list[Device]) -> list[list[int]]:
+    rates = []
+    for at, device in enumerate(devices):
+        routes = [
+            (topology.route_of_pair.get((device.id, other.id)),
+             topology.route_of_pair.get((other.id, device.id)))
+            for other in devices[:at]
+        ]  # fmt: skip
+        try:
+            rates.append(
+                [min(_bandwidth(topology, route) for route in both if route) for both in routes]
+            )
+        except (InputError, ValueError):  # a dead link, no route at all
+            return []
+    nearest = max((rate for row in rates for rate in row), default=0)
+    return [[round(100 * nearest / rate) for rate in row] for row in rates[1:]]
 
 
 def _own_copies(topology: Topology, metric: str) -> NDArray[np.float64]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from toposeat import evaluation
 from toposeat.errors import InputError
 from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.nic_choice import choose_nics
-from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.placement import COSTS_KEY, HostDevice, Placement, Seat
 from toposeat.model.topology import ComponentKind, Device, Topology
 
 
@@ -25,7 +26,7 @@ def seat_ranks(
     CPUs are the near CPUs of the rank's device, within one NUMA node, shared out evenly and
     disjointly among the ranks that have the same ones. The memory node is the device's. The NIC is
     that of the device among all devices that are used (`choose_nics`). What the topology does not
-    know stays None.
+    know stays None. Where devices of a host are not all equally near, the metadata says how near.
 
     Args:
         topology: the machine.
@@ -61,8 +62,13 @@ def seat_ranks(
         seats=tuple(seats),
         devices_of_host=_devices_of_hosts(topology),
         vendor=vendors.pop() if len(vendors) == 1 else "unknown",
-        metadata=dict(metadata or {}),
+        metadata={**(metadata or {}), **_costs(topology)},
     )
+
+
+def _costs(topology: Topology) -> dict[str, str]:
+    rows = evaluation.costs_within_host(topology)
+    return {COSTS_KEY: ";".join(",".join(map(str, row)) for row in rows)} if rows else {}
 
 
 def _devices_of_ranks(

@@ -241,11 +241,12 @@ def _seats_in_nodes(
             seats[rank] = replace(seat, rank=rank, host=name, uuid=uuids.get(seat.index))
         (any_list,) = bound[devices].devices_of_host.values()
         listed[name] = tuple(replace(each, uuid=uuids.get(each.index)) for each in any_list)
+    any_host = next(iter(bound.values()))
     return Placement(
         seats=tuple(seats[rank] for rank in range(len(seats))),
         devices_of_host=listed,
-        vendor=next(iter(bound.values())).vendor,
-        metadata=metadata,
+        vendor=any_host.vendor,
+        metadata={**metadata, **any_host.metadata},
     )
 
 

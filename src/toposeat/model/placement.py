@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from toposeat.model.shown import Shown
 from toposeat.model.topology import ANY_HOST
 
+COSTS_KEY = "costs"  # of the metadata: how near devices of a host are, read by toposeat-exec
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seat:

@@ -10,7 +10,7 @@ from toposeat import mapping, topology
 from toposeat.errors import InputError, ToposeatError, UnavailableError
 from toposeat.launch import LaunchLine
 from toposeat.model.hostlist import short_name
-from toposeat.model.placement import Placement, Seat
+from toposeat.model.placement import COSTS_KEY, Placement, Seat
 from toposeat.model.topology import ANY_HOST, Device, PathClass, Topology
 from toposeat.pipeline.job_machine import discovered_nodes, runs_here
 from toposeat.pipeline.placing import NOMINAL_KEY, nominal_ids
@@ -54,13 +54,18 @@ def with_own_ids(
         return placement
     seats = {seat.rank: seat for seat in placement.seats}
     devices = dict(placement.devices_of_host)
+    costs = set()  # of the nodes' own numbers of devices
     for host in hosts:
         own = nodes.get(short_name(host))
         if own is None:
+            costs.add(placement.metadata.get(COSTS_KEY))
             continue
         there = [seat for seat in placement.seats if seat.host == host]
-        seated = _seated(there, nominal, own)
+        own_of = _match(nominal, own.node, own.name)
+        seated = _seated(there, nominal, own, own_of)
         listed = next(iter(seated.devices_of_host.values()))
+        numbers = [own.node.devices[position].number for position in own_of]
+        costs.add(_renumbered(placement.metadata.get(COSTS_KEY), nominal, numbers))
         if not own.is_itself:  # UUIDs differ from node to node
             listed = tuple(replace(each, uuid=None) for each in listed)
         devices[host] = listed
@@ -74,7 +79,14 @@ def with_own_ids(
                 memory_node=seat.memory_node if new.memory_node is None else new.memory_node,
                 nic=new.nic or seat.nic,
             )
-    metadata = {key: value for key, value in placement.metadata.items() if key != NOMINAL_KEY}
+    metadata = {
+        key: value
+        for key, value in placement.metadata.items()
+        if key not in (NOMINAL_KEY, COSTS_KEY)
+    }
+    (alike,) = costs if len(costs) == 1 else (None,)
+    if alike is not None:
+        metadata[COSTS_KEY] = alike
     return replace(
         placement,
         seats=tuple(seats[rank] for rank in range(placement.ranks)),
@@ -125,9 +137,30 @@ def _nodes_of(
     return {name: _Node(node, "this node", name == here or is_here) for name in names}
 
 
-def _seated(seats: Sequence[Seat], nominal: Topology, own: _Node) -> Placement:
+def _renumbered(costs: str | None, nominal: Topology, numbers: Sequence[int]) -> str | None:
+    """The costs between devices, in the node's own numbers for those of the catalogue."""
+    if costs is None:
+        return None
+    rows = [row.split(",") for row in costs.split(";")]
+    new = {device.number: own for device, own in zip(nominal.devices, numbers, strict=True)}
+    of_pair = {
+        frozenset((new.get(at), new.get(other))): cost
+        for at, row in enumerate(rows, 1)
+        for other, cost in enumerate(row)
+    }
+    found = [
+        [of_pair.get(frozenset((at, other))) for other in range(at)]
+        for at in range(1, len(rows) + 1)
+    ]
+    if any(None in row for row in found):  # edited
+        return None
+    return ";".join(",".join(map(str, row)) for row in found)
+
+
+def _seated(
+    seats: Sequence[Seat], nominal: Topology, own: _Node, own_of: Sequence[int]
+) -> Placement:
     """The ranks of one host on the node's own devices."""
-    own_of = _match(nominal, own.node, own.name)
     position = {device.number: at for at, device in enumerate(nominal.devices)}
     chosen = [own_of[position[seat.index]] for seat in seats if seat.index in position]
     if len(chosen) < len(seats):
