@@ -9,18 +9,21 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.route import CurvePoint, RouteCurve
 from toposeat.model.topology import (
     Component,
     ComponentKind,
     Device,
+    FactKind,
     Link,
     LinkKind,
     Route,
     Topology,
 )
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.topology.graph.graph_builder import GraphBuilder
 
 
 def traffic_of(matrix: NDArray[np.int64]) -> Traffic:
@@ -250,3 +253,20 @@ def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
 def corners_of(machine: Topology) -> list[dict[str, float]]:
     ends = [[(p.what, p.low / p.nominal), (p.what, p.high / p.nominal)] for p in machine.premises]
     return [dict(corner) for corner in product(*ends)]
+
+
+def two_islands(across: float, low: float) -> Topology:
+    """Four devices; the default order is a ring of 20 GB/s links, two more links are assumed."""
+    builder = GraphBuilder(pair_fraction={}, tells=set(FactKind))
+    builder.devices += [Device(id=f"gpu{i}", index=i) for i in range(4)]
+    premise = Premise(
+        what="across", low=low * 30, nominal=30, high=30, unit="GB/s", source="made up."
+    )
+    for a, b in ((0, 1), (2, 3)):
+        builder.link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", bytes_per_s=30e9, latency_s=1e-6)
+    for a, b in ((1, 2), (3, 0)):
+        builder.link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", bytes_per_s=20e9, latency_s=1e-6)
+    for a, b in ((0, 2), (1, 3)):
+        rate = builder.assume(across, premise)
+        builder.link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", bytes_per_s=rate, latency_s=1e-6)
+    return builder.build(name="two islands", origin="test")

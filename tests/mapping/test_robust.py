@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.mapping.machines import corners_of, machine_at, random_traffic
+from tests.mapping.machines import corners_of, machine_at, random_traffic, two_islands
 from toposeat.evaluation import Evaluator, evaluate
 from toposeat.evaluation.corners import Machines
 from toposeat.mapping import map_traffic
 from toposeat.mapping.robust import Untold
-from toposeat.model.premise import Premise
-from toposeat.model.topology import ComponentKind, Device, FactKind, LinkKind, Topology
+from toposeat.model.topology import ComponentKind, Device, FactKind, Topology
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -121,29 +120,6 @@ def test_the_default_is_kept_where_an_assumed_number_may_make_it_the_faster_one(
     assert [each.what for each in result.premises.deciding] == ["across"]
     (note,) = [note for note in result.notes if note.startswith("kept the default")]
     assert "slower with across of 3 GB/s" in note
-
-
-def two_islands(across: float, low: float) -> Topology:
-    """Four devices; the default order is a ring of 20 GB/s links, two more links are assumed."""
-    from toposeat.model.topology import (
-        Device,
-        FactKind,
-    )
-    from toposeat.topology.graph.graph_builder import GraphBuilder
-
-    builder = GraphBuilder(pair_fraction={}, tells=set(FactKind))
-    builder.devices += [Device(id=f"gpu{i}", index=i) for i in range(4)]
-    premise = Premise(
-        what="across", low=low * 30, nominal=30, high=30, unit="GB/s", source="made up."
-    )
-    for a, b in ((0, 1), (2, 3)):
-        builder.link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", bytes_per_s=30e9, latency_s=1e-6)
-    for a, b in ((1, 2), (3, 0)):
-        builder.link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", bytes_per_s=20e9, latency_s=1e-6)
-    for a, b in ((0, 2), (1, 3)):
-        rate = builder.assume(across, premise)
-        builder.link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", bytes_per_s=rate, latency_s=1e-6)
-    return builder.build(name="two islands", origin="test")
 
 
 def test_a_reading_counts_as_a_machine_that_may_be() -> None:

@@ -206,8 +206,9 @@ class GroupRates:
         if self._nccl:
             return nccl_speeds.levels(self._generation)
         whole = {*capacity.tolist(), *(each for each in cap if np.isfinite(each))}
-        levels = {round(each / part, -3) for each in whole for part in _PARTS}
-        return np.array(sorted((each for each in levels if each > 0), reverse=True), np.float64)
+        levels = sorted((each / part for each in whole for part in _PARTS), reverse=True)
+        lesser = [b for a, b in pairwise((np.inf, *levels)) if 0 < b < a * (1 - 1e-9)]
+        return np.array(lesser, np.float64)
 
 
 def _load(
