@@ -49,6 +49,11 @@ def test_exact_text() -> None:
     assert render_health_text(samples.small_tree(), HEALTH) == TEXT
 
 
+def test_the_line_to_copy_is_whole_on_a_narrow_terminal() -> None:
+    text = render_health_text(samples.small_tree(), HEALTH, TextStyle(width=40))
+    assert "\nCUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3\n" in text
+
+
 def test_no_machine() -> None:
     text = render_health_text(None, Health(findings=FINDINGS[:1]))
     assert text.startswith("Verdict   not healthy: 1 fault\n")

@@ -71,7 +71,8 @@ def lay_out(parts: Iterable[RenderableType], style: TextStyle) -> str:
     for part in parts:
         line = Text(part) if isinstance(part, str) else part
         if isinstance(line, Text):  # whose own wishes `print` forgets
-            console.print(line, no_wrap=line.no_wrap, overflow=line.overflow)
+            whole = line.overflow == "ignore"  # a line to copy, however narrow the terminal
+            console.print(line, no_wrap=line.no_wrap, overflow=line.overflow, crop=not whole)
         else:
             console.print(line)
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
