@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,28 @@ def test_report_in_every_form(form, machine, places, capsys):
     out = capsys.readouterr().out
     assert "leaf uplinks" in out
     assert {"html": "<!DOCTYPE html>", "svg": "<?xml", "json": "{", "text": "Traffic"}[form] in out
+
+
+def test_a_page_of_placements_alone_is_of_what_they_were_made_for(places, capsys):
+    assert main(["report", *places, "--format", "html"]) == 0
+    captured = capsys.readouterr()
+    assert f"For       {TRAFFIC} on slurm:" in captured.err
+    for name in (
+        "auto.place",
+        "random.place",
+        "The machine, leaf by leaf",
+        "l1: 2 hosts",
+        "n5: ranks ",
+    ):
+        assert name in captured.out
+    # A traffic that is not there any more: the seats are shown, and what is missing is said.
+    place = Path(places[0])
+    place.write_text(place.read_text().replace(f"# traffic: {TRAFFIC}", "# traffic: gone.prof"))
+    assert main(["report", places[0], "--format", "html"]) == 0
+    captured = capsys.readouterr()
+    assert "No predictions: gone.prof: no such file" in captured.err
+    assert "leaf by leaf" not in captured.out
+    assert "CPU set, memory node and NIC of each rank" in captured.out
 
 
 def test_hosts_of_another_job_are_refused(machine, places, capsys):

@@ -21,6 +21,7 @@ from toposeat.cli.command import (
     write_result,
 )
 from toposeat.cli.large_machine import is_large, large_machine
+from toposeat.cli.placement_header import take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 from toposeat.model.map_options import METRICS
@@ -82,8 +83,12 @@ class CompareCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Evaluate each placement, print one table, and clock where a line is given."""
+        from toposeat.model.placement_file import load_placement  # noqa: PLC0415
+
         _check_options(args)
-        _take_from_headers(args)
+        if args.topology is None or args.traffic is None:
+            headers = [load_placement(path).metadata for path in args.placements]
+            take_from_headers(args, args.placements, headers)
         if is_large(args):
             if args.stack is not None:
                 raise UsageError(
@@ -121,45 +126,6 @@ def _check_options(args: argparse.Namespace) -> None:
                 f"{option} needs a launch line",
                 hint="put one after `--`: toposeat compare PLACE... -- mpirun -n 8 ./app",
             )
-
-
-def _take_from_headers(args: argparse.Namespace) -> None:
-    """The machine and the traffic that the placements were made for, where they are not given.
-
-    Raises:
-        UsageError: a placement does not say, or they say different things.
-    """
-    from toposeat import topology  # noqa: PLC0415
-    from toposeat.model.placement_file import load_placement  # noqa: PLC0415
-
-    if args.topology is not None and args.traffic is not None:
-        return
-    headers = [load_placement(path).metadata for path in args.placements]
-    if args.topology is None:
-        sources = [header.get("source") or header.get("topology") for header in headers]
-        args.topology = _only(sources, args.placements, "machine", "-t SRC")
-    for name in ("node", "hosts"):
-        found = {header.get(name) for header in headers}
-        if getattr(args, name) is None and len(found) == 1 and topology.is_network(args.topology):
-            setattr(args, name, found.pop())
-    if args.traffic is None:
-        traffic = [header.get("traffic") for header in headers]
-        args.traffic = _only(traffic, args.placements, "traffic", "--traffic F")
-    tell(f"For       {args.traffic} on {args.topology} (others: --traffic F, -t SRC)")
-
-
-def _only(found: Sequence[str | None], paths: Sequence[Path], what: str, option: str) -> str:
-    """The one thing that all placements say."""
-    for path, name in zip(paths, found, strict=True):
-        if not name:
-            raise UsageError(f"{path} does not say its {what}", hint=f"add {option}")
-    names = [name for name in dict.fromkeys(found) if name]
-    if len(names) > 1:
-        raise UsageError(
-            f"the placements do not have the same {what}: {', '.join(names)}",
-            hint=f"say with {option} which one they are to be compared on",
-        )
-    return names[0]
 
 
 def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> None:

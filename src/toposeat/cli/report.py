@@ -68,7 +68,7 @@ class ReportCommand(Command):
 
             content: str | bytes = json.dumps(document, allow_nan=False) + "\n"
         else:
-            content = _render(found, form, _style_for(args.output))
+            content = _render(found, form, _style_for(args.output), args)
         if args.output is None:
             write_result(content)
         else:
@@ -106,8 +106,12 @@ def _document(found: ReportFiles) -> Any:
     return {"schema": "toposeat/report/1", "parts": documents}
 
 
-def _render(found: ReportFiles, form: str, style: TextStyle) -> str | bytes:
+def _render(
+    found: ReportFiles, form: str, style: TextStyle, args: argparse.Namespace
+) -> str | bytes:
     """Pages and drawings are written as UTF-8, which they declare, whatever the terminal uses."""
+    if form in {"html", "svg", "png"}:
+        found.read_headers(args)
     if form == "html":
         return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
     if form == "svg":
@@ -123,6 +127,9 @@ def _drawing(found: ReportFiles) -> str:
     from toposeat import report  # noqa: PLC0415
 
     if found.topology is not None:
+        results = found.mapping_results()
+        if results:
+            return report.mapping_svg(results[0], found.topology)
         return report.topology_svg(found.topology)
     scales = found.scale_results()
     if scales and found.traffic is not None:

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toposeat.cli.command import tell
 from toposeat.cli.large_machine import is_large, large_machine
+from toposeat.cli.placement_header import take_from_headers
 from toposeat.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -34,18 +36,35 @@ class ReportFiles:
     @staticmethod
     def load(args: argparse.Namespace) -> ReportFiles:
         """From the options of `report`."""
-        from toposeat import profile, topology  # noqa: PLC0415
-
         found = ReportFiles()
         for path in args.files:
             found.add(path)
-        if is_large(args):
-            found.shape = large_machine(args)
-        elif args.topology is not None:
-            found.topology = topology.read_topology(args.topology)
-        if args.traffic is not None:
-            found.traffic = profile.read_traffic(args.traffic)
+        found._read_options(args)
         return found
+
+    def _read_options(self, args: argparse.Namespace) -> None:
+        from toposeat import profile, topology  # noqa: PLC0415
+
+        if args.traffic is not None:
+            self.traffic = profile.read_traffic(args.traffic)
+        if is_large(args):
+            self.shape = large_machine(args)
+        elif args.topology is not None:
+            self.topology = topology.read_topology(args.topology)
+
+    def read_headers(self, args: argparse.Namespace) -> None:
+        """The machine and the traffic of placements that come alone, where both can be read."""
+        alone = self.topology is None and self.traffic is None and self.shape is None
+        if not self.placements or not alone:
+            return
+        given = argparse.Namespace(**vars(args))
+        try:
+            paths, placements = zip(*self.placements, strict=True)
+            take_from_headers(given, paths, [each.metadata for each in placements])
+            self._read_options(given)
+        except (InputError, UsageError) as error:
+            self.traffic = None
+            tell(f"No predictions: {error} (say with -t SRC and --traffic F)")
 
     def add(self, path: Path) -> None:
         """Take what one file holds, by its first bytes.

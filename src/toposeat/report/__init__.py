@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         with_stack,
     )
     from toposeat.report.matrix_form import matrix_file
-    from toposeat.report.svg.machine import topology_svg
+    from toposeat.report.svg.machine import mapping_svg, topology_svg
     from toposeat.report.svg.profile import traffic_svg
     from toposeat.report.svg.scale import scale_svg
     from toposeat.report.text.advice import environment_lines, render_advice_text, render_joint_text

@@ -9,7 +9,7 @@ import pytest
 from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
 from toposeat.model.topology import Topology
-from toposeat.report import topology_svg
+from toposeat.report import mapping_svg, topology_svg
 from toposeat.report.svg.machine import Seating, congestion_step, machine_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,6 +79,19 @@ def test_seats_and_loads_are_drawn() -> None:
     assert len(predicted) == 1
     assert page.classes("load-6") == 1
     assert page.classes("load-0") > 0
+
+
+def test_a_placement_as_a_file_has_both_drawings_or_the_default_alone() -> None:
+    tree, traffic = samples.small_tree(), samples.stencil((3,))
+    for devices, drawings in (((0, 1, 3), 2), ((0, 1, 2), 1)):
+        text = mapping_svg(samples.mapping(tree, traffic, devices), tree)
+        ElementTree.fromstring(text.split("?>", 1)[1])
+        page = Page(text.split("?>", 1)[1])
+        assert page.classes("device") == 4 * drawings
+        assert sum("\nrank 2" in title for title in page.titles) == drawings
+        assert page.classes("moved") == drawings - 1
+        assert ("Placed, predicted: busiest link 210 us" in page.words) is (drawings == 2)
+        assert_nothing_from_outside(text)
 
 
 def test_steps_are_proportional() -> None:

@@ -13,6 +13,7 @@ from tests.report.markup import Page
 from toposeat import mapping, pipeline, profile, topology
 from toposeat.model.scale_result import ScaleResult
 from toposeat.report import Section, html_page, scale_svg
+from toposeat.report.svg.element import drawn_size
 from toposeat.report.svg.network import WIDTH, can_draw, network_svg
 
 EVIL = "</title><script>alert(1)</script>\"'&"
@@ -52,8 +53,8 @@ def test_every_host_is_drawn_once_and_nothing_overlaps(
     text: str, hosts: int, leaves: list[int]
 ) -> None:
     result = result_on(text)
-    svg, height = network_svg(result, "placed", label="x")
-    page = Page(svg)
+    svg = network_svg(result, "placed", label="x")
+    page, (_, height) = Page(svg), drawn_size(svg)
     assert page.classes("host") == hosts == sum(leaves)
     assert height <= 470  # before and after on one screen
     boxes = np.array(rects(page, "slots"))
@@ -72,7 +73,7 @@ def test_every_host_is_drawn_once_and_nothing_overlaps(
 def test_each_rank_is_named_where_it_sits() -> None:
     result = result_on("fattree:8:8:8,taper=4", "hgx-h100")
     for name, slots in (("default", range(result.ranks)), ("placed", result.slot_of_rank)):
-        page = Page(network_svg(result, name, label="x")[0])
+        page = Page(network_svg(result, name, label="x"))
         said: dict[str, set[int]] = {}
         for title in page.titles:
             found = re.match(r"(node\d+): ranks ([\d,-]+)\n", title)
@@ -89,7 +90,7 @@ def test_each_rank_is_named_where_it_sits() -> None:
 
 @pytest.mark.parametrize("taper", [1, 2, 4])
 def test_an_uplink_is_as_wide_as_it_is_fast(taper: int) -> None:
-    page = Page(network_svg(result_on(f"fattree:8:4:8,taper={taper}"), "placed", label="x")[0])
+    page = Page(network_svg(result_on(f"fattree:8:4:8,taper={taper}"), "placed", label="x"))
     tracks = rects(page, "track")
     assert len(tracks) == 8
     flows = [each for step in range(7) for each in rects(page, f"flow-{step}")]
@@ -101,7 +102,7 @@ def test_an_uplink_is_as_wide_as_it_is_fast(taper: int) -> None:
 def test_the_busiest_link_has_the_last_colour_and_both_pictures_share_it() -> None:
     result = result_on("fattree:8:4:8,taper=4")
     steps = {
-        name: [Page(network_svg(result, name, label="x")[0]).classes(f"flow-{n}") for n in range(7)]
+        name: [Page(network_svg(result, name, label="x")).classes(f"flow-{n}") for n in range(7)]
         for name in ("default", "placed")
     }
     assert steps["placed"][6] > 0  # random: worse than neighbours side by side
@@ -135,7 +136,7 @@ def test_hostile_names_of_hosts_and_switches_stay_text() -> None:
     result = result_on("fattree:4:4:2")
     hosts = tuple(f"{EVIL}{at}" for at in range(len(result.hosts)))
     stages = tuple(tuple(replace(g, name=EVIL) for g in stage) for stage in result.stages)
-    svg, _ = network_svg(replace(result, hosts=hosts, stages=stages), "placed", label=EVIL)
+    svg = network_svg(replace(result, hosts=hosts, stages=stages), "placed", label=EVIL)
     page = Page(svg)
     assert not any(tag == "script" for tag, _ in page.tags)
     assert any(EVIL in title for title in page.titles)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from toposeat.model.evaluation import Evaluation, MappingResult
@@ -14,9 +15,15 @@ from toposeat.report.svg import network
 from toposeat.report.svg.element import Markup, number
 from toposeat.report.svg.heat_map import heat_legend, heat_map
 from toposeat.report.svg.layout import Layout, lay_out_machine
-from toposeat.report.svg.machine import CONGESTION_STEPS, Seating, kind_legend, machine_svg
+from toposeat.report.svg.machine import (
+    CONGESTION_STEPS,
+    caption_of,
+    kind_legend,
+    machine_svg,
+    seatings,
+)
 from toposeat.report.units import format_seconds, plural
-from toposeat.report.words import is_default_kept, link_words, moved_ranks
+from toposeat.report.words import is_default_kept, link_words
 
 _MOST_BARS = 14
 _NARROW = 570.0  # two drawings up to this width stand side by side
@@ -27,24 +34,28 @@ View = dict[str, Any]  # what a template shows
 def machine_views(result: MappingResult, topology: Topology) -> View:
     """The machine under the default and under the new placement, or under the default alone."""
     layout = lay_out_machine(topology)
-    top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
-    moved = frozenset(result.device_of_rank[r] for r in moved_ranks(result))
-    before = Seating(_ranks(result.default), frozenset(), result.default, top)
-    after = Seating(_ranks(result.placed), moved, result.placed, top)
-    kept = is_default_kept(result)
-    shown = [("Default placement, kept" if kept else "Default placement", before, "f-before")]
-    if not kept:
-        shown.append(("Placed", after, "f-after"))
+    shown = seatings(result)
+    changed = len(shown) > 1
     return {
-        "heading": "The machine" if kept else "The machine, before and after",
-        "samples": _load_samples(top),
-        "has_moved": bool(moved) or not kept,
+        "heading": "The machine, before and after" if changed else "The machine",
+        "samples": _load_samples(shown[0][1].top_s),
+        "has_moved": changed,
         "last_rank": 0,
-        "narrow": not kept and layout.width <= _NARROW,
+        "narrow": changed and layout.width <= _NARROW,
         "drawings": [
-            _drawing(name, topology, layout, seating, look) for name, seating, look in shown
+            _drawing(
+                name,
+                caption_of(seating),
+                "f-after" if at else "f-before",
+                partial(machine_svg, topology, seating=seating, layout=layout),
+            )
+            for at, (name, seating) in enumerate(shown)
         ],
     }
+
+
+def _drawing(name: str, caption: str, look: str, draw: Callable[..., Markup]) -> View:
+    return {"name": name, "caption": caption, "look": look, "svg": draw(label=f"{name}: {caption}")}
 
 
 def network_views(result: ScaleResult) -> View | None:
@@ -60,9 +71,10 @@ def network_views(result: ScaleResult) -> View | None:
         worst = max((load.max_congestion_s for load in each.levels), default=0.0)
         time = format_seconds(each.predicted_s or 0.0)
         caption = f"predicted: busiest link {format_seconds(worst)}, time {time}"
-        svg, _ = network.network_svg(result, name, label=f"{heading}: {caption}")
         look = "f-before" if name == "default" else "f-after"
-        drawings.append({"name": heading, "caption": caption, "look": look, "svg": svg})
+        drawings.append(
+            _drawing(heading, caption, look, partial(network.network_svg, result, name))
+        )
     return {
         "samples": _load_samples(network.top_seconds(result)),
         "has_moved": False,
@@ -70,19 +82,6 @@ def network_views(result: ScaleResult) -> View | None:
         "narrow": False,
         "drawings": drawings,
     }
-
-
-def _ranks(evaluation: Evaluation) -> dict[int, int]:
-    return {device: rank for rank, device in enumerate(evaluation.device_of_rank)}
-
-
-def _drawing(name: str, topology: Topology, layout: Layout, seating: Seating, look: str) -> View:
-    worst = format_seconds(seating.evaluation.max_congestion_s)
-    time = format_seconds(seating.evaluation.predicted_s)
-    caption = f"predicted: busiest link {worst}, link time {time}"
-    label = f"{name}: {caption}"
-    svg = machine_svg(topology, label=label, seating=seating, layout=layout)
-    return {"name": name, "caption": caption, "look": look, "svg": svg}
 
 
 def _load_samples(top: float) -> list[View]:
@@ -194,7 +193,7 @@ def _device_order(
 ) -> tuple[list[int], tuple[int, ...]]:
     """Ranks in the order of their devices in the drawing, and where a new group begins."""
     position = {device.id: number for number, device in enumerate(topology.devices)}
-    ranks = _ranks(evaluation)
+    ranks = {device: rank for rank, device in enumerate(evaluation.device_of_rank)}
     order: list[int] = []
     splits = []
     for place, vertex in enumerate(layout.device_order):

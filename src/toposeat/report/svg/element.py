@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 
 from toposeat.report.units import clean
+
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 
 class Markup(str):
@@ -68,6 +71,13 @@ def _attribute(name: str, value: Attribute) -> str:
     if isinstance(value, float):
         value = number(value)
     return f' {name}="{escape(clean(str(value)), quote=True)}"'
+
+
+def drawn_size(svg: Markup) -> tuple[float, float]:
+    """Width and height of an inline `<svg>`."""
+    found = _SIZE.search(svg)
+    assert found is not None
+    return float(found[1]), float(found[2])
 
 
 def style_sheet() -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toposeat.model.evaluation import Evaluation, LinkLoad
+from toposeat.model.evaluation import Evaluation, LinkLoad, MappingResult
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
 from toposeat.report.svg.element import (
     Attributes,
@@ -16,6 +16,7 @@ from toposeat.report.svg.element import (
     fitted,
     joined,
     standalone_svg,
+    text_line,
     text_width,
     tooltip,
 )
@@ -27,8 +28,10 @@ from toposeat.report.words import (
     LINK_WORDS,
     component_words,
     device_label,
+    is_default_kept,
     link_medium,
     link_words,
+    moved_ranks,
     short_device_name,
     vertex_words,
 )
@@ -54,6 +57,45 @@ class Seating:
     moved: frozenset[int]
     evaluation: Evaluation
     top_s: float
+
+
+def seatings(result: MappingResult) -> list[tuple[str, Seating]]:
+    """The default placement, and the new one if it differs; with one scale of colours."""
+    top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
+    moved = frozenset(result.device_of_rank[rank] for rank in moved_ranks(result))
+    default = (
+        "Default placement",
+        Seating(_ranks(result.default), frozenset(), result.default, top),
+    )
+    if is_default_kept(result):
+        return [("Default placement, kept", default[1])]
+    return [default, ("Placed", Seating(_ranks(result.placed), moved, result.placed, top))]
+
+
+def _ranks(evaluation: Evaluation) -> dict[int, int]:
+    return {device: rank for rank, device in enumerate(evaluation.device_of_rank)}
+
+
+def caption_of(seating: Seating) -> str:
+    """What is predicted of a placement, in a few words."""
+    worst = format_seconds(seating.evaluation.max_congestion_s)
+    time = format_seconds(seating.evaluation.predicted_s)
+    return f"predicted: busiest link {worst}, link time {time}"
+
+
+def mapping_svg(result: MappingResult, topology: Topology) -> str:
+    """A standalone SVG file: the machine with its ranks, by default and as placed."""
+    layout = lay_out_machine(topology)
+    parts: list[Child] = []
+    y = 0.0
+    for name, seating in seatings(result):
+        caption = f"{name}, {caption_of(seating)}"
+        at: Attributes = {"transform": f"translate(0 {y + 34:.0f})"}
+        drawn = machine_svg(topology, label=name, seating=seating, layout=layout)
+        parts += [text_line(16, y + 22, caption, "legend"), element("g", at, drawn)]
+        y += layout.height + 40
+    size = (max(layout.width, 560.0), y)
+    return standalone_svg("machine", size, f"placement on {topology.name}", *parts)
 
 
 def topology_svg(topology: Topology) -> str:

@@ -70,8 +70,8 @@ class _Shown:
     top_s: float
 
 
-def network_svg(result: ScaleResult, name: str, *, label: str) -> tuple[Markup, float]:
-    """The machine under one placement, `default` or `placed`, as an inline `<svg>`; its height.
+def network_svg(result: ScaleResult, name: str, *, label: str) -> Markup:
+    """The machine under one placement, `default` or `placed`, as an inline `<svg>`.
 
     Colours of links end at the busiest one of both placements.
     """
@@ -81,7 +81,7 @@ def network_svg(result: ScaleResult, name: str, *, label: str) -> tuple[Markup, 
     height = len(grid.bands) * grid.pitch
     frame: Attributes = {"viewBox": f"0 0 {WIDTH:.0f} {number(height)}", "width": round(WIDTH)}
     words: Attributes = {"height": round(height), "role": "img", "aria-label": label}
-    return element("svg", {"class": "machine network", **frame, **words}, *parts), height
+    return element("svg", {"class": "machine network", **frame, **words}, *parts)
 
 
 def can_draw(result: ScaleResult) -> bool:

@@ -6,14 +6,13 @@ distribution of message sizes and the share of the run's time.
 
 from __future__ import annotations
 
-import re
-
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.profile_words import histogram_series
 from toposeat.report.svg.element import (
     Attributes,
     Child,
     Markup,
+    drawn_size,
     element,
     standalone_svg,
     text_line,
@@ -31,7 +30,6 @@ from toposeat.report.words import traffic_sentence
 
 _MARGIN = 16.0
 _HEAD = 26.0  # room of a heading
-_SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 Legend = list[tuple[str, str]]  # CSS classes, words
 
@@ -55,7 +53,7 @@ def traffic_svg(traffic: Traffic) -> str:
             parts += [element("rect", {**swatch, "height": 10}), text_line(_MARGIN + 22, y, words)]
         x, tallest = _MARGIN, 0.0
         for chart in charts:
-            chart_width, chart_height = _size(chart)
+            chart_width, chart_height = drawn_size(chart)
             parts.append(element("g", {"transform": f"translate({x:.0f} {y + 8:.0f})"}, chart))
             x, tallest = x + chart_width + _MARGIN, max(tallest, chart_height)
         width, y = max(width, x), y + tallest + 8
@@ -63,12 +61,6 @@ def traffic_svg(traffic: Traffic) -> str:
     longest = max(map(len, (traffic_sentence(traffic), pattern, gain_words(traffic))))
     width = max(width, 2 * _MARGIN + 6.4 * longest)
     return standalone_svg("chart", (width, height), f"profile {traffic.origin}", *parts)
-
-
-def _size(chart: Markup) -> tuple[float, float]:
-    found = _SIZE.search(chart)
-    assert found is not None
-    return float(found[1]), float(found[2])
 
 
 def _figures(traffic: Traffic) -> list[tuple[str, Legend, list[Markup]]]:

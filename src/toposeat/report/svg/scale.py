@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
 from toposeat.report.svg import network
-from toposeat.report.svg.element import Child, Markup, element, standalone_svg, text_line
+from toposeat.report.svg.element import (
+    Child,
+    Markup,
+    drawn_size,
+    element,
+    standalone_svg,
+    text_line,
+)
 from toposeat.report.units import clean, format_seconds
 from toposeat.report.words import traffic_sentence
 
@@ -31,9 +38,9 @@ def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
         heading = f"The machine, {'as placed' if name == 'placed' else 'by default'} (predicted)"
         y += 2 * _LINE
         parts.append(text_line(_MARGIN, y, heading, "title"))
-        picture, height = network.network_svg(result, name, label=heading)
+        picture = network.network_svg(result, name, label=heading)
         parts.append(element("g", {"transform": f"translate({_MARGIN:.0f} {y + 8:.0f})"}, picture))
-        y += height
+        y += drawn_size(picture)[1]
     y += 2 * _LINE
     parts.append(text_line(_MARGIN, y, "Busiest link of each level (predicted)", "title"))
     levels = used_levels([each for _, each in shown])
