@@ -16,6 +16,7 @@
 
 enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, PATIENCE_MS = 120000, TELLING_MS = 500 };
 #define RECORD ".tpsrec"
+#define TORCH_RECORD ".tpstorch"
 #define STARTED ".host"
 #define LEFT ".left"
 #define SENDING ".sending"
@@ -177,12 +178,21 @@ static bool has_begun(const struct listing *listing, long rank) {
   return false;
 }
 
+static bool has_torch_record(const struct listing *listing) {
+  for (size_t i = 0; i < listing->count; i++)
+    if (is_kind(&listing->entries[i], TORCH_RECORD))
+      return true;
+  return false;
+}
+
 /* Whether more may be counted: the process lives and has not left. A rank may be a script at its
-   start, and another process later. */
+   start, and another process later; what starts ranks of PyTorch, which begin together, has another
+   number than these. */
 static bool is_busy(const struct listing *listing, const struct entry *entry) {
   if (is_kind(entry, STARTED))
-    return !has_begun(listing, entry->rank) && is_alive(entry->pid);
-  return is_kind(entry, RECORD) && !has_left(listing, entry) && is_alive(entry->pid);
+    return !has_begun(listing, entry->rank) && !has_torch_record(listing) && is_alive(entry->pid);
+  return (is_kind(entry, RECORD) || is_kind(entry, TORCH_RECORD)) && !has_left(listing, entry) &&
+         is_alive(entry->pid);
 }
 
 /* ---- marks ---- */
@@ -226,8 +236,12 @@ bool tps_note_start(const char *folder, long rank) {
 }
 
 bool tps_leave(const char *folder, long rank) {
+  return write_mark(folder, rank, LEFT, "") && tps_all_left(folder);
+}
+
+bool tps_all_left(const char *folder) {
   struct listing listing;
-  if (!write_mark(folder, rank, LEFT, "") || !list_folder(&listing, folder))
+  if (!list_folder(&listing, folder))
     return false;
   bool busy = false;
   for (size_t i = 0; !busy && i < listing.count; i++)
@@ -406,7 +420,8 @@ static void remove_entries(const struct listing *listing, const char *folder, bo
   for (size_t i = 0; i < listing->count; i++) {
     const struct entry *entry = &listing->entries[i];
     /* Who has not left may live on where this process cannot see it: in another container. */
-    bool kept = !all && strstr(rest_of(entry), RECORD) != NULL && !has_left(listing, entry);
+    bool record = strstr(rest_of(entry), RECORD) != NULL || is_kind(entry, TORCH_RECORD);
+    bool kept = !all && record && !has_left(listing, entry);
     if (!kept && join(path, sizeof path, folder, entry->name))
       unlink(path);
   }

@@ -6,6 +6,7 @@
    records in a folder of their own, 0700, swept like the others of toposeat (model/job_folder.py):
 
        rank-R-PID.tpsrec, rank-R-PID-tN.tpsrec   records (interposer/include/toposeat_record.h)
+       rank-R-PID.tpstorch                       records of PyTorch (launch/python_hook)
        rank-R-PID.host                           rank R was started here; holds the host's name
        rank-R-PID.left                           this process counts no more
 
@@ -44,6 +45,9 @@ void tps_tell_starts(const char *folder, const char *words);
 /* Marks this process as one that counts no more, and whether it is to send the folder home now: all
    others that keep a record there have left too, or have died. */
 bool tps_leave(const char *folder, long rank);
+
+/* The second half of that, for a process that has marked itself, or keeps no record. */
+bool tps_all_left(const char *folder);
 
 /* Sends everything in a node's own folder to the home that `words` name. What no process writes to
    any more is removed then; with `all`, everything is. False: nothing was removed. */

@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -63,7 +64,8 @@ static const char *split_run(const char *words, char *run, size_t size) {
   return colon + 1;
 }
 
-/* Leaves word of the rank's host, which is missed only where the rank leaves no record. */
+/* Leaves word of the rank's host, which is missed only where the rank leaves no record; names the
+   folder of the records anew where it is this node's own. */
 static void note_start(const char *words, struct tps_identity *identity,
                        struct tps_messages *messages) {
   char run[128];
@@ -71,7 +73,7 @@ static void note_start(const char *words, struct tps_identity *identity,
   const char *folder = split_run(words, run, sizeof run);
   if (identity->launcher == NULL)
     tps_identity_detect(identity, NULL, messages);
-  if (folder == NULL || identity->rank < 0)
+  if (folder == NULL)
     return;
   if (!tps_is_folder_of_run(folder, run)) {
     if (!tps_node_folder(run, true, own, sizeof own)) {
@@ -79,18 +81,20 @@ static void note_start(const char *words, struct tps_identity *identity,
       return;
     }
     folder = own;
+    setenv("TOPOSEAT_PROFILE_DIR", own, 1);
   }
-  tps_note_start(folder, identity->rank); /* a full disk is said by the rank itself */
+  if (identity->rank >= 0)
+    tps_note_start(folder, identity->rank); /* a full disk is said by the rank itself */
 }
 
-/* The exit code. */
-static int collect(const char *words, const struct tps_messages *messages) {
+/* With `at_once` even if processes of the run live here. The exit code. */
+static int collect(const char *words, bool at_once, const struct tps_messages *messages) {
   char run[128];
   char folder[PATH_MAX];
   const char *home = split_run(words, run, sizeof run);
   if (home == NULL || !tps_node_folder(run, false, folder, sizeof folder))
     return 0; /* nothing was left here */
-  if (tps_carry_home(folder, home, true))
+  if ((!at_once && !tps_all_left(folder)) || tps_carry_home(folder, home, at_once))
     return 0;
   tps_error(messages, "cannot send %s home", folder);
   return 1;
@@ -132,6 +136,9 @@ int main(int argc, char **argv) {
   case TPS_PARSED_RUN:
     break;
   }
-  return options.collect != NULL ? collect(options.collect, &messages)
-                                 : seat_and_start(&options, &messages);
+  if (options.collect != NULL)
+    return collect(options.collect, true, &messages);
+  if (options.leave != NULL)
+    return collect(options.leave, false, &messages);
+  return seat_and_start(&options, &messages);
 }

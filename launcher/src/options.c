@@ -36,6 +36,7 @@ const char tps_help_text[] =
     "                              that this rank was started ('toposeat profile')\n"
     "      --collect RUN:HOME      start nothing; send home what ranks of the run left on this "
     "node\n"
+    "      --leave RUN:HOME        the same, once no process of the run lives on this node\n"
     "      --end-with PID          PROGRAM gets SIGTERM when this parent process ends\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
     "      --strict                start nothing if anything is not as placed\n"
@@ -137,6 +138,7 @@ static bool set_value(struct tps_options *options, const char *name, const char 
                {"--probe", &options->probe},
                {"--records", &options->records},
                {"--collect", &options->collect},
+               {"--leave", &options->leave},
                {"--local-rank-env", &options->local_rank_env},
                {"--home", &options->home}};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
@@ -167,7 +169,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
 static const char *valued_option(const char *argument, const char **value) {
   static const char *const names[] = {
       "--placement", "--visibility",     "--ids",      "--memory-policy", "--report",  "--probe",
-      "--preload",   "--local-rank-env", "--end-with", "--home",          "--records", "--collect"};
+      "--preload",   "--local-rank-env", "--end-with", "--home",          "--records", "--collect",
+      "--leave"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {
     if (argument[2] != '\0')
@@ -226,7 +229,7 @@ enum tps_parsed tps_options_parse(struct tps_options *options, int argc, char **
       return TPS_PARSED_ERROR;
   }
   options->program = argv + at;
-  if (at >= argc && options->collect == NULL) {
+  if (at >= argc && options->collect == NULL && options->leave == NULL) {
     snprintf(error, error_size, "no program to start");
     return TPS_PARSED_ERROR;
   }

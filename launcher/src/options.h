@@ -21,6 +21,7 @@ struct tps_options {
   const char *home;           /* --home */
   const char *records;        /* --records: RUN:FOLDER */
   const char *collect;        /* --collect: RUN:HOME; nothing is started */
+  const char *leave;          /* --leave: RUN:HOME; the same */
   const char **assignments;   /* -E, each KEY=VALUE */
   size_t assignment_count;
   const char **preloads; /* --preload, each a library; the first given comes first */

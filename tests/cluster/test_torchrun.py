@@ -1,4 +1,4 @@
-"""torchrun on several nodes by `toposeat run` on each: ranks are where the plan has them."""
+"""torchrun on several nodes: recorded below srun, and seated by `toposeat run` on each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.test_realise import DEVICES, NODES, plan
-from tests.support.cluster import Cluster, toposeat
-from tests.support.pytorch import python_with_torch, why_no_torch
+from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.pytorch import PROGRAM, python_with_torch, why_no_torch
+from tests.support.torch_bytes import differences
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
+from toposeat.model.traffic_file import load_traffic
 
 ORDER = ("tb3", "tb1", "tb2")  # neither as numbers nor as text
 PER_NODE = 2
-PROGRAM = """
+REPORT = """
 import os, socket, sys, torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
@@ -41,16 +43,38 @@ def blocks() -> Placement:
     )
 
 
-@pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+pytestmark = [
+    pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none"),
+    pytest.mark.skipif(
+        python_with_torch().startswith("/tmp/"),
+        reason="nodes do not see /tmp: TOPOSEAT_TEST_TORCH must be elsewhere",
+    ),
+]
+
+
+def test_records_come_home_from_nodes_that_share_no_folder(cluster: Cluster) -> None:
+    torchrun = ["torchrun", "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    torchrun += ["--rdzv-endpoint", "tb1:29511", PROGRAM, "grouped", "2"]
+    line = ["srun", "-w", "tb1,tb2", "-N2", "-n2", *torchrun]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+    environment["PATH"] = f"{Path(python_with_torch()).parent}:{os.environ['PATH']}"
+    profile = cluster.share / "torch.prof"
+    done = cluster.on(
+        LOGIN, [toposeat(), "profile", "-o", profile, "--", *line], environment=environment
+    )
+    assert done.returncode == 0, done.stderr
+    traffic = load_traffic(profile)
+    assert [info.host for info in traffic.rank_info] == ["tb1", "tb1", "tb2", "tb2"]
+    assert not differences("grouped", 2, traffic)
+
+
 def test_ranks_follow_the_plan_whatever_the_names_of_nodes(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    if python_with_torch().startswith("/tmp/"):
-        pytest.skip("nodes do not see /tmp: TOPOSEAT_TEST_TORCH must be elsewhere")
     folder = cluster.share / tmp_path.name
     folder.mkdir()
     script = folder / "train.py"
-    script.write_text(PROGRAM)
+    script.write_text(REPORT)
     save_placement(blocks(), folder / "job.place")
     bin_ = Path(python_with_torch()).parent
     environment = {**cluster.emulated("polaris-4"), "OMP_NUM_THREADS": "1"}

@@ -8,11 +8,14 @@ another one. No error of this file reaches the program.
 
 Under `run` a process that has a LOCAL_RANK starts anew through toposeat-exec, which seats it
 (`own_ranks.py`). Under `profile` the recorder is let into `torch.distributed` when that is
-imported.
+imported, and where toposeat-exec keeps the records on this node, a Python that ends sends them home
+if it is the last one.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import sys
@@ -112,7 +115,35 @@ def _take_seat() -> None:
         print(f"toposeat: this rank is not seated: {error}", file=sys.stderr)  # noqa: T201
 
 
+def _leave(process: int, folder: str, run: str, command: str, home: str) -> None:
+    """Mark that this process records no more, and send the node's records home after the last."""
+    if os.getpid() != process:  # a fork
+        return
+    try:
+        if os.path.exists(os.path.join(folder, f".run-{run}")):  # noqa: PTH110, PTH118
+            return  # this node sees where they are read
+        names = os.listdir(folder)  # noqa: PTH208
+        if any(name.endswith(f"-{process}.tpsrec") for name in names):
+            return  # the interposer does this when the process ends
+        for name in names:
+            if name.endswith(f"-{process}.tpstorch"):
+                mark = os.path.join(folder, name[: -len(".tpstorch")] + ".left")  # noqa: PTH118
+                os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        words = [command, "--leave", f"{run}:{home}"]
+        os.waitpid(os.posix_spawn(command, words, os.environ), 0)
+    except OSError as error:
+        print(f"toposeat: records stay on this node: {error}", file=sys.stderr)  # noqa: T201
+
+
+def _leave_at_end() -> None:
+    names = ("DIR", "RUN", "EXEC", "HOME")
+    words = [os.environ.get(f"TOPOSEAT_PROFILE_{name}", "") for name in names]
+    if all(words):
+        atexit.register(functools.partial(_leave, os.getpid(), *words))
+
+
 _take_seat()
 if os.environ.get("TOPOSEAT_PROFILE_DIR"):
     sys.meta_path.insert(0, _Finder())
+    _leave_at_end()
 _run_own()

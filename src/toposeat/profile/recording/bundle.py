@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from toposeat.errors import InputError
+from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX
 
 BUNDLE_SUFFIX = ".tpsnode"
@@ -16,7 +17,8 @@ _ENTRY = struct.Struct(">64sQQ")
 _EXTENT = struct.Struct(">QQ")
 _NAME = re.compile(
     rf"rank-\d{{1,9}}-\d{{1,9}}"
-    rf"((-t\d{{1,3}})?{re.escape(SUFFIX)}|{re.escape(HOST_SUFFIX)}|{re.escape(CAUSE_SUFFIX)}\d{{1,4}})",
+    rf"((-t\d{{1,3}})?{re.escape(SUFFIX)}|{re.escape(TORCH_SUFFIX)}|{re.escape(HOST_SUFFIX)}"
+    rf"|{re.escape(CAUSE_SUFFIX)}\d{{1,4}})",
     re.ASCII,
 )
 _MAX_SIZE = 1 << 40  # files are sparse: the record of one of 2^21 ranks has 600 MiB
