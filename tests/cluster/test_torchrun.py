@@ -1,4 +1,4 @@
-"""torchrun on several nodes: recorded below srun, and seated by `toposeat run` on each."""
+"""torchrun on several nodes: recorded below srun, seated by `run` on each or below srun."""
 
 from __future__ import annotations
 
@@ -68,26 +68,75 @@ def test_records_come_home_from_nodes_that_share_no_folder(cluster: Cluster) -> 
     assert not differences("grouped", 2, traffic)
 
 
-def test_ranks_follow_the_plan_whatever_the_names_of_nodes(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    folder = cluster.share / tmp_path.name
-    folder.mkdir()
-    script = folder / "train.py"
-    script.write_text(REPORT)
-    save_placement(blocks(), folder / "job.place")
+@pytest.fixture
+def folder(cluster: Cluster, tmp_path: Path) -> Path:
+    """With the program, where every node sees it."""
+    made = cluster.share / tmp_path.name
+    made.mkdir()
+    (made / "train.py").write_text(REPORT)
+    return made
+
+
+@pytest.fixture
+def environment(cluster: Cluster) -> dict[str, str]:
     bin_ = Path(python_with_torch()).parent
-    environment = {**cluster.emulated("polaris-4"), "OMP_NUM_THREADS": "1"}
-    environment |= {"PATH": f"{bin_}:{os.environ['PATH']}", "GLOO_SOCKET_IFNAME": "eth0"}
-    line = ["torchrun", "--nnodes", "3", "--nproc-per-node", str(PER_NODE), script, folder]
-    words = [toposeat(), "run", "-p", folder / "job.place", "--", *line]
-    started = [cluster.start(node, words, environment=environment) for node in sorted(ORDER)]
-    for each in started:
-        _, error = each.communicate(timeout=120)
-        assert each.returncode == 0, error
+    return {
+        **cluster.emulated("polaris-4"),
+        **{"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"},
+        "PATH": f"{bin_}:{os.environ['PATH']}",
+    }
+
+
+def check(folder: Path) -> None:
+    """Every rank was where the plan has it, with its devices in the order of the plan."""
     for rank in range(len(ORDER) * PER_NODE):
         host, local = ORDER[rank // PER_NODE], rank % PER_NODE
         first = DEVICES[NODES.index(host)][:PER_NODE]
         told = dict(word.split("=") for word in (folder / f"rank-{rank}").read_text().split())
         assert (told["host"], told["local"], told["ranks"]) == (host, str(local), "6")
         assert told["list"].split(",")[:PER_NODE] == [str(device) for device in first]
+
+
+def torchrun(folder: Path) -> list[str | Path]:
+    words = ["torchrun", "--nnodes", str(len(ORDER)), "--nproc-per-node", str(PER_NODE)]
+    return [*words, folder / "train.py", folder]
+
+
+def test_ranks_follow_the_plan_whatever_the_names_of_nodes(
+    cluster: Cluster, folder: Path, environment: dict[str, str]
+) -> None:
+    save_placement(blocks(), folder / "job.place")
+    words = [toposeat(), "run", "-p", folder / "job.place", "--", *torchrun(folder)]
+    started = [cluster.start(node, words, environment=environment) for node in sorted(ORDER)]
+    for each in started:
+        _, error = each.communicate(timeout=120)
+        assert each.returncode == 0, error
+    check(folder)
+
+
+def test_below_srun_all_ranks_are_seated_or_none(
+    cluster: Cluster, folder: Path, environment: dict[str, str]
+) -> None:
+    place = folder / "job.place"
+    plan = blocks()
+    *others, last = plan.seats
+    absent = "0000:99:00.0"
+    listed = [
+        replace(each, pci_bus_id=absent) if each.index == last.index else each
+        for each in plan.devices_of_host[last.host]
+    ]
+    wrong = replace(
+        plan,
+        seats=(*others, replace(last, pci_bus_id=absent)),
+        devices_of_host={**plan.devices_of_host, last.host: tuple(listed)},
+    )
+    save_placement(wrong, place)
+    words = [toposeat(), "run", "-p", place, "--", "srun", "-N3", *torchrun(folder)]
+    refused = cluster.on(LOGIN, words, environment=environment)
+    assert refused.returncode == 1
+    assert "of 6 ranks cannot be seated as placed" in refused.stderr, refused.stderr
+    assert not list(folder.glob("rank-*"))
+    save_placement(plan, place, overwrite=True)
+    done = cluster.on(LOGIN, words, environment=environment)
+    assert done.returncode == 0, done.stderr
+    check(folder)

@@ -46,7 +46,7 @@ def shown(found: PlacedCommand, path: Path) -> str:
         ("flux run -n2 app", "flux run -n2 TE -m PLACE -- app"),
         (
             "torchrun --nproc-per-node 2 t.py",
-            "torchrun --nproc-per-node 2 --no-python TE -m PLACE --local-rank-env LOCAL_RANK --"
+            "torchrun --nproc-per-node 2 --no_python TE -m PLACE --local-rank-env LOCAL_RANK --"
             " python3 -u t.py",
         ),
     ],

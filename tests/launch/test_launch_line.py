@@ -97,7 +97,7 @@ def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> N
         ("hydra -n 2 : -n 3 b", "no program after hydra"),
         ("srun -n 2 --multi-prog /no/such/file", "no such file"),
         ("srun -n 2 --multi-prog /dev/null", "a device, not a file"),
-        ("srun -n 2 a : -n 1 b", "several programs"),
+        ("srun -n 2 a : -n 1 b", "nodes of its own"),
         ("flux run --cc 1-4 app", "several jobs"),
         ("flux submit -n 8 app", "does not start ranks itself"),
         ("flux", "does not start ranks itself"),
@@ -263,13 +263,13 @@ def test_the_program_is_wrapped_where_it_starts() -> None:
     [
         (
             "torchrun --nproc-per-node=2 t.py x",
-            "torchrun --nproc-per-node=2 --no-python TE -- python3 -u t.py x",
+            "torchrun --nproc-per-node=2 --no_python TE -- python3 -u t.py x",
         ),
-        ("torchrun -m pkg.mod x", "torchrun --no-python TE -- python3 -u -m pkg.mod x"),
-        ("torchrun --no-python ./app x", "torchrun --no-python TE -- ./app x"),
+        ("torchrun -m pkg.mod x", "torchrun --no_python TE -- python3 -u -m pkg.mod x"),
+        ("torchrun --no-python ./app x", "torchrun --no_python TE -- ./app x"),
         (
             "/py/python3 -m torch.distributed.run -m pkg x",
-            "/py/python3 -m torch.distributed.run --no-python TE -- /py/python3 -u -m pkg x",
+            "/py/python3 -m torch.distributed.run --no_python TE -- /py/python3 -u -m pkg x",
         ),
     ],
 )

@@ -228,3 +228,46 @@ def test_local_ranks_are_those_that_launchers_count(tmp_path: Path) -> None:
     record = launch(tmp_path, "srun -n2 app", parse_placement(text))
     seats = parse_placement(record.launch_files["seats.place"]).seats
     assert [(seat.rank, seat.local_rank, seat.index) for seat in seats] == [(0, 0, 1), (1, 1, 0)]
+
+
+TORCHRUN = "torchrun --nnodes=2 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint=n2:29511"
+
+
+def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path: Path) -> None:
+    """Node ranks follow the plan, not the job's order of nodes or the rendezvous."""
+    line = f"srun -N2 --ntasks-per-node=1 {TORCHRUN} t.py"
+    record = launch(tmp_path, line, ["n10", "n10", "n2", "n2"], JOB)
+    words = " ".join(record.launched)
+    assert f"SLURM_HOSTFILE=hostfile {tmp_path}/srun " in words
+    assert " -N 2 -n 2 -m arbitrary " in words
+    assert "--ntasks-per-node" not in words
+    assert record.launch_files["hostfile"] == "n10\nn2\n"
+    start = words.index(" sh -c ")
+    assert words[start:].startswith(
+        ' sh -c PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@" torchrun --rdzv_backend=static'
+        " --master_addr=n10 --master_port=29511 --nnodes=2 --nproc-per-node=2 --no_python "
+    )
+    assert re.search(r"/toposeat-exec -m \S+ --local-rank-env LOCAL_RANK .*-- \S+ -u t.py$", words)
+    in_order = launch(tmp_path, line, BLOCKS, JOB)
+    assert " --ntasks-per-node=1 -m block " in " ".join(in_order.launched)
+    assert "hostfile" not in in_order.launch_files
+
+
+@pytest.mark.parametrize(
+    ("line", "hosts", "cause"),
+    [
+        (f"srun -N2 {TORCHRUN} t.py", MIXED, "the same number of consecutive ranks"),
+        (f"srun -N3 {TORCHRUN} t.py", BLOCKS, "the line says -N3, and the plan has 2 hosts"),
+        (
+            "srun -N2 torchrun --nnodes=4 --nproc-per-node=1 t.py",
+            BLOCKS,
+            "--nnodes=4, and the plan has 2 hosts",
+        ),
+        (f"srun -N2 {TORCHRUN} t.py", ["n2", "n2", "n3", "n3"], "the placement is for n3"),
+    ],
+)
+def test_what_torchrun_below_srun_cannot_start(
+    tmp_path: Path, line: str, hosts: list[str], cause: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(cause)):
+        launch(tmp_path, line, hosts, JOB)

@@ -257,11 +257,11 @@ def test_executables_that_start_their_own_ranks_are_told_of_the_environment(plac
 
 
 def test_a_script_of_torchrun_needs_no_executable_bit(place: Place, tmp_path: Path) -> None:
-    """A stand-in for torchrun that starts what follows `--no-python` as its only rank."""
+    """A stand-in for torchrun that starts what follows `--no_python` as its only rank."""
     torchrun, script = tmp_path / "torchrun", tmp_path / "train.py"
     torchrun.write_text(
         f"#!{sys.executable}\nimport os, sys\n"
-        "program = sys.argv[sys.argv.index('--no-python') + 1:]\n"
+        "program = sys.argv[sys.argv.index('--no_python') + 1:]\n"
         "os.environ.update(RANK='0', LOCAL_RANK='0', WORLD_SIZE='1', LOCAL_WORLD_SIZE='1')\n"
         "os.execv(program[0], program)\n"
     )

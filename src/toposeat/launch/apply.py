@@ -12,6 +12,7 @@ from toposeat.installed import native_path
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import TASK_FILE, LaunchLine, wrap_with_exec, wrapped_tasks
 from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.nested import AS_NODE_OF_TASK, torchrun_below
 from toposeat.launch.option_tables import OPENMPI
 from toposeat.launch.own_ranks import own_rank_variables, starts_own_ranks
 from toposeat.launch.reorder import reorder_words
@@ -109,10 +110,15 @@ def placed_command(
     # srun waits for tasks that wait for one that has ended; a later option of the user wins
     ending = options.strict and line.kind is LauncherKind.SRUN
     own = line.changed((*(("--kill-on-bad-exit=1",) if ending else ()), *binding, *ordering))
-    words = exec_words(line.kind, placement_path, options)
+    below = torchrun_below(own)
+    words = exec_words(line.kind if below is None else below.kind, placement_path, options)
     tasks = wrapped_tasks(own, words)
     return PlacedCommand(
-        argv=tuple(wrap_with_exec(own, words, folder + TASK_FILE)),
+        argv=tuple(
+            wrap_with_exec(own, words, folder + TASK_FILE)
+            if below is None
+            else [*own.launcher, *AS_NODE_OF_TASK, *wrap_with_exec(below, words)]
+        ),
         notes=notes,
         files=() if tasks is None else (LaunchFile(name=TASK_FILE, text=tasks),),
     )
@@ -167,6 +173,7 @@ def check_line(
             " express",
             hint="add --visibility mask: every rank then sees its own device alone",
         )
+    line = torchrun_below(line) or line
     if line.ranks in (None, placement.ranks) or starts_own_ranks(line, placement, environment):
         return
     raise UsageError(

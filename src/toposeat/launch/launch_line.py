@@ -164,7 +164,7 @@ def parse_launch_line(
     if not argv:
         raise UsageError("no command to run", hint="write it after '--': -- mpirun -n 8 ./app")
     words = tuple(argv)
-    kind = LauncherKind.TORCHRUN if _is_torch_module(words) else identify(words[0])
+    kind = LauncherKind.TORCHRUN if is_torch_module(words) else identify(words[0])
     if kind is LauncherKind.NONE:
         return LaunchLine(kind=kind, launcher=(), program=words, ranks=1)
     return _parse(kind, words, _options_start(kind, words))
@@ -186,7 +186,7 @@ def wrap_with_exec(
         behind = ([*e.launcher, *exec_args, "--", *e.program] for e in line.further)
         return [*line.launcher, *exec_args, "--", *line.program, *chain.from_iterable(behind)]
     launcher, program = _torchrun_without_python(line)
-    return [*launcher, "--no-python", *exec_args, "--", *program]
+    return [*launcher, "--no_python", *exec_args, "--", *program]
 
 
 def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
@@ -194,7 +194,8 @@ def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
     return format_task_programs(line.tasks, [*exec_args, "--"]) if line.tasks else None
 
 
-def _is_torch_module(words: tuple[str, ...]) -> bool:
+def is_torch_module(words: tuple[str, ...]) -> bool:
+    """Whether a command is torchrun by the name of its module."""
     return (
         len(words) >= 3
         and Path(words[0]).name.startswith("python")
@@ -209,7 +210,7 @@ def _options_start(kind: LauncherKind, words: tuple[str, ...]) -> int:
     Raises:
         UsageError: a flux command that does not start the ranks itself.
     """
-    if _is_torch_module(words):
+    if is_torch_module(words):
         return 3
     if kind is not LauncherKind.FLUX:
         return 1
@@ -429,12 +430,17 @@ def _refuse_many_programs(
                 f"option {option.name} {table.many[option.name]}, which is not supported",
                 hint="start one program per launch line",
             )
+    if kind is LauncherKind.SRUN and ":" in program:
+        raise UsageError(
+            "srun gives every program of a line with ':' nodes of its own, so that no plan can have"
+            " their ranks side by side",
+            hint="name them in a file with a line like '0-3 ./a' for each: srun -n N --multi-prog"
+            " FILE",
+        )
     if kind is not LauncherKind.TORCHRUN and ":" in program:
         raise UsageError(
             f"the line starts several programs (':'), which is not supported for {kind.value}",
-            hint="name the programs in a file: srun --multi-prog FILE"
-            if kind is LauncherKind.SRUN
-            else "start one program per launch line, or put toposeat-exec in front of each by hand",
+            hint="start one program per launch line, or put toposeat-exec in front of each by hand",
         )
 
 
@@ -510,7 +516,7 @@ def _torchrun_without_python(line: LaunchLine) -> tuple[list[str], list[str]]:
 
 def _is_own_m(line: LaunchLine, index: int) -> bool:
     """Whether the word is the `-m` of `python -m torch.distributed.run`."""
-    return index == 1 and _is_torch_module(line.launcher[:3])
+    return index == 1 and is_torch_module(line.launcher[:3])
 
 
 def _torchrun_python(launcher: Sequence[str]) -> str:

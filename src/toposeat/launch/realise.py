@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch.allocation import Allocation, allocation_of
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
-from toposeat.launch.hosts.words import Launch, words_for
+from toposeat.launch.hosts.words import Launch, order_in_job, words_for
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.misfit import Misfit
+from toposeat.launch.nested import on_all_hosts, torchrun_below
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import format_placement
@@ -71,8 +72,12 @@ def realise(
         anywhere = _with_hosts(placement, dict.fromkeys(plan.hosts, ANY_HOST))
         return Realisation(line=line, seating=anywhere)
     plan = RankHosts(tuple(renamed[host] for host in plan.host_of_rank))
-    misfit.counts(plan, allocation, environment)
     seating = _numbered(_with_hosts(placement, renamed))
+    launch = Launch(line=line, allocation=allocation, environment=environment, folder=folder)
+    below = torchrun_below(line)
+    if below is not None:
+        return _of_nodes(launch, below, plan, seating, misfit)
+    misfit.counts(plan, allocation, environment)
     here = socket.gethostname()
     alone = allocation is None or len(allocation.hosts) == 1
     if len(plan.hosts) == 1 and alone and line.kind not in (LauncherKind.SRUN, LauncherKind.FLUX):
@@ -82,7 +87,6 @@ def realise(
         return Realisation(line=line, seating=seating)
     misfit.orders(plan)
     words = HostWords()
-    launch = Launch(line=line, allocation=allocation, environment=environment, folder=folder)
     try:
         words = (
             HostWords()
@@ -109,6 +113,34 @@ def realise(
         environment=words.environment,
         notes=words.notes,
         rank_of_slot=words.rank_of_slot,
+    )
+
+
+def _of_nodes(
+    launch: Launch, below: LaunchLine, plan: RankHosts, seating: Placement, misfit: Misfit
+) -> Realisation:
+    """For `srun torchrun`: one task on every host starts the ranks there."""
+    tasks = RankHosts(plan.hosts)
+    misfit.orders(tasks)
+    misfit.refuse()
+    own = Misfit(below, seating, plan)
+    own.orders(plan)
+    try:
+        words, below = on_all_hosts(
+            below, plan, launch.folder, order=order_in_job(launch, plan.hosts)
+        )
+    except UsageError as error:
+        own.add(error.message, error.hint)
+    own.refuse()
+    misfit.distribution(words)
+    misfit.refuse()
+    line = launch.line.changed(words.options, words.replaces)
+    return Realisation(
+        line=replace(line, program=below.argv),
+        seating=seating,
+        orders_ranks=True,
+        files=words.files,
+        environment=words.environment,
     )
 
 

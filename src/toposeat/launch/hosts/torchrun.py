@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toposeat.errors import UsageError
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
+from toposeat.launch.launch_line import LaunchLine
 
 _REPLACED = frozenset(
     f"{first}{dash}{second}"
@@ -39,8 +40,15 @@ def on_host(plan: RankHosts, host: str, *, port: str) -> HostWords:
     nodes(plan)
     return HostWords(
         options=(
-            f"--node-rank={plan.hosts.index(host)}",
-            *("--rdzv-backend=static", f"--master-addr={plan.hosts[0]}", f"--master-port={port}"),
+            f"--node_rank={plan.hosts.index(host)}",  # before PyTorch 2.1 there were no dashes
+            *("--rdzv_backend=static", f"--master_addr={plan.hosts[0]}", f"--master_port={port}"),
         ),
         replaces=_REPLACED,
     )
+
+
+def port_of(line: LaunchLine) -> str:
+    """The port at which nodes meet: the line's, else torchrun's own."""
+    endpoint = line.value({"rdzv-endpoint", "rdzv_endpoint"}) or ""
+    port = line.value({"master-port", "master_port"}) or endpoint.rpartition(":")[2]
+    return port if port.isdigit() else "29500"

@@ -43,12 +43,15 @@ def words_for(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> Ho
         UsageError: it has none for this plan.
     """
     line, folder = launch.line, launch.folder
-    in_job = _order(launch, plan.hosts)
+    in_job = order_in_job(launch, plan.hosts)
     order = in_job or in_natural_order(plan.hosts)
     kinds: Mapping[LauncherKind, Callable[[], HostWords]] = {
         LauncherKind.OPENMPI: lambda: _of_openmpi(launch, plan, cpus),
         LauncherKind.MPICH: lambda: hydra.mpich(
-            plan, folder, order=_order(launch, plan.hosts), version=version_of(line.launcher[0])
+            plan,
+            folder,
+            order=order_in_job(launch, plan.hosts),
+            version=version_of(line.launcher[0]),
         ),
         LauncherKind.INTEL: lambda: hydra.intel(plan, folder, order=in_job),
         LauncherKind.SRUN: lambda: _of_srun(launch, plan),
@@ -84,7 +87,7 @@ def dealing_order(
     return _srun_order(launch, hosts, slurm.PMI2) or in_natural_order(hosts)
 
 
-def _order(launch: Launch, hosts: Collection[str]) -> tuple[str, ...]:
+def order_in_job(launch: Launch, hosts: Collection[str]) -> tuple[str, ...]:
     """These hosts as the scheduler's job has them; () outside a job."""
     if launch.allocation is None or not launch.allocation.in_job:
         return ()
@@ -111,7 +114,7 @@ def _of_srun(launch: Launch, plan: RankHosts) -> HostWords:
 
 def _srun_order(launch: Launch, hosts: Sequence[str], pmi: str) -> tuple[str, ...]:
     """The order in which srun deals ranks to these hosts; () if not known, or not needed."""
-    order = _order(launch, hosts)
+    order = order_in_job(launch, hosts)
     return order or (_slurm_order(hosts) if pmi == slurm.PMI2 or pmi.startswith("cray") else ())
 
 
@@ -166,6 +169,4 @@ def _of_torchrun(line: LaunchLine, plan: RankHosts) -> HostWords:
             f" ({compress_hostlist(plan.hosts)[:80]}), and this is {here}",
             hint="start this line on those hosts, or map for these ones",
         )
-    endpoint = line.value({"rdzv-endpoint", "rdzv_endpoint"}) or ""
-    port = line.value({"master-port", "master_port"}) or endpoint.rpartition(":")[2]
-    return torchrun.on_host(plan, own, port=port if port.isdigit() else "29500")
+    return torchrun.on_host(plan, own, port=torchrun.port_of(line))
