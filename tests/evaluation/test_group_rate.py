@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import math
 import random
+from collections.abc import Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import toposeat
+from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.group_rate import GroupRates, group_rate
 from toposeat.model.processor import Processor
+from toposeat.model.topology import Topology
 from toposeat.topology import catalogue_names, read_topology
 
 TABLES = Path(__file__).parents[3] / "shared" / "groups"
@@ -92,6 +96,83 @@ def test_the_link_between_processors_has_the_rate_of_their_model(
 def test_a_dgx_1v_in_nccls_own_numbers(devices: tuple[int, ...], expected: float) -> None:
     found = group_rate(read_topology("dgx-1v"), devices, "nccl")
     assert found.bytes_per_s == expected * 1e9
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "channels", "gb_per_s_each"),
+    [("dgx-a100", 2, 12, 20), ("hgx-h100", 8, 12, 30)],  # NVIDIA/nccl issue 1197 for the latter
+)
+def test_logs_of_nccl_have_the_same_product(
+    name: str, members: int, channels: int, gb_per_s_each: float
+) -> None:
+    """NCCL halves the rate of its rings and doubles their number where it may."""
+    found = group_rate(read_topology(name), range(members), "nccl")
+    assert found.bytes_per_s == channels * gb_per_s_each * 1e9
+
+
+def lanes(wiring: Sequence[Sequence[float]]) -> float:
+    """The rate of all members of a mesh, in lanes; `wiring` has the lanes between each two."""
+    joined = [(a, b) for a, row in enumerate(wiring) for b, lane in enumerate(row) if lane > 0]
+    pairs = [(a, b) for a in range(len(wiring)) for b in range(len(wiring))]
+    return _core.ring_rate(
+        len(wiring),
+        capacity=np.array([wiring[a][b] for a, b in joined], np.float64),
+        route_begin=np.cumsum([0, *(pair in joined for pair in pairs)]).astype(np.uint32),
+        uses=np.arange(len(joined), dtype=np.uint32),
+        flow_cap=np.full(len(pairs), np.inf),
+        path_class=np.array([1 if a == b or (a, b) in joined else 255 for a, b in pairs], np.uint8),
+        switched=False,
+        levels=np.array([4, 2, 1, 1 / 2, 1 / 3, 1 / 4]),
+        stop_below=0.0,
+        most_rings=24,
+        steps=4000,
+    ).bytes_per_s
+
+
+def lanes_between(machine: Topology) -> list[list[float]]:
+    found = [[0.0] * len(machine.devices) for _ in machine.devices]
+    for link in machine.links:
+        ends = [at for at, device in enumerate(machine.devices) if device.id in link.ends]
+        if len(ends) == 2:
+            found[ends[0]][ends[1]] = found[ends[1]][ends[0]] = float(link.count)
+    return found
+
+
+def test_four_v100_with_two_links_each_to_each_have_six_lanes() -> None:
+    """NVIDIA/nccl issue 713 logs six channels, each at what that version took for a lane."""
+    assert lanes([[0 if a == b else 2 for a in range(4)] for b in range(4)]) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mi300x-8", 7),  # RCCL's model 79: 14 rings pass each link twice
+        ("mi325x-8", 7),
+        ("mi355x-8", 7),
+        ("mi250x-8", 4),  # models 71 and 73: four rings, each of one lane
+    ],
+)
+def test_whole_nodes_have_the_lanes_of_rccls_fixed_rings(name: str, expected: float) -> None:
+    assert lanes(lanes_between(read_topology(name))) == expected
+
+
+def test_hives_of_mi100_have_as_many_rings_as_rccls_model_has() -> None:
+    """Models 28 and 45: four rings, of which each leaves a hive of four and comes back by PCIe."""
+    machine = read_topology("mi100-8")
+    rings = group_rate(machine, range(8), "nccl").rings
+    assert len(rings) == 4
+    joined = lanes_between(machine)
+    for ring in rings:
+        assert sum(joined[a][b] == 0 for a, b in pairwise((*ring, ring[0]))) >= 2
+
+
+def test_where_rccls_fixed_rings_differ() -> None:
+    """The wiring of a MI250X node of which all links count as one (models 52, 58, 62).
+
+    RCCL's four rings pass some links twice: two lanes, where five rings of half a lane fit.
+    """
+    wiring = [[min(1.0, lane) for lane in row] for row in lanes_between(read_topology("mi250x-8"))]
+    assert lanes(wiring) == 2.5
 
 
 def test_a_pair_with_two_links_has_twice_the_rate() -> None:
