@@ -8,7 +8,7 @@ import pytest
 
 from tests.mapping.test_node_order import NAMES, leaves_of_four
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.channels import Channels
+from toposeat.evaluation.channels import Channels, double_tree
 from toposeat.mapping import SlotEvaluator, map_traffic, shape_of_network
 from toposeat.mapping.fabric import tray_of
 from toposeat.mapping.joined import join_hosts
@@ -114,3 +114,39 @@ def test_a_domain_of_hosts_without_a_switch_is_left_out(tmp_path: Path) -> None:
     machine = join_hosts(read_network(f"{conf},domain=2"), nodes)
     assert any("domain is left out" in line for line in machine.report)
     assert machine.routes == join_hosts(read_network(conf), nodes).routes
+
+
+@pytest.mark.parametrize("nodes", range(2, 20))
+def test_both_trees_reach_every_node_by_two_children_at_most(nodes: int) -> None:
+    edges = list(double_tree(nodes))
+    for tree in (edges[::2], edges[1::2]):
+        parent = dict(tree)
+        (root,) = set(range(nodes)) - set(parent)
+        depth = []
+        for node in range(nodes):
+            above = [node]
+            while above[-1] != root:
+                above.append(parent[above[-1]])
+                assert len(above) <= nodes
+            depth.append(len(above) - 1)
+        assert max(depth) <= nodes.bit_length()
+        assert max((list(parent.values()).count(node) for node in range(nodes)), default=0) <= 2
+    if nodes % 2 == 0:  # a leaf of the one tree is inside the other
+        leaves = [
+            set(range(nodes)) - set(dict(tree).values()) for tree in (edges[::2], edges[1::2])
+        ]
+        assert leaves[0].isdisjoint(leaves[1])
+
+
+def test_the_tree_of_sixteen_nodes() -> None:
+    parents = dict(list(double_tree(16))[::2])
+    assert [parents[node] for node in (1, 2, 3, 4, 8, 12, 14, 15)] == [2, 4, 2, 8, 0, 8, 12, 14]
+    assert dict(list(double_tree(6))[::2]) == {1: 2, 2: 4, 3: 2, 4: 0, 5: 4}
+
+
+def test_trees_go_by_the_channels_of_rings() -> None:
+    channels = Channels(lambda place: place // 4, lambda place: (place // 4, place % 2))
+    hops = list(channels.tree_hops([(0, 1, 2, 3), (4, 5), (8, 9)]))
+    assert len(hops) == 2 * 2 * 2 * 2  # edges of each tree, trees, directions, channels
+    assert {parts for _, _, parts in hops} == {4}
+    assert all(source % 2 == target % 2 for source, target, _ in hops)

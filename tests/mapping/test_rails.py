@@ -65,6 +65,25 @@ def test_rates_on_rails_with_a_spine(conf: Path, taper: int, case: Case) -> None
     assert rate(source, job, hosts, turned=turned) == pytest.approx(rates[taper], rel=1e-3)
 
 
+def test_loads_of_trees_and_rings_on_plain_leaves(conf: Path) -> None:
+    """A leaf has 24 GB/s out: by trees it sends 3 S or 8 S there, by rings V or 4 V."""
+    source = f"{conf},bandwidth=24,taper=32"
+    shape = shape_of_network(read_network(source), read_topology("hgx-h100"))
+    traffic = pattern_traffic("llm:tp=8,pp=1,dp=16")
+    volume = max(each.bytes for each in traffic.groups if each.phase == 1)
+    size = volume * 16 / (2 * 15)
+    evaluator, loads = SlotEvaluator(shape, traffic), {}
+    for name, hosts in (("contiguous", CONTIGUOUS), ("interleaved", INTERLEAVED)):
+        slots = (8 * hosts[:, None] + np.arange(8)).ravel().astype(np.uint32)
+        phases = evaluator.with_trees(evaluator.evaluate(slots), slots).phases
+        (data,) = (each for each in phases if each.label == "data")
+        assert data.trees_s is not None
+        trees, ring = data.trees_s / (8 * size), data.seconds / (8 * volume)
+        loads[name] = round(24e9 * trees, 3), round(24e9 * ring, 3)
+        assert all(each.trees_s is None for each in phases if each.label != "data")
+    assert loads == {"contiguous": (3, 1), "interleaved": (8, 4)}
+
+
 def test_on_plain_leaves_the_order_inside_hosts_does_not_matter(conf: Path) -> None:
     source = f"{conf},bandwidth=24,taper=4"
     turned = rate(source, ALIGNED, CONTIGUOUS, turned=True)

@@ -103,6 +103,36 @@ class Channels:
             for (_, last), (first, _) in ways:
                 yield last, first, channels
 
+    def tree_hops(self, units: Sequence[Unit]) -> Iterator[tuple[int, int, int]]:
+        """The same of an all-reduce by trees: each hop has that part of its bytes, up or down.
+
+        Each of two trees reduces one half of the bytes to its root, and sends it back.
+        """
+        channels = self.count(units)
+        doors = [self.doors(unit)[:channels] for unit in units]
+        for ends in double_tree(len(units)):
+            for out, into in (ends, ends[::-1]):
+                for (_, last), (first, _) in zip(doors[out], doors[into], strict=True):
+                    yield last, first, 2 * channels
+
+
+def double_tree(nodes: int) -> Iterator[tuple[int, int]]:
+    """Child and parent of each edge of NCCL's two binary trees over nodes in their order.
+
+    In the first a node whose number ends in a one bit and k zeros has its children at a distance of
+    2**(k - 1); the second is its mirror image, or of an odd number of nodes the first, one on.
+    After graph/trees.cc of NCCL 2.30.
+    """
+    for child in range(1, nodes):
+        bit = child & -child
+        parent = (child ^ bit) | bit << 1
+        parent = parent if parent < nodes else child ^ bit
+        yield child, parent
+        if nodes % 2:
+            yield (child + 1) % nodes, (parent + 1) % nodes
+        else:
+            yield nodes - 1 - child, nodes - 1 - parent
+
 
 def search_table(channels: Channels, traffic: Traffic, *, even: bool = False) -> PairTable:
     """The pairs of ranks by which placements of a traffic are searched.

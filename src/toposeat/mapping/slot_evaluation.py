@@ -94,6 +94,12 @@ class SlotEvaluator:
         low, high = (sum(each.seconds for each in model.evaluate(slots)[0]) for model in both)
         return low, high
 
+    def with_trees(self, found: ScaleEvaluation, slots: NDArray[np.uint32]) -> ScaleEvaluation:
+        """With what all-reduces by trees take between the nodes of this placement."""
+        if self._groups is None:
+            return found
+        return replace(found, phases=self._groups.with_trees(found.phases, slots))
+
     def _with_groups(
         self, figures: ScaleEvaluation, phases: tuple[PhaseTime, ...], seconds: NDArray[np.float64]
     ) -> ScaleEvaluation:

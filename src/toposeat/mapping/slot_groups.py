@@ -6,6 +6,7 @@ Inside a node the members are a set with a rate; `evaluation.channels` says how 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -124,6 +125,26 @@ class SlotGroups:
             times.append(PhaseTime(label=phase.label, seconds=seconds))
             total += nbytes
         return tuple(times), total
+
+    def with_trees(self, phases: tuple[PhaseTime, ...], slots: Slots) -> tuple[PhaseTime, ...]:
+        """The same times, with those of trees between nodes."""
+        found = []
+        for known, phase in zip(phases, self.phases, strict=True):
+            edges, most = Edges(), 0
+            for group in phase.groups:
+                units = self._channels.units(int(slots[rank]) for rank in group.ranks)
+                if group.exchange is Exchange.RING:
+                    most = max(most, len(units))
+                    # V = 2 S (n - 1) / n of an all-reduce of S bytes on n ranks
+                    size = group.bytes * len(group.ranks) / (2 * (len(group.ranks) - 1))
+                    for source, target, parts in self._channels.tree_hops(units):
+                        edges.add(source, target, size / parts)
+            trees_s = None
+            if most > 2:
+                _, over = _core.large_loads(self._machine, *_over_slots(edges.table()))
+                trees_s = float((over / self._capacities).max())
+            found.append(replace(known, trees_s=trees_s))
+        return tuple(found)
 
     def _phase(self, phase: PhaseParts, slots: Slots) -> tuple[float, Floats]:
         """T = max(max_g V_g / B(S_g on a host), max_l bytes_l / c_l), and the bytes."""

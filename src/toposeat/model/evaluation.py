@@ -26,10 +26,15 @@ class LinkLoad:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PhaseTime:
-    """Link time of what runs together, alone."""
+    """Link time of what runs together, alone.
+
+    `trees_s`: what the links between nodes take where the collectives of its groups are all-reduces
+    and the library takes two binary trees for them; None where no group has three nodes.
+    """
 
     label: str
     seconds: float
+    trees_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

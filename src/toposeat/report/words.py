@@ -514,7 +514,7 @@ def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
     """What each phase takes alone, all one after the other, and the slowest alone."""
     times = [
         f"{clean(old.label)} {format_seconds(old.seconds)}"
-        + ("" if old == new else f" to {format_seconds(new.seconds)}")
+        + ("" if old.seconds == new.seconds else f" to {format_seconds(new.seconds)}")
         for old, new in zip(before, after, strict=True)
     ]
     if len(times) < 2:
@@ -523,6 +523,16 @@ def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
     total = _change_words("one after the other", sum(both[0]), sum(both[1]))
     slowest = _change_words("the slowest alone", max(both[0]), max(both[1]))
     return f"{'; '.join(times)}; {total}, {slowest}"
+
+
+def tree_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
+    """What all-reduces by trees take between nodes, in each phase; "" where there are none."""
+    times = [
+        _change_words(clean(old.label), old.trees_s, new.trees_s)
+        for old, new in zip(before, after, strict=True)
+        if old.trees_s is not None and new.trees_s is not None
+    ]
+    return f"{'; '.join(times)}, between nodes, if its all-reduces go by trees" if times else ""
 
 
 ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`

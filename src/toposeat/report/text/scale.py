@@ -36,6 +36,7 @@ from toposeat.report.words import (
     host_words,
     phase_words,
     traffic_sentence,
+    tree_words,
 )
 
 _LINES = 13  # of the whole answer, unless all is asked for
@@ -82,6 +83,7 @@ def _reasons(result: ScaleResult, traffic: Traffic) -> list[RenderableType]:
         "Phases": phase_words(result.default.phases, result.placed.phases)
         if result.placed.phases
         else "",
+        "Trees": tree_words(result.default.phases, result.placed.phases),
     }
     return [labelled(name, words) for name, words in found.items() if words]
 
