@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from toposeat.report.text.bench import render_bench_text
     from toposeat.report.text.catalogue import render_catalogue_text
     from toposeat.report.text.clocked import render_clocked_text
+    from toposeat.report.text.comparison import (
+        render_comparison_text,
+        render_scale_comparison_text,
+    )
     from toposeat.report.text.console import TextStyle, text_style_for
     from toposeat.report.text.demo import render_demo_text
     from toposeat.report.text.device_set import render_device_set_text
     from toposeat.report.text.health import render_health_text
-    from toposeat.report.text.mapping import (
-        render_comparison_text,
-        render_mapping_text,
-        render_placement_text,
-    )
+    from toposeat.report.text.mapping import render_mapping_text, render_placement_text
     from toposeat.report.text.network import render_network_text
     from toposeat.report.text.run import render_run_text, render_verdict
-    from toposeat.report.text.scale import render_scale_comparison_text, render_scale_text
+    from toposeat.report.text.scale import render_scale_text
     from toposeat.report.text.topology import render_topology_text
     from toposeat.report.text.traffic import render_traffic_text
     from toposeat.report.words import certificate_words, remarks, verdict_words

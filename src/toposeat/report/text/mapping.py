@@ -1,15 +1,12 @@
-"""A mapping, a placement or several evaluations as text. Every number here is predicted."""
+"""A mapping or a placement as text. Every number here is predicted."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
-from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.report.group_words import group_lines
@@ -23,14 +20,12 @@ from toposeat.report.text.console import (
     lay_out,
     sentences,
 )
-from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
+from toposeat.report.units import clean, format_seconds, plural
 from toposeat.report.words import (
     ROW_OF_OBJECTIVE,
     busiest_words,
     certificate_words,
     device_code,
-    fastest_words,
-    format_cost,
     is_default_kept,
     line_to_copy,
     moved_ranks,
@@ -187,65 +182,3 @@ def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str
         header, placement_rows(placement), right=(0, 2, 3, 7), fold=(6,), only_used=True
     )
     return lay_out([*parts, "", table], style)
-
-
-def _without_header(rows: Sequence[tuple[str, str]]) -> RenderableType:
-    table = columns(("", ""), [(Text(name), words) for name, words in rows], fold=(1,))
-    table.show_header = False
-    return table
-
-
-def render_comparison_text(
-    evaluations: Sequence[tuple[str, Evaluation]],
-    topology: Topology,
-    traffic: Traffic,
-    style: TextStyle = PLAIN,
-    *,
-    metric: str = "bandwidth",
-    premises: Sequence[Premises] = (),
-) -> str:
-    """Several placements side by side; the first is the one the others are compared with.
-
-    `metric` is that of their pairwise cost, `premises` are those of each gain over the first.
-    """
-    base = evaluations[0][1]
-    rows = []
-    for name, e in evaluations:
-        relative = e.predicted_s / base.predicted_s if base.predicted_s > 0 else 1.0
-        rows.append(
-            (
-                name,
-                format_seconds(e.predicted_s),
-                three_digits(relative),
-                format_seconds(e.max_congestion_s),
-                format_seconds(e.mean_congestion_s),
-                format_bytes(e.hop_bytes),
-                format_cost(metric, e.cost),
-            )
-        )
-    header = (
-        *("predicted", "link time", "relative", "worst link", "mean link"),
-        *("hop-bytes", "cost"),
-    )
-    times = [(name, each.predicted_s) for name, each in evaluations]
-    parts: list[RenderableType] = [
-        labelled("Verdict", fastest_words(times, "link time")),
-        "",
-        labelled("Topology", topology_sentence(topology)),
-        labelled("Traffic", traffic_sentence(traffic)),
-        "",
-        columns(header, rows, right=range(1, 7)),
-        Text("Busiest link"),
-        _without_header(
-            [(f"  {clean(name)}", busiest_words(topology, e)) for name, e in evaluations]
-        ),
-        Text(f"relative: link time over that of {clean(evaluations[0][0])}; nothing was measured"),
-    ]
-    ranges = [
-        (f"  {clean(name)}", words)
-        for (name, _), each in zip(evaluations, premises, strict=False)
-        if (words := range_words(each))
-    ]
-    if ranges:
-        parts += [Text("Range"), _without_header(ranges)]
-    return lay_out(parts, style)

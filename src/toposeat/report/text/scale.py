@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
@@ -27,11 +26,9 @@ from toposeat.report.units import (
     format_count,
     format_seconds,
     plural,
-    three_digits,
 )
 from toposeat.report.words import (
     Figure,
-    fastest_words,
     figure_rows,
     host_words,
     phase_words,
@@ -110,45 +107,6 @@ def _details(result: ScaleResult) -> list[RenderableType]:
         rows = _candidates(result)
         parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
     return parts
-
-
-def render_scale_comparison_text(
-    evaluations: Sequence[tuple[str, ScaleEvaluation]],
-    machine: str,
-    traffic: Traffic,
-    style: TextStyle = PLAIN,
-    *,
-    notes: Sequence[str] = (),
-) -> str:
-    """Several placements side by side; the first is the one the others are compared with."""
-    base = evaluations[0][1].predicted_s or 0.0
-    rows = []
-    for name, each in evaluations:
-        relative = (each.predicted_s or 0.0) / base if base > 0 else 1.0
-        rows.append([name, _seconds(each.predicted_s), three_digits(relative), *_figures(each)])
-    header = ("predicted", "time", "relative", "worst link", "mean link", "hop-bytes", "cost")
-    times = [(name, each.predicted_s or 0.0) for name, each in evaluations]
-    parts: list[RenderableType] = [
-        labelled("Verdict", fastest_words(times, "time")),
-        "",
-        labelled("Machine", clean(machine)),
-        labelled("Traffic", traffic_sentence(traffic)),
-        "",
-        columns(header, rows, right=range(1, 7)),
-        *levels_and_links(evaluations),
-        Text(f"relative: time over that of {clean(evaluations[0][0])}; nothing was measured"),
-    ]
-    return lay_out([*parts, *sentences(notes)], style)
-
-
-def _figures(each: ScaleEvaluation) -> list[str]:
-    hops = "-" if each.hop_bytes is None else format_bytes(each.hop_bytes)
-    seconds = [_seconds(each.max_congestion_s), _seconds(each.mean_congestion_s)]
-    return [*seconds, hops, format_bytes(each.cost)]
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else format_seconds(value)
 
 
 def levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[RenderableType]:
