@@ -135,3 +135,21 @@ def test_a_damaged_mapping_is_refused(machine, tmp_path, capsys):
         assert out == ""
         assert "map.json" in err
         assert "hint:" in err
+
+
+@pytest.mark.parametrize("damage", ["host twice", "no such host", "a load less", "no loads"])
+def test_groups_of_hosts_that_contradict_each_other_are_refused(damage, machine, tmp_path, capsys):
+    assert main(["map", TRAFFIC, *machine, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    if damage == "host twice":
+        found["stages"][0][0]["hosts"].append(found["stages"][0][1]["hosts"][0])
+    elif damage == "no such host":
+        found["stages"][0][0]["hosts"][0] = 7
+    elif damage == "a load less":
+        found["placed"]["stages_s"][0].pop()
+    else:
+        found["default"]["hosts_s"] = []
+    saved = tmp_path / "map.json"
+    saved.write_text(json.dumps(found))
+    assert main(["report", str(saved), "--traffic", TRAFFIC, "-o", str(tmp_path / "x.svg")]) == 1
+    assert "groups of hosts and their loads do not go together" in capsys.readouterr().err

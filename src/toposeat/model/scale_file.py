@@ -42,6 +42,24 @@ class _Form:
     stages: tuple[tuple[HostGroup, ...], ...] = ()
 
 
+def _groups_fit(form: _Form) -> bool:
+    """Whether each stage has every host once, and each evaluation a load for each group and host.
+
+    A machine of many hosts has none of them.
+    """
+    hosts = list(range(len(form.hosts)))
+    groups = [len(stage) for stage in form.stages]
+    return all(
+        sorted(host for group in stage for host in group.hosts) == hosts
+        and all(group.hosts for group in stage)
+        for stage in form.stages
+    ) and all(
+        [len(stage) for stage in each.stages_s] == groups
+        and len(each.hosts_s) == (len(hosts) if groups else 0)
+        for each in (form.default, form.placed)
+    )
+
+
 def parse_scale(text: str, path: str | Path) -> ScaleResult:
     """The mapping of a large job from its JSON; `path` is for messages only.
 
@@ -54,6 +72,12 @@ def parse_scale(text: str, path: str | Path) -> ScaleResult:
     if not fits or (slots.size and not 0 <= slots.min() <= slots.max() < form.slots):
         raise InputError(
             "hosts, slots and devices of ranks do not go together",
+            path=path,
+            hint="print it again: toposeat map TRAFFIC -t NETWORK --node SRC --json",
+        )
+    if not _groups_fit(form):
+        raise InputError(
+            "the groups of hosts and their loads do not go together",
             path=path,
             hint="print it again: toposeat map TRAFFIC -t NETWORK --node SRC --json",
         )

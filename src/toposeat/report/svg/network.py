@@ -66,18 +66,27 @@ class _Shown:
 
     result: ScaleResult
     evaluation: ScaleEvaluation
-    ranks_of_host: dict[int, list[int]]  # by slot; -1: no rank
+    ranks_of_host: list[list[int]]  # by device; -1: no rank
     top_s: float
+
+    def words(self, host: int) -> str:
+        """The name of a host and its ranks."""
+        return f"{clean(self.result.hosts[host])} {self.ranks(host)}"
+
+    def ranks(self, host: int) -> str:
+        """The ranks of a host, in ranges."""
+        return format_cpu_list(sorted(rank for rank in self.ranks_of_host[host] if rank >= 0))
 
 
 def network_svg(result: ScaleResult, name: str, *, label: str) -> Markup:
     """The machine under one placement, `default` or `placed`, as an inline `<svg>`.
 
-    Colours of links end at the busiest one of both placements.
+    Both are drawn alike, and colours of links end at the busiest one of both.
     """
-    shown = _shown(result, name)
-    grid = _grid(result, max(text_width(each, _SMALL) for each in _words(shown).values()) + 6)
-    parts = [_band(shown, grid, at, leaves) for at, leaves in enumerate(grid.bands)]
+    both = {each: _shown(result, each) for each in ("default", "placed")}
+    texts = (shown.words(host) for shown in both.values() for host in range(len(result.hosts)))
+    grid = _grid(result, max(text_width(text, _SMALL) for text in texts) + 6)
+    parts = [_band(both[name], grid, at, leaves) for at, leaves in enumerate(grid.bands)]
     height = len(grid.bands) * grid.pitch
     frame: Attributes = {"viewBox": f"0 0 {WIDTH:.0f} {number(height)}", "width": round(WIDTH)}
     words: Attributes = {"height": round(height), "role": "img", "aria-label": label}
@@ -96,33 +105,19 @@ def top_seconds(result: ScaleResult) -> float:
 
 
 def _shown(result: ScaleResult, name: str) -> _Shown:
-    evaluation = result.default if name == "default" else result.placed
-    slots = result.slot_of_rank.astype(np.int64)
-    slots = np.arange(result.ranks) if name == "default" else slots
+    placed = name == "placed"
     rank_of_slot = np.full(result.slots, -1)
-    rank_of_slot[slots] = np.arange(result.ranks)
-    by_host = rank_of_slot.reshape(-1, result.slots_per_host)
-    used = np.flatnonzero((by_host >= 0).any(axis=1)).tolist()
-    return _Shown(
-        result, evaluation, {host: by_host[host].tolist() for host in used}, top_seconds(result)
-    )
-
-
-def _words(shown: _Shown) -> dict[int, str]:
-    """Name and ranks of each host."""
-    names = enumerate(shown.result.hosts)
-    return {at: f"{clean(name)} {_listed(shown.ranks_of_host.get(at, []))}" for at, name in names}
-
-
-def _listed(ranks: Sequence[int]) -> str:
-    return format_cpu_list(sorted(rank for rank in ranks if rank >= 0))
+    rank_of_slot[result.slot_of_rank if placed else slice(result.ranks)] = np.arange(result.ranks)
+    ranks = rank_of_slot.reshape(-1, result.slots_per_host).tolist()
+    evaluation = result.placed if placed else result.default
+    return _Shown(result, evaluation, ranks, top_seconds(result))
 
 
 def _grid(result: ScaleResult, words: float) -> _Grid:
     """As few bands as leave each leaf legible, and rows as high as fit the room."""
     leaves, most = result.stages[0], max(len(group.hosts) for group in result.stages[0])
     least = max(_LEAST_TILE, 2.0 * result.slots_per_host + 10)
-    bands = max(1, -(-len(leaves) // int((WIDTH + _GAP) // (least + _GAP))))
+    bands = -(-len(leaves) // max(1, int((WIDTH + _GAP) // (least + _GAP))))
     order = _order(result.stages)
     each = -(-len(leaves) // bands)
     tile = min((WIDTH + _GAP) / each - _GAP, WIDTH)
@@ -253,27 +248,25 @@ def _hosts(shown: _Shown, grid: _Grid, leaf: HostGroup, place: tuple[float, floa
 def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, float]) -> Markup:
     """A strip of devices, darker with the rank; on its left how busy the adapters are."""
     x, y, width = place
-    devices = shown.result.slots_per_host
-    name = shown.result.hosts[host]
-    ranks = shown.ranks_of_host.get(host, [])
+    devices, listed = shown.result.slots_per_host, shown.ranks(host)
+    ranks = shown.ranks_of_host[host]
     seconds = shown.evaluation.hosts_s[host]
     height = grid.row - (3 if grid.row >= 10 else 1)
     left = x + _MARK + 1
     cell = min((width - _MARK - 1 - grid.words) / devices, _WIDEST_CELL)
     mark: Attributes = {"x": x, "y": y, "width": _MARK, "height": height}
     seats: Attributes = {"x": left, "y": y, "width": cell * devices, "height": height}
-    listed = _listed(ranks)
     return element(
         "g",
         {"class": "host"},
         tooltip(
-            f"{name}: ranks {listed}" if listed else f"{name}: no rank",
+            f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
             f"predicted: busiest adapter {_busy(seconds)}",
         ),
         element("rect", {"class": f"flow-{congestion_step(seconds, shown.top_s)}", **mark}),
         element("rect", {"class": "slots", **seats}),
         *_runs_of_ranks(ranks, shown.result.ranks, (left, y, cell, height)),
-        _small(f"{name} {listed}", left + cell * devices + 5, y + 9.5) if grid.words else None,
+        _small(shown.words(host), left + cell * devices + 5, y + 9.5) if grid.words else None,
     )
 
 
