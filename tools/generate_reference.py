@@ -22,6 +22,7 @@ from toposeat.topology.formats import FORMATS, NOT_READ, TREES
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / "docs"
+_OF_EVERY_VERB = {"help", "verbose", "json", "traceback"}
 _NOTE = "<!-- made by tools/generate_reference.py; do not edit -->\n"
 
 
@@ -34,6 +35,8 @@ def command_line_page() -> str:
     parts = [
         _NOTE,
         "# Command line\n",
+        "Every verb takes `-v` (say more), `--json` (the result as JSON on stdout) and",
+        "`--traceback` (show where an error comes from).",
         "Results go to stdout, everything else to stderr. Write `--` before a wrapped command.",
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 127 program not found; `profile`, `run`",
         "and `tune` return the exit code of the application.\n",
@@ -46,7 +49,7 @@ def command_line_page() -> str:
 def _option_rows(parser: argparse.ArgumentParser) -> list[str]:
     rows = ["| argument | meaning |", "|---|---|"]
     for action in parser._actions:
-        if action.dest == "help":
+        if action.dest in _OF_EVERY_VERB:
             continue
         # A "|" would end the table's cell, also inside a code span.
         value = action.metavar or "/".join(map(str, action.choices or [action.dest.upper()]))

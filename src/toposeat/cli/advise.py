@@ -36,7 +36,9 @@ class AdviseCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        parser.add_argument("-p", "--placement", metavar="PLACE", type=Path, required=True)
+        parser.add_argument(
+            "-p", "--placement", metavar="PLACE", type=Path, required=True, help="a placement"
+        )
         add_topology_option(parser)
         parser.add_argument(
             "--traffic", metavar="F", required=True, help="a profile, CSV matrix or pattern"

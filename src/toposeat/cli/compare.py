@@ -45,7 +45,9 @@ class CompareCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        parser.add_argument("placements", metavar="PLACE", nargs="+", type=Path)
+        parser.add_argument(
+            "placements", metavar="PLACE", nargs="+", type=Path, help="one or more placements"
+        )
         add_topology_option(parser, required=False)
         add_network_options(parser)
         add_stack_option(parser)

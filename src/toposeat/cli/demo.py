@@ -32,7 +32,7 @@ DEFAULT_FOLDER = Path("toposeat-demo")
 
 
 class DemoCommand(Command):
-    """Run all steps on this machine in less than a minute; no GPU is needed."""
+    """Run all steps on this machine; no GPU is needed."""
 
     name = "demo"
 

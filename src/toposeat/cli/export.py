@@ -31,7 +31,7 @@ class ExportCommand(Command):
         """Declare this verb's options."""
         from toposeat.launch import EXPORTERS, VISIBILITIES  # noqa: PLC0415
 
-        parser.add_argument("placement", metavar="PLACE", type=Path)
+        parser.add_argument("placement", metavar="PLACE", type=Path, help="a placement")
         parser.add_argument(
             "--launcher",
             metavar="NAME",

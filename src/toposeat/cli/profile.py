@@ -32,7 +32,7 @@ _LINES = 14  # of the summary after a run
 
 
 class ProfileCommand(Command):
-    """Run an MPI application and record what its ranks send each other."""
+    """Run an MPI or PyTorch job and record what its ranks send each other."""
 
     name = "profile"
     wraps = True

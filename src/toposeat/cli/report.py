@@ -36,7 +36,13 @@ class ReportCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        parser.add_argument("files", metavar="F", nargs="+", type=Path)
+        parser.add_argument(
+            "files",
+            metavar="F",
+            nargs="+",
+            type=Path,
+            help="topologies, profiles, placements, runs",
+        )
         add_topology_option(parser, required=False)
         add_network_options(parser)
         parser.add_argument(
