@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         topology_json,
         with_stack,
     )
+    from toposeat.report.machine_words import remarks
     from toposeat.report.matrix_form import matrix_file
     from toposeat.report.svg.machine import mapping_svg, topology_svg
     from toposeat.report.svg.profile import traffic_svg
@@ -51,6 +52,6 @@ if TYPE_CHECKING:
     from toposeat.report.text.scale import render_scale_text
     from toposeat.report.text.topology import render_topology_text
     from toposeat.report.text.traffic import render_traffic_text
-    from toposeat.report.words import certificate_words, remarks, verdict_words
+    from toposeat.report.words import certificate_words, verdict_words
 else:
     __getattr__ = door(__name__, __file__)

@@ -12,6 +12,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.html.tables import Table, before_after, placement_table, totals
 from toposeat.report.html.templates import render
+from toposeat.report.machine_words import topology_sentence
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.units import format_bytes, format_seconds, plural
@@ -19,7 +20,6 @@ from toposeat.report.words import (
     certificate_words,
     range_words,
     table_rows,
-    topology_sentence,
     traffic_sentence,
     verdict_words,
 )

@@ -18,19 +18,17 @@ from toposeat.report.html.figures import View
 from toposeat.report.html.profile_parts import profile_parts
 from toposeat.report.html.scale_parts import machine_words, scale_parts
 from toposeat.report.html.templates import asset, render
+from toposeat.report.machine_words import assumed_lines, remarks, topology_sentence
 from toposeat.report.svg.element import Markup, style_sheet
 from toposeat.report.text.run import verification_words
 from toposeat.report.units import format_seconds, plural
 from toposeat.report.words import (
-    assumed_lines,
     certificate_words,
     is_default_kept,
     line_to_copy,
     outcome_word,
     range_words,
-    remarks,
     run_share_words,
-    topology_sentence,
     traffic_sentence,
     verdict_words,
 )

@@ -10,19 +10,16 @@ from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.report.machine_words import LINK_WORDS, device_code, link_words, quantity_counts
 from toposeat.report.profile_words import TOTAL_HEADER, total_rows
 from toposeat.report.text.run import seat_cells
 from toposeat.report.units import format_bytes, format_count, format_rate, format_seconds
 from toposeat.report.words import (
-    LINK_WORDS,
     ROW_OF_OBJECTIVE,
     busiest_words,
-    device_code,
     is_default_kept,
-    link_words,
     moved_ranks,
     placement_rows,
-    quantity_counts,
     table_rows,
 )
 

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from toposeat.model.known_shapes import KnownShape
 from toposeat.model.topology import LinkKind, Topology
+from toposeat.report.machine_words import LINK_WORDS, short_device_name
 from toposeat.report.text.console import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean
-from toposeat.report.words import LINK_WORDS, short_device_name
 
 _NAME_LETTERS = 20
 _BUILT_IN, _YOURS = "built in", "yours"

@@ -13,6 +13,7 @@ from toposeat.model.premise import Premises
 from toposeat.model.scale_result import ScaleEvaluation
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
+from toposeat.report.machine_words import topology_sentence
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.text.scale import levels_and_links
 from toposeat.report.units import clean, format_bytes, format_seconds, three_digits
@@ -21,7 +22,6 @@ from toposeat.report.words import (
     fastest_words,
     format_cost,
     range_words,
-    topology_sentence,
     traffic_sentence,
 )
 

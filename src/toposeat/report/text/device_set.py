@@ -10,9 +10,9 @@ from rich.text import Text
 from toposeat.model.device_set import DeviceSet, Left
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
+from toposeat.report.machine_words import device_code
 from toposeat.report.text.console import PLAIN, TextStyle, labelled, lay_out
 from toposeat.report.units import format_rate, format_seconds, plural
-from toposeat.report.words import device_code
 
 _MOST_GROUPS = 4  # of one size that are named
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from toposeat.model.explanation import Bottleneck, Explanation
 from toposeat.model.scale_result import ScaleBottleneck, ScaleExplanation
 from toposeat.model.topology import Topology
+from toposeat.report.machine_words import link_medium, link_words
 from toposeat.report.text.console import columns, labelled
 from toposeat.report.units import (
     clean,
@@ -18,7 +19,6 @@ from toposeat.report.units import (
     format_seconds,
     plural,
 )
-from toposeat.report.words import link_medium, link_words
 
 
 def explanation_parts(explanation: Explanation, topology: Topology) -> list[RenderableType]:

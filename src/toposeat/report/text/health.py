@@ -13,9 +13,10 @@ from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
+from toposeat.report.machine_words import order_words, premise_words, topology_sentence
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural
-from toposeat.report.words import gain_range_words, order_words, premise_words, topology_sentence
+from toposeat.report.words import gain_range_words
 
 WORTH_NAMING = 0.01  # of the default's time
 _MOST_GAINS = 5

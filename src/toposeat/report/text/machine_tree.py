@@ -10,15 +10,15 @@ from rich.text import Text
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Component, ComponentKind, Device, Link, Nic, PcieState, Topology
 from toposeat.report.forest import Node, build_forest
-from toposeat.report.text.console import TextStyle
-from toposeat.report.units import clean, format_rate
-from toposeat.report.words import (
+from toposeat.report.machine_words import (
     component_words,
     device_code,
     device_ranges,
     link_medium,
     short_device_name,
 )
+from toposeat.report.text.console import TextStyle
+from toposeat.report.units import clean, format_rate
 
 MAX_SINGLE_DEVICES = 16  # up to so many every device has a line; beyond, likes are drawn once
 _LEAST_LIKES = 3

@@ -10,6 +10,7 @@ from toposeat.model.placement import Placement
 from toposeat.model.topology import Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.report.group_words import group_lines
+from toposeat.report.machine_words import device_code, order_words, topology_sentence
 from toposeat.report.text.console import (
     PLAIN,
     TextStyle,
@@ -25,18 +26,15 @@ from toposeat.report.words import (
     ROW_OF_OBJECTIVE,
     busiest_words,
     certificate_words,
-    device_code,
     is_default_kept,
     line_to_copy,
     moved_ranks,
     moved_words,
-    order_words,
     phase_words,
     placement_rows,
     range_words,
     run_share_words,
     table_rows,
-    topology_sentence,
     traffic_sentence,
     verdict_words,
 )

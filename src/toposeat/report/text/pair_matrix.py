@@ -9,9 +9,9 @@ from rich.console import RenderableType
 
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.topology import PathClass, Route, Topology
+from toposeat.report.machine_words import device_code, device_ranges, relation_word
 from toposeat.report.text.console import TextStyle, columns
 from toposeat.report.units import three_digits
-from toposeat.report.words import device_code, device_ranges, relation_word
 
 MAX_SINGLE_DEVICES = 16  # beyond, devices that relate alike to all others are one row
 NOMINAL_MARK = "~"

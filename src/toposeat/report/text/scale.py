@@ -8,6 +8,7 @@ from rich.console import RenderableType
 
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
+from toposeat.report.machine_words import host_words
 from toposeat.report.text.console import (
     PLAIN,
     TextStyle,
@@ -27,14 +28,7 @@ from toposeat.report.units import (
     format_seconds,
     plural,
 )
-from toposeat.report.words import (
-    Figure,
-    figure_rows,
-    host_words,
-    phase_words,
-    traffic_sentence,
-    tree_words,
-)
+from toposeat.report.words import Figure, figure_rows, phase_words, traffic_sentence, tree_words
 
 _LINES = 13  # of the whole answer, unless all is asked for
 # How notes on the search begin; they come after those on the machine and the traffic.

@@ -10,15 +10,15 @@ from itertools import combinations
 from rich.console import RenderableType
 
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
-from toposeat.report.text.console import columns
-from toposeat.report.text.machine_tree import each_way, rate_words
-from toposeat.report.words import (
+from toposeat.report.machine_words import (
     component_words,
     device_code,
     device_ranges,
     link_medium,
     vertex_words,
 )
+from toposeat.report.text.console import columns
+from toposeat.report.text.machine_tree import each_way, rate_words
 
 _DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK, LinkKind.C2C})
 _MAX_ROWS = 24

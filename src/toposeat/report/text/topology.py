@@ -9,6 +9,14 @@ from rich.console import RenderableType
 from toposeat.model.knowledge import Knowledge
 from toposeat.model.quantity import Source
 from toposeat.model.topology import Device, Link, LinkKind, PathClass, Topology
+from toposeat.report.machine_words import (
+    LINK_WORDS,
+    PATH_CLASS_WORDS,
+    assumed_lines,
+    quantity_counts,
+    remarks,
+    topology_sentence,
+)
 from toposeat.report.text.console import (
     PLAIN,
     TextStyle,
@@ -22,14 +30,6 @@ from toposeat.report.text.machine_tree import MAX_SINGLE_DEVICES, machine_tree
 from toposeat.report.text.pair_matrix import NOMINAL_MARK, PairCells, pair_matrix
 from toposeat.report.text.sharing import device_link_table, shared_link_table
 from toposeat.report.units import clean, format_bytes, format_rate, format_seconds, plural
-from toposeat.report.words import (
-    LINK_WORDS,
-    PATH_CLASS_WORDS,
-    assumed_lines,
-    quantity_counts,
-    remarks,
-    topology_sentence,
-)
 
 _Block = list[RenderableType]
 
