@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toposeat.mapping import map_to_shape, shape_of_network
+from toposeat.mapping import SlotEvaluator, map_to_shape, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.scale_result import ScaleResult
@@ -71,3 +71,21 @@ def test_the_phases_are_those_of_the_groups() -> None:
     assert result.placed.low_s == max(phase.seconds for phase in result.placed.phases)
     assert result.placed.predicted_s is not None
     assert result.placed.predicted_s <= result.placed.sum_s * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("objective", ["time", "cost", "congestion"])
+@pytest.mark.parametrize("node", ["dgx-1v", "rtx-4-crossed-bridges"])
+@pytest.mark.parametrize("axis", ["tp", "dp"])
+def test_no_objective_promises_an_order_inside_groups(objective: str, node: str, axis: str) -> None:
+    """Groups of whole nodes: neither rings in rank order nor latencies of pairs count."""
+    machine = read_topology(node)
+    count = len(machine.devices)
+    shape = shape_of_network(leaves_of_four(NAMES[:8], 4), machine)
+    job = f"llm:tp={count},pp=1,dp=8" if axis == "tp" else f"llm:tp=1,pp=1,dp={8 * count}"
+    traffic = pattern_traffic(job)
+    result = map_to_shape(shape, traffic, MapOptions(objective=objective, budget_s=1))
+    assert result.kept_default
+    evaluator = SlotEvaluator(shape, traffic)
+    turned = np.arange(8 * count).reshape(8, count)[:, ::-1].ravel()
+    values = [evaluator.evaluate(slots).value(objective) for slots in (evaluator.default, turned)]
+    assert values[1] == pytest.approx(values[0], rel=1e-6)

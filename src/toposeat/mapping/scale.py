@@ -74,7 +74,7 @@ def map_to_shape(
     try:
         answer = _core.map_large(
             shape.machine,
-            evaluator.flows,
+            evaluator.cost_flows if options.objective == "cost" else evaluator.flows,
             objective=options.objective,
             solver=options.solver,
             budget_s=SCALE_BUDGET_S if options.budget_s is None else options.budget_s,
@@ -168,6 +168,13 @@ def why_keep_default(default: ScaleEvaluation, placed: ScaleEvaluation, options:
         return "kept the default: its phases one after the other take less"
     if placed.low_s > default.low_s * limit:
         return "kept the default: its slowest phase takes less"
+    objective = options.objective
+    values = [(placed.value(objective), default.value(objective))]
+    if objective == "time":
+        values += [(placed.sum_s, default.sum_s), (placed.low_s, default.low_s)]
+    gains = any(new is None or old is None or new * limit < old for new, old in values)
+    if placed.phases and not gains:
+        return "kept the default: groups gain nothing by another order"
     return options.why_keep_default(*(each.value(options.objective) for each in (default, placed)))
 
 

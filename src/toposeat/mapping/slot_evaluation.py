@@ -26,6 +26,8 @@ class SlotEvaluator:
 
     Attributes:
         flows: the traffic as messages between pairs of ranks, which is what the search takes.
+        cost_flows: those that are charged the distance of their slots; of a group that its library
+            orders itself, all pairs on a node evenly.
 
     Raises:
         InputError: more ranks than slots.
@@ -41,7 +43,10 @@ class SlotEvaluator:
         self._traffic = traffic
         self._ranks = traffic.ranks
         self.flows = compile_traffic(traffic, slots_table(shape, traffic))
+        self.cost_flows = self.flows
         self._groups = SlotGroups(shape, traffic) if traffic.groups else None
+        if traffic.groups:
+            self.cost_flows = compile_traffic(traffic, slots_table(shape, traffic, even=True))
         self._host_groups = shape.host_groups()
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
@@ -71,6 +76,8 @@ class SlotEvaluator:
         if self._groups is not None:
             phases, nbytes = self._groups.evaluate(placed)
             figures = self._with_groups(figures, phases, nbytes / capacities)
+            cost = _core.large_cost(self._shape.machine, self.cost_flows, placed)
+            figures = replace(figures, cost=cost)
         seconds = nbytes / capacities
         hosts_s, stages_s = self._host_groups.busiest(seconds)
         is_hop = np.array([level.is_hop for level in links.levels])
@@ -103,7 +110,10 @@ class SlotEvaluator:
     def _with_groups(
         self, figures: ScaleEvaluation, phases: tuple[PhaseTime, ...], seconds: NDArray[np.float64]
     ) -> ScaleEvaluation:
-        """With the channels of this placement instead of those that the search takes."""
+        """With the channels of this placement instead of those that the search takes.
+
+        Latencies between pairs of ranks are nothing that a group has.
+        """
         busiest = int(seconds.argmax())
         alone = max((phase.seconds for phase in phases), default=0.0)
         return replace(
@@ -111,7 +121,8 @@ class SlotEvaluator:
             phases=phases,
             max_congestion_s=float(seconds[busiest]),
             mean_congestion_s=float(seconds.mean()),
-            predicted_s=max(alone, float(seconds[busiest])) + (figures.latency_s or 0.0),
+            latency_s=None,
+            predicted_s=max(alone, float(seconds[busiest])),
             busiest_link=self._shape.machine.link_name(busiest),
         )
 

@@ -210,8 +210,8 @@ def _over_slots(table: PairTable) -> tuple[_core.RankTraffic, Slots]:
     return flows, used.astype(np.uint32)
 
 
-def slots_table(shape: Shape, traffic: Traffic) -> PairTable:
+def slots_table(shape: Shape, traffic: Traffic, *, even: bool = False) -> PairTable:
     """The pairs of ranks by which placements are searched; see `search_table`."""
     if not traffic.groups:
         return traffic.mapped_table()
-    return search_table(channels_of(shape), traffic)
+    return search_table(channels_of(shape), traffic, even=even)
