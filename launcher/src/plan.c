@@ -10,6 +10,7 @@
 #include "visibility.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,8 +312,28 @@ void tps_plan_report(const struct tps_plan *plan, const struct tps_options *opti
 
 /* ---- starting ---- */
 
+/* Whether exec would find a program, as it looks for it. */
+static bool is_there(const char *program) {
+  if (strchr(program, '/') != NULL)
+    return access(program, X_OK) == 0;
+  const char *folders = getenv("PATH");
+  if (folders == NULL)
+    folders = "/bin:/usr/bin";
+  while (folders != NULL) {
+    size_t length = strcspn(folders, ":");
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%.*s%s%s", (int)length, folders, length > 0 ? "/" : "", program);
+    if (access(path, X_OK) == 0)
+      return true;
+    folders = folders[length] == ':' ? folders + length + 1 : NULL;
+  }
+  return false;
+}
+
 bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options,
                         struct tps_messages *messages) {
+  if (plan->meeting->at_home && !is_there(options->program[0]))
+    tps_refuse(messages, NULL, "%.200s is not found, or cannot be executed", options->program[0]);
   struct tps_report report;
   make_report(&report, plan, options, messages);
   bool seated =

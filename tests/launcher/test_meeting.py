@@ -21,7 +21,7 @@ from tests.launcher.support import (
     seat_line,
 )
 from toposeat.launch.home import Decision, Home
-from toposeat.launch.refusal import refusal_lines
+from toposeat.launch.refusal import refusal_error, refusal_lines
 
 FOUR = placement_text([seat_line(rank, 3 - rank) for rank in range(4)])
 NOWHERE = "9:" + "0" * 32 + ":127.0.0.1"  # nobody listens at the port of `discard`
@@ -64,10 +64,11 @@ def meet(
     ranks: Sequence[Mapping[str, str]],
     *options: str,
     text: str = FOUR,
+    program: Sequence[str] = ("env", "-0"),
 ) -> tuple[list[Outcome], Home]:
     """Start ranks whose placement is at home only."""
     with Home(folder, placement=text.encode(), ranks=4) as home:
-        words = ["-m", "/no/such.place", "--home", home.words, *options, "env", "-0"]
+        words = ["-m", "/no/such.place", "--home", home.words, *options, *program]
         done = wait(start(launcher, words, ranks))
     return done, home
 
@@ -117,6 +118,20 @@ def test_one_rank_that_misses_its_device_keeps_all_from_starting(
         "  rank 3: the placement needs device 0000:1a:00.0, and this process sees"
         " 0000:3d:00.0, 0000:88:00.0, 0000:b1:00.0 only",
     ]
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/no/such/program"])
+def test_a_program_that_is_not_there_is_said_once(
+    launcher: Exec, tmp_path: Path, program: str
+) -> None:
+    done, home = meet(launcher, tmp_path, [job(i) for i in range(4)], program=[program])
+    assert {(each.code, each.stdout + each.stderr) for each in done} == {(125, "")}
+    assert refusal_lines(home.verdicts, 4) == [
+        "Not started: 4 of 4 ranks cannot be seated as placed",
+        f"  ranks 0-3: {program} is not found, or cannot be executed",
+    ]
+    hint = refusal_error(home.verdicts, 4).hint
+    assert hint == "check the name of the program, or load its module"
 
 
 @pytest.mark.parametrize("missing", ["", PCI[1], UUID[1]])

@@ -131,3 +131,12 @@ def test_a_node_without_gpus_is_named() -> None:
     with pytest.raises(UnavailableError, match="n2: no GPU found") as refused:
         nodes_of_answers({"n1": good, "n2.error": bad})
     assert refused.value.hint == "ask for some"
+
+
+def test_srun_that_does_not_say_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The login node may have GPUs, too."""
+    node = topology.read_topology("polaris-4")
+    monkeypatch.setattr(topology, "read_topology", lambda _: node)
+    with pytest.raises(InputError, match="16 ranks do not fit on the 4 devices") as error:
+        found(line("srun -n16 ./app", LauncherKind.SRUN), MachineSource())
+    assert "srun -N NODES" in str(error.value.hint)

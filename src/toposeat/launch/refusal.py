@@ -8,6 +8,7 @@ from toposeat.launch.rank_report import left_out, parse_seat_report
 from toposeat.model.cpu_list import format_cpu_list
 
 _MAX_CAUSES = 8
+_NO_PROGRAM = "is not found, or cannot be executed"  # of toposeat-exec
 
 
 def refusal_lines(verdicts: Verdicts, ranks: int) -> list[str]:
@@ -34,7 +35,9 @@ def refusal_error(verdicts: Verdicts, ranks: int) -> ToposeatError:
     """The error that ends `run` after `refusal_lines` were told."""
     return ToposeatError(
         f"no rank was started: {_heading(verdicts, ranks)}",
-        hint="make a placement for the nodes and devices of this job with toposeat map, or give the"
+        hint="check the name of the program, or load its module"
+        if all(cause.endswith(_NO_PROGRAM) for cause in _causes(verdicts)) and verdicts.unseated
+        else "make a placement for the nodes and devices of this job with toposeat map, or give the"
         " job those that it was made for",
     )
 

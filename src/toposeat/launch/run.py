@@ -108,6 +108,7 @@ def run_placed(
     started = datetime.now(UTC)
     clock = time.perf_counter()
     check_line(line, placement, options, variables)
+    refused: list[ToposeatError] = []
     with ExitStack() as stack:
         folder = home = None
         if not dry_run:
@@ -126,7 +127,7 @@ def run_placed(
         seats_path = _write(files, folder) or Path(placement_path)
         remote = _is_remote(line, realised.seating)
         if folder is not None and remote and line.kind is not LauncherKind.TORCHRUN:
-            home = _home(folder, realised, seats_path, strict=strict, tell=tell)
+            home = _home(folder, realised, seats_path, refused, strict=strict, tell=tell)
             try:
                 stack.enter_context(home)
             except OSError as error:
@@ -156,7 +157,7 @@ def run_placed(
         if home is not None:
             home.close()
             if home.decision is Decision.STOP:
-                raise refusal_error(home.verdicts, placement.ranks)
+                raise refused[0]
         seats, notes = (
             ((), ())
             if folder is None
@@ -238,10 +239,12 @@ def _home(
     folder: Path,
     realised: Realisation,
     path: Path,
+    refused: list[ToposeatError],
     *,
     strict: bool,
     tell: Callable[..., None] | None,
 ) -> Home:
+    """Where ranks report; why they were stopped is added to `refused`, and told at once."""
     placement = realised.seating
 
     def on_stop(verdicts: Verdicts) -> None:
@@ -250,6 +253,7 @@ def _home(
             reports={_rank_of(realised, slot): text for slot, text in verdicts.reports.items()},
             unseated=frozenset(_rank_of(realised, slot) for slot in verdicts.unseated),
         )
+        refused.append(refusal_error(own, placement.ranks))
         if tell is not None:
             tell(*refusal_lines(own, placement.ranks))
 

@@ -155,15 +155,19 @@ def _one(machine: Topology) -> JobMachine:
 
 
 def _this(line: LaunchLine) -> Topology:
+    hint = "to ask the nodes of the job, say on how many it runs: srun -N NODES"
     try:
-        return topology.read_topology("this")
+        node = topology.read_topology("this")
     except UnavailableError as error:
         if line.kind is not LauncherKind.SRUN:
             raise
-        raise UnavailableError(
-            error.message,
-            hint="to ask the nodes of the job, say on how many it runs: srun -N NODES",
-        ) from error
+        raise UnavailableError(error.message, hint=hint) from error
+    if line.kind is LauncherKind.SRUN and (line.ranks or 0) > len(node.devices):
+        raise InputError(
+            f"{line.ranks} ranks do not fit on the {len(node.devices)} devices of this node",
+            hint=hint,
+        )
+    return node
 
 
 def runs_here(line: LaunchLine, environment: Mapping[str, str]) -> bool:

@@ -102,3 +102,10 @@ def test_what_was_not_checked_is_not_called_planned() -> None:
     lines = render_verdict(record(seats)).splitlines()
     assert lines[0] == "4 ranks on 1 node, not all of the plan checked"
     assert lines[1] == "- ranks 0-3: not checked: device (why)"
+
+
+def test_a_launcher_that_starts_nothing_is_the_verdict() -> None:
+    """Where no rank reported, none of the hosts is known either."""
+    seats = [replace(seat(0, Verdict.NOT_CHECKED, "not checked: no report"), host="")]
+    lines = render_verdict(replace(record(seats), exit_code=1)).splitlines()
+    assert lines[0] == "No rank reported what it got: the launcher ended with code 1"

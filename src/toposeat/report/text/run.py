@@ -51,6 +51,8 @@ def _verdict(record: RunRecord) -> str:
     if wrong:
         rest = f", {unknown} not checked" if unknown else ""
         return f"{wrong} of {plural(ranks, 'rank')}{where} not as planned{rest}"
+    if unknown == ranks and not hosts and record.exit_code:
+        return f"No rank reported what it got: the launcher ended with code {record.exit_code}"
     if unknown == ranks:
         return f"{plural(ranks, 'rank')}{where}, not all of the plan checked"
     rest = f", not all of the plan checked for {unknown}" if unknown else ""
