@@ -107,7 +107,12 @@ class Chromium:
             self.dialogs.append(parameters["message"])
         return message
 
-    def open(self, page: Path, width: int, *, dark: bool = False, media: str = "") -> None:
+    def emulate(self, media: str, *, dark: bool) -> None:
+        """Show the page on a `screen` or in `print`."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+
+    def open(self, page: Path, width: int, *, dark: bool = False) -> None:
         """Load a page in the pinned font; a width below 500 is a telephone's."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -116,8 +121,7 @@ class Chromium:
             deviceScaleFactor=1,
             mobile=width < 500,
         )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self.emulate("screen", dark=dark)
         self.call("Page.navigate", url=page.as_uri())
         while self._read().get("method") != "Page.loadEventFired":
             pass

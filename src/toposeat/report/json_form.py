@@ -77,6 +77,11 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def _members(noun: object, *names: str) -> Json:
+    """These members of a noun, plain."""
+    return {name: _plain(getattr(noun, name)) for name in names}
+
+
 def topology_json(document: Mapping[str, Any]) -> Json:
     """The topology file's content (`devices`, `links`, `nics`, `report` ...), as it is saved."""
     members = {name: member for name, member in document.items() if name != "schema"}
@@ -95,21 +100,14 @@ def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) ->
         "topology": topology.name,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,
-        "objective": result.objective,
-        "metric": result.metric,
-        "device_of_rank": list(result.device_of_rank),
+        **_members(result, "objective", "metric", "device_of_rank"),
         "device_ids": [topology.devices[d].id for d in result.device_of_rank],
         "line": order_line(topology, result.device_of_rank),
         "default": _evaluation(result.default),
         "placed": _evaluation(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},
-        "premises": _plain(result.premises),
-        "solver": result.solver,
-        "solve_seconds": _finite(result.solve_seconds),
-        "seed": result.seed,
-        "uniform": result.uniform,
-        "notes": list(result.notes),
-        "explanation": _plain(result.explanation),
+        **_members(result, "premises", "solver", "solve_seconds", "seed", "uniform", "notes"),
+        **_members(result, "explanation"),
     }
 
 
@@ -163,29 +161,20 @@ def profile_json(traffic: Traffic) -> Json:
         "device_choice": traffic.device_choice.value,
         "phases": [
             {
-                **_plain({k: getattr(phase, k) for k in ("index", "label", "begin_s", "end_s")}),
-                "mpi_s": _finite(phase.mpi_s),
-                "active_s": _finite(phase.active_s),
+                **_members(phase, "index", "label", "begin_s", "end_s", "mpi_s", "active_s"),
                 "traffic": _tables(phase.tables, traffic.ranks),
             }
             for phase in traffic.phases
         ],
         "worlds": [
             {
-                "id": world.id,
-                "name": world.name,
-                "ranks": world.ranks,
-                "parent": world.parent,
+                **_members(world, "id", "name", "ranks", "parent", "flows"),
                 "traffic": _tables(world.tables, world.ranks),
-                "flows": _plain(world.flows),
             }
             for world in traffic.worlds
         ],
-        "communicators": _plain(traffic.communicators),
-        "collectives": _plain(traffic.collectives),
-        "collective_model": traffic.collective_model,
+        **_members(traffic, "communicators", "collectives", "collective_model", "report"),
         "metadata": dict(traffic.metadata),
-        "report": list(traffic.report),
     }
 
 
@@ -231,8 +220,7 @@ def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
             for left in chosen.left
         ],
         "predicted_s": None if chosen.placement is None else chosen.placement.placed.predicted_s,
-        "sets": chosen.sets,
-        "sets_tried": chosen.sets_tried,
+        **_members(chosen, "sets", "sets_tried"),
     }
 
 
@@ -277,22 +265,12 @@ def scale_json(result: ScaleResult, traffic: Traffic) -> Json:
         "topology": result.shape,
         "traffic": traffic.origin,
         "ranks": result.ranks,
-        **{each: getattr(result, each) for each in ("slots", "slots_per_host")},
-        "hosts": list(result.hosts),
-        "hosts_by_first_rank": list(result.hosts_by_first_rank),
-        "objective": result.objective,
+        **_members(result, "slots", "slots_per_host", "hosts", "hosts_by_first_rank", "objective"),
         "device_of_rank": result.slot_of_rank.tolist(),
         **{each: _evaluation(getattr(result, each)) for each in ("default", "placed")},
-        "candidates": _plain(result.candidates),
         "certificate": {"proved": False, "lower_bound": None, "gap": None, "word": "heuristic"},
-        "kept_default": result.kept_default,
-        "solver": result.solver,
-        "solve_seconds": result.solve_seconds,
-        "peak_memory_bytes": result.peak_memory_bytes,
-        "seed": result.seed,
-        "notes": list(result.notes),
-        "explanation": _plain(result.explanation),
-        "stages": _plain(result.stages),
+        **_members(result, "candidates", "kept_default", "solver", "solve_seconds", "seed"),
+        **_members(result, "peak_memory_bytes", "notes", "explanation", "stages"),
     }
 
 
@@ -345,23 +323,17 @@ def health_json(topology: Topology | None, health: Health) -> Json:
         "machine": None
         if topology is None
         else {
-            "name": topology.name,
-            "origin": topology.origin,
-            "hosts": list(topology.hosts),
+            **_members(topology, "name", "origin", "hosts"),
             "devices": len(topology.devices),
         },
         "wiring": _plain(health.wiring),
         "gains": [
             {
-                "pattern": gain.pattern,
-                "default_s": gain.default_s,
-                "placed_s": gain.placed_s,
-                "device_of_rank": list(gain.device_of_rank),
+                **_members(gain, "pattern", "default_s", "placed_s", "device_of_rank"),
                 "line": None if topology is None else order_line(topology, gain.device_of_rank),
                 "gain_share": gain.share,
                 "gain_share_bound": gain.share_bound,
-                "proved": gain.proved,
-                "premises": _plain(gain.premises),
+                **_members(gain, "proved", "premises"),
             }
             for gain in health.gains
         ],
@@ -373,21 +345,13 @@ def network_json(network: Network) -> Json:
     """`discover -t NETWORK --json`. Switches are numbered; rates are bytes/s per direction."""
     return {
         **_head("toposeat/network/1"),
-        "name": network.name,
-        "origin": network.origin,
-        "kind": network.kind.value,
-        "description": network.description,
-        "devices_per_host": network.devices_per_host,
-        "switches": list(network.switches),
+        **_members(network, "name", "origin", "kind", "description", "devices_per_host"),
+        **_members(network, "switches", "levels", "domain", "sources", "report"),
         "hosts": [
             {
                 "name": host.name,
                 "ports": [
-                    {
-                        "switch": port.switch,
-                        "name": port.name,
-                        "bytes_per_s": _value(port.bytes_per_s),
-                    }
+                    {**_members(port, "switch", "name"), "bytes_per_s": _value(port.bytes_per_s)}
                     for port in host.ports
                 ],
             }
@@ -395,18 +359,12 @@ def network_json(network: Network) -> Json:
         ],
         "links": [
             {
-                "ends": list(link.ends),
-                "level": link.level,
-                "count": link.count,
+                **_members(link, "ends", "level", "count"),
                 "bytes_per_s": _value(link.bytes_per_s),
                 "latency_s": _value(link.latency_s),
             }
             for link in network.links
         ],
-        "levels": _plain(network.levels),
-        "domain": _plain(network.domain),
-        "sources": list(network.sources),
-        "report": list(network.report),
     }
 
 
@@ -424,34 +382,27 @@ def advice_json(advice: Advice) -> Json:
     return {
         **_head("toposeat/advice/1"),
         "stack": _stack(advice.stack),
-        "present": {"predicted_s": advice.present.predicted_s, "lacking": advice.present.lacking},
+        "present": _members(advice.present, "predicted_s", "lacking"),
         "candidates": [
             {
                 **_setting(each.setting),
-                "predicted_s": each.predicted_s,
+                **_members(each, "predicted_s", "lacking"),
                 "predicted_gain": each.gain,
-                "lacking": each.lacking,
             }
             for each in advice.candidates
         ],
-        "envelope_s": advice.envelope_s,
-        "pairs": _plain(advice.pairs),
-        "tried": list(advice.tried),
+        **_members(advice, "envelope_s", "pairs", "tried", "notes"),
         "clocked": None if clocked is None else clocked_json(clocked),
         "emulated": "" if clocked is None else clocked.emulated,
         "recommended": None if advice.recommended is None else _setting(advice.recommended),
-        "notes": list(advice.notes),
     }
 
 
 def _stack(stack: Stack) -> Json:
     return {
-        "kind": stack.kind.value,
-        "version": stack.version,
-        "transport": stack.transport,
+        **_members(stack, "kind", "version", "transport", "statements"),
         "variables": dict(stack.variables),
         "rule": _rule(stack.rule),
-        "statements": _plain(stack.statements),
     }
 
 
@@ -482,11 +433,9 @@ def joint_json(choice: JointChoice) -> Json:
 def _setting(setting: Setting) -> Json:
     """A setting with its variables and its rule."""
     return {
-        "name": setting.name,
+        **_members(setting, "name", "source", "caution"),
         "variables": dict(setting.variables),
         "rule": _rule(setting.rule),
-        "source": setting.source,
-        "caution": setting.caution,
     }
 
 

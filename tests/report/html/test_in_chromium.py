@@ -75,12 +75,10 @@ def text_of(name: str) -> str:
     return html_page(SECTIONS[name](), title=name, commands=("toposeat run -p app.place -- ./app",))
 
 
-def opened(
-    browser: Chromium, folder: Path, text: str, width: int, *, dark: bool = False, media: str = ""
-) -> None:
+def opened(browser: Chromium, folder: Path, text: str, width: int, *, dark: bool = False) -> None:
     page = folder / "page.html"
     page.write_text(text, encoding="utf-8")
-    browser.open(page, width, dark=dark, media=media)
+    browser.open(page, width, dark=dark)
     browser.run((HERE / "measure.js").read_text().replace("const measure", "var measure") + "\n0")
 
 
@@ -196,12 +194,17 @@ def test_a_wide_machine_begins_legible_and_fits_a_small_screen(
     assert browser.run("document.querySelectorAll('.zoomed').length") == 0
 
 
-def test_print_is_light_and_without_tools(browser: Chromium, tmp_path: Path) -> None:
-    opened(browser, tmp_path, text_of("k80"), 800, dark=True, media="print")
+def test_print_is_light_whole_and_without_tools(browser: Chromium, tmp_path: Path) -> None:
+    opened(browser, tmp_path, text_of("k80"), 800, dark=True)
+    browser.run("document.querySelector('[data-zoom=\"1.5\"]').click()")
+    browser.emulate("print", dark=True)
     style = "getComputedStyle(document.querySelector('{}')).{}"
     assert browser.run(style.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
     assert browser.run(style.format(".tools", "display")) == "none"
+    assert browser.run(style.format(".zoomed", "maxHeight")) == "none"
     assert browser.run("measure.outside()") == []
+    cut = "(() => { const box = document.querySelector('.zoomed');"
+    assert not browser.run(f"{cut} return box.scrollWidth > box.clientWidth + 1 }})()")
 
 
 def test_hostile_names_stay_words_when_they_are_searched_for(
