@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from toposeat.errors import ToposeatError
-from toposeat.launch.home import Decision, Home, Verdicts, _srun_ports, own_addresses
+from toposeat.launch.home import Home
 from toposeat.launch.refusal import refusal_error, refusal_lines
+from toposeat.launch.start_decision import Decision, Verdicts
 
 HELLO, WELCOME, SEATS, PLACEMENT, SEATED, UNSEATED, GO, STOP, BUNDLE, KEPT = range(1, 11)
 REPORT = b"# toposeat/report/1\nrank\t0\nseated\tyes\n"
@@ -227,8 +228,8 @@ def test_many_causes_are_ten_lines_at_most() -> None:
 def test_ranks_that_never_come_are_waited_for_with_patience(
     connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict: bool
 ) -> None:
-    monkeypatch.setattr("toposeat.launch.home._PATIENCE_S", 0.3)
-    monkeypatch.setattr("toposeat.launch.home._STRICT_PATIENCE_S", 0.3)
+    monkeypatch.setattr("toposeat.launch.start_decision.PATIENCE_S", 0.3)
+    monkeypatch.setattr("toposeat.launch.start_decision._STRICT_PATIENCE_S", 0.3)
     with home_of(tmp_path, ranks=2, strict=strict) as home:
         peer = connect(home).hello()
         peer.send(SEATED, 1, REPORT)
@@ -256,46 +257,3 @@ def test_it_ends_at_once_whatever_is_connected(connect: Connect, tmp_path: Path)
     assert time.monotonic() - start < 5
     assert all(peer.is_closed() for peer in peers)
     assert not list(tmp_path.glob(".*"))
-
-
-def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("", 0)) as taken:
-        port = taken.getsockname()[1]
-        monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{min(port + 40, 65535)}")
-        with Home(tmp_path) as home:
-            assert port <= int(home.words.partition(":")[0]) <= port + 40
-        monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{port}")
-        with pytest.raises(OSError, match="in use"), Home(tmp_path):
-            pass
-    for wrong in ("60001", "2-1", "1-70000", "a-b"):
-        monkeypatch.setenv("TOPOSEAT_PORTS", wrong)
-        with pytest.raises(ToposeatError, match=f"TOPOSEAT_PORTS is '{wrong}'"), Home(tmp_path):
-            pass
-
-
-def test_slurm_says_which_ports_its_firewall_lets_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    scontrol = tmp_path / "scontrol"
-    with socket.create_server(("", 0)) as taken:
-        port = taken.getsockname()[1]
-        scontrol.write_text(f"#!/bin/sh\necho 'SrunPortRange           = {port}-{port}'\n")
-        scontrol.chmod(0o755)
-        _srun_ports.cache_clear()
-        with pytest.raises(OSError, match="in use"), Home(tmp_path):
-            pass
-    scontrol.write_text("#!/bin/sh\necho 'SrunPortRange           = 0-0'\n")
-    _srun_ports.cache_clear()
-    with Home(tmp_path) as home:
-        assert home.words
-    _srun_ports.cache_clear()
-
-
-def test_addresses_are_numbers_that_can_be_bound() -> None:
-    found = own_addresses(["localhost", "no-such-host.invalid"])
-    assert found
-    for address in found:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with socket.socket(family) as one:
-            one.bind((address, 0))

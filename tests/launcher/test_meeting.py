@@ -20,8 +20,9 @@ from tests.launcher.support import (
     placement_text,
     seat_line,
 )
-from toposeat.launch.home import Decision, Home
+from toposeat.launch.home import Home
 from toposeat.launch.refusal import refusal_error, refusal_lines
+from toposeat.launch.start_decision import Decision
 
 FOUR = placement_text([seat_line(rank, 3 - rank) for rank in range(4)])
 NOWHERE = "9:" + "0" * 32 + ":127.0.0.1"  # nobody listens at the port of `discard`

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toposeat.errors import ToposeatError
-from toposeat.launch.home import Verdicts
 from toposeat.launch.rank_report import left_out, parse_seat_report
+from toposeat.launch.start_decision import Verdicts
 from toposeat.model.cpu_list import format_cpu_list
 
 _MAX_CAUSES = 8

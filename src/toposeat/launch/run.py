@@ -16,7 +16,7 @@ from typing import IO
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
-from toposeat.launch.home import Decision, Home, Verdicts
+from toposeat.launch.home import Home
 from toposeat.launch.hosts.words import needs_shared_files
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
@@ -24,6 +24,7 @@ from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.rank_report import ReportFolder, left_out, read_reports
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
 from toposeat.launch.refusal import ranks_in_words, refusal_error, refusal_lines
+from toposeat.launch.start_decision import Decision, Verdicts
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import write_atomically
 from toposeat.model.input_file import read_input
