@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import option_tables
 from toposeat.launch.launchers import LauncherKind, identify_launcher
+from toposeat.launch.line_options import TABLES, Option, read_options, value_of
 from toposeat.launch.option_tables import OptionTable
 from toposeat.launch.task_programs import TaskProgram, format_task_programs, read_task_programs
 from toposeat.model.input_file import beginning, read_input
 
 TASK_FILE = "programs.conf"
-
-_TABLES = {
-    LauncherKind.OPENMPI: option_tables.OPENMPI,
-    LauncherKind.MPICH: option_tables.MPICH,
-    LauncherKind.INTEL: option_tables.INTEL,
-    LauncherKind.SRUN: option_tables.SRUN,
-    LauncherKind.FLUX: option_tables.FLUX_RUN,
-    LauncherKind.TORCHRUN: option_tables.TORCHRUN,
-    LauncherKind.PALS: option_tables.PALS,
-    LauncherKind.RSH: option_tables.MPIRUN_RSH,
-    LauncherKind.JSRUN: option_tables.JSRUN,
-    LauncherKind.IBRUN: option_tables.IBRUN,
-}
-_ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One launcher option as given: its name without dashes, its arguments, its words in full."""
-
-    name: str
-    values: tuple[str, ...]
-    words: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,11 +77,11 @@ class LaunchLine:
     @property
     def table(self) -> OptionTable | None:
         """What is known of the launcher's options; None for a program without a launcher."""
-        return _TABLES.get(self.kind)
+        return TABLES.get(self.kind)
 
     def value(self, names: Collection[str]) -> str | None:
         """The last argument of the last option that has one of these names."""
-        return _value_of(self.options, *names)
+        return value_of(self.options, *names)
 
     def has(self, names: Collection[str]) -> bool:
         """Whether an option has one of these names."""
@@ -225,8 +202,8 @@ def _options_start(kind: LauncherKind, words: tuple[str, ...]) -> int:
 
 
 def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine:
-    table = _TABLES[kind]
-    options, position = _read_options(kind, words, start)
+    table = TABLES[kind]
+    options, position = read_options(kind, words, start)
     if kind is LauncherKind.RSH:
         options += _rsh_words(words[position:], options)
         position = start + sum(len(option.words) for option in options)
@@ -256,26 +233,6 @@ def _parse(kind: LauncherKind, words: tuple[str, ...], start: int) -> LaunchLine
     )
 
 
-def _read_options(
-    kind: LauncherKind, words: tuple[str, ...], start: int
-) -> tuple[list[Option], int]:
-    """The options from `start` on, and where the program begins."""
-    table = _TABLES[kind]
-    options: list[Option] = []
-    position = start
-    while position < len(words):
-        word = words[position]
-        if word == "--" and table.ends_options:
-            position += 1
-            break
-        if not word.startswith("-") or word == "-":
-            break
-        option, used = _read_option(kind, table, words, position)
-        options.append(replace(option, words=words[position : position + used]))
-        position += used
-    return options, position
-
-
 def _at_colons(words: tuple[str, ...]) -> list[tuple[str, ...]]:
     ends = [at for at, word in enumerate(words) if word == ":"]
     return [
@@ -285,18 +242,18 @@ def _at_colons(words: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _further(kind: LauncherKind, launcher: str, words: tuple[str, ...]) -> FurtherProgram:
     """What stands behind a colon."""
-    options, position = _read_options(kind, (launcher, *words), 1)
+    options, position = read_options(kind, (launcher, *words), 1)
     program = words[position - 1 :]
     if not program:
         raise UsageError(
             f"no program behind ':' in the line of {launcher}",
             hint=f"for example: {launcher} -n 2 ./a : -n 2 ./b",
         )
-    _refuse_many_programs(kind, _TABLES[kind], options, program)
+    _refuse_many_programs(kind, TABLES[kind], options, program)
     return FurtherProgram(
         launcher=(":", *words[: position - 1]),
         program=program,
-        ranks=_ranks(kind, _TABLES[kind], options),
+        ranks=_ranks(kind, TABLES[kind], options),
         options=tuple(options),
     )
 
@@ -332,9 +289,9 @@ def _programs_of_file(launcher: str, option: Option, program: tuple[str, ...]) -
 def _rsh_words(words: tuple[str, ...], options: Sequence[Option]) -> list[Option]:
     """What mpirun_rsh takes between options and program: a host per rank, NAME=VALUE."""
     found = []
-    count = _value_of(options, *option_tables.MPIRUN_RSH.ranks)
+    count = value_of(options, *option_tables.MPIRUN_RSH.ranks)
     files = option_tables.MPIRUN_RSH.host_files
-    if count is not None and count.isdigit() and _value_of(options, *files) is None:
+    if count is not None and count.isdigit() and value_of(options, *files) is None:
         hosts = words[: int(count)]
         found.append(Option("hosts", (",".join(hosts),), hosts))
         words = words[len(hosts) :]
@@ -343,82 +300,6 @@ def _rsh_words(words: tuple[str, ...], options: Sequence[Option]) -> list[Option
             break
         found.append(Option(word.partition("=")[0], (word.partition("=")[2],), (word,)))
     return found
-
-
-def _read_option(
-    kind: LauncherKind, table: OptionTable, words: tuple[str, ...], position: int
-) -> tuple[Option, int]:
-    """The option at `position` and how many words it takes."""
-    word = words[position]
-    is_long = word.startswith("--")
-    body = word.lstrip("-")
-    name, equals, value = body.partition("=")
-    if is_long or table.single_dash_long or len(body) == 1:
-        if equals and table.equals and (name in table.arity or name in table.program_files):
-            return Option(name, (value,)), 1
-        if body in table.arity or body in table.program_files:
-            return _take_values(table, words, position, body)
-        if body in table.many:
-            return Option(body, ()), 1
-        if name in table.many:
-            return Option(name, (value,)), 1
-    if not is_long and table.attached:
-        attached = _ATTACHED.match(word)
-        if attached is not None and attached[1] in table.arity:
-            return _attached_option(table, words, position, attached[1], attached[2])
-    return _unknown_option(kind, words, position, body)
-
-
-def _take_values(
-    table: OptionTable, words: tuple[str, ...], position: int, name: str
-) -> tuple[Option, int]:
-    count = table.arity.get(name, 1)
-    values = words[position + 1 : position + 1 + count]
-    if len(values) < count:
-        raise UsageError(
-            f"option {words[position]} of {words[0]} needs an argument",
-            hint=f"for example: {words[0]} -n 8 ./app",
-        )
-    return Option(name, values), 1 + count
-
-
-def _attached_option(
-    table: OptionTable, words: tuple[str, ...], position: int, letter: str, rest: str
-) -> tuple[Option, int]:
-    """`-n8`, `-lu`, or `-ln 8` as getopt reads them; flags before the last letter are dropped."""
-    while table.arity[letter] == 0 and rest:
-        letter, rest = rest[0], rest[1:]
-        if letter not in table.arity:
-            return _unknown_option(LauncherKind.NONE, words, position, letter)
-    if table.arity[letter] == 0:
-        return Option(letter, ()), 1
-    if rest:
-        return Option(letter, (rest.removeprefix("="),)), 1
-    return _take_values(table, words, position, letter)
-
-
-def _unknown_option(
-    kind: LauncherKind, words: tuple[str, ...], position: int, body: str
-) -> tuple[Option, int]:
-    """Decide how many arguments an option takes that no table lists, only where there is no doubt.
-
-    Raises:
-        UsageError: there is doubt.
-    """
-    following = words[position + 1 : position + 3]
-    runnable = [shutil.which(word) is not None for word in following]
-    if "=" in body or (following and following[0].startswith("-")):
-        return Option(body.partition("=")[0], ()), 1
-    if runnable == [False, True]:
-        return Option(body, following[:1]), 2
-    if runnable[:1] == [True] and runnable != [True, True]:
-        return Option(body, ()), 1
-    family = "" if kind is LauncherKind.NONE else f" ({kind.value})"
-    raise UsageError(
-        f"unknown option {words[position]!r} of {words[0]}{family}: cannot tell where the program"
-        " starts",
-        hint=f"add it by hand: {words[0]} OPTIONS toposeat-exec -m PLACEMENT ./app",
-    )
 
 
 def _refuse_many_programs(
@@ -465,13 +346,6 @@ def _rank_count(option: Option) -> int:
     return int(text)
 
 
-def _value_of(options: Sequence[Option], *names: str) -> str | None:
-    for option in reversed(options):
-        if option.name in names and option.values:
-            return option.values[-1]
-    return None
-
-
 def _product(*texts: str | None) -> int | None:
     """The product of decimal numbers, None if one of them is anything else."""
     product = 1
@@ -483,12 +357,12 @@ def _product(*texts: str | None) -> int | None:
 
 
 def _srun_ranks(options: Sequence[Option]) -> int | None:
-    return _product(_value_of(options, "N", "nodes"), _value_of(options, "ntasks-per-node"))
+    return _product(value_of(options, "N", "nodes"), value_of(options, "ntasks-per-node"))
 
 
 def _torchrun_ranks(options: Sequence[Option]) -> int | None:
-    per_node = _value_of(options, "nproc-per-node", "nproc_per_node")
-    nodes = _value_of(options, "nnodes")
+    per_node = value_of(options, "nproc-per-node", "nproc_per_node")
+    nodes = value_of(options, "nnodes")
     return _product(per_node if per_node is not None else "1", nodes if nodes is not None else "1")
 
 

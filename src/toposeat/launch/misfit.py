@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from toposeat.errors import InputError
 from toposeat.launch.allocation import Allocation
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts, in_natural_order
-from toposeat.launch.launch_line import LaunchLine, Option
+from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.line_options import Option
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.placement import Placement
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from toposeat.errors import InputError
 from toposeat.launch import option_tables
 from toposeat.launch.allocation import allocation_of
-from toposeat.launch.launch_line import LaunchLine, Option
+from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.line_options import Option
 
 # The launcher's options that say where nodes are and how to reach them; all others place, bind or
 # dress up the job's own ranks.
