@@ -107,20 +107,19 @@ class Chromium:
             self.dialogs.append(parameters["message"])
         return message
 
+    def resize(self, width: int) -> None:
+        """Give the window this width; below 500 it is a telephone's."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+
     def emulate(self, media: str, *, dark: bool) -> None:
         """Show the page on a `screen` or in `print`."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
     def open(self, page: Path, width: int, *, dark: bool = False) -> None:
-        """Load a page in the pinned font; a width below 500 is a telephone's."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        """Load a page in the pinned font."""
+        self.resize(width)
         self.emulate("screen", dark=dark)
         self.call("Page.navigate", url=page.as_uri())
         while self._read().get("method") != "Page.loadEventFired":

@@ -41,10 +41,11 @@ const measure = {
           }
         }
       });
+      const parts = [...svg.querySelectorAll(".part, .device, .nic")]
+        .map((part) => [part, part.querySelector("rect").getBoundingClientRect()]);
       texts.forEach((text, number) => {
         const group = text.parentElement;
-        for (const part of svg.querySelectorAll(".part, .device, .nic")) {
-          const box = part.querySelector("rect").getBoundingClientRect();
+        for (const [part, box] of parts) {
           if (part === group) {
             if (boxes[number].left < box.left - 0.5 || boxes[number].right > box.right + 0.5) {
               faults.push(`${svg.getAttribute("aria-label")}: ${measure.name(text)} is wider than its box`);

@@ -22,7 +22,6 @@ from toposeat.model.topology import Topology
 from toposeat.report import Section, html_page, topology_svg
 from toposeat.topology import catalogue_names, read_topology
 
-WIDTHS = (390, 800, 1400)
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
 MOST_DIFFERENT = 0.001  # share of the pixels of a golden image
@@ -83,27 +82,21 @@ def opened(browser: Chromium, folder: Path, text: str, width: int, *, dark: bool
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_nothing_is_outside_the_window_at_any_width(
-    name: str, browser: Chromium, tmp_path: Path
-) -> None:
-    for width in WIDTHS:
-        opened(browser, tmp_path, text_of(name), width)
+def test_a_page_is_whole_and_can_be_read(name: str, browser: Chromium, tmp_path: Path) -> None:
+    """Nothing is outside the window or cut at any width; words are apart and dark on light."""
+    opened(browser, tmp_path, text_of(name), 1400)
+    assert browser.run("measure.onTopOfEachOther()") == []
+    for dark in (False, True):
+        browser.emulate("screen", dark=dark)
+        assert browser.run("measure.pale(4)") == [], "dark" if dark else "light"
+    for width in (1400, 800, 390):
+        browser.resize(width)
         assert browser.run("measure.outside()") == [], width
         cut = browser.run(
-            "[...document.querySelectorAll('.wide:not(.zoomed)')]"
+            "[...document.querySelectorAll('.wide')]"
             ".filter((box) => box.scrollWidth > box.clientWidth + 1).length"
         )
         assert cut == 0, width
-
-
-@pytest.mark.parametrize("name", SECTIONS)
-def test_words_are_beside_each_other_and_can_be_read(
-    name: str, browser: Chromium, tmp_path: Path
-) -> None:
-    for dark in (False, True):
-        opened(browser, tmp_path, text_of(name), 1400, dark=dark)
-        assert browser.run("measure.onTopOfEachOther()") == []
-        assert browser.run("measure.pale(4)") == [], "dark" if dark else "light"
 
 
 def test_every_machine_of_the_catalogue_is_drawn_without_overlaps(
