@@ -26,6 +26,7 @@ from toposeat.cli.output_form import refuse_other_forms
 from toposeat.errors import ToposeatError, UsageError
 
 if TYPE_CHECKING:
+    from toposeat.cli.watch import Watch
     from toposeat.model.traffic import Traffic
 
 _LINES = 14  # of the summary after a run
@@ -37,8 +38,8 @@ class ProfileCommand(Command):
     name = "profile"
     wraps = True
     usage = (
-        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial] [--json]"
-        " -- LAUNCH...\n"
+        "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial]"
+        " [--watch [-t SRC]] [--json] -- LAUNCH...\n"
         "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]"
     )
 
@@ -83,6 +84,19 @@ class ProfileCommand(Command):
             "those of the reordered ranks",
         )
         parser.add_argument(
+            "--watch",
+            action="store_true",
+            help="show bytes per rank pair and per link while the job runs, for less than 1 %% of"
+            " a core",
+        )
+        parser.add_argument(
+            "-t",
+            "--topology",
+            dest="watched",  # what settings name is no machine that the job runs on
+            metavar="SRC",
+            help="with --watch: the node whose links are shown (default: this)",
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="print the exact command, run nothing"
         )
 
@@ -108,6 +122,7 @@ class ProfileCommand(Command):
         _offer_left_records()
         target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
         check_writable(target, overwrite=args.force)
+        watch = _watch(args)
         with progress_bar("merging records") as progress:
             traffic, exit_code = profile.profile_run(
                 launch,
@@ -115,6 +130,9 @@ class ProfileCommand(Command):
                 recording=recording,
                 partial=args.partial,
                 progress=progress,
+                output=None if watch is None else watch.stdout,
+                errors=None if watch is None else watch.stderr,
+                beside=None if watch is None else watch.on,
             )
         return _save_and_show(args, traffic, target, exit_code)
 
@@ -135,6 +153,16 @@ class ProfileCommand(Command):
         with progress_bar("merging records") as progress:
             traffic = profile.merge_records(*args.merge, partial=args.partial, progress=progress)
         return _save_and_show(args, traffic, args.output, 0)
+
+
+def _watch(args: argparse.Namespace) -> Watch | None:
+    if not args.watch:
+        if args.watched is not None:
+            raise UsageError("profile: -t goes with --watch", hint="add --watch, or leave out -t")
+        return None
+    from toposeat.cli.watch import Watch  # noqa: PLC0415
+
+    return Watch(args.watched)
 
 
 def _offer_left_records() -> None:

@@ -21,11 +21,15 @@ _Handler = Callable[[int, FrameType | None], None]
 
 
 def run_child(
-    argv: Sequence[str], environment: Mapping[str, str], *, stdout: IO[bytes] | None = None
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdout: IO[bytes] | None = None,
+    stderr: IO[bytes] | None = None,
 ) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
 
-    Its standard output goes to `stdout`, else where this process's own does.
+    Its standard output goes to `stdout`, else where this process's own does; `stderr` likewise.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
     If this process is killed, or its thread that called ends, the child gets SIGTERM.
@@ -44,7 +48,11 @@ def run_child(
     with _Forwarder(own_group) as forwarder:
         try:
             child = subprocess.Popen(
-                [*starter, *argv], env=dict(environment), start_new_session=own_group, stdout=stdout
+                [*starter, *argv],
+                env=dict(environment),
+                start_new_session=own_group,
+                stdout=stdout,
+                stderr=stderr,
             )
         except OSError as error:
             raise ToposeatError(

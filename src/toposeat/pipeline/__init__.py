@@ -41,5 +41,6 @@ if TYPE_CHECKING:
         path_of_stack,
     )
     from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path, why_not_realised
+    from toposeat.pipeline.watching import JobWatch
 else:
     __getattr__ = door(__name__, __file__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -79,6 +79,8 @@ def profile_run(
     partial: bool = False,
     progress: Progress | None = None,
     output: IO[bytes] | None = None,
+    errors: IO[bytes] | None = None,
+    beside: Callable[[Path], AbstractContextManager[None]] | None = None,
 ) -> tuple[Traffic, int]:
     """Start `argv` with the interposer in its ranks, wait, and merge the records.
 
@@ -93,6 +95,8 @@ def profile_run(
         partial: do without the records of some ranks; the report names them.
         progress: told how many of how many records are merged.
         output: takes the application's standard output; default: this process's own.
+        errors: likewise its standard error.
+        beside: is entered with the folder of the records as long as the application runs.
 
     Returns:
         The traffic, and the application's exit code (128 + n when signal n ended the launcher).
@@ -119,7 +123,9 @@ def profile_run(
         if tasks is not None:
             write_atomically(folder / TASK_FILE, tasks, overwrite=False)
         started = wrap_with_exec(line, words, str(folder / TASK_FILE)) if words else argv
-        exit_code = run_child(started, {**env, **variables}, stdout=output)
+        with beside(folder) if beside else nullcontext():
+            variables = {**env, **variables}
+            exit_code = run_child(started, variables, stdout=output, stderr=errors)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",

@@ -1,0 +1,161 @@
+"""Looks at a running job: its records in place, and the links of this node that its pairs use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat import _core, profile
+from toposeat.errors import ToposeatError
+from toposeat.evaluation.network import compile_traffic, network_arrays
+from toposeat.model.glance import Glance, LinkGlance, PairGlance
+from toposeat.model.pair_table import PairTable
+from toposeat.model.rank_info import RankInfo
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import Traffic
+from toposeat.report.units import clean
+
+Floats = NDArray[np.float64]
+
+
+class JobWatch:
+    """A job that is about to start.
+
+    Args:
+        topology: this node, for bytes per link; None: pairs only.
+        why_not: what to say where there is no topology.
+        pairs: how many of them a glance has at most.
+    """
+
+    def __init__(self, topology: Topology | None, why_not: str = "", *, pairs: int = 64) -> None:
+        """The clock starts now."""
+        self._read = profile.read_folders  # imported now, not at the first look
+        self._links = None if topology is None else _Links(topology)
+        self._why_not = why_not
+        self._most = pairs
+        self._start = self._then = time.monotonic()
+        self._before: dict[tuple[int, int], int] = {}
+
+    def look(self, folder: Path) -> Glance | None:
+        """What the records in a folder say now; None while there is none that can be read."""
+        try:
+            traffic = self._read(folder)
+        except ToposeatError:  # the ranks are starting, or one is writing what was just read
+            return None
+        now = time.monotonic()
+        seconds, self._then = now - self._then, now
+        table = traffic.mapped_table()
+        pairs = dict(
+            zip(
+                zip(table.source.tolist(), table.target.tolist(), strict=True),
+                table.bytes.tolist(),
+                strict=True,
+            )
+        )
+        before, self._before = self._before, pairs
+        most = sorted(pairs, key=lambda pair: -pairs[pair])[: self._most]
+        shown = tuple(
+            PairGlance(
+                source=pair[0],
+                target=pair[1],
+                bytes=pairs[pair],
+                bytes_per_s=_rate(pairs[pair], before.get(pair, 0), seconds),
+            )
+            for pair in most
+        )
+        total = sum(pairs.values())
+        links, seating = self._linked(traffic, table, seconds)
+        return Glance(
+            elapsed_s=now - self._start,
+            ranks=traffic.ranks,
+            seen=len(traffic.rank_info),
+            bytes=total,
+            messages=int(table.messages.sum()),
+            bytes_per_s=_rate(total, sum(before.values()), seconds),
+            pairs=shown,
+            links=links,
+            seating=seating,
+        )
+
+    def _linked(
+        self, traffic: Traffic, table: PairTable, seconds: float
+    ) -> tuple[tuple[LinkGlance, ...], str]:
+        if self._links is None:
+            return (), self._why_not
+        return self._links.look(traffic, table, seconds)
+
+
+def _rate(now: int, before: int, seconds: float) -> float:
+    return max(0, now - before) / seconds
+
+
+class _Links:
+    """The links of a node under the pairs of a job."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        arrays = network_arrays(topology)
+        self._network, self._capacity = arrays.network(), arrays.capacity
+        self._before: Floats = np.zeros((len(topology.links), 2))
+
+    def look(
+        self, traffic: Traffic, table: PairTable, seconds: float
+    ) -> tuple[tuple[LinkGlance, ...], str]:
+        """The links that are used, most bytes first, and which devices the ranks are taken for."""
+        device_of_rank, seating = _seats(traffic, self._topology)
+        if not device_of_rank:
+            return (), seating
+        device = np.full(traffic.ranks, -1)
+        device[list(device_of_rank)] = list(device_of_rank.values())
+        source, target = device[table.source], device[table.target]
+        apart = (source >= 0) & (target >= 0) & (source != target)
+        kept = PairTable(*(column[apart] for column in _columns(table)))
+        load: Floats = np.zeros_like(self._before)
+        if len(kept):
+            flows = compile_traffic(traffic, kept)
+            found = _core.congestion(self._network, flows, np.maximum(device, 0).tolist())
+            load = np.stack([found.forward_bytes, found.backward_bytes], axis=1)
+        rate = np.maximum(load - self._before, 0) / seconds
+        self._before = load
+        one_way = (rate / self._capacity[:, :2]).max(axis=1, initial=0.0)
+        busy = np.maximum(one_way, rate.sum(axis=1) / self._capacity[:, 2])
+        both = load.sum(axis=1)
+        order = np.argsort(-both, kind="stable")
+        return tuple(
+            LinkGlance(
+                link=self._topology.links[at].id,
+                bytes=int(both[at]),
+                bytes_per_s=float(rate[at].sum()),
+                busy=float(busy[at]),
+            )
+            for at in order[: np.count_nonzero(both)].tolist()
+        ), seating
+
+
+def _columns(table: PairTable) -> tuple[NDArray[np.int64], ...]:
+    return table.source, table.target, table.bytes, table.messages
+
+
+def _seats(traffic: Traffic, topology: Topology) -> tuple[dict[int, int], str]:
+    """The device of each rank of this node: where it sent from, else in the default order."""
+    ranks = sorted(traffic.rank_info, key=lambda info: info.rank)
+    used, name = _used(ranks, topology), clean(topology.name)
+    if len(used) == len(ranks):
+        return used, f"{name}; ranks on the devices that they use"
+    if len(ranks) > len(topology.devices):
+        devices = len(topology.devices)
+        return {}, f"not told: {len(ranks)} ranks, {name} has {devices} devices"
+    return {info.rank: at for at, info in enumerate(ranks)}, f"{name}; ranks in the default order"
+
+
+def _used(ranks: Sequence[RankInfo], topology: Topology) -> dict[int, int]:
+    place = {device.pci_bus_id: at for at, device in enumerate(topology.devices)}
+    return {
+        info.rank: place[info.device_pci_bus_id]
+        for info in ranks
+        if info.device_pci_bus_id is not None and info.device_pci_bus_id in place
+    }
