@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 
 from toposeat.model.glance import Glance
 from toposeat.model.topology import Topology
+from toposeat.report.machine_words import link_words
 from toposeat.report.text.console import columns, labelled
 from toposeat.report.units import (
     format_bytes,
@@ -14,7 +15,6 @@ from toposeat.report.units import (
     format_seconds,
     plural,
 )
-from toposeat.report.words import link_words
 
 _MOST_ROWS = 10
 _HEADINGS = 7  # lines of a view that are no rows of its tables
