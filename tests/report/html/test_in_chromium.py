@@ -148,27 +148,33 @@ def test_search_finds_ranks_devices_and_hosts(browser: Chromium, tmp_path: Path)
 
 
 def test_enter_goes_to_what_was_found_and_fit_comes_back(browser: Chromium, tmp_path: Path) -> None:
-    opened(browser, tmp_path, text_of("network 512"), 1400)
     width = "document.querySelector('svg.machine').getBoundingClientRect().width"
-    before = browser.run(width)
-    assert find(browser, "node301") == "2 found"
-    browser.run(
-        "document.querySelector('.tools input')"
-        ".dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))"
-    )
-    assert browser.run(width) == pytest.approx(before)  # it was wide enough to be seen
-    browser.run("document.querySelector('[data-zoom=\"1.5\"]').click()")
-    assert browser.run(width) == pytest.approx(1.5 * before, rel=0.01)
-    assert browser.run(
-        """(() => { const svg = document.querySelector("svg.machine");
-        const frame = svg.parentElement.getBoundingClientRect();
-        const wide = svg.getBoundingClientRect().width;
-        return frame.width < wide && frame.height <= innerHeight })()"""
-    )
-    assert browser.run("measure.outside()") == []
-    browser.run("document.querySelector('[data-zoom=\"0\"]').click()")
-    assert browser.run(width) == pytest.approx(before)
-    assert browser.run("document.querySelectorAll('.zoomed').length") == 0
+    for screen in (390, 1400):
+        opened(browser, tmp_path, text_of("network 512"), screen)
+        before = browser.run(width)
+        assert find(browser, "node301") == "2 found"
+        for at in (0, 1):
+            browser.run(
+                "document.querySelector('.tools input')"
+                ".dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))"
+            )
+            box = browser.run(
+                f"(({{ x, y, width, height }}) => ({{ x, y, width, height }}))"
+                f"(document.querySelectorAll('.found')[{at}].getBoundingClientRect())"
+            )
+            assert box["height"] >= 14.5
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= screen
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= 900
+        assert browser.run(width) > 1.2 * before
+        assert browser.run("measure.outside()") == []
+        frame = browser.run("document.querySelector('.zoomed').getBoundingClientRect().height")
+        assert frame <= 900
+        browser.run("document.querySelector('[data-zoom=\"0\"]').click()")
+        assert browser.run(width) == pytest.approx(before)
+        browser.run("document.querySelector('[data-zoom=\"1.5\"]').click()")
+        assert browser.run(width) == pytest.approx(1.5 * before, rel=0.01)
+        browser.run("document.querySelector('[data-zoom=\"0\"]').click()")
+        assert browser.run("document.querySelectorAll('.zoomed').length") == 0
 
 
 def test_a_wide_machine_begins_legible_and_fits_a_small_screen(

@@ -88,7 +88,8 @@ for (const tools of document.querySelectorAll(".tools")) {
     if (event.key !== "Enter" || found.length === 0) return;
     const next = found.shift();
     found.push(next);
-    enlarge((zoom * 48) / Math.max(1, next.getBoundingClientRect().width));
+    const box = next.getBoundingClientRect();
+    enlarge(zoom * Math.max(48 / Math.max(1, box.width), 15 / Math.max(1, box.height)));
     next.scrollIntoView({ block: "center", inline: "center" });
   });
 }
