@@ -41,7 +41,7 @@ class NamedLinkLoad:
 class HostGroup:
     """Hosts on one leaf switch, or in one pod, plane or group: positions in `ScaleResult.hosts`.
 
-    Per direction: what all of their adapters carry, and what leads out of the group.
+    Per direction: what all of their NICs carry, and what leads out of the group.
     """
 
     name: str
@@ -75,7 +75,7 @@ class ScaleEvaluation:
     # With groups that a library orders itself: what runs together, each alone. All of it at once
     # takes `predicted_s`, one after the other the sum.
     phases: tuple[PhaseTime, ...] = ()
-    # Congestion of the busiest adapter of each host, and of the busiest link between each group of
+    # Congestion of the busiest NIC of each host, and of the busiest link between each group of
     # `ScaleResult.stages` and the rest; none where a machine has too many hosts to draw.
     hosts_s: tuple[float, ...] = ()
     stages_s: tuple[tuple[float, ...], ...] = ()

@@ -31,7 +31,7 @@ _BAR = 19.0
 _LEAST_TILE = 28.0
 _TALLEST_ROW = 15.0
 _SMALL = 9.5  # size of letters
-_MARK = 4.0  # width of the mark of a host's adapters
+_MARK = 4.0  # width of the mark of a host's NICs
 _WIDEST_CELL = 40.0
 _LEAST_NAMED = 12.0  # height of a row that has room for letters
 _FAINTEST = 0.14  # opacity of rank 0
@@ -186,7 +186,7 @@ def _group(shown: _Shown, level: int, at: int, place: tuple[float, float, float]
     busy = _busy(seconds)
     says = tooltip(
         f"{group.name}: {plural(len(group.hosts), 'host')}",
-        f"adapters {format_rate(group.hosts_bytes_per_s)}, out"
+        f"NICs {format_rate(group.hosts_bytes_per_s)}, out"
         f" {format_rate(group.out_bytes_per_s)} per direction",
         f"predicted: busiest link out or in {busy}",
     )
@@ -246,7 +246,7 @@ def _hosts(shown: _Shown, grid: _Grid, leaf: HostGroup, place: tuple[float, floa
 
 
 def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, float]) -> Markup:
-    """A strip of devices, darker with the rank; on its left how busy the adapters are."""
+    """A strip of devices, darker with the rank; on its left how busy the NICs are."""
     x, y, width = place
     devices, listed = shown.result.slots_per_host, shown.ranks(host)
     ranks = shown.ranks_of_host[host]
@@ -261,7 +261,7 @@ def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, floa
         {"class": "host"},
         tooltip(
             f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
-            f"predicted: busiest adapter {_busy(seconds)}",
+            f"predicted: busiest NIC {_busy(seconds)}",
         ),
         element("rect", {"class": f"flow-{congestion_step(seconds, shown.top_s)}", **mark}),
         element("rect", {"class": "slots", **seats}),
